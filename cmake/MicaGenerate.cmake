@@ -1,0 +1,48 @@
+# The generated sources: one run of mica-gen over the two YAML files.
+#
+# mica-gen rewrites only the files whose text changes, and ninja looks at their
+# times again after the run (restat), so one touched entry recompiles only its
+# shards. Shards have fixed names. Headers are many and named after operators:
+# those of the last run are listed, which makes ninja notice a changed header in
+# the same build; new ones are noticed through the glob at the next.
+set(MICA_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
+set(out ${MICA_GENERATED_DIR}/mica)
+
+# mica_shards(<variable> <name> <count>): <name>_0.cc and so on.
+function(mica_shards variable name count)
+  math(EXPR last "${count} - 1")
+  set(files)
+  foreach(i RANGE ${last})
+    list(APPEND files ${MICA_GENERATED_DIR}/mica/${name}_${i}.cc)
+  endforeach()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+mica_shards(ops ops 8)
+mica_shards(registry registry 4)
+mica_shards(composites composites 2)
+mica_shards(MICA_GENERATED_AUTOGRAD autograd 8)
+mica_shards(MICA_GENERATED_PYTHON python 8)
+set(MICA_GENERATED_KERNELS ${ops} ${registry} ${composites})
+
+# Other files than the tree's: the guide "add an operator" builds from longer copies.
+set(MICA_NATIVE_YAML native_functions.yaml CACHE STRING "The operators, from the source folder")
+set(MICA_DERIVATIVES_YAML derivatives.yaml CACHE STRING "The gradient formulas, from the source folder")
+get_filename_component(native ${MICA_NATIVE_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+get_filename_component(derivatives ${MICA_DERIVATIVES_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+set(yaml ${native} ${derivatives})
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${out}/*.h)
+set(generator_environment)
+if(MICA_SANITIZE)  # a generator that ends need not free what it read
+  set(generator_environment ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0)
+endif()
+add_custom_command(
+  OUTPUT ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON}
+  BYPRODUCTS ${headers}
+  COMMAND ${generator_environment} $<TARGET_FILE:mica-gen>
+    --native ${MICA_NATIVE_YAML} --derivatives ${MICA_DERIVATIVES_YAML} --out ${out}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  DEPENDS mica-gen ${yaml}
+  COMMENT "Generating operators"
+  VERBATIM)
+add_custom_target(mica_generated
+  DEPENDS ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON})

@@ -1,0 +1,45 @@
+# The install tree: the SDK, libmica with its plugins, and the Python package.
+#
+# `cmake --install` gives include/, lib/, bin/ and lib/cmake/Mica, with Mica::sdk
+# and Mica::mica exported. With MICA_WHEEL (set by pyproject.toml) only what the
+# Python package needs is installed, into mica/: _C, lib/libmica, lib/mica/plugins.
+include(CMakePackageConfigHelpers)
+
+get_property(plugins GLOBAL PROPERTY MICA_PLUGINS)
+set(libdir ${CMAKE_INSTALL_LIBDIR})
+if(MICA_WHEEL)
+  set(libdir lib)
+endif()
+
+if(MICA_WHEEL)
+  install(TARGETS mica LIBRARY DESTINATION lib)
+else()
+  install(TARGETS mica mica_sdk EXPORT MicaTargets LIBRARY DESTINATION ${libdir})
+endif()
+install(TARGETS ${plugins} LIBRARY DESTINATION ${libdir}/mica/plugins)
+install(DIRECTORY ${MICA_PLUGIN_DIR}/ DESTINATION ${libdir}/mica/plugins FILES_MATCHING PATTERN "*.json")
+
+if(MICA_WHEEL)
+  install(TARGETS _C LIBRARY DESTINATION .)
+  install(FILES ${MICA_GENERATED_DIR}/mica/stubs/_operators.pyi DESTINATION .)
+  return()
+endif()
+
+install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY tensor schema dispatcher DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica
+  FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${MICA_GENERATED_DIR}/mica/ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica
+  FILES_MATCHING PATTERN "*.h")
+install(FILES ${MICA_GENERATED_DIR}/mica/api.h ${MICA_GENERATED_DIR}/mica/ops.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica)
+
+set(config_dir ${libdir}/cmake/Mica)
+install(EXPORT MicaTargets NAMESPACE Mica:: DESTINATION ${config_dir})
+configure_package_config_file(cmake/MicaConfig.cmake.in ${PROJECT_BINARY_DIR}/MicaConfig.cmake
+  INSTALL_DESTINATION ${config_dir} PATH_VARS CMAKE_INSTALL_BINDIR NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/MicaConfig.cmake ${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake
+  cmake/MicaPlugin.cmake cmake/plugin.map
+  DESTINATION ${config_dir})

@@ -1,0 +1,48 @@
+# Settings that hold for every target: language levels, warnings, sanitizers,
+# linker, and where built files go.
+#
+# The build folder is laid out as an installation is: lib/libmica.so beside
+# lib/mica/plugins/, bin/ for programs, python/mica/ for the package.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+# -O2 without -g: debug information doubles the time of the link and of ccache.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+if(MICA_SANITIZE)  # readable stacks at a tolerable speed
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+endif()
+
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(MICA_PLUGIN_DIR ${PROJECT_BINARY_DIR}/lib/mica/plugins)
+
+# -fPIC for programs too, so that they can use the libraries' precompiled headers.
+add_compile_options(-fPIC -Wall -Wextra $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-init-list-lifetime>
+  -fno-semantic-interposition -ffp-contract=off)
+
+if(MICA_SANITIZE)
+  add_compile_options(-fsanitize=${MICA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MICA_SANITIZE})
+endif()
+
+# The sloppiness lets ccache keep objects made with precompiled headers.
+find_program(MICA_CCACHE ccache)
+if(MICA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${MICA_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
+find_program(MICA_MOLD mold)
+if(MICA_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

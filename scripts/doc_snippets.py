@@ -1,0 +1,134 @@
+"""Checks that code in the pages is code that is compiled and tested.
+
+A fenced block in README.md or docs/ that shows C++ or Python stands below a
+marker that names its source, and equals that region of it:
+
+    <!-- snippet: examples/digits/train.py#model -->
+    ```python
+    ...
+    ```
+
+The region lies between `snippet: model` and `end snippet` comments of the file
+(`# snippet: model`, `// snippet: model`); without `#name`, it is the whole file.
+Regions are compared without their common indentation. `--update` rewrites the
+pages instead. A page's own programs lie in docs/snippets/: each *.py there is run.
+The last line printed counts the blocks and the programs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKED = {"python", "py", "cpp", "c++", "cc", "c"}
+BLOCK = re.compile(
+    r"(?:^<!-- snippet: (?P<source>\S+) -->\n)?^```(?P<language>[\w+]+)\n(?P<body>.*?)^```$", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    source: str | None
+    body: str
+    start: int  # offsets of the body in the page
+    end: int
+
+
+def pages(root: Path) -> list[Path]:
+    """README, CONTRIBUTING and every page of docs/."""
+    return [page for page in [*root.glob("*.md"), *sorted(root.glob("docs/**/*.md"))] if page.is_file()]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page that name a language."""
+    text = page.read_text()
+    for match in BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("language")) + 1
+        yield Block(
+            page,
+            line,
+            match["language"],
+            match["source"],
+            match["body"],
+            match.start("body"),
+            match.end("body"),
+        )
+
+
+def region(root: Path, source: str) -> str:
+    """The text of `path#name`; raises ValueError with a sentence when there is none."""
+    path, _, name = source.partition("#")
+    if not (root / path).is_file():
+        raise ValueError(f"the file ({path}) does not exist")
+    text = (root / path).read_text()
+    if not name:
+        return text
+    comment = r"^[ \t]*(?:#|//)[ \t]*"
+    found = re.search(
+        rf"{comment}snippet: {re.escape(name)}[ \t]*\n(.*?){comment}end snippet", text, re.M | re.S
+    )
+    if not found:
+        raise ValueError(f"the file ({path}) has no region `snippet: {name}` closed by `end snippet`")
+    return textwrap.dedent(found[1])
+
+
+def check(root: Path, block: Block) -> str | None:
+    """What is wrong with a block, or None."""
+    if block.source is None:
+        if block.language in CHECKED:
+            return "the block shows code but names no source; put `<!-- snippet: path#name -->` above it"
+        return None
+    try:
+        expected = region(root, block.source)
+    except ValueError as error:
+        return str(error)
+    if block.body.rstrip() != expected.rstrip():
+        return f"the block differs from its source ({block.source}); run scripts/doc_snippets.py --update"
+    return None
+
+
+def update(root: Path, page: Path) -> None:
+    """Rewrites the marked blocks of a page from their sources."""
+    text = page.read_text()
+    for block in reversed(list(blocks(page))):
+        if block.source:
+            text = text[: block.start] + region(root, block.source).rstrip() + "\n" + text[block.end :]
+    page.write_text(text)
+
+
+def main() -> int:
+    passed = failed = 0
+    for page in pages(ROOT):
+        if "--update" in sys.argv[1:]:
+            update(ROOT, page)
+        for block in blocks(page):
+            problem = check(ROOT, block)
+            if problem:
+                failed += 1
+                print(f"{page.relative_to(ROOT)}:{block.line}: {problem}")
+            elif block.source:
+                passed += 1
+    for program in sorted((ROOT / "docs" / "snippets").glob("*.py")):
+        result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+        if result.returncode == 0:
+            passed += 1
+        else:
+            failed += 1
+            print(f"{program.relative_to(ROOT)}:1: the program failed\n{result.stdout}{result.stderr}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

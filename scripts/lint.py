@@ -1,0 +1,328 @@
+"""The rules of this repository that a machine can check.
+
+`./dev lint` runs them over every file that git knows or would add; each finding
+is one line `file:line: what is wrong; what to do`. `--fix` formats instead. The
+last line printed counts the rules that held. The rules are plain functions from
+the list of files to findings, listed in RULES; test/python/test_lint.py shows
+each of them failing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CXX = {".h", ".cc", ".c"}
+COMMENTED = CXX | {".cmake"}
+MAX_LINES = 500
+DATA = {"test/oracle/samples.py"}
+ROOT = Path(__file__).resolve().parent.parent
+# Version 14 decides, because versions differ in what they write.
+CLANG_FORMAT = ["clang-format-14", f"--style=file:{ROOT / '.clang-format'}"]
+
+# Which rooms a room may include, besides itself. `generated` is what mica-gen
+# writes (mica/ops/..., mica/api.h). None: anything.
+CORE = ["sdk", "tensor", "schema", "dispatcher", "kernels", "generated"]
+ARROWS: dict[str, list[str] | None] = {
+    "sdk": [],
+    "tensor": ["sdk"],
+    "schema": ["sdk", "tensor"],
+    "codegen": ["sdk", "tensor", "schema"],
+    "dispatcher": ["sdk", "tensor", "schema"],
+    "kernels": CORE,
+    "keys": CORE,
+    "compiler": CORE,
+    "bindings": CORE,
+    "plugins": ["sdk"],
+    "examples": CORE,
+    "test": None,
+    "bench": None,
+}
+# Folders below these are rooms of their own: keys/autograd does not see keys/trace.
+FOLDERS_OF_ROOMS = {"keys", "plugins"}
+# What several plugins share, and who may see it.
+SHARED_PLUGINS = {"plugins/cuda": "plugins/gpu", "plugins/rocm": "plugins/gpu"}
+# Libraries that stay in their folder.
+LIBRARY_HOMES = {
+    r"dnnl|oneapi/|cblas|lapack|hwy/|sleef|omp\.h|cuda|cudnn|nccl|hip/|mpi\.h": ["plugins", "bench", "test"],
+    r"yaml-cpp/": ["codegen", "test"],
+    r"pybind11/|Python\.h": ["bindings"],
+    r"absl/": [
+        "tensor",
+        "schema",
+        "codegen",
+        "dispatcher",
+        "kernels",
+        "keys",
+        "compiler",
+        "bindings",
+        "test",
+        "bench",
+    ],
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule at one place."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+class Tree:
+    """The files to check, read once."""
+
+    def __init__(self, root: Path, paths: Iterable[str]) -> None:
+        self.root = root
+        self.paths = sorted(path for path in paths if (root / path).is_file())
+        self._lines: dict[str, list[str]] = {}
+
+    def lines(self, path: str) -> list[str]:
+        """The lines of a text file; none of a binary one."""
+        if path not in self._lines:
+            try:
+                self._lines[path] = (self.root / path).read_text(encoding="utf-8").splitlines()
+            except UnicodeDecodeError:
+                self._lines[path] = []
+        return self._lines[path]
+
+    def of(self, suffixes: set[str]) -> list[str]:
+        """The paths that end in one of these suffixes."""
+        return [path for path in self.paths if Path(path).suffix in suffixes]
+
+
+def room_of_path(path: str) -> str:
+    """tensor/dtype.h -> tensor; keys/autograd/node.h -> keys/autograd."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] in FOLDERS_OF_ROOMS and len(parts) > 2 else parts[0]
+
+
+def room_of_include(tree: Tree, spelled: str) -> str:
+    """The room that `mica/...` belongs to."""
+    inner = spelled.removeprefix("mica/")
+    if (tree.root / "sdk" / "include" / spelled).exists():
+        return "sdk"
+    room = room_of_path(inner)
+    return room if room.split("/")[0] in ARROWS else "generated"
+
+
+def include_arrows(tree: Tree) -> Iterator[Finding]:
+    """Rooms include only the rooms that DESIGN.md lets them see."""
+    for path in tree.of(CXX):
+        room = room_of_path(path)
+        base = room.split("/")[0]
+        if base not in ARROWS:
+            continue
+        allowed = ARROWS[base]
+        for number, line in enumerate(tree.lines(path), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            spelled = match[1]
+            if spelled.startswith("mica/"):
+                target = room_of_include(tree, spelled)
+                if allowed is None or target in [room, SHARED_PLUGINS.get(room), *allowed]:
+                    continue
+                seen = ", ".join([room, *allowed])
+                yield Finding(path, number, f"{room} may not include {target} ({spelled}); it sees {seen}")
+            else:
+                for pattern, homes in LIBRARY_HOMES.items():
+                    if re.match(pattern, spelled) and base not in homes:
+                        yield Finding(
+                            path, number, f"{spelled} stays inside {', '.join(homes)}; move the code there"
+                        )
+
+
+def included_from_root(tree: Tree) -> Iterator[Finding]:
+    """Includes in quotes are spelled from the root."""
+    for path in tree.of(CXX):
+        if path.startswith(("examples/", "sdk/examples/")):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            match = re.match(r'^\s*#\s*include\s*"([^"]+)"', line)
+            if match and not match[1].startswith(("mica/", "absl/", "hwy/")):
+                yield Finding(
+                    path, number, f'spell the include ("{match[1]}") from the root: "mica/<room>/..."'
+                )
+
+
+def notes(tree: Tree) -> Iterator[Finding]:
+    """Each `Note [Title]` that is referred to has exactly one home: a line of its own."""
+    homes: dict[str, tuple[str, int]] = {}
+    references: list[tuple[str, int, str]] = []
+    for path in tree.of(CXX | {".py", ".cmake", ".yaml"}):
+        if Path(path).name in {"lint.py", "test_lint.py"}:
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            for title in re.findall(r"\bNote \[([^\]]+)\]", line):
+                if re.fullmatch(r"[\s/#*]*Note \[[^\]]+\]:?\s*", line):
+                    if title in homes:
+                        yield Finding(
+                            path, number, f"Note [{title}] has a home in {homes[title][0]}; keep one"
+                        )
+                    homes[title] = (path, number)
+                else:
+                    references.append((path, number, title))
+    for path, number, title in references:
+        if title not in homes:
+            yield Finding(
+                path, number, f"Note [{title}] has no home; write it on a line of its own where it belongs"
+            )
+
+
+def file_size(tree: Tree) -> Iterator[Finding]:
+    """Source files have at most 500 lines; tables of samples are data."""
+    for path in tree.paths:
+        if path in DATA:
+            continue
+        if Path(path).suffix in CXX | {".py", ".cmake"} or path == "dev":
+            size = len(tree.lines(path))
+            if size > MAX_LINES:
+                yield Finding(
+                    path, size, f"the file has ({size}) lines; split it by idea, at most ({MAX_LINES})"
+                )
+
+
+def opening_comment(tree: Tree) -> Iterator[Finding]:
+    """A file opens with a comment that says what it is; a.cc beside a.h leaves that to a.h."""
+    for path in tree.of(COMMENTED):
+        if path.endswith(".cc") and path.removesuffix("cc") + "h" in tree.paths:
+            continue
+        first = next((line for line in tree.lines(path) if line.strip()), "// empty")
+        if not first.startswith(("//", "/*", "#")) or INCLUDE.match(first) or first.startswith("#pragma"):
+            yield Finding(
+                path, 1, "open the file with 3 to 15 lines: what it is, who uses it, what always holds"
+            )
+    for path in tree.of({".py"}):
+        source = "\n".join(tree.lines(path))
+        if source.strip() and not ast.get_docstring(ast.parse(source)):
+            yield Finding(
+                path, 1, "open the file with a docstring: what it is, who uses it, what always holds"
+            )
+
+
+def dead_code(tree: Tree) -> Iterator[Finding]:
+    """Nothing is left for later in the source."""
+    for path in tree.of(CXX | {".py", ".cmake", ".yaml"}):
+        if Path(path).name in {"lint.py", "test_lint.py"}:
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
+                yield Finding(path, number, "do it now, or open an issue; the source holds no reminders")
+            elif re.match(r"^\s*#\s*if 0\b", line):
+                yield Finding(path, number, "remove the dead code; git remembers it")
+
+
+def machine_paths(tree: Tree) -> Iterator[Finding]:
+    """No path of one machine stands in a file."""
+    pattern = re.compile(r"(?<![\w.$}])/(work|home|root)/[a-z]\w+")
+    for path in tree.paths:
+        if Path(path).name in {"lint.py", "test_lint.py"}:
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            if match := pattern.search(line):
+                yield Finding(path, number, f"the path ({match[0]}...) is of one machine; make it relative")
+
+
+def cxx_format(tree: Tree) -> Iterator[Finding]:
+    """clang-format agrees with every C++ file."""
+    paths = tree.of(CXX)
+    if not paths:
+        return
+    result = subprocess.run(
+        [*CLANG_FORMAT, "--dry-run", "--ferror-limit=1", *paths],
+        cwd=tree.root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    seen = set()
+    for match in re.finditer(r"^(\S+?):(\d+):\d+: warning: code should be", result.stderr, re.M):
+        if match[1] not in seen:
+            seen.add(match[1])
+            yield Finding(match[1], int(match[2]), "the layout differs from clang-format's; run ./dev fmt")
+    if result.returncode != 0:
+        yield Finding(".clang-format", 1, f"clang-format ended with an error: {result.stderr[:200]}")
+
+
+def ruff(*words: str, root: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the ruff of this environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "ruff", *words], cwd=root, capture_output=True, text=True, check=False
+    )
+
+
+def python_lint(tree: Tree) -> Iterator[Finding]:
+    """ruff's rules (pyproject.toml) hold, and its layout."""
+    paths = tree.of({".py", ".pyi"})
+    if not paths:
+        return
+    result = ruff("check", "--output-format=concise", "--no-cache", *paths, root=tree.root)
+    found = False
+    for match in re.finditer(r"^(\S+?):(\d+):\d+: (.*)$", result.stdout, re.M):
+        found = True
+        yield Finding(match[1], int(match[2]), match[3])
+    if result.returncode != 0 and not found:
+        yield Finding(
+            "pyproject.toml", 1, f"ruff ended with an error: {result.stderr[:200] or result.stdout[:200]}"
+        )
+    result = ruff("format", "--check", "--no-cache", "--output-format=concise", *paths, root=tree.root)
+    for match in re.finditer(r"^(\S+?):(\d+):\d+: unformatted", result.stdout, re.M):
+        yield Finding(match[1], int(match[2]), "the layout differs from ruff's; run ./dev fmt")
+
+
+RULES: list[Callable[[Tree], Iterator[Finding]]] = [
+    include_arrows,
+    included_from_root,
+    notes,
+    file_size,
+    opening_comment,
+    dead_code,
+    machine_paths,
+    cxx_format,
+    python_lint,
+]
+
+
+def repository_files(root: Path) -> list[str]:
+    """What git tracks, and what it would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def fix(tree: Tree) -> None:
+    """Formats every file."""
+    if paths := tree.of(CXX):
+        subprocess.run([*CLANG_FORMAT, "-i", *paths], cwd=tree.root, check=True)
+    if paths := tree.of({".py", ".pyi"}):
+        ruff("check", "--fix", "--quiet", *paths, root=tree.root)
+        ruff("format", "--quiet", *paths, root=tree.root)
+
+
+def main() -> int:
+    tree = Tree(ROOT, repository_files(ROOT))
+    if "--fix" in sys.argv[1:]:
+        fix(tree)
+        return 0
+    failed = 0
+    for rule in RULES:
+        findings = list(rule(tree))
+        for finding in findings:
+            print(finding)
+        if findings:
+            failed += 1
+            print(f"  ^ {rule.__name__}: {rule.__doc__} ({len(findings)} findings)")
+    print(f"{len(RULES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

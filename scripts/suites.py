@@ -1,0 +1,46 @@
+"""Every test suite of `./dev test`, in the order in which they run: one table.
+
+Adding a suite is adding a row. A suite that runs no test fails. Every command
+sees MICA_BUILD_DIR, and PYTHONPATH (also as MICA_PYTHON) with the built package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One row. In `run`, `each` and `env`, {root}, {build}, {python} and {oracle} are filled in."""
+
+    name: str
+    run: str  # the command
+    count: str  # how its tests are counted: pytest, catch2, ctest or tally ("N passed, M failed")
+    each: str = ""  # a glob: the command runs once for each {match}
+    quick: bool = False  # part of `./dev test quick`
+    # What must be there first: a preset to build ("release"; "tsan:a b" for two targets of it),
+    # or "oracle", the environment with PyTorch.
+    needs: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    timeout: int = 1200  # seconds, for each command
+
+
+SUITES = [
+    Suite("lint", "{python} scripts/lint.py", "tally", quick=True),
+    Suite("unit", "{match}", "catch2", each="{build}/bin/unit_*", quick=True, needs=("release",)),
+    Suite("python", "{python} -m pytest test/python", "pytest", quick=True, needs=("release:package",)),
+    Suite(
+        "oracle",
+        "{oracle} -m pytest test/oracle",
+        "pytest",
+        needs=("release:package schema_roundtrip", "oracle"),
+    ),
+    Suite("snippets", "{python} scripts/doc_snippets.py", "tally", quick=True, needs=("release:package",)),
+    Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
+    Suite(
+        "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
+    ),
+    Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
+    Suite("stress", "{match}", "catch2", each="{root}/build/tsan/bin/stress_*", needs=("tsan:stress",)),
+    Suite("fuzz", "{python} scripts/fuzz.py 60", "tally", needs=("fuzz:fuzzers",)),
+]
