@@ -1,0 +1,287 @@
+// CachingAllocator, and the table from devices to allocators.
+#include "mica/tensor/allocator.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "mica/tensor/cpu_memory.h"
+#include "mica/tensor/error.h"
+#include "mica/tensor/key_set.h"
+#include "mica/tensor/small_pool.h"
+
+namespace mica {
+
+namespace {
+
+constexpr int64_t kUnsizedHeader = 64;
+constexpr int64_t kMaxRequest = int64_t{1} << 62;
+
+int64_t MachineMemory() {
+  const int64_t pages = sysconf(_SC_PHYS_PAGES);
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? pages * page : 0;
+}
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(Device device, RawMemory* raw) : device_(device), raw_(raw) {
+  if (is_cpu()) {
+    limit_ = MachineMemory();
+    if (limit_ > 0) cache_limit_ = limit_ / 4;
+  }
+}
+
+int64_t CachingAllocator::RoundedSize(int64_t size) {
+  constexpr int64_t kLeast = 512;
+  if (size <= kLeast) return kLeast;
+  const int octave = 63 - __builtin_clzll(static_cast<uint64_t>(size - 1));
+  const int64_t step = std::max<int64_t>(kLeast, int64_t{1} << (octave - 3));
+  return (size + step - 1) / step * step;
+}
+
+void* CachingAllocator::Allocate(int64_t size) {
+  if (is_cpu() && size <= internal::kMaxSmallBlock) {
+    return internal::SmallAllocate(internal::SmallClass(std::max<int64_t>(size, 1)));
+  }
+  return AllocateBlock(size);
+}
+
+void CachingAllocator::Free(void* data, int64_t size) {
+  if (is_cpu() && size <= internal::kMaxSmallBlock) {
+    return internal::SmallFree(data, internal::SmallClass(std::max<int64_t>(size, 1)));
+  }
+  FreeBlock(data);
+}
+
+void* CachingAllocator::AllocateUnsized(int64_t size) {
+  if (!is_cpu()) return AllocateBlock(size);
+  const int64_t total = std::min(size, kMaxRequest) + kUnsizedHeader;
+  auto* block = static_cast<char*>(Allocate(total));
+  std::memcpy(block, &total, sizeof total);
+  return block + kUnsizedHeader;
+}
+
+void CachingAllocator::FreeUnsized(void* data) {
+  if (data == nullptr) return;
+  if (!is_cpu()) return FreeBlock(data);
+  char* block = static_cast<char*>(data) - kUnsizedHeader;
+  int64_t total;
+  std::memcpy(&total, block, sizeof total);
+  Free(block, total);
+}
+
+void* CachingAllocator::AllocateBlock(int64_t size) {
+  MICA_CHECK_VALUE(size >= 0, "The size (", size, ") of a request for memory is negative.");
+  if (size > kMaxRequest) ThrowOutOfMemory(size);
+  const int64_t rounded = RoundedSize(size);
+  std::unique_lock<std::mutex> lock(mutex_);
+  void* data = TakeIdle(rounded);
+  int64_t capacity = rounded;
+  if (data) {
+    capacity = capacities_[data];
+    ++stats_.cache_hits;
+  } else {
+    data = RawAllocate(rounded);
+    if (data == nullptr) {
+      lock.unlock();
+      ThrowOutOfMemory(size);
+    }
+    capacities_[data] = rounded;
+  }
+  ++stats_.allocations;
+  stats_.bytes_in_use += capacity;
+  NotePeak();
+  MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
+  return data;
+}
+
+void CachingAllocator::FreeBlock(void* data) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = capacities_.find(data);
+  MICA_INTERNAL(found != capacities_.end(), "the freed block is not one of the allocator of ",
+                device_.ToString(), ".");
+  const int64_t capacity = found->second;
+  stats_.bytes_in_use -= capacity;
+  if (idle_bytes_ + capacity > cache_limit_) {
+    capacities_.erase(found);
+    raw_->Free(device_.index, data, capacity);
+    stats_.bytes_reserved -= capacity;
+    ++stats_.raw_frees;
+    return;
+  }
+  idle_.emplace(capacity, data);
+  idle_bytes_ += capacity;
+  MICA_POISON_BLOCK(data, is_cpu() ? capacity : 0);
+}
+
+// The smallest idle block of `size` to 1.25 * `size` bytes, or NULL. It stays in
+// `capacities_`.
+void* CachingAllocator::TakeIdle(int64_t size) {
+  const auto found = idle_.lower_bound(size);
+  if (found == idle_.end() || found->first > size + size / 4) return nullptr;
+  void* data = found->second;
+  idle_bytes_ -= found->first;
+  idle_.erase(found);
+  return data;
+}
+
+// `size` bytes from the device within the limit, NULL if that cannot be.
+void* CachingAllocator::RawAllocate(int64_t size) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (limit_ == 0 || stats_.bytes_reserved + size <= limit_) {
+      if (void* data = raw_->Allocate(device_.index, size)) {
+        stats_.bytes_reserved += size;
+        ++stats_.raw_allocations;
+        return data;
+      }
+    }
+    EmptyCacheLocked();
+  }
+  return nullptr;
+}
+
+void* CachingAllocator::AllocateSlab(int64_t size) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return RawAllocate(size);
+}
+
+void CachingAllocator::EmptyCacheLocked() {
+  for (const auto& [capacity, data] : idle_) {
+    MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
+    capacities_.erase(data);
+    raw_->Free(device_.index, data, capacity);
+    stats_.bytes_reserved -= capacity;
+    ++stats_.raw_frees;
+  }
+  idle_.clear();
+  idle_bytes_ = 0;
+}
+
+void CachingAllocator::EmptyCache() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  EmptyCacheLocked();
+}
+
+void CachingAllocator::NotePeak() { stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.bytes_in_use); }
+
+AllocatorStats CachingAllocator::stats() const {
+  AllocatorStats out;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    out = stats_;
+  }
+  if (is_cpu()) {
+    const internal::SmallStats small = internal::GetSmallStats();
+    out.bytes_in_use += small.bytes_in_use;
+    out.peak_in_use = std::max(out.peak_in_use + small.bytes_in_use, out.bytes_in_use);
+    out.allocations += small.allocations;
+    out.cache_hits += small.allocations - small.misses;
+  }
+  return out;
+}
+
+void CachingAllocator::ResetPeak() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.peak_in_use = stats_.bytes_in_use;
+}
+
+void CachingAllocator::SetLimit(int64_t bytes) {
+  MICA_CHECK_VALUE(bytes >= 0, "The limit (", bytes,
+                   ") of an allocator is negative; expected bytes, or 0 for none.");
+  std::lock_guard<std::mutex> lock(mutex_);
+  limit_ = bytes;
+}
+
+int64_t CachingAllocator::limit() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return limit_;
+}
+
+void CachingAllocator::SetCacheLimit(int64_t bytes) {
+  MICA_CHECK_VALUE(bytes >= 0, "The cache limit (", bytes, ") of an allocator is negative.");
+  std::lock_guard<std::mutex> lock(mutex_);
+  cache_limit_ = bytes;
+  if (idle_bytes_ > cache_limit_) EmptyCacheLocked();
+}
+
+void CachingAllocator::ThrowOutOfMemory(int64_t size) {
+  const AllocatorStats now = stats();
+  const int64_t most = limit();
+  MICA_THROW(kOutOfMemory, "The device ", device_.ToString(), " has no memory for a request of ", size,
+             " bytes; ", now.bytes_in_use, " bytes are in use, ", now.bytes_reserved,
+             " reserved, and the limit is ", most ? absl::StrCat(most, " bytes.") : std::string("not set."));
+}
+
+namespace {
+
+struct AllocatorTable {
+  std::mutex mutex;
+  RawMemory* raw[keys::kBackendCount] = {};
+  std::vector<CachingAllocator*> allocators[keys::kBackendCount];
+};
+
+AllocatorTable& Table() {
+  static AllocatorTable* table = [] {
+    auto* t = new AllocatorTable();  // never destroyed: tensors may outlive statics
+    t->raw[keys::kCpu] = CpuMemory();
+    t->allocators[keys::kCpu].push_back(new CachingAllocator(Device{}, CpuMemory()));
+    return t;
+  }();
+  return *table;
+}
+
+}  // namespace
+
+// Around fork(): the child must find every allocator unlocked.
+void LockAllocators() {
+  Table().mutex.lock();
+  for (auto& of_backend : Table().allocators) {
+    for (CachingAllocator* a : of_backend) {
+      if (a) a->mutex_.lock();
+    }
+  }
+}
+
+void UnlockAllocators() {
+  for (auto& of_backend : Table().allocators) {
+    for (CachingAllocator* a : of_backend) {
+      if (a) a->mutex_.unlock();
+    }
+  }
+  Table().mutex.unlock();
+}
+
+CachingAllocator& AllocatorFor(Device device) {
+  static CachingAllocator* const cpu = [] {
+    CachingAllocator* first = Table().allocators[keys::kCpu][0];
+    pthread_atfork(LockAllocators, UnlockAllocators, UnlockAllocators);
+    return first;
+  }();
+  if (device.is_cpu()) return *cpu;
+  AllocatorTable& table = Table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  MICA_CHECK(device.backend >= 0 && device.backend < keys::kBackendCount && device.index >= 0 &&
+                 table.raw[device.backend] != nullptr,
+             "The device ", device.ToString(), " has no memory: its backend has registered none.");
+  auto& allocators = table.allocators[device.backend];
+  if (allocators.size() <= static_cast<size_t>(device.index)) allocators.resize(device.index + 1);
+  CachingAllocator*& slot = allocators[device.index];
+  if (slot == nullptr) slot = new CachingAllocator(device, table.raw[device.backend]);
+  return *slot;
+}
+
+void RegisterRawMemory(int backend, RawMemory* raw) {
+  AllocatorTable& table = Table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  MICA_CHECK(backend > keys::kMeta && backend < BackendNameCount(), "The backend index (", backend,
+             ") is not one of a registered backend with memory of its own.");
+  MICA_CHECK(table.raw[backend] == nullptr || table.raw[backend] == raw, "The backend ", BackendName(backend),
+             " has registered its memory already.");
+  table.raw[backend] = raw;
+}
+
+}  // namespace mica

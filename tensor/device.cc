@@ -1,0 +1,106 @@
+// The table of backend names. An entry is written once and never changes or
+// goes, so readers only load the count; writers hold a mutex.
+#include "mica/tensor/device.h"
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <mutex>
+
+#include "mica/tensor/error.h"
+#include "mica/tensor/key_set.h"
+
+namespace mica {
+
+namespace {
+
+struct NameTable {
+  std::mutex mutex;
+  std::atomic<int> count{2};
+  std::array<std::string, keys::kBackendCount> names{"cpu", "meta"};
+};
+
+NameTable& Table() {
+  static NameTable* table = new NameTable();  // never destroyed: threads may outlive statics
+  return *table;
+}
+
+std::string KnownBackends() {
+  std::string out;
+  for (int i = 0; i < BackendNameCount(); ++i) absl::StrAppend(&out, i ? ", " : "", BackendName(i));
+  return out;
+}
+
+absl::string_view ToAbsl(std::string_view s) { return {s.data(), s.size()}; }
+
+// Letters, digits, '_', '-' and '.', not beginning with a digit: "acme.npu".
+bool IsBackendName(std::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (char c : name) {
+    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                    c == '-' || c == '.';
+    if (!ok) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int BackendNameCount() { return Table().count.load(std::memory_order_acquire); }
+
+const std::string& BackendName(int index) {
+  MICA_INTERNAL(index >= 0 && index < BackendNameCount(), "the backend index (", index,
+                ") is outside the table of ", BackendNameCount(), " backends.");
+  return Table().names[index];
+}
+
+int BackendIndex(std::string_view name) {
+  NameTable& table = Table();
+  const int count = table.count.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) {
+    if (table.names[i] == name) return i;
+  }
+  return -1;
+}
+
+int RegisterBackendName(std::string_view name) {
+  MICA_CHECK_VALUE(IsBackendName(name), "The backend name (", ToAbsl(name),
+                   ") is not made of letters, digits, '_', '-' and '.', beginning with a letter.");
+  NameTable& table = Table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  const int known = BackendIndex(name);
+  if (known >= 0) return known;
+  const int count = table.count.load(std::memory_order_relaxed);
+  MICA_CHECK(count < keys::kBackendCount, "The backend (", ToAbsl(name), ") finds all ", keys::kBackendCount,
+             " places taken (", KnownBackends(), ").");
+  table.names[count] = std::string(name);
+  table.count.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+std::string Device::ToString() const {
+  const std::string& name = BackendName(backend);
+  return is_cpu() || is_meta() ? name : absl::StrCat(name, ":", index);
+}
+
+Device Device::Parse(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  int index = 0;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    MICA_CHECK(error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 32768,
+               "The device (", ToAbsl(text),
+               ") has an index that is no number from 0 to 32767; expected the form",
+               " \"cpu\" or \"cuda:1\".");
+  }
+  const int backend = BackendIndex(name);
+  MICA_CHECK(backend >= 0, "The device (", ToAbsl(text), ") names an unknown backend (", ToAbsl(name),
+             "); the known ones are: ", KnownBackends(), ".");
+  MICA_CHECK((backend > 1) || index == 0, "The device (", ToAbsl(text), ") has an index (", index, "); ",
+             BackendName(backend), " has the index 0 only.");
+  return {static_cast<int16_t>(backend), static_cast<int16_t>(index)};
+}
+
+}  // namespace mica

@@ -1,0 +1,38 @@
+// A device: a backend's index (its bit in key sets) and a number.
+//
+// Backends are named at load time; names and indices are translated by
+// tensor/device.cc's table, which the dispatcher fills ("cpu" is 0, "meta" 1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mica/abi.h"
+
+namespace mica {
+
+struct Device {
+  int16_t backend = 0;
+  int16_t index = 0;
+  constexpr bool operator==(const Device&) const = default;
+  constexpr bool is_cpu() const { return backend == 0; }
+  constexpr bool is_meta() const { return backend == 1; }
+  std::string ToString() const;  // "cpu", "cuda:1"
+  MicaDevice ToAbi() const { return {backend, index}; }
+  static Device FromAbi(MicaDevice d) {
+    return {static_cast<int16_t>(d.backend), static_cast<int16_t>(d.index)};
+  }
+  // Parses "cpu", "cuda:1", "acme.npu:0"; throws a kRuntime Error that lists the
+  // known backends when the name is unknown.
+  static Device Parse(std::string_view text);
+};
+
+// The index of a backend's name, -1 if unknown; RegisterBackendName gives a new
+// one (or the old one) and throws when all 24 are taken.
+int BackendIndex(std::string_view name);
+int RegisterBackendName(std::string_view name);
+const std::string& BackendName(int index);
+int BackendNameCount();
+
+}  // namespace mica

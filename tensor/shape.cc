@@ -1,0 +1,241 @@
+// Sizes, dims, memory formats and broadcasting.
+#include "mica/tensor/shape.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "mica/tensor/error.h"
+
+namespace mica {
+
+std::string ShapeText(IntSpan shape) {
+  return absl::StrCat("[", absl::StrJoin(shape.begin(), shape.end(), ", "), "]");
+}
+
+int64_t CheckedNumel(IntSpan sizes) {
+  int64_t product = 1;
+  bool empty = false;
+  bool overflow = false;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") is negative; the shape is ",
+               ShapeText(sizes), ".");
+    if (sizes[i] == 0)
+      empty = true;
+    else
+      overflow |= __builtin_mul_overflow(product, sizes[i], &product);
+  }
+  MICA_CHECK(!overflow, "The shape ", ShapeText(sizes), " has more than 2^63 - 1 elements.");
+  return empty ? 0 : product;
+}
+
+int64_t WrapDim(int64_t dim, int64_t ndim, bool allow_scalar) {
+  if (dim >= 0 ? dim < ndim : dim >= -ndim) return dim >= 0 ? dim : dim + ndim;
+  if (ndim == 0) {
+    MICA_CHECK_INDEX(allow_scalar, "The dimension (", dim, ") is given for a tensor that has no dimensions.");
+    if (dim == 0 || dim == -1) return 0;
+    ndim = 1;
+  }
+  MICA_THROW(kIndex, "The dimension (", dim, ") is out of range; expected one from ", -ndim, " to ", ndim - 1,
+             ".");
+}
+
+Dims WrapDims(IntSpan dims, int64_t ndim, bool allow_scalar) {
+  Dims out(dims.size());
+  for (int64_t i = 0; i < dims.size(); ++i) {
+    out[i] = WrapDim(dims[i], ndim, allow_scalar);
+    for (int64_t j = 0; j < i; ++j) {
+      MICA_CHECK(out[j] != out[i], "The dimension (", out[i], ") appears more than once in the dimensions ",
+                 ShapeText(dims), ".");
+    }
+  }
+  return out;
+}
+
+Dims ContiguousStrides(IntSpan sizes) {
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+Dims ChannelsLastStrides(IntSpan sizes) {
+  const int64_t n = sizes.size();
+  MICA_CHECK(n == 4 || n == 5,
+             "The memory format channels_last needs a tensor of 4 or 5 dimensions, but the shape ",
+             ShapeText(sizes), " has ", n, ".");
+  Dims strides(n);
+  strides[1] = 1;
+  int64_t step = std::max<int64_t>(sizes[1], 1);
+  for (int64_t i = n - 1; i >= 0; --i) {
+    if (i == 1) continue;
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+bool IsContiguous(IntSpan sizes, IntSpan strides) {
+  int64_t expected = 1;
+  bool contiguous = true;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] == 1) continue;
+    contiguous &= strides[i] == expected;
+    expected *= sizes[i];
+  }
+  return contiguous;
+}
+
+bool IsChannelsLast(IntSpan sizes, IntSpan strides) {
+  const int64_t n = sizes.size();
+  if (n != 4 && n != 5) return false;
+  for (int64_t size : sizes) {
+    if (size == 0) return true;
+  }
+  int64_t expected = 1;
+  const auto fits = [&](int64_t i) {
+    if (sizes[i] == 1) return true;
+    if (strides[i] != expected) return false;
+    expected *= sizes[i];
+    return true;
+  };
+  if (!fits(1)) return false;
+  for (int64_t i = n - 1; i >= 2; --i) {
+    if (!fits(i)) return false;
+  }
+  return fits(0);
+}
+
+bool IsNonOverlappingAndDense(IntSpan sizes, IntSpan strides) {
+  Dims order;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
+  int64_t expected = 1;
+  for (int64_t i : order) {
+    if (strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+Dims BroadcastShapes(IntSpan a, IntSpan b, const char* a_name, const char* b_name) {
+  const int64_t n = std::max(a.size(), b.size());
+  Dims out(n);
+  for (int64_t i = 0; i < n; ++i) {  // i counts from the last dim
+    const int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
+    MICA_CHECK(from_a == from_b || from_a == 1 || from_b == 1, "Size (", from_b, ") of dimension (",
+               b.size() - 1 - i, ") of `", b_name, "` differs from size (", from_a, ") of `", a_name,
+               "`; their shapes are ", ShapeText(b), " and ", ShapeText(a),
+               ", and a dimension broadcasts only when one size is 1.");
+    out[n - 1 - i] = from_a == 1 ? from_b : from_a;
+  }
+  return out;
+}
+
+bool CanExpandTo(IntSpan from, IntSpan to) {
+  if (from.size() > to.size()) return false;
+  const int64_t shift = to.size() - from.size();
+  for (int64_t i = 0; i < from.size(); ++i) {
+    if (from[i] != 1 && from[i] != to[i + shift]) return false;
+  }
+  return true;
+}
+
+Dims ExpandStrides(IntSpan sizes, IntSpan strides, IntSpan to, Dims* resolved) {
+  const int64_t n = to.size();
+  const int64_t shift = n - sizes.size();
+  MICA_CHECK(shift >= 0, "The number of sizes (", n, ") to expand to is less than the number of dimensions (",
+             sizes.size(), ") of the tensor; its shape is ", ShapeText(sizes), ".");
+  resolved->resize(n);
+  Dims out(n);
+  for (int64_t i = 0; i < n; ++i) {
+    const bool is_new = i < shift;
+    int64_t target = to[i];
+    if (target == -1) {
+      MICA_CHECK(!is_new, "The size (-1) to expand to is not allowed in dimension (", i,
+                 "), which does not exist in the tensor of shape ", ShapeText(sizes), ".");
+      target = sizes[i - shift];
+    }
+    MICA_CHECK(target >= 0, "The size (", target, ") of dimension (", i, ") to expand to is negative.");
+    const bool grows = !is_new && sizes[i - shift] == 1 && target != 1;
+    MICA_CHECK(is_new || grows || sizes[i - shift] == target, "The size (", target, ") of dimension (", i,
+               ") to expand to differs from the size (", is_new ? 0 : sizes[i - shift],
+               ") of the tensor, which is not 1; the shapes are ", ShapeText(to), " and ", ShapeText(sizes),
+               ".");
+    (*resolved)[i] = target;
+    out[i] = is_new || grows ? 0 : strides[i - shift];
+  }
+  if (sizes.empty()) return out;
+  // A new dimension of size 1 gets the stride that a contiguous one would have.
+  for (int64_t i = shift - 1; i >= 0; --i) {
+    if ((*resolved)[i] == 1) out[i] = (*resolved)[i + 1] * out[i + 1];
+  }
+  return out;
+}
+
+Dims InferSize(IntSpan sizes, int64_t numel) {
+  Dims out = ToDims(sizes);
+  int64_t inferred = -1;
+  int64_t product = 1;
+  bool overflow = false;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1) {
+      MICA_CHECK(inferred < 0, "Only one dimension can be inferred (-1), but the shape ", ShapeText(sizes),
+                 " has more.");
+      inferred = i;
+    } else {
+      MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") of the shape ",
+                 ShapeText(sizes), " is negative and not -1.");
+      overflow |= __builtin_mul_overflow(product, sizes[i], &product);
+    }
+  }
+  if (inferred >= 0) {
+    MICA_CHECK(product != 0, "The size of dimension (", inferred, ") of the shape ", ShapeText(sizes),
+               " cannot be inferred, because another size is 0; the tensor has ", numel, " elements.");
+  }
+  const bool fits = !overflow && (inferred >= 0 ? numel % product == 0 : numel == product);
+  MICA_CHECK(fits, "The shape ", ShapeText(sizes), " is not valid for a tensor of ", numel, " elements.");
+  if (inferred >= 0) out[inferred] = numel / product;
+  return out;
+}
+
+std::optional<Dims> ComputeStride(IntSpan old_sizes, IntSpan old_strides, IntSpan new_sizes) {
+  if (old_sizes.empty()) return Dims(new_sizes.size(), 1);
+  int64_t numel = 1;
+  for (int64_t size : old_sizes) numel *= size;
+  if (numel == 0) {
+    return old_sizes == new_sizes ? ToDims(old_strides) : ContiguousStrides(new_sizes);
+  }
+  // Runs of old dims that are contiguous among themselves are cut into new dims.
+  Dims out(new_sizes.size());
+  int64_t view = new_sizes.size() - 1;
+  int64_t base_stride = old_strides[old_strides.size() - 1];
+  int64_t run = 1;
+  int64_t taken = 1;
+  for (int64_t d = old_sizes.size() - 1; d >= 0; --d) {
+    run *= old_sizes[d];
+    const bool run_ends = d == 0 || (old_sizes[d - 1] != 1 && old_strides[d - 1] != run * base_stride);
+    if (!run_ends) continue;
+    while (view >= 0 && (taken < run || new_sizes[view] == 1)) {
+      out[view] = taken * base_stride;
+      taken *= new_sizes[view];
+      --view;
+    }
+    if (taken != run) return std::nullopt;
+    if (d > 0) {
+      base_stride = old_strides[d - 1];
+      run = taken = 1;
+    }
+  }
+  if (view != -1) return std::nullopt;
+  return out;
+}
+
+}  // namespace mica

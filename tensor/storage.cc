@@ -1,0 +1,111 @@
+// Storage: where blocks come from and go to.
+#include "mica/tensor/storage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "mica/tensor/allocator.h"
+#include "mica/tensor/error.h"
+#include "mica/tensor/small_pool.h"
+
+namespace mica {
+
+namespace {
+
+// The header's share of a block that holds data too, so that the data is
+// 64-byte aligned.
+constexpr int64_t kHeaderBytes = 64;
+static_assert(sizeof(StorageImpl) <= kHeaderBytes);
+constexpr int kHeaderClass = internal::SmallClass(kHeaderBytes);
+constexpr int64_t kMaxInline = internal::kMaxSmallBlock - kHeaderBytes;
+
+}  // namespace
+
+Storage Storage::Allocate(int64_t nbytes, Device device) {
+  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  Storage result;
+  if (device.is_cpu() && nbytes <= kMaxInline) {
+    const int c = internal::SmallClass(kHeaderBytes + std::max<int64_t>(nbytes, 1));
+    auto* impl = new (internal::SmallAllocate(c)) StorageImpl();
+    impl->data_ = reinterpret_cast<char*>(impl) + kHeaderBytes;
+    impl->nbytes_ = nbytes;
+    impl->capacity_ = internal::SmallClassSize(c) - kHeaderBytes;
+    impl->inline_data_ = true;
+    impl->block_class_ = static_cast<uint8_t>(c);
+    result.impl_ = impl;
+    return result;
+  }
+  void* data = device.is_meta() ? nullptr : AllocatorFor(device).Allocate(nbytes);
+  void* header;
+  try {
+    header = internal::SmallAllocate(kHeaderClass);
+  } catch (...) {
+    if (data) AllocatorFor(device).Free(data, nbytes);
+    throw;
+  }
+  auto* impl = new (header) StorageImpl();
+  impl->data_ = data;
+  impl->nbytes_ = nbytes;
+  impl->capacity_ = nbytes;
+  impl->device_ = device;
+  impl->block_class_ = kHeaderClass;
+  result.impl_ = impl;
+  return result;
+}
+
+Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*),
+                            void* context) {
+  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  auto* impl = new (internal::SmallAllocate(kHeaderClass)) StorageImpl();
+  impl->data_ = data;
+  impl->nbytes_ = nbytes;
+  impl->capacity_ = nbytes;
+  impl->device_ = device;
+  impl->resizable_ = false;
+  impl->block_class_ = kHeaderClass;
+  // A marker says "foreign" when the owner wants no call.
+  impl->deleter_ = deleter ? deleter : [](void*) {};
+  impl->deleter_context_ = context;
+  Storage result;
+  result.impl_ = impl;
+  return result;
+}
+
+void StorageImpl::Resize(int64_t nbytes) {
+  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  if (device_.is_meta() && resizable_) {
+    nbytes_ = capacity_ = nbytes;
+    return;
+  }
+  if (nbytes <= capacity_ && (resizable_ || nbytes <= nbytes_)) {
+    nbytes_ = nbytes;
+    return;
+  }
+  MICA_CHECK(resizable_, "The storage (", nbytes_, " bytes) holds foreign memory and cannot grow to ", nbytes,
+             " bytes.");
+  MICA_CHECK(use_count() == 1, "The storage (", nbytes_, " bytes) is shared by ", use_count(),
+             " tensors and cannot grow to ", nbytes, " bytes; resize a clone instead.");
+  MICA_CHECK(device_.is_cpu() || nbytes_ == 0, "The storage (", nbytes_, " bytes) on ", device_.ToString(),
+             " has contents and cannot grow to ", nbytes, " bytes; resize an empty tensor or copy instead.");
+  CachingAllocator& allocator = AllocatorFor(device_);
+  void* fresh = allocator.Allocate(nbytes);
+  if (device_.is_cpu() && nbytes_ > 0) std::memcpy(fresh, data_, nbytes_);
+  if (!inline_data_) allocator.Free(data_, capacity_);
+  data_ = fresh;
+  nbytes_ = capacity_ = nbytes;
+  inline_data_ = false;
+}
+
+void StorageImpl::Destroy() {
+  if (deleter_) {
+    deleter_(deleter_context_);
+  } else if (!inline_data_ && data_) {
+    AllocatorFor(device_).Free(data_, capacity_);
+  }
+  const int c = block_class_;
+  this->~StorageImpl();
+  internal::SmallFree(this, c);
+}
+
+}  // namespace mica

@@ -1,0 +1,96 @@
+// Storage: a reference-counted block of device memory and what all views of it
+// share, the version counter among them.
+//
+// A small CPU block lies directly behind its Storage header, in one allocation
+// from the caching allocator. Always holds: data() is 64-byte aligned for CPU
+// blocks made here; the deleter runs once, when the last reference goes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "mica/tensor/device.h"
+
+namespace mica {
+
+class StorageImpl {
+ public:
+  void* data() const { return data_; }
+  int64_t nbytes() const { return nbytes_; }
+  Device device() const { return device_; }
+  // The version, bumped by every in-place write through any view.
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void SetVersion(uint32_t v) { version_.store(v, std::memory_order_relaxed); }
+  bool resizable() const { return resizable_; }
+  // Gives the block a new size, keeping the old contents up to the smaller one.
+  // data() may change, so growing throws unless resizable() and one tensor alone
+  // holds the storage; ResizeTensor (tensor.h) keeps that tensor's pointer right.
+  void Resize(int64_t nbytes);
+
+  void Retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+  uint32_t use_count() const { return refs_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Storage;
+  using Deleter = void (*)(void* context);
+  StorageImpl() = default;
+  void Destroy();
+
+  std::atomic<uint32_t> refs_{1};
+  std::atomic<uint32_t> version_{0};
+  void* data_ = nullptr;
+  int64_t nbytes_ = 0;
+  Device device_;
+  bool resizable_ = true;
+  bool inline_data_ = false;   // data_ lies behind this header
+  uint8_t block_class_ = 0;    // small-pool class of the block that begins with this header
+  int64_t capacity_ = 0;       // bytes at data_, at least nbytes_
+  Deleter deleter_ = nullptr;  // of foreign memory; NULL: the device's allocator
+  void* deleter_context_ = nullptr;
+};
+
+// A counted reference to a StorageImpl.
+class Storage {
+ public:
+  Storage() = default;
+  Storage(const Storage& o) : impl_(o.impl_) {
+    if (impl_) impl_->Retain();
+  }
+  Storage(Storage&& o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
+  Storage& operator=(Storage o) noexcept {
+    std::swap(impl_, o.impl_);
+    return *this;
+  }
+  ~Storage() {
+    if (impl_) impl_->Release();
+  }
+
+  // `nbytes` fresh, uninitialised bytes from the device's caching allocator.
+  // Meta storages have no memory. Throws kOutOfMemory with device, request and
+  // what is in use.
+  static Storage Allocate(int64_t nbytes, Device device);
+  // Foreign memory; `deleter(context)` runs when the last reference goes.
+  static Storage FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*), void* context);
+
+  static Storage Borrow(StorageImpl* impl) {
+    if (impl) impl->Retain();
+    Storage s;
+    s.impl_ = impl;
+    return s;
+  }
+  StorageImpl* release() { return std::exchange(impl_, nullptr); }
+  explicit operator bool() const { return impl_ != nullptr; }
+  StorageImpl* operator->() const { return impl_; }
+  StorageImpl* get() const { return impl_; }
+  bool operator==(const Storage& o) const { return impl_ == o.impl_; }
+
+ private:
+  StorageImpl* impl_ = nullptr;
+};
+
+}  // namespace mica

@@ -1,0 +1,299 @@
+// TensorImpl's life, the factories, views and resizing.
+#include "mica/tensor/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mica/tensor/shape.h"
+#include "mica/tensor/small_pool.h"
+
+namespace mica {
+
+PyObjectHooks g_pyobject_hooks;
+
+namespace {
+
+constexpr int kImplClass = internal::SmallClass(sizeof(TensorImpl));
+constexpr int kExtraClass = internal::SmallClass(sizeof(TensorExtra));
+
+thread_local constinit bool t_inference_mode __attribute__((tls_model("initial-exec"))) = false;
+
+bool CarriesAutograd(DType dtype) { return IsDifferentiable(dtype); }
+
+// The bytes from a view's first element to the end of its last one, 0 if it has
+// none. Throws for negative sizes and strides and for more than 2^63 - 1.
+int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
+  MICA_CHECK_VALUE(sizes.size() == strides.size(), "The number of strides (", strides.size(),
+                   ") differs from the number of sizes (", sizes.size(), ").");
+  int64_t last = 0;
+  bool empty = false;
+  bool overflow = false;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") is negative; the shape is ",
+               ShapeText(sizes), ".");
+    MICA_CHECK_VALUE(strides[i] >= 0, "The stride (", strides[i], ") of dimension (", i,
+                     ") is negative; strides are 0 or more.");
+    empty |= sizes[i] == 0;
+    int64_t step = 0;
+    if (sizes[i] > 0) {
+      overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+                  __builtin_add_overflow(last, step, &last);
+    }
+  }
+  if (empty) return 0;
+  int64_t bytes = 0;
+  overflow |=
+      __builtin_mul_overflow(last, item_size, &bytes) || __builtin_add_overflow(bytes, item_size, &bytes);
+  MICA_CHECK(!overflow, "The shape ", ShapeText(sizes), " with strides ", ShapeText(strides), " and ",
+             item_size, " bytes an element needs more than 2^63 - 1 bytes.");
+  return bytes;
+}
+
+// DLPack's code of a backend; Mica's own names have the extension code.
+int32_t DLDeviceType(Device device) {
+  if (device.is_cpu()) return 1;
+  const std::string& name = BackendName(device.backend);
+  return name == "cuda"     ? 2
+         : name == "opencl" ? 4
+         : name == "vulkan" ? 7
+         : name == "metal"  ? 8
+         : name == "rocm"   ? 10
+                            : 12;
+}
+
+// An impl without dims over `storage`, whose reference it takes.
+inline TensorImpl* NewImpl(StorageImpl* storage, int64_t byte_offset, DType dtype, Device device) {
+  auto* impl = static_cast<TensorImpl*>(internal::SmallAllocate(kImplClass));
+  const bool has_data = storage->data() != nullptr;
+  impl->refcount = 1;
+  impl->vtable = nullptr;
+  impl->flags = (has_data ? MICA_TENSOR_HAS_DATA : 0) | (t_inference_mode ? tensor_flags::kInference : 0) |
+                (static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT) |
+                (static_cast<uint64_t>(device.backend) << MICA_TENSOR_BACKEND_SHIFT);
+  impl->reserved = 0;
+  // Without memory (meta) the pointer holds the offset alone.
+  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + byte_offset);
+  impl->dl.device = {DLDeviceType(device), device.index};
+  impl->dl.ndim = 0;
+  impl->dl.dtype = ToDL(dtype);
+  impl->dl.shape = impl->dims_inline;
+  impl->dl.strides = impl->dims_inline + kInlineDims;
+  impl->dl.byte_offset = 0;
+  impl->storage = storage;
+  impl->keys = KeySet::Of(device.backend);
+  impl->extra = nullptr;
+  impl->pyobject = nullptr;
+  return impl;
+}
+
+void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
+  if (base.is_inference()) {
+    impl->flags |= tensor_flags::kInference;
+  } else {
+    impl->flags &= ~tensor_flags::kInference;
+  }
+  if (detached) return;
+  TensorExtra& extra = impl->EnsureExtra();
+  TensorImpl* root =
+      base.impl()->extra && base.impl()->extra->view_base ? base.impl()->extra->view_base : base.impl();
+  root->Retain();
+  extra.view_base = root;
+  if (base.is_inference()) return;
+  if (t_inference_mode) {
+    extra.view_creation = static_cast<uint8_t>(ViewCreation::kInference);
+  } else if (CarriesAutograd(impl->dtype())) {
+    impl->keys = impl->keys | KeySet::Of(keys::kAutograd);
+  }
+}
+
+}  // namespace
+
+void* TensorExtra::operator new(size_t) { return internal::SmallAllocate(kExtraClass); }
+void TensorExtra::operator delete(void* p) noexcept { internal::SmallFree(p, kExtraClass); }
+
+TensorExtra::~TensorExtra() {
+  if (extension_deleter) extension_deleter(extension);
+  delete autograd;
+  if (view_base) view_base->Release();
+}
+
+bool InferenceModeEnabled() { return t_inference_mode; }
+void SetInferenceMode(bool enabled) { t_inference_mode = enabled; }
+
+void TensorImpl::RefreshContiguity() {
+  uint64_t bits = IsContiguous(sizes(), strides()) ? MICA_TENSOR_CONTIGUOUS : 0;
+  if (dl.ndim >= 4 && IsChannelsLast(sizes(), strides())) bits |= MICA_TENSOR_CHANNELS_LAST;
+  flags = (flags & ~(MICA_TENSOR_CONTIGUOUS | MICA_TENSOR_CHANNELS_LAST)) | bits;
+}
+
+void TensorImpl::SetSizesStrides(IntSpan sizes, IntSpan strides) {
+  MICA_INTERNAL(sizes.size() == strides.size(), "a tensor gets ", sizes.size(), " sizes and ", strides.size(),
+                " strides.");
+  const int64_t n = sizes.size();
+  int64_t* target = dims_inline;
+  int64_t half = kInlineDims;
+  if (n > kInlineDims) {
+    target = new int64_t[2 * n];
+    half = n;
+  }
+  // memmove: the new dims may be the old ones in another order.
+  if (n > 0) {
+    std::memmove(target, sizes.data(), n * sizeof(int64_t));
+    std::memmove(target + half, strides.data(), n * sizeof(int64_t));
+  }
+  if (has_flag(tensor_flags::kExternalDims)) delete[] dl.shape;
+  set_flag(tensor_flags::kExternalDims, n > kInlineDims);
+  dl.shape = target;
+  dl.strides = target + half;
+  dl.ndim = static_cast<int32_t>(n);
+  RefreshContiguity();
+}
+
+TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes, IntSpan strides,
+                             DType dtype) {
+  MICA_INTERNAL(storage, "a tensor is made without a storage.");
+  TensorImpl* impl = NewImpl(storage.get(), byte_offset, dtype, storage->device());
+  storage.release();
+  Tensor guard = Tensor::Steal(impl);
+  impl->SetSizesStrides(sizes, strides);
+  return guard.release();
+}
+
+void TensorImpl::Destroy() {
+  if (pyobject && g_pyobject_hooks.last_reference) {
+    refs().store(1, std::memory_order_relaxed);
+    g_pyobject_hooks.last_reference(this);
+    if (refs().fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  }
+  delete extra;
+  if (storage) storage->Release();
+  if (has_flag(tensor_flags::kExternalDims)) delete[] dl.shape;
+  internal::SmallFree(this, kImplClass);
+}
+
+int64_t Tensor::size(int64_t dim) const { return impl_->dl.shape[WrapDim(dim, ndim(), false)]; }
+int64_t Tensor::stride(int64_t dim) const { return impl_->dl.strides[WrapDim(dim, ndim(), false)]; }
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::kChannelsLast) return impl_->has_flag(MICA_TENSOR_CHANNELS_LAST);
+  return format == MemoryFormat::kPreserve || impl_->contiguous();
+}
+
+Storage Tensor::storage() const { return Storage::Borrow(impl_->storage); }
+
+int64_t Tensor::storage_offset() const {
+  const auto first = reinterpret_cast<uintptr_t>(impl_->dl.data);
+  return static_cast<int64_t>(first - reinterpret_cast<uintptr_t>(impl_->storage->data())) / itemsize();
+}
+
+Tensor Tensor::view_base() const { return is_view() ? Borrow(impl_->extra->view_base) : Tensor(); }
+
+std::string Tensor::ToString() const {
+  if (!defined()) return "undefined tensor";
+  return absl::StrCat(Name(dtype()), ShapeText(sizes()), " on ", device().ToString());
+}
+
+Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat format) {
+  const int64_t n = sizes.size();
+  if (format != MemoryFormat::kChannelsLast && n <= kInlineDims) {
+    // The usual case: strides and size in one pass, straight into a fresh impl.
+    int64_t strides[kInlineDims];
+    int64_t step = 1;
+    int64_t numel = 1;
+    int64_t nbytes;
+    bool overflow = false;
+    int64_t least = 0;
+    for (int64_t i = n - 1; i >= 0; --i) {
+      const int64_t size = sizes[i];
+      least = std::min(least, size);
+      strides[i] = step;
+      overflow |= __builtin_mul_overflow(numel, size, &numel);
+      overflow |= __builtin_mul_overflow(step, std::max<int64_t>(size, 1), &step);
+    }
+    overflow |= __builtin_mul_overflow(numel, ItemSize(dtype), &nbytes);
+    if (__builtin_expect(overflow || least < 0, 0)) {
+      CheckedNumel(sizes);
+      MICA_THROW(kRuntime, "The shape ", ShapeText(sizes), " of ", Name(dtype),
+                 " needs more than 2^63 - 1 bytes.");
+    }
+    Storage storage = Storage::Allocate(nbytes, device);
+    TensorImpl* impl = NewImpl(storage.get(), 0, dtype, device);
+    storage.release();
+    for (int64_t i = 0; i < n; ++i) {
+      impl->dl.shape[i] = sizes[i];
+      impl->dl.strides[i] = strides[i];
+    }
+    impl->dl.ndim = static_cast<int32_t>(n);
+    impl->flags |= MICA_TENSOR_CONTIGUOUS;
+    if (n >= 4 && IsChannelsLast(impl->sizes(), impl->strides())) impl->flags |= MICA_TENSOR_CHANNELS_LAST;
+    return Tensor::Steal(impl);
+  }
+  CheckedNumel(sizes);
+  return EmptyStrided(
+      sizes, format == MemoryFormat::kChannelsLast ? ChannelsLastStrides(sizes) : ContiguousStrides(sizes),
+      dtype, device);
+}
+
+Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
+  const int64_t nbytes = CheckedExtent(sizes, strides, ItemSize(dtype));
+  CheckedNumel(sizes);
+  return Tensor::Steal(TensorImpl::Make(Storage::Allocate(nbytes, device), 0, sizes, strides, dtype));
+}
+
+Tensor WrappedNumber(const Scalar& value) {
+  const DType dtype = value.is_bool()    ? DType::kBool
+                      : value.is_int()   ? DType::kI64
+                      : value.is_float() ? DType::kF64
+                                         : DType::kC128;
+  Tensor t = EmptyTensor({}, dtype, Device{});
+  switch (dtype) {
+    case DType::kBool:
+      *t.data_as<bool>() = value.ToBool();
+      break;
+    case DType::kI64:
+      *t.data_as<int64_t>() = value.ToInt();
+      break;
+    case DType::kF64:
+      *t.data_as<double>() = value.ToDouble();
+      break;
+    default:
+      *t.data_as<std::complex<double>>() = value.ToComplex();
+      break;
+  }
+  t.impl()->flags |= MICA_TENSOR_WRAPPED_NUMBER;
+  return t;
+}
+
+Tensor MakeView(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset, bool detached) {
+  return MakeViewAs(base, sizes, strides, byte_offset, base.dtype(), detached);
+}
+
+Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype,
+                  bool detached) {
+  StorageImpl* storage = base.impl()->storage;
+  const int64_t extent = CheckedExtent(sizes, strides, ItemSize(dtype));
+  MICA_CHECK(byte_offset >= 0 && (extent == 0 || extent <= storage->nbytes() - byte_offset),
+             "A view of shape ", ShapeText(sizes), ", strides ", ShapeText(strides), " and offset ",
+             byte_offset, " bytes needs ", extent, " bytes there and does not fit the storage of ",
+             storage->nbytes(), " bytes.");
+  TensorImpl* impl = NewImpl(storage, byte_offset, dtype, base.device());
+  storage->Retain();
+  Tensor view = Tensor::Steal(impl);
+  impl->SetSizesStrides(sizes, strides);
+  AttachView(impl, base, detached);
+  return view;
+}
+
+void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides) {
+  TensorImpl* impl = self.impl();
+  CheckedNumel(sizes);
+  const int64_t extent = CheckedExtent(sizes, strides, self.itemsize());
+  const int64_t offset = self.storage_offset() * self.itemsize();
+  MICA_CHECK(extent <= INT64_MAX - offset, "The shape ", ShapeText(sizes), " at offset ", offset,
+             " bytes needs more than 2^63 - 1 bytes.");
+  if (extent > 0 && offset + extent > impl->storage->nbytes()) impl->storage->Resize(offset + extent);
+  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(impl->storage->data()) + offset);
+  impl->SetSizesStrides(sizes, strides);
+}
+
+}  // namespace mica

@@ -1,0 +1,248 @@
+// Tensor: one pointer, reference-counted, to a TensorImpl whose first 80 bytes
+// are the frozen face of abi.h.
+//
+// Behind the face stand storage, key set, an extra block (view base, autograd
+// state, extension; made on demand) and the Python object. Sizes and strides of
+// up to 5 dimensions lie inline; an impl takes 192 bytes from a free list.
+// Always holds: dl.data points at the first element; shape and strides are never
+// NULL and never negative; flags hold dtype, backend and contiguity.
+//
+// The class has no operator methods: those are free functions in generated
+// headers (mica/ops/<name>.h), so that a new operator rebuilds little. Programs
+// that want `x.matmul(w)` include <mica/api.h>.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "mica/abi.h"
+#include "mica/tensor/device.h"
+#include "mica/tensor/dtype.h"
+#include "mica/tensor/error.h"
+#include "mica/tensor/key_set.h"
+#include "mica/tensor/scalar.h"
+#include "mica/tensor/span.h"
+#include "mica/tensor/storage.h"
+
+namespace mica {
+
+enum class MemoryFormat : int8_t { kContiguous = 0, kPreserve = 1, kChannelsLast = 2 };
+enum class Layout : int8_t { kStrided = 0 };
+
+class Tensor;
+struct TensorImpl;
+
+// State of the autograd plugin on a tensor; defined there, destroyed through
+// this base.
+struct AutogradMeta {
+  virtual ~AutogradMeta() = default;
+};
+
+// What few tensors have, made on demand.
+struct TensorExtra {
+  TensorImpl* view_base = nullptr;   // owned reference; the root, never itself a view
+  AutogradMeta* autograd = nullptr;  // owned
+  void* extension = nullptr;
+  void (*extension_deleter)(void*) = nullptr;
+  uint8_t view_creation = 0;  // ViewCreation
+  ~TensorExtra();
+  static void* operator new(size_t size);  // from the small-block pool
+  static void operator delete(void* p) noexcept;
+};
+enum class ViewCreation : uint8_t {
+  kDefault = 0,
+  kNoGrad = 1,
+  kInference = 2,
+  kMultiOutput = 3,
+  kCustomFunction = 4
+};
+
+// Host-side flags, beside those of abi.h.
+namespace tensor_flags {
+inline constexpr uint64_t kRequiresGrad =
+    uint64_t{1} << 48;  // leaf or interior: has autograd state that wants a gradient
+inline constexpr uint64_t kInference = uint64_t{1} << 49;     // made in inference mode: no version counter
+inline constexpr uint64_t kExternalDims = uint64_t{1} << 50;  // shape and strides on the heap (ndim > 5)
+inline constexpr uint64_t kPythonOwns =
+    uint64_t{1} << 51;  // we keep the Python object alive: Note [Python object of a tensor]
+inline constexpr uint64_t kNoVersion = uint64_t{1} << 52;  // `.data`-like alias: own version, see autograd
+}  // namespace tensor_flags
+
+// Note [Python object of a tensor]
+// A tensor and its Python object live as long as either is referenced, as in
+// torch. Python-owned, the usual state: the object holds one C++ reference and
+// `pyobject` points back without counting. When the object's count goes to 0
+// while C++ references remain, the binding resurrects it, gives its C++
+// reference up and sets kPythonOwns: now the impl keeps the object alive. When
+// the object is handed out again the binding takes a C++ reference and clears
+// the flag. When the last C++ reference goes with the flag set, Destroy calls
+// `last_reference`, which takes the GIL, sets `pyobject` to NULL and drops the
+// object. The impl has one reference during that call; if the callback keeps it,
+// the impl lives on.
+struct PyObjectHooks {
+  void (*last_reference)(TensorImpl*) = nullptr;
+};
+extern PyObjectHooks g_pyobject_hooks;
+
+inline constexpr int kInlineDims = 5;
+
+struct TensorImpl : MicaTensor {
+  StorageImpl* storage;  // owned reference; NULL only while being made
+  KeySet keys;
+  TensorExtra* extra;  // owned or NULL
+  void* pyobject;      // borrowed by hooks
+  int64_t dims_inline[2 * kInlineDims];
+
+  std::atomic<uint64_t>& refs() { return reinterpret_cast<std::atomic<uint64_t>&>(refcount); }
+  void Retain() { refs().fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (refs().fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+  void Destroy();
+
+  DType dtype() const { return static_cast<DType>((flags >> MICA_TENSOR_DTYPE_SHIFT) & 0xff); }
+  Device device() const {
+    return {static_cast<int16_t>((flags >> MICA_TENSOR_BACKEND_SHIFT) & 0xff),
+            static_cast<int16_t>(dl.device.device_id)};
+  }
+  int ndim() const { return dl.ndim; }
+  IntSpan sizes() const { return {dl.shape, dl.ndim}; }
+  IntSpan strides() const { return {dl.strides, dl.ndim}; }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int i = 0; i < dl.ndim; ++i) n *= dl.shape[i];
+    return n;
+  }
+  bool has_flag(uint64_t f) const { return (flags & f) != 0; }
+  void set_flag(uint64_t f, bool on) { flags = on ? flags | f : flags & ~f; }
+  bool contiguous() const { return has_flag(MICA_TENSOR_CONTIGUOUS); }
+  TensorExtra& EnsureExtra() {
+    if (!extra) extra = new TensorExtra();
+    return *extra;
+  }
+  // Writes sizes and strides (their count may change) and the contiguity flags.
+  void SetSizesStrides(IntSpan sizes, IntSpan strides);
+  void RefreshContiguity();
+
+  // A fresh impl with refcount 1 over `storage` at `byte_offset`.
+  static TensorImpl* Make(Storage storage, int64_t byte_offset, IntSpan sizes, IntSpan strides, DType dtype);
+};
+static_assert(sizeof(TensorImpl) == 192);
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(std::nullptr_t) {}
+  Tensor(const Tensor& o) : impl_(o.impl_) {
+    if (impl_) impl_->Retain();
+  }
+  Tensor(Tensor&& o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
+  Tensor& operator=(const Tensor& o) {
+    Tensor copy(o);
+    std::swap(impl_, copy.impl_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) noexcept {
+    if (this != &o) {
+      reset();
+      impl_ = std::exchange(o.impl_, nullptr);
+    }
+    return *this;
+  }
+  ~Tensor() {
+    if (impl_) impl_->Release();
+  }
+  void reset() {
+    if (auto* p = std::exchange(impl_, nullptr)) p->Release();
+  }
+
+  static Tensor Steal(TensorImpl* impl) {
+    Tensor t;
+    t.impl_ = impl;
+    return t;
+  }
+  static Tensor Steal(MicaTensor* impl) { return Steal(static_cast<TensorImpl*>(impl)); }
+  static Tensor Borrow(TensorImpl* impl) {
+    if (impl) impl->Retain();
+    return Steal(impl);
+  }
+  static Tensor Borrow(MicaTensor* impl) { return Borrow(static_cast<TensorImpl*>(impl)); }
+  // A `const Tensor&` over a borrowed pointer, without touching the count.
+  static const Tensor& Ref(MicaTensor* const& impl) { return reinterpret_cast<const Tensor&>(impl); }
+  TensorImpl* release() { return std::exchange(impl_, nullptr); }
+
+  bool defined() const { return impl_ != nullptr; }
+  explicit operator bool() const { return impl_ != nullptr; }
+  TensorImpl* impl() const { return impl_; }
+  bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
+
+  // Shape. `dim` may be negative; out of range throws a kIndex Error.
+  int64_t ndim() const { return impl_->dl.ndim; }
+  int64_t dim() const { return impl_->dl.ndim; }
+  IntSpan sizes() const { return impl_->sizes(); }
+  IntSpan strides() const { return impl_->strides(); }
+  int64_t size(int64_t dim) const;
+  int64_t stride(int64_t dim) const;
+  int64_t numel() const { return impl_->numel(); }
+  DType dtype() const { return impl_->dtype(); }
+  Device device() const { return impl_->device(); }
+  int64_t itemsize() const { return ItemSize(dtype()); }
+  bool is_contiguous() const { return impl_->contiguous(); }
+  bool is_contiguous(MemoryFormat format) const;
+  bool is_wrapped_number() const { return impl_->has_flag(MICA_TENSOR_WRAPPED_NUMBER); }
+  bool is_inference() const { return impl_->has_flag(tensor_flags::kInference); }
+  bool requires_grad() const { return impl_->has_flag(tensor_flags::kRequiresGrad); }
+  KeySet keys() const { return impl_->keys; }
+
+  void* data() const { return impl_->dl.data; }
+  template <typename T>
+  T* data_as() const {
+    return static_cast<T*>(impl_->dl.data);
+  }
+  Storage storage() const;
+  int64_t storage_offset() const;  // in elements
+  uint32_t version() const { return impl_->storage->version(); }
+  // The root of a chain of views, undefined if this is no view.
+  Tensor view_base() const;
+  bool is_view() const { return impl_->extra && impl_->extra->view_base; }
+  std::string ToString() const;  // "float32[2, 3] on cpu": for messages
+
+ private:
+  TensorImpl* impl_ = nullptr;
+};
+static_assert(sizeof(Tensor) == sizeof(void*));
+using TensorSpan = Span<Tensor>;
+
+// A fresh tensor of uninitialised memory. Sizes must be >= 0 and their product
+// in bytes must fit 63 bits (else a kRuntime Error that names them).
+Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device,
+                   MemoryFormat format = MemoryFormat::kContiguous);
+Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device);
+// A 0-d CPU tensor that holds a Python-style number: weakest in type promotion.
+Tensor WrappedNumber(const Scalar& value);
+// A view: same storage, own sizes, strides and byte offset into the storage.
+// Checks bounds and that no stride is negative. Sets view base (the root) and
+// the autograd bit on floating views, as DESIGN "Dispatcher" says, unless
+// `detached`.
+Tensor MakeView(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset,
+                bool detached = false);
+// The same with another dtype (view_as_real, view.dtype).
+Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype,
+                  bool detached = false);
+
+// Gives `self` new sizes and strides, growing its storage when needed; the
+// contents stay. For resize_ and out= arguments; a storage that other tensors
+// share does not grow (kRuntime Error). Sizes are checked as in EmptyTensor.
+void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides);
+
+// Inference mode of this thread: tensors made in it have kInference and no
+// version counter, views of others get ViewCreation::kInference and no autograd
+// bit. The dispatcher's guards set it.
+bool InferenceModeEnabled();
+void SetInferenceMode(bool enabled);
+
+}  // namespace mica
