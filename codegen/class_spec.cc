@@ -1,0 +1,194 @@
+// `class:` with its arguments, `dtype:` and `supports:`.
+#include <algorithm>
+
+#include "mica/codegen/expr/opcodes.h"
+#include "mica/codegen/load.h"
+#include "mica/codegen/syntax/parser.h"
+#include "mica/codegen/text.h"
+#include "mica/tensor/dtype.h"
+
+namespace mica::codegen {
+namespace {
+
+using syntax::Node;
+using syntax::NodeKind;
+
+// Which keys a class takes in parentheses.
+struct ClassInfo {
+  const char* name;
+  const char* enumerator;
+  std::vector<std::string> keys;
+};
+const std::vector<ClassInfo>& Classes() {
+  static const std::vector<ClassInfo> classes = {
+      {"custom", "kCustom", {}},
+      {"pointwise", "kPointwise", {}},
+      {"reduction", "kReduction", {"dims", "dim", "keepdim", "none"}},
+      {"scan", "kScan", {"dim"}},
+      {"row", "kRow", {"dim", "dims"}},
+      {"window", "kWindow", {"kernel", "stride", "pad", "dilation", "output_size"}},
+      {"gather", "kGather", {"dim", "dims", "index", "bounds"}},
+      {"scatter", "kScatter", {"dim", "dims", "index", "combine", "bounds"}},
+      {"random", "kRandom", {}},
+      {"view", "kView", {"dims", "dim"}},
+      {"factory", "kFactory", {}},
+      {"contraction", "kContraction", {}},
+      {"core", "kCore", {}},
+      {"fold", "kFold", {"dim"}},
+      {"decompose", "kDecompose", {}},
+  };
+  return classes;
+}
+
+std::vector<std::string> ClassNames() {
+  std::vector<std::string> names;
+  for (const ClassInfo& c : Classes()) names.push_back(c.name);
+  return names;
+}
+
+const char* const kRuleNames[] = {"promote", "float", "bool",    "same",
+                                  "index",   "real",  "complex", "accumulate"};
+const char* const kRuleEnumerators[] = {"kPromote", "kFloat",   "kBool",       "kSame",  "kIndex",
+                                        "kReal",    "kComplex", "kAccumulate", "kFixed", "kArgument"};
+
+// What stands in the class's parentheses, key by key.
+void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std::string& key,
+                       const Node& value, Entry* entry) {
+  const Location where = text.At(value.begin);
+  if (std::find(info.keys.begin(), info.keys.end(), key) == info.keys.end())
+    throw Mistake(where,
+                  StrCat("Class ", info.name, " has no argument (", key, ")", DidYouMean(key, info.keys),
+                         "; expected ", info.keys.empty() ? "none" : JoinNames(info.keys), "."));
+  const std::string what = StrCat("`", key, "` of class ", info.name);
+  if (key == "none") {
+    if (value.text != "all" && value.text != "error")
+      throw Mistake(where, StrCat("Argument `none` of class ", info.name, " is (", value.text,
+                                  "); expected all or error."));
+    entry->none_is_all = value.text == "all";
+    return;
+  }
+  if (key == "combine" || key == "bounds") return;  // words of the kernels, kept in class_text
+  if (value.kind == NodeKind::kList) {
+    for (const Node& item : value.children)
+      entry->view_dim_args.push_back(ArgumentNumber(*entry, item.text, text.At(item.begin), what));
+    return;
+  }
+  if (value.kind == NodeKind::kInt) return;
+  const int number = ArgumentNumber(*entry, value.text, where, what);
+  entry->class_args[key] = number;
+  if (key == "dim" || key == "dims") entry->dims_arg = number;
+  if (key == "keepdim") entry->keepdim_arg = number;
+  if (entry->op_class == OpClass::kView) entry->view_dim_args.push_back(number);
+  if (entry->op_class == OpClass::kRow) entry->trailing_dims = key == "dims";
+}
+
+}  // namespace
+
+const char* YamlName(OpClass c) { return Classes()[static_cast<int>(c)].name; }
+const char* Enumerator(OpClass c) { return Classes()[static_cast<int>(c)].enumerator; }
+const char* Enumerator(DTypeRule r) { return kRuleEnumerators[static_cast<int>(r)]; }
+const char* Enumerator(OpForm f) {
+  static constexpr const char* kNames[] = {"kFunctional", "kInplace", "kOut"};
+  return kNames[static_cast<int>(f)];
+}
+
+int ArgumentNumber(const Entry& entry, const std::string& name, const Location& where,
+                   const std::string& what) {
+  const schema::FunctionSchema& schema = entry.primary().schema;
+  const int number = schema.FindArgument(name);
+  if (number >= 0) return number;
+  std::vector<std::string> names;
+  for (const schema::Argument& a : schema.arguments) names.push_back(a.name);
+  throw Mistake(where, StrCat("Name (", name, ") in ", what, " is no argument of ", entry.base_name,
+                              DidYouMean(name, names), "; expected one of ", JoinNames(names), "."));
+}
+
+void ReadClass(const YamlMap& map, Entry* entry) {
+  if (!map.has("class"))
+    throw Mistake(map.Where(), StrCat("Entry of ", entry->base_name, " has no `class`; expected one of ",
+                                      JoinNames(ClassNames()), "."));
+  const PlacedText text = map.Placed("class");
+  const Node node = syntax::Parse(text);
+  const ClassInfo* info = nullptr;
+  for (const ClassInfo& c : Classes())
+    if (c.name == node.text && (node.kind == NodeKind::kName || node.kind == NodeKind::kCall)) info = &c;
+  if (!info)
+    throw Mistake(text.At(node.begin), StrCat("Class (", node.text.empty() ? text.text() : node.text,
+                                              ") is unknown", DidYouMean(node.text, ClassNames()),
+                                              "; expected one of ", JoinNames(ClassNames()), "."));
+  entry->op_class = static_cast<OpClass>(info - Classes().data());
+  entry->class_text = text.text();
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const Node& value = node.children[i];
+    if (!node.keywords[i].empty()) {
+      ReadClassArgument(text, *info, node.keywords[i], value, entry);
+    } else if (entry->op_class == OpClass::kReduction && value.text == "all") {
+      entry->reduce_all = true;
+    } else if (value.kind == NodeKind::kName && entry->op_class != OpClass::kDecompose) {
+      throw Mistake(text.At(value.begin), StrCat("Class ", info->name, " gets a bare argument (", value.text,
+                                                 "); expected `key=argument`."));
+    }
+  }
+  const bool needs_dim = entry->op_class == OpClass::kScan || entry->op_class == OpClass::kRow ||
+                         entry->op_class == OpClass::kReduction;
+  if (needs_dim && entry->dims_arg < 0 && !entry->reduce_all)
+    throw Mistake(text.At(0), StrCat("Class ", info->name, " does not say along which dimension; expected ",
+                                     entry->op_class == OpClass::kReduction
+                                         ? "`reduction(dims=<argument>)` or `reduction(all)`."
+                                         : StrCat("`", info->name, "(dim=<argument>)`.")));
+}
+
+void ReadDType(const YamlMap& map, Entry* entry) {
+  const bool is_promoting = entry->op_class == OpClass::kPointwise;
+  entry->dtype_rule = is_promoting ? DTypeRule::kPromote : DTypeRule::kSame;
+  const int dtype_arg = entry->primary().schema.FindArgument("dtype");
+  if (entry->op_class == OpClass::kFactory && dtype_arg >= 0) {
+    entry->dtype_rule = DTypeRule::kArgument;
+    entry->dtype_arg = dtype_arg;
+  }
+  if (!map.has("dtype")) return;
+  const PlacedText text = map.Placed("dtype");
+  for (int i = 0; i < 8; ++i) {
+    if (text.text() != kRuleNames[i]) continue;
+    entry->dtype_rule = static_cast<DTypeRule>(i);
+    entry->dtype_arg = entry->dtype_rule == DTypeRule::kAccumulate ? dtype_arg : -1;
+    return;
+  }
+  if (std::string_view(text.text()).starts_with("arg(") && text.text().ends_with(")")) {
+    const std::string name(Trim(std::string_view(text.text()).substr(4, text.text().size() - 5)));
+    entry->dtype_rule = DTypeRule::kArgument;
+    entry->dtype_arg = ArgumentNumber(*entry, name, text.At(4), "`dtype`");
+    return;
+  }
+  const std::optional<DType> fixed = DTypeFromName(text.text());
+  if (!fixed)
+    throw Mistake(text.At(0), StrCat("Dtype rule (", text.text(),
+                                     ") is unknown; expected promote, float, bool, same, index, real, "
+                                     "complex, accumulate, arg(<argument>) or the name of a dtype."));
+  entry->dtype_rule = DTypeRule::kFixed;
+  entry->fixed_dtype = static_cast<int>(*fixed);
+}
+
+void ReadSupports(const YamlMap& map, Entry* entry) {
+  entry->supports = 0x1f;
+  if (!map.has("supports")) return;
+  entry->supports = 0;
+  for (const PlacedText& kind : map.Texts("supports")) {
+    if (kind.text() == "bool")
+      entry->supports |= 1;
+    else if (kind.text() == "int")
+      entry->supports |= 6;
+    else if (kind.text() == "float")
+      entry->supports |= 8;
+    else if (kind.text() == "complex")
+      entry->supports |= 16;
+    else
+      throw Mistake(kind.At(0), StrCat("Dtype kind (", kind.text(),
+                                       ") is unknown; expected bool, int, float or complex."));
+  }
+  if (entry->supports == 0)
+    throw Mistake(map.WhereValue("supports"),
+                  "`supports` is empty; expected at least one of bool, int, float and complex.");
+}
+
+}  // namespace mica::codegen

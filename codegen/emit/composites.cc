@@ -1,0 +1,108 @@
+// composites_<i>.cc: composites that nobody writes by hand, and their
+// declarations in kernels/generated_composites.h.
+//
+// A `body:` becomes one expression over operators. The in-place and out forms of
+// a composite, and of an operator that sizes its own result, compute the
+// functional form and copy: out= is resized first, as other out forms are.
+#include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/formula/formula.h"
+#include "mica/codegen/names.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+std::string FunctionalCall(const Function& f) {
+  const Function& functional = *f.entry->functional;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < functional.arguments.size(); ++i) names.push_back(f.arguments[i].name);
+  return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
+}
+
+void EmitBody(const Function& f, const Model& model, Printer& p) {
+  FormulaScope scope;
+  for (const schema::Argument& a : f.schema.arguments) scope.names[a.name] = a.type;
+  scope.expected = f.schema.returns[0].type;
+  if (f.schema.returns.size() > 1) {
+    scope.expected = schema::Type(schema::TypeKind::kTuple);
+    for (const schema::Return& r : f.schema.returns) scope.expected.elements.push_back(r.type);
+  }
+  const FormulaTree tree = ParseFormula(f.entry->body, model, scope);
+  EmitOptions options;
+  options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
+  p.Print({{"value", EmitFormula(tree.root, options)}}, "return $value$;");
+}
+
+void EmitCopies(const Function& f, Printer& p) {
+  const size_t inputs = f.entry->functional->arguments.size();
+  const size_t outputs = f.schema.returns.size();
+  p.Print({{"call", FunctionalCall(f)}}, "const auto result = $call$;");
+  for (size_t i = 0; i < outputs; ++i) {
+    const std::string value = outputs == 1 ? "result" : StrCat("std::get<", i, ">(result)");
+    const std::string& target =
+        f.form == OpForm::kInplace ? f.arguments[0].name : f.arguments[inputs + i].name;
+    if (f.form == OpForm::kOut)
+      p.Print({{"target", target}, {"value", value}}, "CopyToOut($target$, $value$);");
+    else
+      p.Print({{"target", target}, {"value", value}}, "CopyToSelf($target$, $value$);");
+  }
+}
+
+// Shared by all: in an anonymous namespace of each shard.
+constexpr const char* kHelpers = R"(
+[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value) {
+  MICA_CHECK(CanCast(value.dtype(), out.dtype()), "Result has dtype (", Name(value.dtype()), "), which `out` of dtype (", Name(out.dtype()), ") cannot hold; expected an `out` of the same kind or a wider one.");
+  if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
+  ops::copy_(out, value);
+}
+[[maybe_unused]] void CopyToSelf(const Tensor& self, const Tensor& value) {
+  MICA_CHECK(self.sizes() == value.sizes(), "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
+  MICA_CHECK(CanCast(value.dtype(), self.dtype()), "Result has dtype (", Name(value.dtype()), "), which `self` of dtype (", Name(self.dtype()), ") cannot hold; expected a `self` of the same kind or a wider one.");
+  ops::copy_(self, value);
+}
+)";
+
+}  // namespace
+
+void EmitComposites(const Model& model, OutputFolder& out) {
+  std::vector<Printer> shards(kCompositeShards);
+  Printer header;
+  header.Line("#pragma once\n\n#include \"mica/ops/prelude.h\"\n\nnamespace mica::composites {");
+  for (const auto& entry : model.entries) {
+    for (const auto& function : entry->functions) {
+      const Function& f = *function;
+      if (!NeedsGeneratedComposite(f)) continue;
+      const std::string head = StrCat(f.return_type, " ", f.struct_name, "(", f.Parameters(false), ")");
+      header.Comment(f.schema_text);
+      header.Line(head + ";");
+      Printer& p = shards[ShardOf(entry->base_name, kCompositeShards)];
+      p.Line(head + " {");
+      p.Indent();
+      if (&f == &entry->primary())
+        EmitBody(f, model, p);
+      else
+        EmitCopies(f, p);
+      p.Outdent();
+      p.Line("}");
+    }
+  }
+  header.Line("\n}  // namespace mica::composites");
+  out.Write("kernels/generated_composites.h",
+            GeneratedBanner("Composites made from `body:` and for in-place and out forms.") + header.text());
+  const bool can_copy = model.Find("copy_") && model.Find("resize_");
+  for (int i = 0; i < kCompositeShards; ++i) {
+    Printer p;
+    p.Line(
+        "#include <cmath>\n\n#include \"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
+        "#include \"mica/tensor/promote.h\"\n#include \"mica/tensor/scalar_math.h\"\n\nnamespace "
+        "mica::composites {\nnamespace {");
+    if (can_copy) p.Line(kHelpers);
+    p.Line("}  // namespace\n");
+    p.Line(shards[i].text());
+    p.Line("}  // namespace mica::composites");
+    out.Write(StrCat("composites_", i, ".cc"),
+              GeneratedBanner(StrCat("Generated composites, part ", i, ".")) + p.text());
+  }
+}
+
+}  // namespace mica::codegen

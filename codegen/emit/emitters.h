@@ -1,0 +1,40 @@
+// One emitter per output, each a function of the model. main.cc calls those that
+// --emit names. File names are fixed, so that the build knows them beforehand:
+// a shard without operators is written empty.
+#pragma once
+
+#include "mica/codegen/emit/printer.h"
+#include "mica/codegen/model.h"
+
+namespace mica::codegen {
+
+inline constexpr int kOpsShards = 8;
+inline constexpr int kRegistryShards = 4;
+inline constexpr int kCompositeShards = 2;
+inline constexpr int kAutogradShards = 8;
+inline constexpr int kPythonShards = 8;
+
+// Paths are relative to --out, which the build names <build>/generated/mica.
+// ops/<base>.h for each base name, ops_<i>.cc
+void EmitOps(const Model& model, OutputFolder& out);
+// registry_<i>.cc; the list of all operators stands in registry_0.cc
+void EmitRegistry(const Model& model, OutputFolder& out);
+// The form's composite is generated: a `body:`, or a form that computes the
+// functional one and copies the result.
+bool NeedsGeneratedComposite(const Function& f);
+// kernels/{meta,portable,composite,view}_declarations.h
+void EmitDeclarations(const Model& model, OutputFolder& out);
+// composites_<i>.cc, kernels/generated_composites.h
+void EmitComposites(const Model& model, OutputFolder& out);
+// api.h
+void EmitApi(const Model& model, OutputFolder& out);
+// autograd_<i>.cc; written with keys/autograd
+void EmitAutograd(const Model& model, OutputFolder& out);
+// python_<i>.cc; written with bindings/python
+void EmitPython(const Model& model, OutputFolder& out);
+// stubs/_operators.pyi
+void EmitStubs(const Model& model, OutputFolder& out);
+// docs/operators/<base>.md, index.md
+void EmitDocs(const Model& model, OutputFolder& out);
+
+}  // namespace mica::codegen

@@ -1,0 +1,237 @@
+// registry_<i>.cc: the OperatorSpec and the Operator of every form, and the
+// programs as static tables. registry_0.cc has the list of all of them.
+#include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/names.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+std::string CodeText(const Code& code) {
+  std::string text;
+  for (const MicaInstruction& in : code)
+    StrAppend(&text, "{", static_cast<int>(in.opcode), ",", static_cast<int>(in.dst), ",",
+              static_cast<int>(in.a), ",", static_cast<int>(in.b), ",", static_cast<int>(in.c), ",",
+              static_cast<int>(in.aux), "},");
+  return text;
+}
+
+// Prints the tables of one program, `name` being the MicaProgram's.
+void EmitProgram(const std::string& name, const Program& program, Printer& p) {
+  if (program.next) EmitProgram(name + "_next", *program.next, p);
+  const std::pair<const char*, const Code*> codes[] = {{"main", &program.main},
+                                                       {"init", &program.init},
+                                                       {"combine", &program.combine},
+                                                       {"finish", &program.finish},
+                                                       {"map", &program.map}};
+  std::string fields;
+  for (const auto& [field, code] : codes) {
+    if (code->empty()) {
+      fields += "{nullptr, 0}, ";
+      continue;
+    }
+    p.Print({{"name", name}, {"field", field}, {"code", CodeText(*code)}},
+            "constexpr MicaInstruction $name$_$field$[] = {$code$};");
+    StrAppend(&fields, "{", name, "_", field, ", ", code->size(), "}, ");
+  }
+  const auto table = [&](const char* field, const std::vector<int32_t>& numbers) {
+    if (numbers.empty()) return std::string("nullptr");
+    p.Print({{"name", name}, {"field", field}, {"numbers", Join(numbers, ", ")}},
+            "constexpr int32_t $name$_$field$[] = {$numbers$};");
+    return StrCat(name, "_", field);
+  };
+  const std::string inputs = table("inputs", program.input_args);
+  const std::string scalars = table("scalars", program.scalar_args);
+  std::string constants = "nullptr";
+  if (!program.constants.empty()) {
+    std::string text;
+    for (const MicaConstant& c : program.constants) {
+      const std::string i = c.i == INT64_MIN ? "INT64_MIN" : StrCat("INT64_C(", c.i, ")");
+      StrAppend(&text, "{", CppDouble(c.f), ", ", i, ", ", c.is_integer, ", 0}, ");
+    }
+    constants = name + "_constants";
+    p.Print({{"constants", constants}, {"text", text}}, "const MicaConstant $constants$[] = {$text$};");
+  }
+  const std::string numbers =
+      StrCat(program.input_args.size(), ", ", program.scalar_args.size(), ", ", program.num_outputs, ", ",
+             program.num_states, ", ", program.num_registers, ", ", program.constants.size());
+  p.Print({{"name", name},
+           {"class", CppString(program.class_name)},
+           {"source", CppString(program.source)},
+           {"hint", CppString(program.hint)},
+           {"numbers", numbers},
+           {"inputs", inputs},
+           {"scalars", scalars},
+           {"constants", constants},
+           {"codes", fields},
+           {"dims", StrCat(program.dims_arg)},
+           {"keepdim", StrCat(program.keepdim_arg)},
+           {"flags", StrCat(program.flags)},
+           {"first", StrCat(program.first_state)},
+           {"next", program.next ? StrCat("&", name, "_next") : "nullptr"}},
+          "const MicaProgram $name$ = {sizeof(MicaProgram), $class$, $source$, $hint$, $numbers$,\n"
+          "    $inputs$, $scalars$, $constants$, $codes$\n"
+          "    $dims$, $keepdim$, $flags$, $first$, $next$};");
+}
+
+// "{&program_add_Tensor_0, NULL, ...}"; equal programs are printed once.
+std::string EmitPrograms(const Entry& entry, Printer& p) {
+  std::vector<std::string> names;
+  for (int k = 0; k < 5; ++k) {
+    if (!entry.programs[k]) {
+      names.push_back("nullptr");
+      continue;
+    }
+    int first = 0;
+    while (entry.programs[first] != entry.programs[k]) ++first;
+    const std::string name = StrCat("program_", entry.primary().struct_name, "_", first);
+    if (first == k) EmitProgram(name, *entry.programs[k], p);
+    names.push_back("&" + name);
+  }
+  return Join(names, ", ");
+}
+
+// The C++ name of a kernels' function: "mica::meta::add".
+std::string KernelName(const Entry& entry, const char* space, const std::string& name) {
+  return StrCat("::", entry.ns, "::", space, "::", name);
+}
+
+std::string MetaText(const Entry& entry) {
+  if (entry.meta.empty()) return "nullptr";
+  if (entry.generic_meta) return StrCat("&::mica::meta::", entry.meta);
+  return StrCat("&MetaThunk<&", KernelName(entry, "meta", entry.meta), ">::Get");
+}
+
+// A composite's own function for the functional form; the generated ones for its
+// other forms and for bodies.
+std::string CompositeText(const Function& f) {
+  const Entry& entry = *f.entry;
+  if (NeedsGeneratedComposite(f))
+    return StrCat("CompositeKernel<&::mica::composites::", f.struct_name, ">::Get()");
+  if (entry.op_class == OpClass::kDecompose)
+    return StrCat("CompositeKernel<&", KernelName(entry, "composite", entry.composite), ">::Get()");
+  return "nullptr";
+}
+
+// For structured entries a leaf of the out form's signature, in all three specs.
+std::string PortableText(const Function& f) {
+  const Entry& entry = *f.entry;
+  if (entry.portable.empty() || (!entry.structured && &f != &entry.primary())) return "nullptr";
+  return StrCat("PortableKernel<&", KernelName(entry, "portable", entry.portable), ">::Get()");
+}
+
+std::string Flags(const Entry& entry) {
+  std::string text = entry.structured ? "kStructured" : "0";
+  if (!entry.differentiable) text += " | kNotDifferentiable";
+  const auto& returns = entry.primary().schema.returns;
+  if (returns.size() == 1 && returns[0].type.is_tensor_list()) text += " | kReturnsTensorList";
+  return text;
+}
+
+void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
+  const Entry& entry = *f.entry;
+  const auto quoted = [](const Function* other) {
+    return other ? CppString(other->full_name) : std::string("nullptr");
+  };
+  p.Print(
+      {{"struct", f.struct_name},
+       {"name", CppString(f.full_name)},
+       {"schema", CppString(f.schema_text)},
+       {"doc", CppString(entry.doc)},
+       {"file", CppString(entry.location.file->name)},
+       {"line", StrCat(entry.location.line)},
+       {"class", Enumerator(entry.op_class)},
+       {"form", Enumerator(f.form)},
+       {"rule", Enumerator(entry.dtype_rule)},
+       {"fixed", StrCat(entry.fixed_dtype)},
+       {"dtype_arg", StrCat(entry.dtype_arg)},
+       {"num_args", StrCat(f.arguments.size())},
+       {"num_functional", StrCat(entry.primary().arguments.size())},
+       {"num_outputs", StrCat(entry.num_outputs())},
+       {"supports", StrCat(entry.supports)},
+       {"flags", Flags(entry)},
+       {"written", StrCat("UINT64_C(", f.written_args, ")")},
+       {"programs", programs},
+       {"dims", StrCat(entry.dims_arg)},
+       {"keepdim", StrCat(entry.keepdim_arg)},
+       {"none_dims", entry.none_is_all ? "1" : "0"},
+       {"meta", MetaText(entry)},
+       {"view", entry.op_class == OpClass::kView
+                    ? StrCat("&ViewThunk<&", KernelName(entry, "views", entry.view), ">::Get")
+                    : "nullptr"},
+       {"composite", CompositeText(f)},
+       {"portable", PortableText(f)},
+       {"signature", f.signature},
+       {"functional", quoted(entry.functional)},
+       {"out", quoted(entry.out)}},
+      "const OperatorSpec spec_$struct$ = {\n"
+      "    .name = $name$,\n"
+      "    .schema = $schema$,\n"
+      "    .doc = $doc$,\n"
+      "    .file = $file$, .line = $line$,\n"
+      "    .op_class = OpClass::$class$, .form = OpForm::$form$, .dtype_rule = DTypeRule::$rule$,\n"
+      "    .fixed_dtype = $fixed$, .dtype_arg = $dtype_arg$, .num_args = $num_args$,\n"
+      "    .num_functional_args = $num_functional$, .num_outputs = $num_outputs$, .supports = $supports$,\n"
+      "    .flags = $flags$, .written_args = $written$,\n"
+      "    .programs = {$programs$},\n"
+      "    .dims_arg = $dims$, .keepdim_arg = $keepdim$, .none_dims = $none_dims$,\n"
+      "    .meta = $meta$,\n"
+      "    .view = $view$,\n"
+      "    .composite = $composite$,\n"
+      "    .portable = $portable$,\n"
+      "    .adapters = &kAdapters<$signature$>,\n"
+      "    .functional_name = $functional$, .out_name = $out$};");
+}
+
+}  // namespace
+
+bool NeedsGeneratedComposite(const Function& f) {
+  const Entry& entry = *f.entry;
+  if (entry.op_class == OpClass::kDecompose) return &f != &entry.primary() || !entry.body.text().empty();
+  return entry.functional && !entry.structured && f.form != OpForm::kFunctional;
+}
+
+void EmitRegistry(const Model& model, OutputFolder& out) {
+  std::vector<Printer> specs(kRegistryShards), operators(kRegistryShards);
+  Printer declared, listed;
+  int count = 0;
+  for (const auto& entry : model.entries) {
+    const int shard = ShardOf(entry->base_name, kRegistryShards);
+    const std::string programs = EmitPrograms(*entry, specs[shard]);
+    for (const auto& f : entry->functions) {
+      EmitSpec(*f, programs, specs[shard]);
+      operators[shard].Print({{"name", f->struct_name}}, "constinit Operator $name$(&spec_$name$);");
+      declared.Print({{"name", f->struct_name}}, "extern Operator $name$;");
+      listed.Print({{"name", f->struct_name}}, "    &generated::$name$,");
+      ++count;
+    }
+  }
+  for (int i = 0; i < kRegistryShards; ++i) {
+    Printer p;
+    p.Line("#include <cmath>\n");
+    for (const char* header :
+         {"dispatcher/adapters.h", "dispatcher/operator.h", "dispatcher/operator_spec.h",
+          "kernels/composite_declarations.h", "kernels/generated_composites.h", "kernels/meta_declarations.h",
+          "kernels/portable_declarations.h", "kernels/view_declarations.h", "program.h"})
+      p.Print({{"header", header}}, "#include \"mica/$header$\"");
+    p.Line("\nnamespace mica {\nnamespace {");
+    p.Line(specs[i].text());
+    p.Line("}  // namespace\n\nnamespace generated {");
+    p.Line(operators[i].text());
+    p.Line("}  // namespace generated\n}  // namespace mica");
+    if (i == 0) {
+      p.Line("\nnamespace mica::generated {");
+      p.Line(declared.text());
+      p.Line("}  // namespace mica::generated\n\nnamespace mica::internal {");
+      p.Line("Operator* const kNativeOperators[] = {");
+      p.Line(listed.text());
+      p.Line("};");
+      p.Print({{"count", StrCat(count)}}, "const int64_t kNativeOperatorCount = $count$;");
+      p.Line("}  // namespace mica::internal");
+    }
+    out.Write(StrCat("registry_", i, ".cc"),
+              GeneratedBanner(StrCat("Specs of the operators, part ", i, ".")) + p.text());
+  }
+}
+
+}  // namespace mica::codegen

@@ -1,0 +1,299 @@
+// Names, infix operators and the forms of the language; calls are in calls.cc.
+#include "mica/codegen/formula/check.h"
+
+#include <algorithm>
+
+#include "mica/codegen/names.h"
+#include "mica/codegen/syntax/parser.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+using schema::Type;
+using schema::TypeKind;
+using syntax::Node;
+using syntax::NodeKind;
+using Kind = FormulaExpr::Kind;
+
+struct Infix {
+  std::string_view sign;
+  std::string_view op;
+};
+constexpr Infix kInfix[] = {
+    {"+", "add"},       {"-", "sub"},  {"*", "mul"},         {"/", "div"},        {"//", "floor_divide"},
+    {"%", "remainder"}, {"**", "pow"}, {"&", "bitwise_and"}, {"|", "bitwise_or"}, {"^", "bitwise_xor"},
+    {"==", "eq"},       {"!=", "ne"},  {"<", "lt"},          {"<=", "le"},        {">", "gt"},
+    {">=", "ge"}};
+
+bool IsCompare(std::string_view s) {
+  return s == "==" || s == "!=" || s == "<" || s == "<=" || s == ">" || s == ">=";
+}
+bool IsInt(const Type& t) { return t.is(TypeKind::kInt) || t.is(TypeKind::kSymInt); }
+bool IsNumber(const Type& t) {
+  return IsInt(t) || t.is(TypeKind::kFloat) || t.is(TypeKind::kScalar) || t.is(TypeKind::kBool);
+}
+
+// The type of a number made of two numbers.
+Type Widest(const Type& a, const Type& b) {
+  if (a.is(TypeKind::kScalar) || b.is(TypeKind::kScalar)) return Type(TypeKind::kScalar);
+  if (a.is(TypeKind::kFloat) || b.is(TypeKind::kFloat)) return Type(TypeKind::kFloat);
+  return Type(TypeKind::kInt);
+}
+
+FormulaExpr Must(std::optional<Conversion> conversion) { return std::move(conversion->expr); }
+
+}  // namespace
+
+FormulaExpr FormulaChecker::Make(Kind kind, Type type, std::string text, const Node& node,
+                                 std::vector<FormulaExpr> operands) const {
+  FormulaExpr expr;
+  expr.kind = kind;
+  expr.type = std::move(type);
+  expr.text = std::move(text);
+  expr.operands = std::move(operands);
+  expr.location = text_.At(node.begin);
+  return expr;
+}
+
+FormulaExpr FormulaChecker::Check(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::kInt:
+      return Make(Kind::kLiteral, Type(TypeKind::kInt), std::to_string(node.i), node);
+    case NodeKind::kFloat:
+      return Make(Kind::kLiteral, Type(TypeKind::kFloat), CppDouble(node.f), node);
+    case NodeKind::kBool:
+      return Make(Kind::kLiteral, Type(TypeKind::kBool), node.i ? "true" : "false", node);
+    case NodeKind::kString:
+      return Make(Kind::kLiteral, Type(TypeKind::kStr), CppString(node.text), node);
+    case NodeKind::kNone:
+      return Make(Kind::kNone, Type(TypeKind::kNone), "", node);
+    case NodeKind::kName:
+      return CheckName(node);
+    case NodeKind::kUnary:
+      return CheckUnary(node);
+    case NodeKind::kBinary:
+      return CheckBinary(node);
+    case NodeKind::kCall:
+      return CheckCall(node);
+    case NodeKind::kSubscript:
+      return CheckSubscript(node);
+    case NodeKind::kList:
+      return CheckList(node);
+    case NodeKind::kIf:
+      return CheckIf(node);
+    case NodeKind::kLet:
+      throw Mistake(text_.At(node.begin),
+                    "`let` has no place in a formula; expected an expression over operators.");
+  }
+  __builtin_unreachable();
+}
+
+FormulaExpr FormulaChecker::CheckName(const Node& node) {
+  const auto it = scope_.names.find(node.text);
+  if (it != scope_.names.end()) return Make(Kind::kName, it->second, node.text, node);
+  if (node.text == "inf" || node.text == "nan" || node.text == "pi")
+    return Make(Kind::kLiteral, Type(TypeKind::kFloat),
+                node.text == "inf"   ? "INFINITY"
+                : node.text == "nan" ? "NAN"
+                                     : "3.141592653589793",
+                node);
+  if (node.text == "contiguous_format" || node.text == "preserve_format" || node.text == "channels_last")
+    return Make(Kind::kLiteral, Type(TypeKind::kMemoryFormat),
+                node.text == "contiguous_format" ? "MemoryFormat::kContiguous"
+                : node.text == "preserve_format" ? "MemoryFormat::kPreserve"
+                                                 : "MemoryFormat::kChannelsLast",
+                node);
+  const std::string dtype = CppDType(node.text);
+  if (!dtype.empty()) return Make(Kind::kLiteral, Type(TypeKind::kScalarType), dtype, node);
+  std::vector<std::string> names;
+  for (const auto& [name, type] : scope_.names) names.push_back(name);
+  throw Mistake(text_.At(node.begin),
+                StrCat("Name (", node.text, ") is unknown", DidYouMean(node.text, names),
+                       "; expected one of ", JoinNames(names), "."));
+}
+
+FormulaExpr FormulaChecker::CheckUnary(const Node& node) {
+  FormulaExpr a = Check(node.children[0]);
+  if (node.text == "not") {
+    if (!a.type.is(TypeKind::kBool))
+      throw Mistake(text_.At(node.offset),
+                    StrCat("Operand of `not` is a ", TypeText(a.type), "; expected a bool."));
+    return Make(Kind::kLogical, Type(TypeKind::kBool), "not", node, {std::move(a)});
+  }
+  if (node.text == "+") return a;
+  if (a.type.is_tensor()) {
+    std::string why;
+    std::optional<Conversion> call =
+        Resolve(CandidatesOf(node.text == "-" ? "neg" : "bitwise_not"), {{a, ""}}, &why);
+    if (!call)
+      throw Mistake(text_.At(node.offset), StrCat("Operator `", node.text, "` needs the operator ",
+                                                  node.text == "-" ? "neg" : "bitwise_not",
+                                                  ", which native_functions.yaml lacks; expected it there."));
+    return std::move(call->expr);
+  }
+  if (node.text != "-" || !IsNumber(a.type))
+    throw Mistake(text_.At(node.offset), StrCat("Operand of `", node.text, "` is a ", TypeText(a.type),
+                                                "; expected a number or a Tensor."));
+  const Type type = a.type.is(TypeKind::kBool) ? Type(TypeKind::kInt) : a.type;
+  return Make(Kind::kArithmetic, type, "neg", node, {std::move(a)});
+}
+
+FormulaExpr FormulaChecker::CheckBinary(const Node& node) {
+  const std::string& sign = node.text;
+  FormulaExpr a = Check(node.children[0]);
+  FormulaExpr b = Check(node.children[1]);
+  const auto fail = [&](const char* expected) {
+    return Mistake(text_.At(node.offset), StrCat("Operands of `", sign, "` are a ", TypeText(a.type),
+                                                 " and a ", TypeText(b.type), "; expected ", expected, "."));
+  };
+  if (sign == "is" || sign == "is not") {
+    if (b.kind != Kind::kNone) throw fail("`x is None`");
+    if (!a.type.is_optional()) throw fail("an optional at the left of `is None`");
+    return Make(Kind::kIsNone, Type(TypeKind::kBool), sign, node, {std::move(a)});
+  }
+  if (sign == "and" || sign == "or") {
+    if (!a.type.is(TypeKind::kBool) || !b.type.is(TypeKind::kBool)) throw fail("two bools");
+    return Make(Kind::kLogical, Type(TypeKind::kBool), sign, node, {std::move(a), std::move(b)});
+  }
+  if (a.type.is_tensor() || b.type.is_tensor()) return CheckTensorInfix(node, std::move(a), std::move(b));
+  if (IsCompare(sign)) {
+    const bool equality = sign == "==" || sign == "!=";
+    const bool numbers = IsNumber(a.type) && IsNumber(b.type);
+    const bool optional_numbers = IsNumber(a.type.unwrapped()) && IsNumber(b.type.unwrapped());
+    if (!numbers && !(equality && (optional_numbers || a.type.unwrapped().kind == b.type.unwrapped().kind)))
+      throw fail("two numbers, or `==` of two values of one type");
+    // A Scalar compares with a Scalar; under a `?` it must have been found given.
+    const Type scalar(TypeKind::kScalar);
+    if (optional_numbers &&
+        (a.type.unwrapped().is(TypeKind::kScalar) || b.type.unwrapped().is(TypeKind::kScalar))) {
+      a = Must(Convert(a, scalar));
+      b = Must(Convert(b, scalar));
+    }
+    return Make(Kind::kCompare, Type(TypeKind::kBool), sign, node, {std::move(a), std::move(b)});
+  }
+  if (!IsNumber(a.type) || !IsNumber(b.type)) throw fail("numbers or Tensors");
+  if (sign == "&" || sign == "|" || sign == "^" || sign == "<<" || sign == ">>")
+    throw fail("Tensors, since bit operations are for them");
+  Type type = Widest(a.type, b.type);
+  if ((sign == "/" || sign == "**") && type.is(TypeKind::kInt)) type = Type(TypeKind::kFloat);
+  a = Must(Convert(a, type.is(TypeKind::kInt) ? a.type : type));
+  b = Must(Convert(b, type.is(TypeKind::kInt) ? b.type : type));
+  return Make(Kind::kArithmetic, type, sign, node, {std::move(a), std::move(b)});
+}
+
+FormulaExpr FormulaChecker::CheckTensorInfix(const Node& node, FormulaExpr a, FormulaExpr b) {
+  std::string_view op;
+  for (const Infix& infix : kInfix)
+    if (infix.sign == node.text) op = infix.op;
+  std::string why = "there is no such operator";
+  std::optional<Conversion> call;
+  const bool number_first = !a.type.is_tensor() && IsNumber(a.type);
+  if (number_first && (node.text == "+" || node.text == "*")) {
+    std::swap(a, b);
+  } else if (number_first && node.text == "-") {
+    call = Resolve(CandidatesOf("rsub"), {{b, ""}, {a, ""}}, &why);
+  } else if (number_first && node.text == "/") {
+    std::optional<Conversion> inverse = Resolve(CandidatesOf("reciprocal"), {{b, ""}}, &why);
+    if (inverse) call = Resolve(CandidatesOf("mul"), {{inverse->expr, ""}, {a, ""}}, &why);
+  }
+  if (!call && !op.empty()) call = Resolve(CandidatesOf(op), {{a, ""}, {b, ""}}, &why);
+  if (!call)
+    throw Mistake(text_.At(node.offset),
+                  StrCat("Operator `", node.text, "` does not fit a ", TypeText(a.type), " and a ",
+                         TypeText(b.type), " (", why, "); expected operands that an overload of ",
+                         op.empty() ? "an operator" : op, " takes."));
+  call->expr.location = text_.At(node.offset);
+  return std::move(call->expr);
+}
+
+FormulaExpr FormulaChecker::CheckIf(const Node& node) {
+  FormulaExpr condition = Check(node.children[0]);
+  if (!condition.type.is(TypeKind::kBool))
+    throw Mistake(text_.At(node.children[0].begin),
+                  StrCat("Condition is a ", TypeText(condition.type),
+                         "; expected a bool, such as `x is None` or `is_complex(x)`."));
+  FormulaExpr a = Check(node.children[1]);
+  FormulaExpr b = Check(node.children[2]);
+  std::optional<Conversion> b_as_a = Convert(b, a.type), a_as_b = Convert(a, b.type);
+  const bool to_a = b_as_a && (!a_as_b || b_as_a->cost <= a_as_b->cost);
+  if (!b_as_a && !a_as_b)
+    throw Mistake(text_.At(node.offset), StrCat("Branches of `if` are a ", TypeText(a.type), " and a ",
+                                                TypeText(b.type), "; expected one type."));
+  const Type type = to_a ? a.type : b.type;
+  if (to_a)
+    b = std::move(b_as_a->expr);
+  else
+    a = std::move(a_as_b->expr);
+  return Make(Kind::kIf, type, "if", node, {std::move(condition), std::move(a), std::move(b)});
+}
+
+FormulaExpr FormulaChecker::CheckSubscript(const Node& node) {
+  FormulaExpr base = Check(node.children[0]);
+  if (base.type.is(TypeKind::kTuple)) {
+    const Node& index = node.children[1];
+    const int64_t count = static_cast<int64_t>(base.type.elements.size());
+    if (index.kind != NodeKind::kInt || index.i >= count)
+      throw Mistake(text_.At(index.begin), StrCat("Index of a tuple of ", count,
+                                                  " is no number below it; expected 0 to ", count - 1, "."));
+    const Type type = base.type.elements[index.i];
+    FormulaExpr element = Make(Kind::kElement, type, "", node, {std::move(base)});
+    element.index = static_cast<int>(index.i);
+    return element;
+  }
+  FormulaExpr index = Check(node.children[1]);
+  if (!base.type.is(TypeKind::kList) || !IsInt(index.type))
+    throw Mistake(text_.At(node.offset),
+                  StrCat("A ", TypeText(base.type), " is indexed by a ", TypeText(index.type),
+                         "; expected a list or a tuple, and an int."));
+  const Type type = base.type.elements[0];
+  return Make(Kind::kElement, type, "list", node, {std::move(base), std::move(index)});
+}
+
+FormulaExpr FormulaChecker::CheckList(const Node& node) {
+  std::vector<FormulaExpr> items;
+  for (const Node& child : node.children) items.push_back(Check(child));
+  const Type element = items.empty() ? Type(TypeKind::kInt) : items[0].type;
+  return Make(Kind::kList, Type::ListOf(element), "", node, std::move(items));
+}
+
+namespace {
+// Which names a tree reads, as values and for their metadata.
+void CollectNames(const FormulaExpr& expr, FormulaTree* tree) {
+  if (expr.kind == Kind::kName) tree->names.insert(expr.text);
+  const bool is_metadata = expr.kind == Kind::kMetadata;
+  if (is_metadata) tree->metadata[expr.operands[0].text].insert(expr.text);
+  for (size_t i = is_metadata ? 1 : 0; i < expr.operands.size(); ++i) CollectNames(expr.operands[i], tree);
+}
+}  // namespace
+
+FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope) {
+  FormulaChecker checker(text, model, scope);
+  const Node node = syntax::Parse(text);
+  FormulaExpr root = checker.Check(node);
+  const Type& expected = scope.expected;
+  FormulaTree tree;
+  tree.source = text.text();
+  if (expected.is(TypeKind::kTuple)) {
+    // A list of as many values, or one call that gives them all.
+    if (root.kind == Kind::kList && root.operands.size() == expected.elements.size()) {
+      root.kind = Kind::kTuple;
+      root.type = expected;
+    } else if (!root.type.is(TypeKind::kTuple) || root.type.elements.size() != expected.elements.size()) {
+      throw Mistake(text.At(node.begin),
+                    StrCat("Formula gives a ", TypeText(root.type), "; expected ", expected.elements.size(),
+                           " Tensors, one for each of the named inputs."));
+    }
+  } else {
+    std::optional<Conversion> converted = Convert(root, expected);
+    if (!converted)
+      throw Mistake(text.At(node.begin), StrCat("Formula gives a ", TypeText(root.type), "; expected a ",
+                                                TypeText(expected), "."));
+    root = std::move(converted->expr);
+  }
+  tree.root = std::move(root);
+  CollectNames(tree.root, &tree);
+  return tree;
+}
+
+}  // namespace mica::codegen

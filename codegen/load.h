@@ -1,0 +1,30 @@
+// The steps of LoadModel, in order; internal to the loader.
+#pragma once
+
+#include "mica/codegen/model.h"
+#include "mica/codegen/yaml.h"
+
+namespace mica::codegen {
+
+// The keys of an entry.
+const std::vector<std::string>& EntryKeys();
+
+// load_native.cc: schema, forms, flags, names.
+std::unique_ptr<Entry> ReadEntry(const YamlMap& map);
+// forms.cc: makes entry.functions from the functional (or in-place) schema.
+void MakeForms(const YamlMap& map, schema::FunctionSchema schema, Entry* entry);
+// class_spec.cc: `class:`, `dtype:`, `supports:`.
+void ReadClass(const YamlMap& map, Entry* entry);
+void ReadDType(const YamlMap& map, Entry* entry);
+void ReadSupports(const YamlMap& map, Entry* entry);
+// load_programs.cc: `compute`, `reduce`, `stages`, `map`, `index`.
+void ReadPrograms(const YamlMap& map, Entry* entry);
+// load_derivatives.cc
+void ReadDerivatives(const std::shared_ptr<const SourceFile>& file, Model* model,
+                     std::vector<std::string>* mistakes);
+
+// An argument's number; a Mistake that says what `what` is when there is none.
+int ArgumentNumber(const Entry& entry, const std::string& name, const Location& where,
+                   const std::string& what);
+
+}  // namespace mica::codegen

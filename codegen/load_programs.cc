@@ -1,0 +1,306 @@
+// `compute`, `reduce`, `stages`, `map` and `index`: which text is compiled into
+// which code of a Program, for which dtype kinds, with which names in scope.
+#include <functional>
+
+#include "mica/codegen/reduce.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+using schema::TypeKind;
+
+void AddCoordinates(ComputeScope* scope) {
+  for (int d = 0; d < 8; ++d) {
+    scope->names.emplace(StrCat("i", d), SourceBinding(MICA_OP_COORD, d));
+    scope->names.emplace(StrCat("n", d), SourceBinding(MICA_OP_SIZE, d));
+  }
+  // From the end: the row and the column of a matrix.
+  scope->names.emplace("row", SourceBinding(MICA_OP_COORD, -2));
+  scope->names.emplace("col", SourceBinding(MICA_OP_COORD, -1));
+}
+
+int FirstTensor(const Entry& entry) {
+  const auto& arguments = entry.primary().schema.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].type.is(TypeKind::kTensor)) return static_cast<int>(i);
+  return -1;
+}
+
+bool UsesIndex(const Code& code) {
+  for (const MicaInstruction& instruction : code)
+    if (instruction.opcode == MICA_OP_INDEX) return true;
+  return false;
+}
+
+std::shared_ptr<Program> NewProgram(const Entry& entry, std::string source) {
+  auto program = std::make_shared<Program>();
+  program->class_name = YamlName(entry.op_class);
+  program->source = std::move(source);
+  program->hint = entry.hint;
+  program->dims_arg = entry.dims_arg;
+  program->keepdim_arg = entry.keepdim_arg;
+  if (entry.none_is_all) program->flags |= MICA_PROGRAM_DIMS_NONE_IS_ALL;
+  if (entry.trailing_dims) program->flags |= MICA_PROGRAM_TRAILING_DIMS;
+  return program;
+}
+
+std::string JoinTexts(const std::vector<PlacedText>& texts) {
+  std::vector<std::string> parts;
+  for (const PlacedText& text : texts) parts.push_back(text.text());
+  return Join(parts, "; ");
+}
+
+void CheckOutputs(const Entry& entry, const std::vector<PlacedText>& texts, const Location& where,
+                  const char* key) {
+  if (static_cast<int>(texts.size()) == entry.num_outputs()) return;
+  throw Mistake(where, StrCat("`", key, "` has ", texts.size(), " expressions; expected ",
+                              entry.num_outputs(), ", one a result of ", entry.base_name, "."));
+}
+
+using Compiler = std::function<std::shared_ptr<Program>(ComputeKind)>;
+
+// The kinds that a compute dtype can have under the entry's dtype rule.
+bool RuleGives(DTypeRule rule, ComputeKind kind) {
+  if (rule == DTypeRule::kFloat) return kind >= ComputeKind::kFloat;
+  if (rule == DTypeRule::kComplex) return kind == ComputeKind::kComplex;
+  if (rule == DTypeRule::kAccumulate) return kind != ComputeKind::kBool;
+  return true;
+}
+
+bool Supports(const Entry& entry, ComputeKind kind) {
+  static constexpr uint16_t kBits[] = {1, 6, 8, 16};
+  return (entry.supports & kBits[static_cast<int>(kind)]) != 0;
+}
+
+void SetProgram(Entry* entry, ComputeKind kind, std::shared_ptr<const Program> program) {
+  switch (kind) {
+    case ComputeKind::kBool:
+      entry->programs[0] = program;
+      break;
+    case ComputeKind::kInt:
+      entry->programs[1] = entry->programs[2] = program;
+      break;
+    case ComputeKind::kFloat:
+      entry->programs[3] = program;
+      break;
+    case ComputeKind::kComplex:
+      entry->programs[4] = program;
+      break;
+  }
+}
+
+// Compiles for all kinds that the entry supports. With `supports` given, each
+// must have a meaning; without, those that have none are taken off it.
+void CompileForKinds(const YamlMap& map, Entry* entry, const Compiler& compile) {
+  std::unique_ptr<KindMistake> last;
+  uint16_t dropped = 0;
+  for (int k = kComputeKindCount - 1; k >= 0; --k) {
+    const auto kind = static_cast<ComputeKind>(k);
+    if (!RuleGives(entry->dtype_rule, kind) || !Supports(*entry, kind)) continue;
+    try {
+      std::shared_ptr<Program> program = compile(kind);
+      for (const auto& other : entry->programs)
+        if (other && program && *other == *program) {
+          SetProgram(entry, kind, other);
+          program = nullptr;
+          break;
+        }
+      if (program) SetProgram(entry, kind, std::move(program));
+    } catch (const KindMistake& mistake) {
+      if (map.has("supports")) throw;
+      last = std::make_unique<KindMistake>(mistake);
+      static constexpr uint16_t kBits[] = {1, 6, 8, 16};
+      dropped |= kBits[k];
+    }
+  }
+  if (!entry->has_program() && last) throw *last;
+  // Only what the rule can give is the program's to decide.
+  entry->supports &= static_cast<uint16_t>(~dropped);
+}
+
+// `compute: e`, `compute: [e, e]`, or by kind `{bool: e, default: [e, e]}`.
+std::vector<PlacedText> TextsForKind(const YamlMap& map, std::string_view key, ComputeKind kind) {
+  const YAML::Node node = map.Get(key);
+  if (!node.IsMap()) return map.Texts(key);
+  const YamlMap kinds(node, map.file(), StrCat("`", key, "`"),
+                      {"bool", "int", "float", "complex", "default"});
+  if (kinds.has(Name(kind))) return kinds.Texts(Name(kind));
+  if (kinds.has("default")) return kinds.Texts("default");
+  throw KindMistake(map.WhereValue(key),
+                    StrCat("`", key, "` has no expression for ", Name(kind),
+                           " dtypes; expected one, `default:`, or `supports:` without them."));
+}
+
+std::shared_ptr<Program> CompileElementwise(const YamlMap& map, const Entry& entry, ComputeKind kind) {
+  const std::vector<PlacedText> texts = TextsForKind(map, "compute", kind);
+  if (!entry.inplace || entry.functional) CheckOutputs(entry, texts, map.WhereValue("compute"), "compute");
+  std::shared_ptr<Program> program = NewProgram(entry, JoinTexts(texts));
+  ComputeScope scope = ArgumentScope(entry, -1);
+  scope.allows_random = entry.op_class == OpClass::kRandom;
+  if (entry.op_class == OpClass::kFactory || entry.op_class == OpClass::kGather) AddCoordinates(&scope);
+  CodeWriter writer(program.get(), kind, &program->main);
+  for (size_t i = 0; i < texts.size(); ++i) writer.Write(texts[i], scope, MICA_OP_STORE, static_cast<int>(i));
+  program->num_outputs = static_cast<int>(texts.size());
+  return program;
+}
+
+// A `reduce` mapping may stand under kinds, as `compute` does.
+YAML::Node NodeForKind(const YamlMap& map, std::string_view key, ComputeKind kind) {
+  const YAML::Node node = map.Get(key);
+  if (!node.IsMap()) return node;
+  bool by_kind = false;
+  for (const auto& item : node) {
+    const std::string name = item.first.Scalar();
+    by_kind = by_kind || name == "default" || name == "bool" || name == "int" || name == "float" ||
+              name == "complex";
+  }
+  if (!by_kind) return node;
+  const YamlMap kinds(node, map.file(), StrCat("`", key, "`"),
+                      {"bool", "int", "float", "complex", "default"});
+  if (kinds.has(Name(kind))) return kinds.Get(Name(kind));
+  if (kinds.has("default")) return kinds.Get("default");
+  throw KindMistake(map.WhereValue(key),
+                    StrCat("`", key, "` has nothing for ", Name(kind),
+                           " dtypes; expected it, `default:`, or `supports:` without them."));
+}
+
+std::shared_ptr<Program> CompileReduction(const YamlMap& map, const Entry& entry, ComputeKind kind) {
+  const Reduce reduce = ReadReduce(map, NodeForKind(map, "reduce", kind));
+  std::shared_ptr<Program> program = NewProgram(entry, JoinTexts(reduce.combine));
+  const int element = FirstTensor(entry);
+  program->input_args.push_back(element);
+  program->num_states = static_cast<int>(reduce.states.size());
+  const ComputeScope scope = ArgumentScope(entry, element);
+  ReduceCompiler compiler(reduce, scope, kind, 0, program.get());
+  compiler.Compile(program->num_states);
+  CodeWriter finish(program.get(), kind, &program->finish);
+  const ComputeScope states = compiler.StateScope();
+  if (reduce.finish.empty()) {
+    if (program->num_states != entry.num_outputs())
+      throw Mistake(map.WhereValue("reduce"), StrCat("`reduce` has ", program->num_states,
+                                                     " states and no `finish`; expected `finish` with ",
+                                                     entry.num_outputs(), " expressions, one a result."));
+    for (int s = 0; s < program->num_states; ++s)
+      finish.builder().Store(MICA_OP_STORE, s, finish.builder().Source(MICA_OP_STATE, s));
+  } else {
+    CheckOutputs(entry, reduce.finish, map.WhereValue("reduce"), "finish");
+    for (size_t i = 0; i < reduce.finish.size(); ++i)
+      finish.Write(reduce.finish[i], states, MICA_OP_STORE, static_cast<int>(i));
+  }
+  program->num_outputs = entry.num_outputs();
+  if (UsesIndex(program->main)) program->flags |= MICA_PROGRAM_USES_INDEX;
+  return program;
+}
+
+struct Stage {
+  Reduce reduce;
+  std::vector<std::string> names;
+};
+
+std::vector<Stage> ReadStages(const YamlMap& map) {
+  std::vector<Stage> stages;
+  const YAML::Node node = map.Get("stages");
+  if (!node.IsSequence())
+    throw Mistake(map.WhereValue("stages"),
+                  "`stages` is no list; expected `- {reduce: ..., name: ...}` items.");
+  for (const YAML::Node& item : node) {
+    const YamlMap stage(item, map.file(), "A stage", {"reduce", "name"});
+    if (!stage.has("reduce") || !stage.has("name"))
+      throw Mistake(stage.Where(), "A stage lacks `reduce` or `name`; expected both.");
+    Stage s{ReadReduce(map, stage.Get("reduce")), {}};
+    for (const PlacedText& name : stage.Texts("name")) s.names.push_back(name.text());
+    const size_t results = s.reduce.finish.empty() ? s.reduce.states.size() : s.reduce.finish.size();
+    if (s.names.size() != results)
+      throw Mistake(stage.WhereValue("name"), StrCat("A stage has ", results, " results and ", s.names.size(),
+                                                     " names; expected as many names."));
+    stages.push_back(std::move(s));
+  }
+  return stages;
+}
+
+std::shared_ptr<Program> CompileRow(const YamlMap& map, const Entry& entry, ComputeKind kind) {
+  const std::vector<Stage> stages = ReadStages(map);
+  const int element = FirstTensor(entry);
+  ComputeScope scope = ArgumentScope(entry, element);
+  std::vector<std::shared_ptr<Program>> programs;
+  int base = 0;
+  for (const Stage& stage : stages) {
+    std::shared_ptr<Program> program = NewProgram(entry, JoinTexts(stage.reduce.combine));
+    const int width = static_cast<int>(std::max(stage.reduce.states.size(), stage.names.size()));
+    program->input_args.push_back(element);
+    program->first_state = base;
+    program->num_states = base + width;
+    program->num_outputs = entry.num_outputs();
+    ReduceCompiler compiler(stage.reduce, scope, kind, base, program.get());
+    compiler.Compile(program->num_states);
+    CodeWriter finish(program.get(), kind, &program->finish);
+    finish.WriteTogether(stage.reduce.finish, compiler.StateScope(), MICA_OP_STORE_STATE, base);
+    for (size_t i = 0; i < stage.names.size(); ++i)
+      scope.names[stage.names[i]] = SourceBinding(MICA_OP_STATE, base + static_cast<int>(i));
+    if (UsesIndex(program->main)) program->flags |= MICA_PROGRAM_USES_INDEX;
+    programs.push_back(std::move(program));
+    base += width;
+  }
+  if (programs.empty())
+    throw Mistake(map.WhereValue("stages"), "`stages` is empty; expected at least one reduce stage.");
+  scope.names["x"] = SourceBinding(MICA_OP_ELEMENT, 0);
+  scope.names["index"] = SourceBinding(MICA_OP_INDEX, 0);
+  scope.names["count"] = SourceBinding(MICA_OP_COUNT, 0);
+  const std::vector<PlacedText> texts = TextsForKind(map, "map", kind);
+  Program* last = programs.back().get();
+  CodeWriter writer(last, kind, &last->map);
+  // Results after the first may be the stages' own values: (out, mean, rstd).
+  CheckOutputs(entry, texts, map.WhereValue("map"), "map");
+  for (size_t i = 0; i < texts.size(); ++i) writer.Write(texts[i], scope, MICA_OP_STORE, static_cast<int>(i));
+  last->source = JoinTexts(texts);
+  for (size_t i = programs.size() - 1; i-- > 0;) programs[i]->next = programs[i + 1];
+  return programs[0];
+}
+
+}  // namespace
+
+void ReadPrograms(const YamlMap& map, Entry* entry) {
+  const auto require = [&](const char* key, const char* what) {
+    if (!entry->portable.empty() || !entry->structured) return;
+    throw Mistake(map.WhereKey("class"),
+                  StrCat("Entry of ", entry->base_name, " has no `", key, "`; expected ", what,
+                         ", or `portable:` with a hand-written kernel."));
+  };
+  switch (entry->op_class) {
+    case OpClass::kPointwise:
+    case OpClass::kRandom:
+    case OpClass::kFactory:
+      if (map.has("compute"))
+        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileElementwise(map, *entry, kind); });
+      else if (entry->op_class == OpClass::kPointwise)
+        require("compute", "the expression of an element");
+      break;
+    case OpClass::kReduction:
+    case OpClass::kScan:
+    case OpClass::kWindow:
+      if (map.has("reduce"))
+        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileReduction(map, *entry, kind); });
+      else if (entry->op_class != OpClass::kWindow)
+        require("reduce", "`{init: ..., combine: ...}`");
+      break;
+    case OpClass::kRow:
+      if (map.has("stages") && map.has("map"))
+        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileRow(map, *entry, kind); });
+      else if (map.has("stages") || map.has("map"))
+        throw Mistake(
+            map.WhereKey(map.has("map") ? "map" : "stages"),
+            StrCat("Row ", entry->base_name, " has only one of `stages` and `map`; expected both."));
+      else
+        require("stages` and `map", "the reduce stages and the expression of an element");
+      break;
+    case OpClass::kGather:
+      if (map.has("compute"))
+        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileElementwise(map, *entry, kind); });
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace mica::codegen

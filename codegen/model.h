@@ -1,0 +1,196 @@
+// The model: every operator and gradient formula, read, completed and checked.
+//
+// load_native.cc and load_derivatives.cc build it, emit/ reads it, nothing
+// changes it afterwards. An Entry is one item of native_functions.yaml; a
+// Function is one of its forms (functional, in-place, out), and what the
+// dispatcher calls an operator. Pointers into the model stay good as long as it
+// lives. Entries stand in the file's order; so do the emitted texts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "mica/codegen/diagnostics.h"
+#include "mica/codegen/program.h"
+#include "mica/schema/schema.h"
+
+namespace mica::codegen {
+
+struct Entry;
+struct Derivative;
+
+enum class OpClass : uint8_t {
+  kCustom,
+  kPointwise,
+  kReduction,
+  kScan,
+  kRow,
+  kWindow,
+  kGather,
+  kScatter,
+  kRandom,
+  kView,
+  kFactory,
+  kContraction,
+  kCore,
+  kFold,
+  kDecompose,
+};
+inline constexpr int kOpClassCount = 15;
+const char* YamlName(OpClass c);    // "pointwise"
+const char* Enumerator(OpClass c);  // "kPointwise"
+
+enum class OpForm : uint8_t { kFunctional, kInplace, kOut };
+const char* Enumerator(OpForm f);
+
+enum class DTypeRule : uint8_t {
+  kPromote,
+  kFloat,
+  kBool,
+  kSame,
+  kIndex,
+  kReal,
+  kComplex,
+  kAccumulate,
+  kFixed,
+  kArgument,
+};
+const char* Enumerator(DTypeRule r);
+
+// An argument's C++ side. `type` is the parameter type of the generated function
+// and of the operator's Signature ("const Tensor&", "std::optional<int64_t>").
+struct CppArgument {
+  std::string name;  // a valid C++ identifier; `name_` for keywords
+  std::string type;
+  std::string default_value;  // C++ text, "" if none
+};
+
+// One operator of the dispatcher: one form of an entry.
+struct Function {
+  const Entry* entry = nullptr;
+  OpForm form = OpForm::kFunctional;
+  schema::FunctionSchema schema;       // complete, namespace filled in
+  std::string full_name;               // "mica::add.Tensor", "mica::add_.Tensor", "mica::add.out"
+  std::string schema_text;             // canonical, without the namespace
+  std::string struct_name;             // "add_Tensor", "add__Tensor", "add_out": mica::ops::op::<this>
+  std::string cpp_name;                // "add", "add_", "add_out": the free function in mica::ops
+  std::vector<CppArgument> arguments;  // in the schema's order, out arguments last
+  std::string return_type;             // of Signature: "Tensor"; "void" for in-place and out
+  std::string signature;               // "Tensor(const Tensor&, const Tensor&, const Scalar&)"
+  uint64_t written_args = 0;           // bit i: argument i is `(a!)`
+  // C++ parameter list with names, "const Tensor& self, ..."; with defaults if asked.
+  std::string Parameters(bool with_defaults) const;
+  std::string ArgumentNames() const;  // "self, other, alpha"
+};
+
+// `names:` of an entry.
+struct Names {
+  std::vector<std::string> python;             // further function names in `mica`
+  std::vector<std::string> methods;            // further method names
+  std::map<std::string, std::string> modules;  // "nn.functional" -> name there
+};
+
+struct Entry {
+  Location location;                                 // of the item in the YAML file
+  std::string func;                                  // the schema as written
+  std::string ns;                                    // "mica", or a vendor's
+  std::string base_name;                             // "add"; "copy_" where only the in-place form exists
+  std::string overload;                              // of the functional form
+  std::vector<std::unique_ptr<Function>> functions;  // in the order functional, in-place, out
+  const Function* functional = nullptr;              // NULL where only the in-place form exists
+  const Function* inplace = nullptr;
+  const Function* out = nullptr;
+  const Function& primary() const { return functional ? *functional : *inplace; }
+
+  OpClass op_class = OpClass::kCustom;
+  DTypeRule dtype_rule = DTypeRule::kSame;
+  int fixed_dtype = -1;   // number of the DType, for kFixed
+  int dtype_arg = -1;     // argument number, for kArgument
+  uint16_t supports = 0;  // bit k: DTypeKind k
+  std::string hint;
+  std::string doc;
+  std::string autocast = "none";
+  bool hot = false;
+  bool differentiable = true;
+  bool structured = false;       // the backend's kernel is the out form
+  bool python_function = false;  // variants
+  bool python_method = false;
+  std::string python_module;  // "" is `mica` itself; "nn.functional", "linalg", ...
+  Names names;
+
+  // Hand-written C++ functions of kernels/, "" if none: mica::meta::<meta>, ...
+  std::string meta, portable, composite, view;
+  bool generic_meta = false;  // `meta` names the class's own (mica::meta::GenericPointwise)
+  PlacedText body;            // class decompose: the formula; empty if in C++
+
+  // What the class's arguments say; argument numbers, -1 if none.
+  int dims_arg = -1;
+  int keepdim_arg = -1;
+  bool reduce_all = false;  // reduction(all)
+  bool none_is_all = true;
+  bool trailing_dims = false;             // row(dims=normalized_shape)
+  std::vector<int> view_dim_args;         // view(dims=[dim0, dim1])
+  std::map<std::string, int> class_args;  // window(kernel=...), by key
+  std::string class_text;                 // "reduction(dims=dim, keepdim=keepdim)"
+
+  // By DTypeKind (bool, unsigned, signed, floating, complex); NULL where none.
+  // Kinds that share an expression share the program.
+  std::shared_ptr<const Program> programs[5];
+  bool has_program() const;
+
+  const Derivative* derivative = nullptr;  // from derivatives.yaml, NULL if none
+  int num_outputs() const;                 // Tensor results of the primary form
+};
+
+// One gradient rule: the listed inputs get `formula` (a tuple of as many values
+// if there are several).
+struct GradientRule {
+  enum class Kind : uint8_t { kFormula, kNone, kZeros };
+  Kind kind = Kind::kFormula;
+  std::vector<int> inputs;  // argument numbers of the functional form
+  PlacedText text;
+  std::shared_ptr<const struct FormulaTree> formula;  // checked; formula/formula.h
+};
+
+struct Derivative {
+  Location location;
+  const Entry* entry = nullptr;
+  std::vector<GradientRule> rules;
+  std::vector<bool> output_differentiability;  // one per Tensor result
+};
+
+// A C++ function of keys/autograd/helpers.h, namespace mica::autograd.
+struct Helper {
+  Location location;
+  schema::FunctionSchema schema;
+};
+
+struct Model {
+  std::vector<std::unique_ptr<Entry>> entries;
+  std::vector<std::unique_ptr<Helper>> helpers;
+  std::vector<std::unique_ptr<Derivative>> derivatives;
+
+  // By full name without namespace for `mica` ("add.Tensor"), with it for others.
+  const Function* Find(std::string_view name) const;
+  // All functions of one base name ("add", "add_"), in the file's order.
+  std::vector<const Function*> Overloads(std::string_view base_name) const;
+  std::vector<const Helper*> Helpers(std::string_view name) const;
+  // All base names of functions, sorted.
+  std::vector<std::string> BaseNames() const;
+
+  std::unordered_map<std::string, const Function*> by_name;
+  std::unordered_map<std::string, std::vector<const Function*>> by_base;
+};
+
+// Reads the files; throws Mistakes as one std::runtime_error whose text holds all
+// of them. `derivatives` may be empty.
+std::unique_ptr<const Model> LoadModel(std::shared_ptr<const SourceFile> native,
+                                       std::shared_ptr<const SourceFile> derivatives);
+
+}  // namespace mica::codegen

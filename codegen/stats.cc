@@ -1,0 +1,46 @@
+// Four ways to make an operator, counted by base name and by entry.
+#include "mica/codegen/stats.h"
+
+#include <set>
+
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+enum Way { kData, kYaml, kCpp, kHand, kWayCount };
+constexpr const char* kWayNames[] = {"generated from data", "composed in YAML", "composed in C++", "by hand"};
+
+// A view's shape is by hand, its rule is data; it counts as by hand.
+Way WayOf(const Entry& e) {
+  if (e.op_class == OpClass::kDecompose) return e.body.text().empty() ? kCpp : kYaml;
+  return e.has_program() && e.portable.empty() ? kData : kHand;
+}
+
+}  // namespace
+
+std::string StatsText(const Model& model) {
+  int entries[kWayCount] = {}, by_class[kOpClassCount] = {};
+  std::set<std::string> bases[kWayCount], all;
+  int functions = 0, formulas = 0;
+  for (const auto& entry : model.entries) {
+    const Way way = WayOf(*entry);
+    ++entries[way];
+    ++by_class[static_cast<int>(entry->op_class)];
+    bases[way].insert(entry->base_name);
+    all.insert(entry->base_name);
+    functions += static_cast<int>(entry->functions.size());
+  }
+  for (const auto& derivative : model.derivatives) formulas += static_cast<int>(derivative->rules.size());
+  std::string text;
+  for (int way = 0; way < kWayCount; ++way)
+    StrAppend(&text, kWayNames[way], ": ", entries[way], " entries, ", bases[way].size(), " base names\n");
+  for (int c = 0; c < kOpClassCount; ++c)
+    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ", by_class[c], "\n");
+  StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");
+  StrAppend(&text, "total: ", model.entries.size(), " entries, ", all.size(), " base names, ", functions,
+            " operators\n");
+  return text;
+}
+
+}  // namespace mica::codegen
