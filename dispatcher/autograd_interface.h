@@ -1,0 +1,222 @@
+// AutogradInterface: what the autograd plugin offers to the bindings, as a table
+// of virtual functions that the plugin sets when it starts.
+//
+// The bindings may not include keys/autograd; they see the graph through the
+// types here. Tensors that get no gradient are undefined Tensors. Nodes are
+// reference-counted (NodePtr); a node lives as long as a tensor's grad_fn, a
+// later node or a handle holds it. All functions throw Errors in full sentences.
+// Call them from any thread; two threads may run backward at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mica/tensor/tensor.h"
+
+namespace mica {
+
+// A node of the backward graph. The plugin's Node is the only subclass.
+class GraphNode {
+ public:
+  virtual std::string name() const = 0;  // "AddBackward0"
+  virtual uint64_t sequence_number() const = 0;
+  void Retain() {
+    if (leaf_) return leaf_->Retain();
+    refs_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void Release() {
+    if (leaf_) return leaf_->Release();
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+
+ protected:
+  GraphNode() = default;
+  virtual ~GraphNode() = default;
+  GraphNode(const GraphNode&) = delete;
+  GraphNode& operator=(const GraphNode&) = delete;
+  virtual void Destroy() = 0;
+  std::atomic<uint32_t> refs_{1};
+  // The node that adds to a leaf's grad is part of the leaf: whoever holds the
+  // node holds the leaf. NULL for other nodes.
+  TensorImpl* leaf_ = nullptr;
+};
+
+// A counted reference to a node.
+class NodePtr {
+ public:
+  NodePtr() = default;
+  NodePtr(const NodePtr& o) : node_(o.node_) {
+    if (node_) node_->Retain();
+  }
+  NodePtr(NodePtr&& o) noexcept : node_(std::exchange(o.node_, nullptr)) {}
+  NodePtr& operator=(NodePtr o) noexcept {
+    std::swap(node_, o.node_);
+    return *this;
+  }
+  ~NodePtr() {
+    if (node_) node_->Release();
+  }
+  static NodePtr Steal(GraphNode* n) {
+    NodePtr p;
+    p.node_ = n;
+    return p;
+  }
+  static NodePtr Borrow(GraphNode* n) {
+    if (n) n->Retain();
+    return Steal(n);
+  }
+  GraphNode* get() const { return node_; }
+  GraphNode* operator->() const { return node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  GraphNode* release() { return std::exchange(node_, nullptr); }
+
+ private:
+  GraphNode* node_ = nullptr;
+};
+
+// Where a gradient goes: input `input_nr` of `node`.
+struct GraphEdge {
+  NodePtr node;
+  uint32_t input_nr = 0;
+};
+
+// The backward of a custom function, written by the binding (its PyNode).
+class CustomBackward {
+ public:
+  virtual ~CustomBackward() = default;
+  virtual std::string Name() const = 0;
+  // `grads`: one for each output of the forward; undefined where nothing flows
+  // (zeros instead when the node materializes them). Returns one for each input
+  // given to MakeCustomNode, in order; fewer count as undefined. Grad mode is on
+  // if and only if the caller asked for create_graph.
+  virtual std::vector<Tensor> Apply(std::vector<Tensor> grads) = 0;
+  // Drops what was saved; after it the engine does not call Apply again.
+  virtual void ReleaseSaved() = 0;
+};
+
+// One tensor kept for backward, with its version.
+class SavedTensorBox {
+ public:
+  virtual ~SavedTensorBox() = default;
+  // Throws if the tensor was written since, or was released.
+  virtual Tensor Unpack() = 0;
+};
+
+// torch.autograd.graph.saved_tensors_hooks: pack when saved, unpack when used.
+struct SavedTensorHooks {
+  std::function<std::shared_ptr<void>(const Tensor&)> pack;
+  std::function<Tensor(const std::shared_ptr<void>&)> unpack;
+};
+
+using TensorHook = std::function<Tensor(const Tensor& grad)>;      // undefined result: keep grad
+using NodeHook = std::function<void(std::vector<Tensor>& grads)>;  // before a node: its incoming gradients
+using NodePostHook =                                               // after: outgoing and incoming ones
+    std::function<void(std::vector<Tensor>& grad_inputs, const std::vector<Tensor>& grad_outputs)>;
+using AccumulateHook = std::function<void(const Tensor& variable)>;  // after variable.grad was written
+
+struct BackwardOptions {
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool allow_unused = false;       // Grad only
+  bool materialize_grads = false;  // Grad only: zeros for unused inputs
+};
+
+class AutogradInterface {
+ public:
+  virtual ~AutogradInterface() = default;
+
+  // ---- tensors
+  // True also for a view whose base got a history after the view was made.
+  virtual bool RequiresGrad(const Tensor& t) = 0;
+  // Leaves only; floating and complex dtypes only.
+  virtual void SetRequiresGrad(const Tensor& t, bool requires_grad) = 0;
+  virtual bool IsLeaf(const Tensor& t) = 0;
+  virtual Tensor Grad(const Tensor& t) = 0;  // undefined if none
+  virtual void SetGrad(const Tensor& t,
+                       const Tensor& grad) = 0;  // undefined clears; checks shape, dtype, device
+  virtual NodePtr GradFn(const Tensor& t) = 0;   // NULL on a leaf
+  virtual uint32_t OutputNr(const Tensor& t) = 0;
+  virtual GraphEdge GradientEdge(const Tensor& t) = 0;            // of a leaf: its AccumulateGrad
+  virtual Tensor Detach(const Tensor& t) = 0;                     // shares storage and version, no history
+  virtual void DetachInPlace(const Tensor& t) = 0;                // detach_(); refused on views
+  virtual void SetData(const Tensor& t, const Tensor& data) = 0;  // t.data = data
+  virtual Tensor Data(
+      const Tensor& t) = 0;  // t.data: an alias without history; writes to it count as writes to t
+  virtual void RetainGrad(const Tensor& t) = 0;
+  virtual bool RetainsGrad(const Tensor& t) = 0;
+
+  // ---- hooks; the number that Add* returns is given to Remove*
+  virtual uint64_t AddTensorHook(const Tensor& t, TensorHook hook) = 0;
+  virtual void RemoveTensorHook(const Tensor& t, uint64_t id) = 0;
+  virtual uint64_t AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) = 0;
+  virtual void RemoveAccumulateHook(const Tensor& leaf, uint64_t id) = 0;
+  virtual uint64_t AddNodeHook(GraphNode* node, NodeHook hook) = 0;
+  virtual uint64_t AddNodePostHook(GraphNode* node, NodePostHook hook) = 0;
+  virtual void RemoveNodeHook(GraphNode* node, uint64_t id) = 0;  // of both kinds
+
+  // ---- the graph
+  virtual std::vector<GraphEdge> NextEdges(GraphNode* node) = 0;
+  virtual Tensor Variable(GraphNode* node) = 0;  // of an AccumulateGrad, else undefined
+  // Binding's own data on a node (hook and metadata dictionaries).
+  virtual std::shared_ptr<void>& NodeData(GraphNode* node) = 0;
+
+  // ---- running
+  // Accumulates into .grad of the leaves, or of `inputs` alone if there are any.
+  // `grads` may be empty: ones for scalar tensors.
+  virtual void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs,
+                        const BackwardOptions& options) = 0;
+  virtual std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
+                                        const BackwardOptions& options) = 0;
+  // True on a thread that is inside a node.
+  virtual bool InBackward() = 0;
+  // Runs `callback` when the backward that runs on this thread ends.
+  virtual void QueueCallback(std::function<void()> callback) = 0;
+
+  // ---- anomaly mode
+  // Forward stacks are recorded with `record_stack` (set by the binding), printed
+  // with `report` when a node fails; `check_nan` makes NaN gradients an error.
+  virtual void SetAnomalyMode(bool enabled, bool check_nan) = 0;
+  virtual bool AnomalyEnabled() = 0;
+  virtual bool AnomalyCheckNan() = 0;
+  virtual void SetAnomalyHooks(std::function<std::string()> record_stack,
+                               std::function<void(const std::string&)> report) = 0;
+  // Called between nodes; throws to stop (KeyboardInterrupt).
+  virtual void SetInterruptCheck(void (*check)()) = 0;
+
+  // ---- saving
+  virtual std::unique_ptr<SavedTensorBox> SaveTensor(const Tensor& t, GraphNode* owner, bool is_output) = 0;
+  virtual void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) = 0;  // of this thread
+  virtual void PopSavedTensorHooks() = 0;
+
+  // ---- custom functions, in this order: MakeCustomNode, the forward under no
+  // grad, FinishCustom, SaveTensor for each tensor of save_for_backward.
+  // NULL if grad mode is off or no input requires grad. `inputs` may hold
+  // undefined tensors for arguments that are none.
+  virtual NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) = 0;
+  struct CustomOutputs {
+    TensorSpan inputs;              // as above
+    TensorSpan outputs;             // what the forward returned; undefined for values that are no tensors
+    TensorSpan dirty;               // mark_dirty
+    TensorSpan non_differentiable;  // mark_non_differentiable
+    bool materialize_grads = true;
+  };
+  // Gives the outputs their history. Returns them; an input that was returned
+  // unwritten becomes a view of itself. `node` may be NULL.
+  virtual std::vector<Tensor> FinishCustom(const NodePtr& node, const CustomOutputs& call) = 0;
+};
+
+// Set by the plugin; NULL takes it back.
+void SetAutogradInterface(AutogradInterface* autograd);
+// The plugin's table; opens the plugin that provides "layer:Autograd" on first
+// use, and throws a kRuntime Error that says which plugin is missing and where
+// it was looked for.
+AutogradInterface& GetAutogradInterface();
+// The same if it is loaded, else NULL: never opens a plugin.
+AutogradInterface* LoadedAutogradInterface();
+
+}  // namespace mica

@@ -1,0 +1,115 @@
+// Dispatcher: everything that is registered, under one mutex, and the tables
+// made from it. Internal to this room; others use operator.h, registration.h.
+//
+// Calls never come here: they read an operator's table. Registration changes the
+// lists below and sets the tables of the operators it touched to NULL; the next
+// call makes a new one (Resolve). Tables and slot contexts are interned by value
+// and never freed, so that a call in flight may go on with an old one, and a
+// plugin that comes and goes leaks nothing.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "mica/dispatcher/explain.h"
+#include "mica/dispatcher/operator.h"
+#include "mica/dispatcher/registration.h"
+#include "mica/dispatcher/structured.h"
+
+namespace mica {
+
+// The pseudo key of a decomposition registered at run time ("Composite").
+inline constexpr int kCompositeKey = 64;
+
+struct KernelEntry {
+  enum class Kind : uint8_t { kLayer, kBoxed, kLeaf, kFallthrough };
+  Kind kind = Kind::kLayer;
+  int key = 0;
+  MicaFunction fn = nullptr;               // kLayer, kLeaf
+  MicaBoxedFunction leaf_boxed = nullptr;  // kLeaf
+  void* context = nullptr;
+  BoxedKernel boxed{};  // kBoxed
+  const Scope* scope = nullptr;
+  SourceLocation where;
+};
+
+struct ClassEntry {
+  MicaClassFunction fn = nullptr;
+  void* context = nullptr;
+  const Scope* scope = nullptr;
+  SourceLocation where;
+};
+
+struct FallbackEntry {
+  BoxedKernel kernel{};
+  const Scope* scope = nullptr;
+  SourceLocation where;
+};
+
+// The run-time part of an operator. Later entries override earlier ones.
+struct OperatorState {
+  std::vector<KernelEntry> kernels;
+  std::deque<BoxedKernel> boxed;  // interned slot contexts
+  std::deque<StructuredContext> structured;
+  const Scope* defined_by = nullptr;  // NULL: native
+};
+
+// How a slot is filled, and why.
+struct Resolution {
+  Slot slot{nullptr, nullptr};
+  bool fallthrough = false;
+  SlotReason reason = SlotReason::kMissing;
+  const Scope* scope = nullptr;
+  SourceLocation where;
+  std::string detail;
+};
+
+class Dispatcher {
+ public:
+  static Dispatcher& Get();
+
+  std::mutex mutex;
+  absl::flat_hash_map<std::string, Operator*> operators;
+  std::vector<Operator*> order;
+  // Kernels whose operator does not exist yet, by operator name.
+  absl::flat_hash_map<std::string, std::vector<KernelEntry>> waiting;
+  std::array<std::array<std::vector<ClassEntry>, 15>, keys::kBackendCount> classes;
+  std::array<std::vector<FallbackEntry>, 64> fallbacks;
+  std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
+  std::array<std::vector<const Scope*>, 64> decompose_at;
+  std::vector<std::weak_ptr<Scope>> scopes;
+
+  // All with the mutex held.
+  OperatorState& StateOf(const Operator& op);
+  Operator* Find(std::string_view name) const;
+  void AddOperator(Operator* op);
+  void RemoveOperator(Operator* op);
+  bool BackendLoaded(int bit) const { return !backends[bit].empty(); }
+  Resolution ResolveSlot(const Operator& op, int bit);
+  const OpTable* MakeTable(const Operator& op);
+  void DropTable(const Operator& op) { op.table_.store(nullptr, std::memory_order_release); }
+  void DropGroup(const Operator& op);  // the operator and those whose slots are made from its kernels
+  void DropAllTables();
+
+ private:
+  Dispatcher();
+  Slot BoxedSlot(const Operator& op, BoxedKernel kernel);
+  Resolution FromEntry(const Operator& op, const KernelEntry& entry);
+  Resolution ResolveLayer(const Operator& op, int bit);
+  Resolution ResolveBackend(const Operator& op, int bit);
+  bool ResolveStructured(const Operator& op, int bit, Resolution& r);
+  const KernelEntry* Top(const Operator& op, int key);
+  StructuredContext* Intern(const Operator& op, const StructuredContext& context);
+
+  std::unordered_multimap<uint64_t, std::unique_ptr<OpTable>> tables_;
+};
+
+const OperatorSpec* FunctionalSpec(const OperatorSpec& spec, const Dispatcher& d);
+
+}  // namespace mica

@@ -1,0 +1,44 @@
+#include "mica/dispatcher/explain.h"
+
+#include "absl/strings/str_cat.h"
+#include "mica/dispatcher/dispatcher.h"
+
+namespace mica {
+namespace {
+
+std::string PluginOf(const Scope* scope) {
+  if (!scope) return "mica";
+  return scope->path().empty() ? scope->name() : absl::StrCat(scope->name(), " (", scope->path(), ")");
+}
+
+}  // namespace
+
+std::vector<SlotExplanation> ExplainCall(const Operator& op, KeySet keys) {
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  std::vector<SlotExplanation> path;
+  bool reached_backend = false;
+  for (int bit = 63; bit >= 0 && !reached_backend; --bit) {
+    if (!keys.has(bit)) continue;
+    const Resolution r = d.ResolveSlot(op, bit);
+    path.push_back({bit, KeyName(bit), r.reason, PluginOf(r.scope), r.detail});
+    reached_backend = bit < keys::kBackendCount || r.reason == SlotReason::kComposite;
+  }
+  return path;
+}
+
+std::string ExplainText(const Operator& op, KeySet keys) {
+  std::string text =
+      absl::StrCat(op.spec().name, "  (class ", Name(op.spec().op_class), ")\n  ", op.spec().schema, "\n");
+  if (op.spec().file && *op.spec().file)
+    absl::StrAppend(&text, "  described in ", op.spec().file, ":", op.spec().line, "\n");
+  absl::StrAppend(&text, "A call with these arguments has the keys (", ToString(keys), ") and passes:\n");
+  int step = 0;
+  for (const SlotExplanation& s : ExplainCall(op, keys)) {
+    absl::StrAppend(&text, "  ", ++step, ". ", s.key, ": ", s.detail, "\n       from plugin ", s.plugin,
+                    "\n");
+  }
+  return text;
+}
+
+}  // namespace mica

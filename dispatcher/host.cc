@@ -1,0 +1,204 @@
+#include "mica/dispatcher/host.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "absl/strings/numbers.h"
+#include "mica/dispatcher/adapters_return.h"
+#include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/status.h"
+#include "mica/dispatcher/structured.h"
+#include "mica/tensor/allocator.h"
+#include "mica/tensor/generator.h"
+#include "mica/tensor/shape.h"
+
+namespace mica {
+namespace {
+
+std::atomic<void (*)(std::string_view)> g_warn{nullptr};
+std::atomic<bool (*)()> g_interrupt{nullptr};
+
+std::string_view View(MicaStr s) { return {s.data, static_cast<size_t>(s.size > 0 ? s.size : 0)}; }
+
+MicaStatus StatusCreate(int64_t code, MicaStr message, const char* file, int64_t line) {
+  return MakeStatus(static_cast<ErrorKind>(code), View(message), file, static_cast<int>(line));
+}
+void TensorRetain(MicaTensor* t) { static_cast<TensorImpl*>(t)->Retain(); }
+void TensorRelease(MicaTensor* t) { static_cast<TensorImpl*>(t)->Release(); }
+
+template <typename F>
+MicaTensorResult TensorResult(F&& f) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = CatchAll([&] { r.value = f().release(); });
+  return r;
+}
+DType CheckedDType(int32_t dtype) {
+  MICA_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, "The dtype (", dtype,
+                   ") given by a plugin is not one of the ", kDTypeCount, " dtypes.");
+  return static_cast<DType>(dtype);
+}
+MicaTensorResult TensorEmpty(MicaIntSpan sizes, int32_t dtype, MicaDevice device, int32_t format) {
+  return TensorResult([&] {
+    return EmptyTensor({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device),
+                       static_cast<MemoryFormat>(format));
+  });
+}
+MicaTensorResult TensorAsStrided(MicaTensor* self, MicaIntSpan sizes, MicaIntSpan strides,
+                                 int64_t byte_offset) {
+  return TensorResult([&] {
+    return MakeView(Tensor::Ref(self), {sizes.data, sizes.size}, {strides.data, strides.size}, byte_offset);
+  });
+}
+MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype,
+                                  MicaDevice device, void (*deleter)(void*), void* context) {
+  return TensorResult([&] {
+    const DType d = CheckedDType(dtype);
+    const IntSpan shape(sizes.data, sizes.size);
+    const Dims given = strides.size < 0 ? ContiguousStrides(shape) : ToDims({strides.data, strides.size});
+    int64_t last = CheckedNumel(shape) == 0 ? -1 : 0;
+    for (int64_t i = 0; i < shape.size() && last >= 0; ++i)
+      last += (shape[i] - 1) * given[static_cast<size_t>(i)];
+    Storage s =
+        Storage::FromMemory(data, (last + 1) * ItemSize(d), Device::FromAbi(device), deleter, context);
+    return Tensor::Steal(TensorImpl::Make(std::move(s), 0, shape, given, d));
+  });
+}
+MicaTensor** TensorListCreate(int64_t size) {
+  try {
+    return NewTensorList(size);
+  } catch (...) {
+    return nullptr;
+  }
+}
+MicaStatus Allocate(MicaDevice device, int64_t size, void** out) {
+  return CatchAll([&] { *out = AllocatorFor(Device::FromAbi(device)).AllocateUnsized(size); });
+}
+void Free(MicaDevice device, void* data) { AllocatorFor(Device::FromAbi(device)).FreeUnsized(data); }
+
+void ParallelFor(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t),
+                 void* context) {
+  if (const HostParallelFor f = GetParallelFor())
+    f(begin, end, grain, body, context);
+  else if (begin < end)
+    body(context, begin, end);
+}
+int32_t HostNumThreads() { return NumThreads(); }
+
+Generator& GeneratorOrDefault(MicaGenerator* g) {
+  return g ? *reinterpret_cast<Generator*>(g) : DefaultGenerator(Device{});
+}
+MicaStatus RandomU32(MicaGenerator* g, uint32_t* out, int64_t count) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g);
+    std::lock_guard lock(generator.mutex());
+    for (int64_t i = 0; i < count; ++i) out[i] = generator.Random32();
+  });
+}
+MicaStatus RandomU64(MicaGenerator* g, uint64_t* out, int64_t count) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g);
+    std::lock_guard lock(generator.mutex());
+    for (int64_t i = 0; i < count; ++i) out[i] = generator.Random64();
+  });
+}
+MicaStatus OpFind(MicaStr name, void** handle) {
+  return CatchAll([&] { *handle = &GetOperator(View(name)); });
+}
+MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
+  return CatchAll([&] { static_cast<const Operator*>(handle)->CallBoxed(args, n, results); });
+}
+int32_t HostInterrupted() { return Interrupted() ? 1 : 0; }
+void Warn(MicaStr message) { HostWarn(View(message)); }
+int32_t HostBackendIndex(MicaStr name) { return BackendIndex(View(name)); }
+
+// Extensions that plugins offer each other and the host, by name.
+const void* Extension(MicaStr name, uint32_t) {
+  return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
+}
+
+template <typename F>
+MicaStatus WithScope(void* context, F&& f) {
+  return CatchAll([&] {
+    const absl::Status s = f(*static_cast<Scope*>(context));
+    MICA_CHECK(s.ok(), std::string(s.message()));
+  });
+}
+MicaStatus RegisterDevice(void* context, const char* name, const MicaDeviceTable* table) {
+  return WithScope(context, [&](Scope& s) -> absl::Status {
+    if (absl::Status ok = RegisterDeviceTable(name, table); !ok.ok()) return ok;
+    s.AddBackend(name);
+    return absl::OkStatus();
+  });
+}
+MicaStatus RegisterKernel(void* context, const MicaKernelRecord* r) {
+  return WithScope(context, [&](Scope& s) { return s.AddLeaf(*r); });
+}
+MicaStatus RegisterClass(void* context, const MicaClassRecord* r) {
+  return WithScope(context, [&](Scope& s) { return s.AddClass(*r); });
+}
+MicaStatus DefineOperator(void* context, const char* text) {
+  return WithScope(context, [&](Scope& s) { return s.Define(text, {}); });
+}
+
+}  // namespace
+
+const MicaHost* HostTable() {
+  static const MicaHost table = {sizeof(MicaHost),
+                                 MICA_ABI_MAJOR,
+                                 MICA_ABI_MINOR,
+                                 "0.1.0",
+                                 &StatusCreate,
+                                 &TensorRetain,
+                                 &TensorRelease,
+                                 &TensorEmpty,
+                                 &TensorAsStrided,
+                                 &TensorFromMemory,
+                                 &TensorListCreate,
+                                 &Allocate,
+                                 &Free,
+                                 &ParallelFor,
+                                 &HostNumThreads,
+                                 &RandomU32,
+                                 &RandomU64,
+                                 &OpFind,
+                                 &OpCallBoxed,
+                                 &HostInterrupted,
+                                 &Warn,
+                                 &HostBackendIndex,
+                                 &Extension};
+  return &table;
+}
+
+MicaRegistrar MakeRegistrar(Scope* scope) {
+  return {sizeof(MicaRegistrar), MICA_ABI_MAJOR,  MICA_ABI_MINOR, scope,
+          &RegisterDevice,       &RegisterKernel, &RegisterClass, &DefineOperator};
+}
+
+void SetWarningHandler(void (*handler)(std::string_view)) { g_warn.store(handler); }
+void HostWarn(std::string_view message) {
+  if (auto* handler = g_warn.load())
+    handler(message);
+  else
+    std::fprintf(stderr, "mica: warning: %.*s\n", static_cast<int>(message.size()), message.data());
+}
+
+void SetInterruptCheck(bool (*check)()) { g_interrupt.store(check); }
+bool Interrupted() {
+  auto* check = g_interrupt.load(std::memory_order_relaxed);
+  return check && check();
+}
+
+int DefaultNumThreads() {
+  int n = 0;
+  if (const char* text = std::getenv("OMP_NUM_THREADS"); text && absl::SimpleAtoi(text, &n) && n > 0)
+    return n;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace mica

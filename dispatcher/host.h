@@ -1,0 +1,29 @@
+// The host's side of the plugin ABI: the table that every plugin gets.
+#pragma once
+
+#include <string_view>
+
+#include "mica/abi.h"
+#include "mica/dispatcher/registration.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica {
+
+// One table for the life of the process.
+const MicaHost* HostTable();
+
+// A registrar whose context is `scope`; valid while the scope lives.
+MicaRegistrar MakeRegistrar(Scope* scope);
+
+// Warnings go to stderr until the binding sets where they go (Python's warnings).
+void SetWarningHandler(void (*handler)(std::string_view message));
+void HostWarn(std::string_view message);
+
+// Asked in long loops: 1 when the user wants to stop. Set by the binding.
+void SetInterruptCheck(bool (*check)());
+bool Interrupted();
+
+// Processors that this process may run on (OMP_NUM_THREADS if it is set).
+int DefaultNumThreads();
+
+}  // namespace mica

@@ -1,0 +1,30 @@
+// Names of the 64 key bits: backends (0-23) by tensor/device.h, layers (24-63)
+// here. A well-known layer has a fixed place; a third party's says which layers
+// it stands `after` (below) and `before` (above) and gets a free bit between.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mica/tensor/key_set.h"
+
+namespace mica {
+
+struct LayerPlace {
+  std::string after;   // nearer to the user than the new layer; "" for no bound
+  std::string before;  // nearer to the backend; "" for no bound
+};
+
+// The bit of a new layer, or of the old one of that name (the place is then
+// ignored). Errors name the neighbour that is unknown, the contradiction, or
+// that no bit is free between the two.
+absl::StatusOr<int> RegisterLayer(std::string_view name, const LayerPlace& place);
+int LayerBit(std::string_view name);  // -1 if unknown
+int KeyBit(std::string_view name);    // of a layer or a backend, -1 if unknown
+std::string KeyName(int bit);         // "Autograd", "cpu", "bit 37"
+std::string ToString(KeySet keys);    // "Autograd, cpu", highest first
+std::vector<int> LayersHighestFirst();
+
+}  // namespace mica

@@ -1,0 +1,311 @@
+// Scopes: kernels collected first, put in place by Commit, taken out by Disable.
+#include "mica/dispatcher/registration.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/dispatcher.h"
+#include "mica/schema/schema.h"
+#include "mica/tensor/device.h"
+
+namespace mica {
+namespace {
+
+struct NamedKernel {
+  std::string op;
+  std::string key;
+  KernelEntry entry;
+  uint64_t schema_hash = 0;
+};
+struct NamedClass {
+  std::string backend;
+  int op_class;
+  ClassEntry entry;
+};
+struct NamedFallback {
+  std::string key;
+  FallbackEntry entry;
+};
+// A run-time operator and the text that its spec points to.
+struct Definition {
+  std::string name, schema, file;
+  OperatorSpec spec{};
+  std::unique_ptr<Operator> op;
+};
+
+int ClassByName(std::string_view name) {
+  for (int i = 0; i < 15; ++i)
+    if (name == Name(static_cast<OpClass>(i))) return i;
+  return -1;
+}
+
+std::string Qualified(std::string_view op) {
+  const std::string name(op);
+  return name.find("::") == std::string::npos ? "mica::" + name : name;
+}
+
+}  // namespace
+
+struct Scope::Impl {
+  std::string name, path;
+  std::vector<NamedKernel> kernels;
+  std::vector<NamedClass> classes;
+  std::vector<NamedFallback> fallbacks;
+  std::vector<std::string> decompose;
+  std::vector<std::string> backends;
+  std::vector<std::unique_ptr<Definition>> definitions;
+  bool committed = false;
+  bool enabled = false;
+
+  // All with the dispatcher's mutex held.
+  absl::StatusOr<int> KeyOf(const std::string& key) const;
+  absl::Status Check(Dispatcher& d) const;
+  void Put(Dispatcher& d, const Scope* scope);
+  void Take(Dispatcher& d, const Scope* scope);
+};
+
+std::shared_ptr<Scope> Scope::Create(std::string name, std::string path) {
+  std::shared_ptr<Scope> s(new Scope());
+  s->impl_ = std::make_unique<Impl>();
+  s->impl_->name = std::move(name);
+  s->impl_->path = std::move(path);
+  return s;
+}
+
+Scope::~Scope() {
+  if (impl_->committed) Disable();
+}
+
+const std::string& Scope::name() const { return impl_->name; }
+const std::string& Scope::path() const { return impl_->path; }
+bool Scope::enabled() const { return impl_->enabled; }
+
+void Scope::AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
+                      SourceLocation where) {
+  KernelEntry e;
+  e.kind = KernelEntry::Kind::kLayer;
+  e.fn = fn;
+  e.context = context;
+  e.where = where;
+  impl_->kernels.push_back({Qualified(op), std::string(key), e});
+}
+
+void Scope::AddBoxedKernel(std::string_view op, std::string_view key, BoxedKernel kernel,
+                           SourceLocation where) {
+  KernelEntry e;
+  e.kind = KernelEntry::Kind::kBoxed;
+  e.boxed = kernel;
+  e.where = where;
+  impl_->kernels.push_back({Qualified(op), std::string(key), e});
+}
+
+void Scope::AddFallthrough(std::string_view op, std::string_view key) {
+  KernelEntry e;
+  e.kind = KernelEntry::Kind::kFallthrough;
+  impl_->kernels.push_back({Qualified(op), std::string(key), e});
+}
+
+absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
+  if (!r.name || !r.backend)
+    return absl::InvalidArgumentError("A kernel record has no operator or no backend name.");
+  if (!r.function && !r.boxed)
+    return absl::InvalidArgumentError(absl::StrCat("The kernel record of (", r.name, ") has no function."));
+  KernelEntry e;
+  e.kind = KernelEntry::Kind::kLeaf;
+  e.fn = r.function;
+  e.leaf_boxed = r.boxed;
+  e.context = r.context;
+  e.where = {r.file ? r.file : "", static_cast<int>(r.line)};
+  impl_->kernels.push_back({Qualified(r.name), r.backend, e, r.schema_hash});
+  return absl::OkStatus();
+}
+
+absl::Status Scope::AddClass(const MicaClassRecord& r) {
+  const int c = r.class_name ? ClassByName(r.class_name) : -1;
+  if (c < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("Class (", r.class_name ? r.class_name : "", ") is unknown."));
+  if (!r.backend || !r.function)
+    return absl::InvalidArgumentError(
+        absl::StrCat("The record of class (", r.class_name, ") has no backend or no function."));
+  impl_->classes.push_back(
+      {r.backend, c, {r.function, r.context, nullptr, {r.file ? r.file : "", static_cast<int>(r.line)}}});
+  return absl::OkStatus();
+}
+
+void Scope::AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLocation where) {
+  impl_->fallbacks.push_back({std::string(key), {kernel, nullptr, where}});
+}
+
+void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(layer); }
+
+void Scope::AddBackend(std::string_view name) { impl_->backends.emplace_back(name); }
+
+absl::Status Scope::Define(std::string_view text, SourceLocation where) {
+  absl::StatusOr<schema::FunctionSchema> parsed = schema::Parse(text);
+  if (!parsed.ok()) return parsed.status();
+  if (absl::Status valid = schema::Validate(*parsed); !valid.ok()) return valid;
+  if (parsed->ns.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("The schema (", std::string(text), ") has no namespace; write ns::name(...)."));
+  auto d = std::make_unique<Definition>();
+  d->name = parsed->FullName();
+  d->schema = schema::ToString(*parsed);
+  d->file = where.file;
+  d->spec.name = d->name.c_str();
+  d->spec.schema = d->schema.c_str();
+  d->spec.doc = "";
+  d->spec.file = d->file.c_str();
+  d->spec.line = where.line;
+  d->spec.op_class = OpClass::kCustom;
+  d->spec.form = OpForm::kFunctional;
+  d->spec.dtype_arg = d->spec.dims_arg = d->spec.keepdim_arg = -1;
+  d->spec.num_args = d->spec.num_functional_args = static_cast<int16_t>(parsed->arguments.size());
+  d->spec.num_outputs = static_cast<int16_t>(parsed->returns.size());
+  for (size_t i = 0; i < parsed->arguments.size() && i < 64; ++i)
+    if (parsed->arguments[i].is_mutable()) d->spec.written_args |= uint64_t{1} << i;
+  d->op = std::make_unique<Operator>(&d->spec);
+  impl_->definitions.push_back(std::move(d));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
+  if (key == "Composite") return kCompositeKey;
+  const int bit = KeyBit(key);
+  if (bit >= 0) return bit;
+  for (const std::string& b : backends)
+    if (b == key) return RegisterBackendName(key);
+  return absl::NotFoundError(
+      absl::StrCat("Plugin (", name, ") registers a kernel for (", key,
+                   "), which is neither a layer nor a backend; register the device or layer first."));
+}
+
+absl::Status Scope::Impl::Check(Dispatcher& d) const {
+  for (const auto& def : definitions) {
+    if (const Operator* old = d.Find(def->name))
+      return absl::AlreadyExistsError(
+          absl::StrCat("Operator (", def->name, ") is defined already, as ", old->spec().schema, "."));
+  }
+  for (const NamedKernel& k : kernels) {
+    if (auto bit = KeyOf(k.key); !bit.ok()) return bit.status();
+    if (!k.schema_hash) continue;
+    const Operator* op = d.Find(k.op);
+    if (op && schema::Hash(op->schema()) != k.schema_hash)
+      return absl::FailedPreconditionError(absl::StrCat("The kernel of plugin (", name, ") for (", k.op,
+                                                        ") was built for another schema than ",
+                                                        op->spec().schema, "."));
+  }
+  for (const NamedFallback& f : fallbacks)
+    if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
+  for (const std::string& layer : decompose)
+    if (auto bit = KeyOf(layer); !bit.ok()) return bit.status();
+  return absl::OkStatus();
+}
+
+void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
+  for (auto& def : definitions) {
+    d.AddOperator(def->op.get());
+    d.StateOf(*def->op).defined_by = scope;
+  }
+  for (const std::string& b : backends)
+    d.backends[static_cast<size_t>(RegisterBackendName(b))].push_back(scope);
+  for (NamedKernel& k : kernels) {
+    k.entry.scope = scope;
+    k.entry.key = *KeyOf(k.key);
+    if (Operator* op = d.Find(k.op))
+      d.StateOf(*op).kernels.push_back(k.entry);
+    else
+      d.waiting[k.op].push_back(k.entry);
+  }
+  for (NamedClass& c : classes) {
+    c.entry.scope = scope;
+    d.classes[static_cast<size_t>(RegisterBackendName(c.backend))][static_cast<size_t>(c.op_class)].push_back(
+        c.entry);
+  }
+  for (NamedFallback& f : fallbacks) {
+    f.entry.scope = scope;
+    d.fallbacks[static_cast<size_t>(*KeyOf(f.key))].push_back(f.entry);
+  }
+  for (const std::string& layer : decompose)
+    d.decompose_at[static_cast<size_t>(*KeyOf(layer))].push_back(scope);
+}
+
+void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
+  const auto ours = [scope](const auto& e) { return e.scope == scope; };
+  for (const NamedKernel& k : kernels) {
+    if (Operator* op = d.Find(k.op))
+      std::erase_if(d.StateOf(*op).kernels, ours);
+    else if (auto it = d.waiting.find(k.op); it != d.waiting.end())
+      std::erase_if(it->second, ours);
+  }
+  for (auto& per_backend : d.classes)
+    for (auto& stack : per_backend) std::erase_if(stack, ours);
+  for (auto& stack : d.fallbacks) std::erase_if(stack, ours);
+  for (auto& stack : d.decompose_at) std::erase(stack, scope);
+  for (auto& stack : d.backends) std::erase(stack, scope);
+  for (auto& def : definitions) d.RemoveOperator(def->op.get());
+}
+
+namespace {
+// Drops what must be made anew: only the operators touched, unless a class, a
+// fallback, a device or a layer's rule changed.
+template <typename Impl>
+void DropTables(Dispatcher& d, const Impl& impl) {
+  if (!impl.classes.empty() || !impl.fallbacks.empty() || !impl.decompose.empty() || !impl.backends.empty() ||
+      impl.kernels.size() > 50) {
+    d.DropAllTables();
+    return;
+  }
+  for (const NamedKernel& k : impl.kernels)
+    if (Operator* op = d.Find(k.op)) d.DropGroup(*op);
+}
+}  // namespace
+
+absl::Status Scope::Commit() {
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  if (impl_->committed) return absl::FailedPreconditionError("The scope was committed already.");
+  if (absl::Status s = impl_->Check(d); !s.ok()) return s;
+  impl_->Put(d, this);
+  impl_->committed = impl_->enabled = true;
+  DropTables(d, *impl_);
+  return absl::OkStatus();
+}
+
+void Scope::Disable() {
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  if (!impl_->enabled) return;
+  DropTables(d, *impl_);
+  impl_->Take(d, this);
+  impl_->enabled = false;
+}
+
+void Scope::Enable() {
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  if (!impl_->committed || impl_->enabled) return;
+  impl_->Put(d, this);
+  impl_->enabled = true;
+  DropTables(d, *impl_);
+}
+
+Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope) {
+  const int bit = KeyBit(key);
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  // What the slot would hold without this scope's kernels and what came later.
+  OperatorState& state = d.StateOf(op);
+  std::vector<KernelEntry> saved = state.kernels;
+  auto first = std::find_if(state.kernels.begin(), state.kernels.end(),
+                            [&](const KernelEntry& e) { return e.scope == &scope && e.key == bit; });
+  state.kernels.erase(
+      std::remove_if(first, state.kernels.end(), [bit](const KernelEntry& e) { return e.key == bit; }),
+      state.kernels.end());
+  const Resolution r = d.ResolveSlot(op, bit);
+  state.kernels = std::move(saved);
+  return r.fallthrough || r.reason == SlotReason::kMissing ? Slot{nullptr, nullptr} : r.slot;
+}
+
+}  // namespace mica

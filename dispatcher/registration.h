@@ -1,0 +1,69 @@
+// Registration: what a plugin (or a Python library) adds to the dispatcher, in
+// any order, and takes back as a whole.
+//
+// Everything goes through a Scope. Nothing is visible to calls before Commit();
+// a Scope that is dropped without it leaves the process as it was. Disable()
+// takes all of a scope's kernels out of the tables, Enable() puts them back.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "mica/dispatcher/keys.h"
+#include "mica/dispatcher/operator.h"
+
+namespace mica {
+
+struct SourceLocation {
+  const char* file = "";
+  int line = 0;
+};
+
+class Scope {
+ public:
+  // `name` is the plugin's, for explain and messages; `path` its file or "".
+  static std::shared_ptr<Scope> Create(std::string name, std::string path);
+  ~Scope();
+
+  const std::string& name() const;
+  const std::string& path() const;
+
+  // A layer's kernel for one operator, in layer convention; `key` is a layer's
+  // or a backend's name. The operator need not exist yet.
+  void AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
+                 SourceLocation where);
+  // A boxed kernel in the same place.
+  void AddBoxedKernel(std::string_view op, std::string_view key, BoxedKernel kernel, SourceLocation where);
+  // A backend's leaf kernel (unboxed, boxed, or both).
+  absl::Status AddLeaf(const MicaKernelRecord& record);
+  absl::Status AddClass(const MicaClassRecord& record);
+  // For all operators without a kernel of their own at `key`.
+  void AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLocation where);
+  // This layer has nothing to do for the operator: the call passes it.
+  void AddFallthrough(std::string_view op, std::string_view key);
+  // Composites without a kernel at `layer` run their decomposition there.
+  void DecomposeAt(std::string_view layer);
+  // This scope provides the device (backend) of that name.
+  void AddBackend(std::string_view name);
+  // A new operator; boxed calls only. Errors when it exists with another schema.
+  absl::Status Define(std::string_view schema_with_namespace, SourceLocation where);
+
+  absl::Status Commit();
+  void Disable();
+  void Enable();
+  bool enabled() const;
+
+ private:
+  friend class Dispatcher;
+  Scope() = default;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// For an override: the kernel that stood at (op, key) before `scope` put its own
+// there, as a slot in layer convention; context NULL and fn NULL if none.
+Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope);
+
+}  // namespace mica

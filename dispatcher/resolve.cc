@@ -1,0 +1,233 @@
+// Slot resolution: from what is registered to what stands in one slot, and why.
+//
+// Backends, in this order: a kernel of its own for this form; a structured kernel
+// (its out form, or its class kernel); a view; a composite; a portable kernel; a
+// boxed fallback; missing. Layers: a kernel; the decomposition, where the layer
+// asks for it; a boxed fallback; fallthrough.
+#include "absl/strings/str_cat.h"
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/dispatcher.h"
+#include "mica/tensor/device.h"
+
+namespace mica {
+namespace {
+
+std::array<MicaClassFunction, 15> g_portable_class{};
+
+bool HasProgram(const OperatorSpec& spec) {
+  for (const MicaProgram* p : spec.programs)
+    if (p) return true;
+  return false;
+}
+
+}  // namespace
+
+void SetPortableClass(OpClass c, MicaClassFunction f) { g_portable_class[static_cast<int>(c)] = f; }
+MicaClassFunction PortableClass(OpClass c) { return g_portable_class[static_cast<int>(c)]; }
+
+const char* Name(OpClass c) {
+  static constexpr const char* kNames[] = {"custom",  "pointwise",   "reduction", "scan",   "row",
+                                           "window",  "gather",      "scatter",   "random", "view",
+                                           "factory", "contraction", "core",      "fold",   "decompose"};
+  return kNames[static_cast<int>(c)];
+}
+
+const KernelEntry* Dispatcher::Top(const Operator& op, int key) {
+  if (!op.state_) return nullptr;
+  for (auto it = op.state_->kernels.rbegin(); it != op.state_->kernels.rend(); ++it)
+    if (it->key == key) return &*it;
+  return nullptr;
+}
+
+Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
+  Resolution r;
+  r.scope = e.scope;
+  r.where = e.where;
+  r.reason = SlotReason::kKernel;
+  switch (e.kind) {
+    case KernelEntry::Kind::kLayer:
+      r.slot = {e.fn, e.context};
+      r.detail = "a kernel registered for this operator";
+      break;
+    case KernelEntry::Kind::kBoxed:
+      r.slot = BoxedSlot(op, e.boxed);
+      r.detail = "a boxed kernel registered for this operator";
+      break;
+    case KernelEntry::Kind::kFallthrough:
+      r.fallthrough = true;
+      r.reason = SlotReason::kFallthrough;
+      r.detail = "registered as having nothing to do for this operator";
+      break;
+    case KernelEntry::Kind::kLeaf: {
+      StructuredContext c;
+      c.functional = c.out = &op.spec();
+      c.leaf = op.spec().adapters ? e.fn : nullptr;
+      c.leaf_boxed = c.leaf ? nullptr : e.leaf_boxed;
+      c.kernel_context = e.context;
+      c.composite = op.spec().adapters ? op.spec().composite : nullptr;
+      r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
+      r.detail = "a kernel of the backend for this very form";
+      break;
+    }
+  }
+  return r;
+}
+
+bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
+  const OperatorSpec& spec = op.spec();
+  if (!(spec.flags & kStructured)) return false;
+  StructuredContext c;
+  c.functional = FunctionalSpec(spec, *this);
+  const Operator* out = spec.out_name ? Find(spec.out_name) : (spec.form == OpForm::kOut ? &op : nullptr);
+  c.out = out ? &out->spec() : nullptr;
+  const bool use_class = HasProgram(spec);
+  if (bit == keys::kMeta) {
+    c.meta_only = true;
+    r.slot = BoxedSlot(op, {&RunStructured, Intern(op, c), nullptr});
+    r.reason = SlotReason::kMetaOnly;
+    r.detail = "shapes and dtypes only, from the operator's meta function";
+    return true;
+  }
+  if (bit == keys::kCpu) {  // the portable kernels run on the host's memory
+    c.portable = spec.portable;
+    c.portable_class = use_class ? PortableClass(spec.op_class) : nullptr;
+  }
+  const KernelEntry* leaf = out ? Top(*out, bit) : nullptr;
+  if (leaf && leaf->kind == KernelEntry::Kind::kLeaf) {
+    c.leaf = leaf->fn;
+    c.leaf_boxed = leaf->fn ? nullptr : leaf->leaf_boxed;
+    c.kernel_context = leaf->context;
+    r.scope = leaf->scope;
+    r.where = leaf->where;
+    r.reason = SlotReason::kStructured;
+    r.detail = absl::StrCat("the backend's kernel for ", out->spec().name, ", outputs made by the host");
+  } else if (std::vector<ClassEntry>& stack = classes[bit][static_cast<int>(spec.op_class)];
+             use_class && !stack.empty()) {
+    c.class_fn = stack.back().fn;
+    c.kernel_context = stack.back().context;
+    r.scope = stack.back().scope;
+    r.where = stack.back().where;
+    r.reason = SlotReason::kClassKernel;
+    r.detail =
+        absl::StrCat("the backend's kernel for class ", Name(spec.op_class), ", run on the entry's program");
+  } else if (spec.composite) {
+    return false;
+  } else if (c.portable || c.portable_class) {
+    r.reason = SlotReason::kPortable;
+    r.detail = "the portable kernel";
+  } else {
+    return false;
+  }
+  r.slot = BoxedSlot(op, {&RunStructured, Intern(op, c), nullptr});
+  return true;
+}
+
+Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
+  Resolution r;
+  const OperatorSpec& spec = op.spec();
+  if (const KernelEntry* e = Top(op, bit)) {
+    // A leaf for the out form of a structured operator serves all forms: the host
+    // checks and resizes `out` before it.
+    const bool structured = e->kind == KernelEntry::Kind::kLeaf && spec.form == OpForm::kOut;
+    if (structured && ResolveStructured(op, bit, r)) return r;
+    return FromEntry(op, *e);
+  }
+  const bool known = bit == keys::kMeta || BackendLoaded(bit);
+  if (known) {
+    if (ResolveStructured(op, bit, r)) return r;
+    if (spec.view) {
+      r.slot = BoxedSlot(op, {&RunView, nullptr, nullptr});
+      r.reason = SlotReason::kView;
+      r.detail = "a view, made by the host";
+      return r;
+    }
+    if (spec.composite) {
+      r.slot = {spec.composite, nullptr};
+      r.reason = SlotReason::kComposite;
+      r.detail = "the decomposition into other operators";
+      return r;
+    }
+    if (const KernelEntry* e = Top(op, kCompositeKey)) {
+      r = FromEntry(op, *e);
+      r.reason = SlotReason::kComposite;
+      r.detail = "the decomposition registered at run time";
+      return r;
+    }
+    if (!fallbacks[bit].empty()) {
+      const FallbackEntry& f = fallbacks[bit].back();
+      r.slot = BoxedSlot(op, f.kernel);
+      r.scope = f.scope;
+      r.where = f.where;
+      r.reason = SlotReason::kFallback;
+      r.detail = "the backend's boxed fallback";
+      return r;
+    }
+    if (spec.form != OpForm::kFunctional && spec.functional_name) {
+      if (Operator* functional = Find(spec.functional_name); functional && functional != &op) {
+        r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
+        r.reason = SlotReason::kComposite;
+        r.detail = "the functional form, then a copy";
+        return r;
+      }
+    }
+    if (bit == keys::kCpu && spec.portable) {
+      StructuredContext c;
+      c.functional = c.out = &spec;
+      c.leaf = spec.portable;
+      r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
+      r.reason = SlotReason::kPortable;
+      r.detail = "the portable kernel";
+      return r;
+    }
+  }
+  r.slot = BoxedSlot(op, {&RunMissing, reinterpret_cast<void*>(static_cast<intptr_t>(bit)), nullptr});
+  r.reason = SlotReason::kMissing;
+  r.detail = known ? "no kernel, no decomposition, no fallback" : "no plugin for this backend is loaded";
+  return r;
+}
+
+Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
+  if (const KernelEntry* e = Top(op, bit)) return FromEntry(op, *e);
+  Resolution r;
+  if (!decompose_at[bit].empty()) {
+    r.scope = decompose_at[bit].back();
+    r.reason = SlotReason::kComposite;
+    r.detail = "the layer has no rule for the composite: it decomposes here";
+    if (op.spec().composite) {
+      r.slot = {op.spec().composite, nullptr};
+      return r;
+    }
+    if (const KernelEntry* e = Top(op, kCompositeKey)) {
+      r.slot = FromEntry(op, *e).slot;
+      return r;
+    }
+    const OperatorSpec& spec = op.spec();
+    if (spec.form != OpForm::kFunctional && spec.functional_name && !(spec.flags & kStructured)) {
+      Operator* functional = Find(spec.functional_name);
+      if (functional && functional != &op &&
+          (functional->spec().composite || Top(*functional, kCompositeKey))) {
+        r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
+        return r;
+      }
+    }
+  }
+  if (!fallbacks[bit].empty()) {
+    const FallbackEntry& f = fallbacks[bit].back();
+    r.slot = BoxedSlot(op, f.kernel);
+    r.scope = f.scope;
+    r.where = f.where;
+    r.reason = SlotReason::kFallback;
+    r.detail = "the layer's boxed fallback";
+    return r;
+  }
+  r.fallthrough = true;
+  r.reason = SlotReason::kFallthrough;
+  r.detail = "nothing to do";
+  return r;
+}
+
+Resolution Dispatcher::ResolveSlot(const Operator& op, int bit) {
+  return bit < keys::kBackendCount ? ResolveBackend(op, bit) : ResolveLayer(op, bit);
+}
+
+}  // namespace mica

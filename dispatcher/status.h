@@ -1,0 +1,35 @@
+// Between statuses of the C ABI and C++ exceptions.
+#pragma once
+
+#include <exception>
+#include <string_view>
+
+#include "mica/abi.h"
+#include "mica/tensor/error.h"
+
+namespace mica {
+
+// Throws the Error that `status` stands for, and destroys the status. A bare
+// code gets a general sentence.
+[[noreturn]] void ThrowStatus(MicaStatus status);
+inline void ThrowIfError(MicaStatus status) {
+  if (__builtin_expect(status != nullptr, 0)) ThrowStatus(status);
+}
+// A status owned by its receiver.
+MicaStatus MakeStatus(ErrorKind kind, std::string_view message, const char* file, int line);
+// The status of the exception being handled; for use in a catch block.
+MicaStatus StatusOfCurrentException() noexcept;
+constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
+inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
+
+template <typename F>
+MicaStatus CatchAll(F&& f) noexcept {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return StatusOfCurrentException();
+  }
+}
+
+}  // namespace mica

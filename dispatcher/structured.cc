@@ -1,0 +1,341 @@
+#include "mica/dispatcher/structured.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/host.h"
+#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/tensor/promote.h"
+#include "mica/tensor/shape.h"
+
+namespace mica {
+namespace {
+
+constexpr int kMaxArgs = 40;
+
+std::atomic<int> g_num_threads{0};
+
+using Outputs = absl::InlinedVector<Tensor, 2>;
+
+Tensor AllocateOutput(const OutputSpec& spec) {
+  return spec.strides.empty() ? EmptyTensor(spec.sizes, spec.dtype, spec.device)
+                              : EmptyStrided(spec.sizes, spec.strides, spec.dtype, spec.device);
+}
+
+void CopyInto(const Tensor& destination, const Tensor& source) {
+  static Operator& copy = GetOperator("mica::copy_");
+  const MicaValue args[3] = {AbiType<const Tensor&>::Box(destination.impl()),
+                             AbiType<const Tensor&>::Box(source.impl()), AbiType<bool>::Box(0)};
+  MicaValue result;
+  // The values move below every layer: the written tensor's history is the outer
+  // call's concern.
+  copy.RedispatchBoxed(copy.KeysOf(args, 3) & keys::kBackends, args, 3, &result);
+}
+
+void CheckWritable(const Tensor& t, const Operator& op) {
+  MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode, "The tensor that ", op.spec().name,
+             " writes was made in inference mode, and inference mode is over; clone it first to get a tensor "
+             "that can be "
+             "written.");
+  MICA_CHECK(!t.impl()->has_flag(MICA_TENSOR_READ_ONLY), "The tensor that ", op.spec().name,
+             " writes is read-only.");
+}
+
+void MarkWritten(const Tensor& t) { t.impl()->storage->BumpVersion(); }
+
+MicaCall MakeCall(const StructuredContext& c, const MetaResult& meta) {
+  MicaCall call;
+  call.struct_size = sizeof(MicaCall);
+  call.host = HostTable();
+  call.context = c.kernel_context;
+  call.compute_dtype = meta.compute_dtype;
+  call.num_threads = NumThreads();
+  call.program = nullptr;
+  call.name = c.functional->name;
+  return call;
+}
+
+void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
+  if (call.compute_dtype < 0) {
+    for (const MicaProgram* p : spec.programs)
+      if (p) call.program = p;
+    return;
+  }
+  const DType dtype = static_cast<DType>(call.compute_dtype);
+  const int kind = static_cast<int>(Kind(dtype));
+  MICA_CHECK_IMPLEMENTED((spec.supports >> kind) & 1, "Operator ", spec.name, " does not support the dtype (",
+                         Name(dtype), ").");
+  call.program = spec.programs[kind];
+}
+
+bool SamePlace(const Tensor& a, const Tensor& b) {
+  return a.is_same(b) || (a.data() == b.data() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+                          a.dtype() == b.dtype());
+}
+
+// Whether an output shares memory with an input in a way that a kernel of this
+// class must not see. Pointwise kernels may write exactly in place, and scatters
+// into the tensor that they start from.
+bool MustNotAlias(const OperatorSpec& spec, const Tensor& out, const MicaValue* args, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t count = args[i].tag == MICA_VALUE_TENSOR    ? 1
+                          : args[i].tag == MICA_VALUE_TENSORS ? args[i].u.tensors.size
+                                                              : 0;
+    for (int64_t j = 0; j < count; ++j) {
+      MicaTensor* const p = args[i].tag == MICA_VALUE_TENSOR ? args[i].u.tensor : args[i].u.tensors.data[j];
+      if (!p) continue;
+      const Tensor& in = Tensor::Ref(p);
+      if (in.impl()->storage != out.impl()->storage) continue;
+      const bool in_place =
+          spec.op_class == OpClass::kPointwise || (spec.op_class == OpClass::kScatter && i == 0);
+      if (in_place && SamePlace(in, out)) continue;
+      if (GetOverlap(out, in) != Overlap::kNo) return true;
+    }
+  }
+  return false;
+}
+
+MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValue* args, int64_t n,
+                      Outputs& outs) {
+  MicaValue full[kMaxArgs];
+  MicaValue unused[4];
+  const auto num_outs = static_cast<int64_t>(outs.size());
+  const auto with_outs = [&]() {
+    std::memcpy(full, args, sizeof(MicaValue) * static_cast<size_t>(n));
+    for (int64_t i = 0; i < num_outs; ++i)
+      full[n + i] = AbiType<const Tensor&>::Box(outs[static_cast<size_t>(i)].impl());
+  };
+  auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
+  MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
+  if (c.class_fn) {
+    status = c.class_fn(&call, args, n, out_pointers, num_outs);
+  } else if (c.leaf) {
+    with_outs();
+    status = c.out->adapters->call_leaf(c.leaf, &call, full, unused);
+  } else if (c.leaf_boxed) {
+    with_outs();
+    status = c.leaf_boxed(&call, full, n + num_outs, unused, 0);
+  }
+  if (status != BareStatus(MICA_ERROR_NOT_IMPLEMENTED)) return status;
+  if (c.portable && c.out) {
+    with_outs();
+    return c.out->adapters->call_leaf(c.portable, &call, full, unused);
+  }
+  return c.portable_class ? c.portable_class(&call, args, n, out_pointers, num_outs) : status;
+}
+
+void RunKernel(const StructuredContext& c, const MetaResult& meta, const MicaValue* args, int64_t n,
+               Outputs& outs) {
+  MicaCall call = MakeCall(c, meta);
+  SelectProgram(*c.functional, call);
+  bool empty = true;
+  for (const Tensor& t : outs) empty = empty && t.numel() == 0;
+  if (empty && !outs.empty()) return;
+  const MicaStatus status = CallKernel(c, call, args, n, outs);
+  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED)) {
+    MICA_THROW(kNotImplemented, "No kernel of ", c.functional->name, " supports this call on the device (",
+               outs.empty() ? "" : outs[0].device().ToString(), ") with the dtype (",
+               meta.compute_dtype >= 0 ? Name(static_cast<DType>(meta.compute_dtype)) : "none",
+               "); move the tensors to a device or dtype that has one.");
+  }
+  ThrowIfError(status);
+}
+
+// A given output against what the meta function says: resized (out=) or refused.
+void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name) {
+  MICA_CHECK(CanCast(want.dtype, out.dtype()), "The result of ", spec.name, " has the dtype (",
+             Name(want.dtype), "), which cannot be cast to the dtype (", Name(out.dtype()), ") of `", name,
+             "`.");
+  MICA_CHECK(out.device() == want.device, "`", name, "` is on the device (", out.device().ToString(),
+             "), and the result of ", spec.name, " is on the device (", want.device.ToString(), ").");
+  if (out.sizes() == IntSpan(want.sizes)) return;
+  MICA_CHECK(spec.form == OpForm::kOut, "The result of ", spec.name, " has the shape ", ShapeText(want.sizes),
+             ", which differs from the shape ", ShapeText(out.sizes()),
+             " of `self`, which is written in place.");
+  if (out.numel() != 0) {
+    HostWarn(absl::StrCat("An output with the shape ", ShapeText(out.sizes()), " was resized to ",
+                          ShapeText(want.sizes), " since it did not fit the result of ", spec.name,
+                          "; give an empty tensor or the right shape."));
+  }
+  ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides);
+}
+
+void RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResult& meta,
+                  const MicaValue* args, int64_t n, const Outputs& given) {
+  const OperatorSpec& spec = op.spec();
+  Outputs work;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const OutputSpec& want = meta.outputs[i];
+    const char* name = spec.form == OpForm::kInplace ? "self" : "out";
+    CheckWritable(given[i], op);
+    FitOutput(spec, given[i], want, name);
+    CheckNoInternalOverlap(given[i], name);
+    const bool direct =
+        given[i].dtype() == want.dtype && !(c.meta_only) && !MustNotAlias(spec, given[i], args, n);
+    work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
+  }
+  if (!c.meta_only) RunKernel(c, meta, args, n, work);
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!work[i].is_same(given[i])) CopyInto(given[i], work[i]);
+    MarkWritten(given[i]);
+  }
+}
+
+}  // namespace
+
+void SetNumThreads(int n) { g_num_threads.store(n, std::memory_order_relaxed); }
+int NumThreads() {
+  int n = g_num_threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = DefaultNumThreads();
+    g_num_threads.store(n, std::memory_order_relaxed);
+  }
+  return n;
+}
+
+void RunStructured(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args, int64_t num_args,
+                   MicaValue* results) {
+  const auto& c = *static_cast<const StructuredContext*>(k.context);
+  const OperatorSpec& spec = op.spec();
+  const OpForm form = spec.form;
+  const int64_t n = form == OpForm::kOut ? num_args - spec.num_outputs : num_args;
+  MetaResult meta;
+  c.functional->meta(*c.functional, args, meta);
+  if (form != OpForm::kFunctional) {
+    Outputs given;
+    if (form == OpForm::kInplace) given.push_back(Tensor::Borrow(args[0].u.tensor));
+    for (int64_t i = n; i < num_args; ++i) {
+      MICA_CHECK_TYPE(args[i].tag == MICA_VALUE_TENSOR, "Output (", i - n, ") of ", spec.name,
+                      " is not given.");
+      given.push_back(Tensor::Borrow(args[i].u.tensor));
+    }
+    RunIntoGiven(c, op, meta, args, n, given);
+    return;
+  }
+  Outputs outs;
+  for (const OutputSpec& o : meta.outputs) {
+    outs.push_back(AllocateOutput(o));
+    if (__builtin_expect(CurrentThread().inference_mode, 0))
+      outs.back().impl()->set_flag(tensor_flags::kInference, true);
+  }
+  if (!c.meta_only) RunKernel(c, meta, args, n, outs);
+  if (spec.flags & kReturnsTensorList) {
+    results[0].tag = MICA_VALUE_TENSORS;
+    results[0].u.tensors = GiveTensorList(std::vector<Tensor>(outs.begin(), outs.end()));
+    return;
+  }
+  for (size_t i = 0; i < outs.size(); ++i) results[i] = OwnedTensorValue(std::move(outs[i]));
+}
+
+void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results) {
+  const auto& c = *static_cast<const StructuredContext*>(k.context);
+  const OperatorSpec& spec = op.spec();
+  MetaResult none;
+  MicaCall call = MakeCall(c, none);
+  SelectProgram(spec, call);
+  for (int64_t i = 0; i < n; ++i)
+    if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
+      CheckWritable(Tensor::Ref(args[i].u.tensor), op);
+  MicaStatus status = c.leaf ? spec.adapters->call_leaf(c.leaf, &call, args, results)
+                             : c.leaf_boxed(&call, args, n, results, spec.num_outputs);
+  // The portable kernel of a form that is not structured has that form's signature.
+  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED) && spec.portable && !(spec.flags & kStructured) &&
+      keys.has(keys::kCpu)) {
+    status = spec.adapters->call_leaf(spec.portable, &call, args, results);
+  }
+  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED) && c.composite) {
+    spec.adapters->call_slot({c.composite, nullptr}, keys, args, results);
+    return;
+  }
+  ThrowIfError(status);
+  for (int64_t i = 0; i < n; ++i)
+    if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
+      MarkWritten(Tensor::Ref(args[i].u.tensor));
+  if (!CurrentThread().inference_mode || spec.written_args) return;
+  for (int i = 0; i < spec.num_outputs; ++i)
+    if (results[i].tag == MICA_VALUE_TENSOR)
+      static_cast<TensorImpl*>(results[i].u.tensor)->set_flag(tensor_flags::kInference, true);
+}
+
+void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t,
+             MicaValue* results) {
+  const Tensor& base = Tensor::Ref(args[0].u.tensor);
+  ViewSpecs specs;
+  op.spec().view(args, specs);
+  const ThreadState& thread = CurrentThread();
+  const bool many = (op.spec().flags & kReturnsTensorList) != 0;
+  const bool detached = thread.inference_mode || (op.spec().flags & kNotDifferentiable);
+  const auto make = [&](const ViewSpec& v) {
+    const DType dtype = v.dtype < 0 ? base.dtype() : static_cast<DType>(v.dtype);
+    Tensor t = MakeViewAs(base, v.sizes, v.strides, v.byte_offset, dtype, detached);
+    if (TensorExtra* extra = t.impl()->extra; extra && extra->view_base) {
+      if (!thread.grad_enabled)
+        extra->view_creation = static_cast<uint8_t>(ViewCreation::kNoGrad);
+      else if (many)
+        extra->view_creation = static_cast<uint8_t>(ViewCreation::kMultiOutput);
+      else if (base.is_view())
+        extra->view_creation = base.impl()->extra->view_creation;  // a view of such a view
+    }
+    return t;
+  };
+  if (!many) {
+    results[0] = OwnedTensorValue(make(specs[0]));
+    return;
+  }
+  std::vector<Tensor> list;
+  list.reserve(specs.size());
+  for (const ViewSpec& v : specs) list.push_back(make(v));
+  results[0].tag = MICA_VALUE_TENSORS;
+  results[0].u.tensors = GiveTensorList(std::move(list));
+}
+
+void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args,
+                          int64_t num_args, MicaValue*) {
+  const auto& functional = *static_cast<const Operator*>(k.context);
+  static Operator& copy = GetOperator("mica::copy_");
+  const OperatorSpec& spec = op.spec();
+  const int64_t outs = spec.form == OpForm::kOut ? spec.num_outputs : 0;
+  MicaValue results[8];
+  functional.CallBoxed(args, num_args - outs, results);
+  const int count = spec.form == OpForm::kInplace ? 1 : spec.num_outputs;
+  std::vector<Tensor> owned;
+  for (int i = 0; i < count; ++i) owned.push_back(TakeTensor(results[i]));
+  for (int i = 0; i < count; ++i) {
+    const MicaValue& target = spec.form == OpForm::kInplace ? args[0] : args[num_args - outs + i];
+    const Tensor& out = Tensor::Ref(target.u.tensor);
+    const Tensor& value = owned[static_cast<size_t>(i)];
+    OutputSpec want{ToDims(value.sizes()), ToDims(value.strides()), value.dtype(), value.device()};
+    FitOutput(spec, out, want, spec.form == OpForm::kInplace ? "self" : "out");
+    const MicaValue copy_args[3] = {target, AbiType<const Tensor&>::Box(value.impl()), AbiType<bool>::Box(0)};
+    MicaValue unused;
+    copy.CallBoxed(copy_args, 3, &unused);
+  }
+}
+
+void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                MicaValue* results) {
+  const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));
+  const std::string what = absl::StrCat("backend:", KeyName(bit));
+  const auto changed = [&] { return op.table().slots[bit].context != &k; };
+  // The table may be newer than the one that led here, or become so by opening
+  // the plugin.
+  if (changed() || (EnsureProvider(what) && changed())) {
+    op.RedispatchBoxed(keys, args, n, results);
+    return;
+  }
+  const bool loaded = DeviceTable(bit) != nullptr && EnsureProvider(what);
+  MICA_THROW(
+      kNotImplemented, "Operator ", op.spec().name, " has no kernel for the backend (", KeyName(bit), "). ",
+      loaded ? absl::StrCat(
+                   "Its plugin is loaded and brings none, and the operator has no decomposition; move the "
+                   "tensors to a device that has it, and see mica.explain(\"",
+                   op.spec().name, "\", ...).")
+             : MissingProviderSentence(what));
+}
+
+}  // namespace mica

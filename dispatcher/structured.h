@@ -1,0 +1,49 @@
+// Structured kernels: the host computes shapes and dtypes, allocates, resizes or
+// checks the outputs, and hands a leaf kernel outputs that are ready.
+//
+// One boxed function serves all three forms of all operators: functional (fresh
+// outputs), in-place (the first argument is the output), out (given outputs).
+// It also does what must be done once a call for every kernel, a vendor's
+// included: version bumps, inference-mode checks, overlap checks.
+#pragma once
+
+#include "mica/dispatcher/operator.h"
+
+namespace mica {
+
+struct StructuredContext {
+  const OperatorSpec* functional = nullptr;
+  const OperatorSpec* out = nullptr;     // NULL with a class kernel
+  MicaClassFunction class_fn = nullptr;  // one of class_fn, leaf, leaf_boxed; none on meta
+  MicaFunction leaf = nullptr;
+  MicaBoxedFunction leaf_boxed = nullptr;
+  void* kernel_context = nullptr;
+  // Taken when the kernel answers NOT_IMPLEMENTED.
+  MicaFunction portable = nullptr;
+  MicaClassFunction portable_class = nullptr;
+  MicaFunction composite = nullptr;  // of a leaf of this very form, in layer convention
+  bool meta_only = false;
+  bool operator==(const StructuredContext&) const = default;
+};
+
+// BoxedFunctions; the kernel's context is given in parentheses.
+void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                   MicaValue* results);  // (StructuredContext*)
+void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);  // (StructuredContext*: leaf of this very form)
+void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);  // (none)
+// In-place and out forms of a composite: the functional form, then a copy.
+void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                          int64_t n,
+                          MicaValue* results);  // (Operator*: the functional form)
+// Opens the plugin that is missing and calls again, or throws the sentence that
+// says which is missing.
+void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                MicaValue* results);  // (none)
+
+// At most this many threads in a kernel.
+void SetNumThreads(int n);
+int NumThreads();
+
+}  // namespace mica

@@ -1,0 +1,81 @@
+// What one thread carries between calls: included and excluded keys, grad mode,
+// inference mode, the current frame. It lives in libmica alone.
+#pragma once
+
+#include <cstdint>
+
+#include "mica/tensor/device.h"
+#include "mica/tensor/key_set.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica {
+
+struct ThreadState {
+  KeySet include;
+  KeySet exclude;
+  bool grad_enabled = true;
+  bool inference_mode = false;
+  Device default_device;
+  void* frame = nullptr;
+};
+
+// Initial-exec: libmica is loaded with the process or once by Python, and the
+// block is small, so that the static TLS reserve suffices.
+extern __attribute__((tls_model("initial-exec"))) thread_local constinit ThreadState t_state;
+inline ThreadState& CurrentThread() { return t_state; }
+
+// Each guard restores what it found, on every path.
+class IncludeGuard {
+ public:
+  explicit IncludeGuard(KeySet keys) : saved_(t_state.include) { t_state.include = saved_ | keys; }
+  ~IncludeGuard() { t_state.include = saved_; }
+  IncludeGuard(const IncludeGuard&) = delete;
+  IncludeGuard& operator=(const IncludeGuard&) = delete;
+
+ private:
+  KeySet saved_;
+};
+
+class ExcludeGuard {
+ public:
+  explicit ExcludeGuard(KeySet keys) : saved_(t_state.exclude) { t_state.exclude = saved_ | keys; }
+  ~ExcludeGuard() { t_state.exclude = saved_; }
+  ExcludeGuard(const ExcludeGuard&) = delete;
+  ExcludeGuard& operator=(const ExcludeGuard&) = delete;
+
+ private:
+  KeySet saved_;
+};
+
+class GradModeGuard {
+ public:
+  explicit GradModeGuard(bool enabled) : saved_(t_state.grad_enabled) { t_state.grad_enabled = enabled; }
+  ~GradModeGuard() { t_state.grad_enabled = saved_; }
+  GradModeGuard(const GradModeGuard&) = delete;
+  GradModeGuard& operator=(const GradModeGuard&) = delete;
+
+ private:
+  bool saved_;
+};
+
+// Inference mode: results have no version counter and no autograd history.
+class InferenceModeGuard {
+ public:
+  explicit InferenceModeGuard(bool enabled) : saved_(t_state) {
+    t_state.inference_mode = enabled;
+    SetInferenceMode(enabled);
+    t_state.grad_enabled = enabled ? false : saved_.grad_enabled;
+  }
+  ~InferenceModeGuard() {
+    t_state.inference_mode = saved_.inference_mode;
+    t_state.grad_enabled = saved_.grad_enabled;
+    SetInferenceMode(saved_.inference_mode);
+  }
+  InferenceModeGuard(const InferenceModeGuard&) = delete;
+  InferenceModeGuard& operator=(const InferenceModeGuard&) = delete;
+
+ private:
+  ThreadState saved_;
+};
+
+}  // namespace mica
