@@ -1,0 +1,114 @@
+// Meta functions of the matrix products and of dense linear algebra.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+void CheckInner(const Tensor& a, const Tensor& b, int64_t a_dim, int64_t b_dim, const char* a_name,
+                const char* b_name) {
+  MICA_CHECK(a.sizes()[a_dim] == b.sizes()[b_dim], "Size (", a.sizes()[a_dim], ") of dimension (", a_dim,
+             ") of `", a_name, "` with shape ", ShapeText(a.sizes()), " differs from size (",
+             b.sizes()[b_dim], ") of dimension (", b_dim, ") of `", b_name, "` with shape ",
+             ShapeText(b.sizes()), "; a product needs them equal.");
+}
+
+void CheckPair(const Tensor& a, const Tensor& b, int64_t a_dims, int64_t b_dims, const char* a_name,
+               const char* b_name) {
+  CheckDims(a, a_dims, a_name);
+  CheckDims(b, b_dims, b_name);
+  CheckSameDType(a, b, a_name, b_name);
+  CheckSameDevice(a, b, a_name, b_name);
+}
+
+void Product(MetaResult& result, const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
+  const bool batched = a.ndim() == 3;
+  if (batched) {
+    MICA_CHECK(a.sizes()[0] == b.sizes()[0], "Batch size (", a.sizes()[0], ") of `", a_name,
+               "` differs from batch size (", b.sizes()[0], ") of `", b_name, "`.");
+  }
+  CheckInner(a, b, batched ? 2 : 1, batched ? 1 : 0, a_name, b_name);
+  Dims sizes = ToDims(a.sizes());
+  sizes.back() = b.sizes()[b.ndim() - 1];
+  AddOutput(result, sizes, a.dtype(), a.device());
+  ComputeIn(result, a.dtype());
+}
+
+void WithAddend(MetaResult& result, const Tensor& self, const Tensor& a, const Tensor& b, const char* a_name,
+                const char* b_name) {
+  Product(result, a, b, a_name, b_name);
+  CheckSameDType(self, a, "self", a_name);
+  CheckSameDevice(self, a, "self", a_name);
+  MICA_CHECK(CanExpandTo(self.sizes(), result.outputs[0].sizes), "Shape ", ShapeText(self.sizes()),
+             " of `self` does not broadcast to shape ", ShapeText(result.outputs[0].sizes),
+             " of the product.");
+}
+
+void CheckSquare(const Tensor& a, const char* name) {
+  MICA_CHECK(a.ndim() >= 2, "Number of dimensions (", a.ndim(), ") of `", name,
+             "` is below 2; expected matrices.");
+  const int64_t n = a.ndim();
+  MICA_CHECK(a.sizes()[n - 1] == a.sizes()[n - 2], "Matrices of `", name, "` with shape ",
+             ShapeText(a.sizes()), " are not square.");
+  MICA_CHECK(IsDifferentiable(a.dtype()), "Dtype (", Name(a.dtype()), ") of `", name,
+             "` is not supported; expected a float or complex dtype.");
+}
+
+}  // namespace
+
+void mm(MetaResult& result, const Tensor& self, const Tensor& mat2) {
+  CheckPair(self, mat2, 2, 2, "self", "mat2");
+  Product(result, self, mat2, "self", "mat2");
+}
+void bmm(MetaResult& result, const Tensor& self, const Tensor& mat2) {
+  CheckPair(self, mat2, 3, 3, "self", "mat2");
+  Product(result, self, mat2, "self", "mat2");
+}
+void addmm(MetaResult& result, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
+           const Scalar&) {
+  CheckPair(mat1, mat2, 2, 2, "mat1", "mat2");
+  WithAddend(result, self, mat1, mat2, "mat1", "mat2");
+}
+void baddbmm(MetaResult& result, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+             const Scalar&, const Scalar&) {
+  CheckPair(batch1, batch2, 3, 3, "batch1", "batch2");
+  WithAddend(result, self, batch1, batch2, "batch1", "batch2");
+}
+void mv(MetaResult& result, const Tensor& self, const Tensor& vec) {
+  CheckPair(self, vec, 2, 1, "self", "vec");
+  CheckInner(self, vec, 1, 0, "self", "vec");
+  AddOutput(result, self.sizes().subspan(0, 1), self.dtype(), self.device());
+  ComputeIn(result, self.dtype());
+}
+void dot(MetaResult& result, const Tensor& self, const Tensor& tensor) {
+  CheckPair(self, tensor, 1, 1, "self", "tensor");
+  CheckInner(self, tensor, 0, 0, "self", "tensor");
+  AddOutput(result, {}, self.dtype(), self.device());
+  ComputeIn(result, self.dtype());
+}
+
+void linalg_inv(MetaResult& result, const Tensor& A) {
+  CheckSquare(A, "A");
+  AddOutput(result, A.sizes(), A.dtype(), A.device());
+}
+void linalg_det(MetaResult& result, const Tensor& A) {
+  CheckSquare(A, "A");
+  AddOutput(result, A.sizes().subspan(0, A.ndim() - 2), A.dtype(), A.device());
+}
+void linalg_solve_triangular(MetaResult& result, const Tensor& self, const Tensor& B, bool, bool left, bool) {
+  CheckSquare(self, "self");
+  CheckSameDType(self, B, "self", "B");
+  CheckSameDevice(self, B, "self", "B");
+  MICA_CHECK(B.ndim() >= 2, "Number of dimensions (", B.ndim(), ") of `B` is below 2; expected matrices.");
+  const int64_t n = self.sizes()[self.ndim() - 1];
+  const int64_t side = B.sizes()[B.ndim() - (left ? 2 : 1)];
+  MICA_CHECK(n == side, "Size (", n, ") of the matrices of `self` differs from size (", side,
+             ") of `B` with shape ", ShapeText(B.sizes()), ".");
+  Dims sizes = BroadcastShapes(self.sizes().subspan(0, self.ndim() - 2), B.sizes().subspan(0, B.ndim() - 2),
+                               "self", "B");
+  sizes.push_back(B.sizes()[B.ndim() - 2]);
+  sizes.push_back(B.sizes()[B.ndim() - 1]);
+  AddOutput(result, sizes, B.dtype(), B.device());
+}
+
+}  // namespace mica::meta

@@ -1,0 +1,86 @@
+// Meta functions of convolution and its two gradients.
+//
+// Lists of one number stand for all spatial dimensions, as in torch.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+int64_t At(IntSpan list, int64_t i) { return list.size() == 1 ? list[0] : list[i]; }
+
+void CheckList(IntSpan list, int64_t spatial, int64_t least, const char* name) {
+  MICA_CHECK(list.size() == 1 || list.size() == spatial, "Number of values (", list.size(), ") of `", name,
+             "` is neither 1 nor the number of spatial dimensions (", spatial, ").");
+  for (const int64_t v : list)
+    MICA_CHECK(v >= least, "Value (", v, ") of `", name, "` is too small; expected ", least, " or more.");
+}
+
+}  // namespace
+
+void convolution(MetaResult& result, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                 IntSpan stride, IntSpan padding, IntSpan dilation, bool transposed, IntSpan output_padding,
+                 int64_t groups) {
+  const int64_t n = input.ndim(), spatial = n - 2;
+  MICA_CHECK(spatial >= 1 && spatial <= 3, "Number of dimensions (", n, ") of `input` with shape ",
+             ShapeText(input.sizes()),
+             " is not 3 to 5; expected batch, channels and 1 to 3 spatial dimensions.");
+  CheckDims(weight, n, "weight");
+  CheckSameDType(input, weight, "input", "weight");
+  CheckSameDevice(input, weight, "input", "weight");
+  CheckList(stride, spatial, 1, "stride");
+  CheckList(padding, spatial, 0, "padding");
+  CheckList(dilation, spatial, 1, "dilation");
+  if (transposed) CheckList(output_padding, spatial, 0, "output_padding");
+  MICA_CHECK(groups > 0, "Number of groups (", groups, ") is not positive.");
+  const int64_t channels = input.sizes()[1];
+  const int64_t expected = transposed ? weight.sizes()[0] : weight.sizes()[1] * groups;
+  MICA_CHECK(channels == expected, "Number of channels (", channels, ") of `input` with shape ",
+             ShapeText(input.sizes()), " does not fit `weight` with shape ", ShapeText(weight.sizes()),
+             " and groups (", groups, "), which need (", expected, ").");
+  MICA_CHECK(weight.sizes()[0] % groups == 0, "Size (", weight.sizes()[0],
+             ") of dimension (0) of `weight` is no multiple of the number of groups (", groups, ").");
+  const int64_t out_channels = transposed ? weight.sizes()[1] * groups : weight.sizes()[0];
+  MICA_CHECK(!bias.defined() || (bias.ndim() == 1 && bias.sizes()[0] == out_channels), "Shape ",
+             bias.defined() ? ShapeText(bias.sizes()) : "", " of `bias` is not [", out_channels,
+             "], the number of output channels.");
+  Dims sizes = {input.sizes()[0], out_channels};
+  for (int64_t d = 0; d < spatial; ++d) {
+    const int64_t in = input.sizes()[d + 2], kernel = weight.sizes()[d + 2];
+    const int64_t reach = At(dilation, d) * (kernel - 1) + 1;
+    if (transposed) {
+      sizes.push_back((in - 1) * At(stride, d) - 2 * At(padding, d) + reach + At(output_padding, d));
+    } else {
+      MICA_CHECK(in + 2 * At(padding, d) >= reach, "Padded size (", in + 2 * At(padding, d),
+                 ") of spatial dimension (", d, ") is smaller than the reach (", reach, ") of the kernel.");
+      sizes.push_back((in + 2 * At(padding, d) - reach) / At(stride, d) + 1);
+    }
+    MICA_CHECK(sizes.back() >= 0, "Output size (", sizes.back(), ") of spatial dimension (", d,
+               ") is negative; expected a larger `input` or less `padding`.");
+  }
+  OutputSpec& out = AddOutput(result, sizes, input.dtype(), input.device());
+  if (n >= 4 && !input.is_contiguous() && input.is_contiguous(MemoryFormat::kChannelsLast))
+    out.strides = ChannelsLastStrides(sizes);
+  ComputeIn(result, input.dtype());
+}
+
+void _convolution_backward_input(MetaResult& result, const Tensor& grad_output, const Tensor& weight,
+                                 IntSpan input_sizes, IntSpan, IntSpan, IntSpan, bool, IntSpan, int64_t) {
+  CheckSameDType(grad_output, weight, "grad_output", "weight");
+  CheckSameDevice(grad_output, weight, "grad_output", "weight");
+  OutputSpec& out = AddOutput(result, input_sizes, grad_output.dtype(), grad_output.device());
+  if (input_sizes.size() >= 4 && !grad_output.is_contiguous() &&
+      grad_output.is_contiguous(MemoryFormat::kChannelsLast))
+    out.strides = ChannelsLastStrides(input_sizes);
+  ComputeIn(result, grad_output.dtype());
+}
+
+void _convolution_backward_weight(MetaResult& result, const Tensor& grad_output, const Tensor& input,
+                                  IntSpan weight_sizes, IntSpan, IntSpan, IntSpan, bool, IntSpan, int64_t) {
+  CheckSameDType(grad_output, input, "grad_output", "input");
+  CheckSameDevice(grad_output, input, "grad_output", "input");
+  AddOutput(result, weight_sizes, grad_output.dtype(), grad_output.device());
+  ComputeIn(result, grad_output.dtype());
+}
+
+}  // namespace mica::meta

@@ -1,0 +1,55 @@
+// Meta functions of the pointwise operators that need a check of their own.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+
+void pow_Tensor_Scalar(MetaResult& result, const Tensor& self, const Scalar& exponent) {
+  const DType dtype = ResultType().Add(self).Add(exponent).dtype();
+  MICA_CHECK(
+      !(IsInteger(dtype) && exponent.is_int() && exponent.ToInt() < 0), "Exponent (", exponent.ToString(),
+      ") is negative, and integers to negative powers are no integers; convert `self` to a float first.");
+  AddLike(result, self, dtype);
+  ComputeIn(result, dtype);
+}
+
+// square is pow(self, 2): bool becomes int64.
+void square(MetaResult& result, const Tensor& self) {
+  const DType dtype = self.dtype() == DType::kBool ? DType::kI64 : self.dtype();
+  AddLike(result, self, dtype);
+  ComputeIn(result, dtype);
+}
+
+namespace {
+void CheckValue(const Tensor& self, const Tensor& value) {
+  MICA_CHECK(value.ndim() == 0, "Number of dimensions (", value.ndim(),
+             ") of `value` is not 0; expected a 0-d tensor.");
+  MICA_CHECK(!IsComplex(value.dtype()) || IsComplex(self.dtype()), "Dtype (", Name(value.dtype()),
+             ") of `value` does not fit dtype (", Name(self.dtype()), ") of `self`.");
+}
+// The result is contiguous, as in torch.
+void Masked(MetaResult& result, const Tensor& self, const Tensor& mask) {
+  MICA_CHECK(mask.dtype() == DType::kBool, "Dtype (", Name(mask.dtype()), ") of `mask` is not bool.");
+  CheckSameDevice(self, mask, "self", "mask");
+  AddOutput(result, BroadcastShapes(self.sizes(), mask.sizes(), "self", "mask"), self.dtype(), self.device());
+  ComputeIn(result, self.dtype());
+}
+}  // namespace
+
+void masked_fill_Tensor(MetaResult& result, const Tensor& self, const Tensor& mask, const Tensor& value) {
+  CheckValue(self, value);
+  Masked(result, self, mask);
+}
+void masked_fill_Scalar(MetaResult& result, const Tensor& self, const Tensor& mask, const Scalar& value) {
+  MICA_CHECK(!value.is_complex() || IsComplex(self.dtype()), "Argument `value` (", value.ToString(),
+             ") does not fit dtype (", Name(self.dtype()), ") of `self`.");
+  Masked(result, self, mask);
+}
+
+void fill_Tensor(MetaResult& result, const Tensor& self, const Tensor& value) {
+  CheckValue(self, value);
+  AddLike(result, self);
+  ComputeIn(result, self.dtype());
+}
+
+}  // namespace mica::meta

@@ -1,0 +1,77 @@
+// Meta functions of factories and of multinomial.
+#include <cmath>
+
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+void Factory(MetaResult& result, IntSpan sizes, DType dtype, std::optional<Device> device) {
+  CheckedNumel(sizes);
+  AddOutput(result, sizes, dtype, device.value_or(Device{}));
+  ComputeIn(result, dtype);
+}
+
+DType FloatOf(std::optional<DType> dtype, const Scalar& a, const Scalar& b) {
+  if (dtype) return *dtype;
+  return a.is_complex() || b.is_complex() ? DefaultComplexDType() : DefaultDType();
+}
+
+}  // namespace
+
+void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Scalar& step,
+            std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
+            std::optional<bool>) {
+  const bool floats = start.is_float() || end.is_float() || step.is_float();
+  const DType type = dtype.value_or(floats ? DefaultDType() : DType::kI64);
+  const double from = start.ToDouble(), to = end.ToDouble(), by = step.ToDouble();
+  MICA_CHECK(by != 0, "Argument `step` is 0; expected another number.");
+  MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from (", from, ") to (", to,
+             ") is not finite.");
+  MICA_CHECK((by > 0) == (to >= from) || from == to, "Range from (", start.ToString(), ") to (",
+             end.ToString(), ") does not go the way of `step` (", step.ToString(), ").");
+  double count = std::ceil((to - from) / by);
+  if (!floats) {
+    const int64_t distance = end.ToInt() - start.ToInt(), s = step.ToInt();
+    count = static_cast<double>(distance / s + (distance % s != 0));
+  }
+  MICA_CHECK(count < 9.2e18, "Number of elements (", count, ") of arange is too large.");
+  Factory(result, {static_cast<int64_t>(count)}, type, device);
+}
+
+void _linspace(MetaResult& result, const Scalar& start, const Scalar& end, int64_t steps,
+               std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
+               std::optional<bool>) {
+  MICA_CHECK(steps >= 0, "Number of steps (", steps, ") is negative; expected 0 or more.");
+  Factory(result, {steps}, FloatOf(dtype, start, end), device);
+}
+
+void logspace(MetaResult& result, const Scalar& start, const Scalar& end, int64_t steps, double,
+              std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
+              std::optional<bool>) {
+  MICA_CHECK(steps >= 0, "Number of steps (", steps, ") is negative; expected 0 or more.");
+  Factory(result, {steps}, FloatOf(dtype, start, end), device);
+}
+
+void eye_m(MetaResult& result, int64_t n, int64_t m, std::optional<DType> dtype, std::optional<Layout>,
+           std::optional<Device> device, std::optional<bool>) {
+  MICA_CHECK(n >= 0 && m >= 0, "Size (", n, ") or (", m, ") of eye is negative; expected 0 or more.");
+  Factory(result, {n, m}, dtype.value_or(DefaultDType()), device);
+}
+
+void multinomial(MetaResult& result, const Tensor& self, int64_t num_samples, bool replacement, Generator*) {
+  MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
+             ") of `self` is not 1 or 2; expected rows of weights.");
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator multinomial does not support the dtype (",
+                         Name(self.dtype()), ") of weights; expected a float.");
+  const int64_t categories = self.sizes()[self.ndim() - 1];
+  MICA_CHECK(num_samples > 0, "Number of samples (", num_samples, ") is not positive.");
+  MICA_CHECK(replacement || num_samples <= categories, "Number of samples (", num_samples,
+             ") exceeds the number of categories (", categories, "); expected fewer, or replacement.");
+  Dims sizes = ToDims(self.sizes());
+  sizes.back() = num_samples;
+  AddOutput(result, sizes, DType::kI64, self.device());
+}
+
+}  // namespace mica::meta

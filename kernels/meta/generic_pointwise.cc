@@ -1,0 +1,187 @@
+// The meta function of class pointwise: type promotion, broadcasting, and output
+// strides in the inputs' memory order.
+//
+// Nearly every call has contiguous tensors of one shape and one dtype; those are
+// recognised first, without reading argument names.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "mica/kernels/meta/generic.h"
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/program.h"
+
+namespace mica::meta {
+namespace {
+
+// The name of argument `index` in "add.Tensor(Tensor self, Tensor other, *, ...".
+std::string_view ArgumentName(const OperatorSpec& spec, int index) {
+  std::string_view text(spec.schema);
+  size_t at = text.find('(') + 1;
+  int depth = 0;
+  for (size_t begin = at; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '(' || c == '[') ++depth;
+    if (depth > 0) {
+      if (c == ')' || c == ']') --depth;
+      continue;
+    }
+    if (c != ',' && c != ')') continue;
+    std::string_view piece = text.substr(begin, at - begin);
+    while (!piece.empty() && piece.front() == ' ') piece.remove_prefix(1);
+    begin = at + 1;
+    if (piece == "*") continue;
+    if (index-- == 0) {
+      piece = piece.substr(0, piece.find('='));
+      return piece.substr(piece.rfind(' ') + 1);
+    }
+    if (c == ')') break;
+  }
+  return {};
+}
+
+// Numbers that are operands take part in promotion; the others (alpha, value,
+// slopes) are converted to the result's dtype.
+bool IsOperand(std::string_view name) {
+  return name == "other" || name == "exponent" || name == "self" || name == "min" || name == "max";
+}
+bool IsMask(std::string_view name) { return name == "mask" || name == "condition"; }
+
+int KindRank(DType d) {
+  if (d == DType::kBool) return 0;
+  return IsInteger(d) ? 1 : IsFloating(d) ? 2 : 3;
+}
+int KindRank(const MicaScalar& s) { return s.tag - MICA_SCALAR_BOOL; }
+
+void CheckFactorFits(const OperatorSpec& spec, int index, const MicaScalar& value, DType dtype) {
+  const std::string_view name = ArgumentName(spec, index);
+  if (IsOperand(name)) return;
+  MICA_CHECK(name != "alpha" || value.tag != MICA_SCALAR_BOOL || dtype == DType::kBool,
+             "Argument `alpha` is a bool, and the result's dtype (", Name(dtype),
+             ") is not; expected a number.");
+  // Integers do for bool results: any but 0 is True.
+  if (KindRank(value) <= std::max(KindRank(dtype), 1)) return;
+  if (name != "alpha" && name != "value" && name != "beta" && KindRank(value) != 3) return;
+  MICA_THROW(kRuntime, "Argument `", std::string(name), "` (", Scalar::FromAbi(value).ToString(),
+             ") does not fit the dtype (", Name(dtype), ") of the result; expected a number of its kind.");
+}
+
+DType ComplexOf(DType d) {
+  if (IsComplex(d)) return d;
+  if (d == DType::kF64) return DType::kC128;
+  return IsFloating(d) ? DType::kC64 : DefaultComplexDType();
+}
+
+struct DTypes {
+  DType compute, output;
+};
+DTypes ApplyRule(const OperatorSpec& spec, DType common) {
+  switch (spec.dtype_rule) {
+    case DTypeRule::kFloat:
+      if (KindRank(common) < 2) common = DefaultDType();
+      return {common, common};
+    case DTypeRule::kBool:
+      return {common, DType::kBool};
+    case DTypeRule::kIndex:
+      return {common, DType::kI64};
+    case DTypeRule::kReal:
+      return {common, RealOf(common)};
+    case DTypeRule::kComplex:
+      common = ComplexOf(common);
+      return {common, common};
+    case DTypeRule::kFixed:
+      return {common, static_cast<DType>(spec.fixed_dtype)};
+    default:
+      return {common, common};
+  }
+}
+
+// The first tensor's dtype where the rule is `same`, else promotion over all.
+DType CommonDType(const OperatorSpec& spec, const MicaValue* args) {
+  ResultType type;
+  const int n = spec.num_functional_args;
+  for (int i = 0; i < n; ++i) {
+    if (args[i].tag == MICA_VALUE_TENSOR) {
+      const Tensor& t = Tensor::Ref(args[i].u.tensor);
+      if (spec.dtype_rule == DTypeRule::kSame) return t.dtype();
+      if (t.dtype() == DType::kBool && IsMask(ArgumentName(spec, i))) continue;
+      type.Add(t);
+    } else if (args[i].tag == MICA_VALUE_SCALAR && IsOperand(ArgumentName(spec, i))) {
+      type.Add(Scalar::FromAbi(args[i].u.scalar));
+    }
+  }
+  return type.dtype();
+}
+
+bool TryFast(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
+  const TensorImpl* first = nullptr;
+  int rank = 0;
+  for (int i = 0; i < spec.num_functional_args; ++i) {
+    const MicaValue& v = args[i];
+    if (v.tag == MICA_VALUE_TENSOR) {
+      const auto* t = static_cast<const TensorImpl*>(v.u.tensor);
+      constexpr uint64_t kCompared =
+          (uint64_t{0xffff} << MICA_TENSOR_DTYPE_SHIFT) | MICA_TENSOR_CONTIGUOUS | MICA_TENSOR_WRAPPED_NUMBER;
+      if (!first) {
+        first = t;
+        if (!t->contiguous() || t->has_flag(MICA_TENSOR_WRAPPED_NUMBER)) return false;
+        rank = KindRank(t->dtype());
+        continue;
+      }
+      if (((t->flags ^ first->flags) & kCompared) != 0 || t->dl.ndim != first->dl.ndim ||
+          t->dl.device.device_id != first->dl.device.device_id ||
+          std::memcmp(t->dl.shape, first->dl.shape, sizeof(int64_t) * static_cast<size_t>(t->dl.ndim)) != 0)
+        return false;
+    } else if (v.tag == MICA_VALUE_SCALAR) {
+      if (!first || KindRank(v.u.scalar) > rank) return false;
+    }
+  }
+  if (!first) return false;
+  const DTypes dtypes = ApplyRule(spec, first->dtype());
+  ComputeIn(result, dtypes.compute);
+  for (int i = 0; i < spec.num_outputs; ++i)
+    AddOutput(result, first->sizes(), dtypes.output, first->device());
+  return true;
+}
+
+}  // namespace
+
+void GenericPointwise(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
+  if (TryFast(spec, args, result)) return;
+  const DType common = CommonDType(spec, args);
+  const DTypes dtypes = ApplyRule(spec, common);
+  Dims shape;
+  const Tensor* first = nullptr;
+  const Tensor* first_dim = nullptr;  // whose device counts
+  const char* const kNames[] = {"self", "other"};
+  absl::InlinedVector<Layouted, 4> layouts;
+  for (int i = 0; i < spec.num_functional_args; ++i) {
+    if (args[i].tag == MICA_VALUE_SCALAR && spec.dtype_rule != DTypeRule::kSame)
+      CheckFactorFits(spec, i, args[i].u.scalar, dtypes.compute);
+    if (args[i].tag != MICA_VALUE_TENSOR) continue;
+    const Tensor& t = Tensor::Ref(args[i].u.tensor);
+    layouts.push_back({t.sizes(), t.strides()});
+    if (!first) {
+      first = &t;
+      shape = ToDims(t.sizes());
+    } else if (!(IntSpan(shape) == t.sizes())) {
+      shape =
+          BroadcastShapes(shape, t.sizes(), kNames[0], layouts.size() == 2 ? kNames[1] : "another argument");
+    }
+    if (!first_dim || (first_dim->ndim() == 0 && t.ndim() > 0)) {
+      if (first_dim) CheckSameDevice(*first_dim, t, "self", "other");
+      first_dim = &t;
+    } else {
+      CheckSameDevice(*first_dim, t, "self", "other");
+    }
+  }
+  MICA_CHECK_TYPE(first, "Operator ", spec.name, " gets no tensor; expected at least one.");
+  ComputeIn(result, dtypes.compute);
+  Dims strides =
+      ElementwiseStrides(shape, Span<Layouted>(layouts.data(), static_cast<int64_t>(layouts.size())));
+  if (IsContiguous(shape, strides)) strides.clear();
+  for (int i = 0; i < spec.num_outputs; ++i)
+    AddOutput(result, shape, dtypes.output, first_dim->device()).strides = strides;
+}
+
+}  // namespace mica::meta

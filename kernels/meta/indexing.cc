@@ -1,0 +1,212 @@
+// Meta functions of gathering and scattering.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+// index and self (or src) must have as many dimensions, a 0-d tensor counting as
+// one; sizes of index may not exceed those of `other` except along `except`.
+void CheckIndexShape(const Tensor& index, const Tensor& other, int64_t except, const char* other_name) {
+  const auto ndim = [](const Tensor& t) { return t.ndim() == 0 ? int64_t{1} : t.ndim(); };
+  if (index.numel() == 0) return;
+  MICA_CHECK(ndim(index) == ndim(other), "Number of dimensions (", index.ndim(),
+             ") of `index` differs from that (", other.ndim(), ") of `", other_name, "`.");
+  if (index.ndim() == 0 || other.ndim() == 0) return;
+  for (int64_t d = 0; d < index.ndim(); ++d) {
+    if (d == except) continue;
+    MICA_CHECK(index.sizes()[d] <= other.sizes()[d], "Size (", index.sizes()[d], ") of dimension (", d,
+               ") of `index` with shape ", ShapeText(index.sizes()), " exceeds size (", other.sizes()[d],
+               ") of `", other_name, "` with shape ", ShapeText(other.sizes()), ".");
+  }
+}
+
+void CheckScatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
+  dim = WrapDim(dim, self.ndim());
+  CheckIndexDType(index, "index");
+  CheckSameDevice(self, index, "self", "index");
+  CheckIndexShape(index, self, dim, "self");
+  if (!src) return;
+  CheckSameDType(self, *src, "self", "src");
+  CheckSameDevice(self, *src, "self", "src");
+  CheckIndexShape(index, *src, -1, "src");
+}
+
+void CheckSliceIndex(const Tensor& self, int64_t& dim, const Tensor& index) {
+  dim = WrapDim(dim, self.ndim());
+  CheckIndexDType(index, "index");
+  CheckSameDevice(self, index, "self", "index");
+  MICA_CHECK_INDEX(index.ndim() <= 1, "Number of dimensions (", index.ndim(),
+                   ") of `index` is above 1; expected a vector.");
+}
+
+void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  CheckSliceIndex(self, dim, index);
+  CheckSameDType(self, source, "self", "source");
+  CheckSameDevice(self, source, "self", "source");
+  const int64_t count = index.numel();
+  if (source.ndim() == 0 || self.ndim() == 0) {
+    MICA_CHECK(count == source.numel(), "Number of indices (", count,
+               ") differs from the number of elements (", source.numel(), ") of `source`.");
+    return;
+  }
+  MICA_CHECK(source.ndim() == self.ndim(), "Number of dimensions (", source.ndim(),
+             ") of `source` differs from that (", self.ndim(), ") of `self`.");
+  for (int64_t d = 0; d < self.ndim(); ++d) {
+    const int64_t expected = d == dim ? count : self.sizes()[d];
+    MICA_CHECK(source.sizes()[d] == expected, "Size (", source.sizes()[d], ") of dimension (", d,
+               ") of `source` is not (", expected, ").");
+  }
+}
+
+// The shape of self[indices] with int64 indices (undefined: the whole dimension).
+Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
+  MICA_CHECK_INDEX(indices.size() <= self.ndim(), "Number of indices (", indices.size(),
+                   ") exceeds the number of dimensions (", self.ndim(), ") of `self`.");
+  Dims shape;
+  bool any = false, adjacent = true;
+  int64_t first = -1, last = -1;
+  for (int64_t d = 0; d < indices.size(); ++d) {
+    const Tensor& index = indices[d];
+    if (!index.defined()) continue;
+    MICA_CHECK_INDEX(index.dtype() == DType::kI64, "Dtype (", Name(index.dtype()), ") of index (", d,
+                     ") is not int64.");
+    CheckSameDevice(self, index, "self", "an index");
+    shape = any ? BroadcastShapes(shape, index.sizes(), "an index", "another index") : ToDims(index.sizes());
+    if (!any)
+      first = d;
+    else
+      adjacent = adjacent && d == last + 1;
+    last = d;
+    any = true;
+  }
+  Dims sizes;
+  if (!any) return ToDims(self.sizes());
+  if (!adjacent) sizes = shape;
+  for (int64_t d = 0; d < self.ndim(); ++d) {
+    const bool indexed = d < indices.size() && indices[d].defined();
+    if (adjacent && d == first) sizes.insert(sizes.end(), shape.begin(), shape.end());
+    if (!indexed)
+      sizes.push_back(self.sizes()[d]);
+    else
+      MICA_CHECK_INDEX(self.sizes()[d] > 0 || CheckedNumel(shape) == 0, "Dimension (", d,
+                       ") of `self` has no elements to index.");
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void gather(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, bool) {
+  dim = WrapDim(dim, self.ndim());
+  CheckIndexDType(index, "index");
+  CheckSameDevice(self, index, "self", "index");
+  CheckIndexShape(index, self, dim, "self");
+  AddOutput(result, index.sizes(), self.dtype(), self.device());
+}
+
+void index_select(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index) {
+  CheckSliceIndex(self, dim, index);
+  Dims sizes = ToDims(self.sizes());
+  if (!sizes.empty())
+    sizes[static_cast<size_t>(dim)] = index.numel();
+  else
+    MICA_CHECK_INDEX(index.numel() == 1, "Number of indices (", index.numel(),
+                     ") into a 0-d tensor is not 1.");
+  AddOutput(result, sizes, self.dtype(), self.device());
+}
+
+void _index(MetaResult& result, const Tensor& self, TensorSpan indices) {
+  AddOutput(result, IndexedSizes(self, indices), self.dtype(), self.device());
+}
+
+void _index_put(MetaResult& result, const Tensor& self, TensorSpan indices, const Tensor& values, bool) {
+  const Dims sizes = IndexedSizes(self, indices);
+  CheckSameDType(self, values, "self", "values");
+  CheckSameDevice(self, values, "self", "values");
+  MICA_CHECK(CanExpandTo(values.sizes(), sizes), "Shape ", ShapeText(values.sizes()),
+             " of `values` does not broadcast to the indexed shape ", ShapeText(sizes), ".");
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+
+void scatter_src(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
+                 const Tensor& src) {
+  CheckScatter(self, dim, index, &src);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+void scatter_value(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
+  CheckScatter(self, dim, index, nullptr);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+void scatter_add(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
+                 const Tensor& src) {
+  CheckScatter(self, dim, index, &src);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+void scatter_reduce(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
+                    const Tensor& src, std::string_view reduce, bool) {
+  CheckScatter(self, dim, index, &src);
+  MICA_CHECK(reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+             "Reduction (", std::string(reduce), ") is unknown; expected sum, prod, mean, amax or amin.");
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+void index_add(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+               const Scalar&) {
+  CheckSlices(self, dim, index, source);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+void index_copy(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
+                const Tensor& source) {
+  CheckSlices(self, dim, index, source);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+
+void masked_scatter(MetaResult& result, const Tensor& self, const Tensor& mask, const Tensor& source) {
+  MICA_CHECK(mask.dtype() == DType::kBool, "Dtype (", Name(mask.dtype()), ") of `mask` is not bool.");
+  CheckSameDType(self, source, "self", "source");
+  CheckSameDevice(self, mask, "self", "mask");
+  AddOutput(result, BroadcastShapes(self.sizes(), mask.sizes(), "self", "mask"), self.dtype(), self.device());
+}
+
+void embedding(MetaResult& result, const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
+  CheckDims(weight, 2, "weight");
+  CheckIndexDType(indices, "indices");
+  CheckSameDevice(weight, indices, "weight", "indices");
+  Dims sizes = ToDims(indices.sizes());
+  sizes.push_back(weight.sizes()[1]);
+  AddOutput(result, sizes, weight.dtype(), weight.device());
+}
+void embedding_dense_backward(MetaResult& result, const Tensor& grad_output, const Tensor& indices,
+                              int64_t num_weights, int64_t, bool) {
+  CheckIndexDType(indices, "indices");
+  MICA_CHECK(grad_output.ndim() == indices.ndim() + 1, "Number of dimensions (", grad_output.ndim(),
+             ") of `grad_output` is not one more than that (", indices.ndim(), ") of `indices`.");
+  AddOutput(result, {num_weights, grad_output.sizes()[grad_output.ndim() - 1]}, grad_output.dtype(),
+            grad_output.device());
+}
+
+void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& target, const Tensor& weight,
+                      int64_t reduction, int64_t) {
+  MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
+             ") of `self` is not 1 or 2; expected (batch,) classes.");
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator nll_loss does not support the dtype (",
+                         Name(self.dtype()), ") of `self`.");
+  MICA_CHECK(target.dtype() == DType::kI64 || target.dtype() == DType::kU8, "Dtype (", Name(target.dtype()),
+             ") of `target` holds no classes; expected int64.");
+  MICA_CHECK(target.ndim() == self.ndim() - 1 && (self.ndim() == 1 || target.sizes()[0] == self.sizes()[0]),
+             "Shape ", ShapeText(target.sizes()), " of `target` does not fit shape ", ShapeText(self.sizes()),
+             " of `self`; expected one class for each row.");
+  MICA_CHECK(!weight.defined() || (weight.ndim() == 1 && weight.sizes()[0] == self.sizes()[self.ndim() - 1]),
+             "Shape ", weight.defined() ? ShapeText(weight.sizes()) : "",
+             " of `weight` is not one number for each of the (", self.sizes()[self.ndim() - 1], ") classes.");
+  CheckSameDevice(self, target, "self", "target");
+  const bool each = reduction == 0 && self.ndim() == 2;
+  AddOutput(result, each ? self.sizes().subspan(0, 1) : IntSpan(), self.dtype(), self.device());
+  AddOutput(result, {}, self.dtype(), self.device());
+}
+void nll_loss_backward(MetaResult& result, const Tensor&, const Tensor& self, const Tensor&, const Tensor&,
+                       int64_t, int64_t, const Tensor&) {
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+
+}  // namespace mica::meta

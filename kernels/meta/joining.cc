@@ -1,0 +1,119 @@
+// Meta functions of joining, reordering and padding.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+DType CommonDType(TensorSpan tensors) {
+  ResultType type;
+  for (const Tensor& t : tensors) type.Add(t);
+  return type.dtype();
+}
+
+// An empty vector goes with any shape, as in torch.
+bool IsLegacyEmpty(const Tensor& t) { return t.ndim() == 1 && t.sizes()[0] == 0; }
+
+}  // namespace
+
+void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
+  MICA_CHECK_VALUE(!tensors.empty(), "List `tensors` is empty; expected at least one tensor to join.");
+  const Tensor* first = nullptr;
+  for (const Tensor& t : tensors) {
+    MICA_CHECK(t.ndim() > 0,
+               "A 0-d tensor cannot be joined; expected at least one dimension (stack joins 0-d tensors).");
+    if (!first && !IsLegacyEmpty(t)) first = &t;
+  }
+  if (!first) first = &tensors[0];
+  dim = WrapDim(dim, first->ndim());
+  Dims sizes = ToDims(first->sizes());
+  sizes[static_cast<size_t>(dim)] = 0;
+  for (int64_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    CheckSameDevice(*first, t, "tensors[0]", "another of `tensors`");
+    if (IsLegacyEmpty(t) && first->ndim() != 1) continue;
+    MICA_CHECK(t.ndim() == first->ndim(), "Number of dimensions (", t.ndim(), ") of tensor (", i,
+               ") differs from that (", first->ndim(), ") of the first.");
+    for (int64_t d = 0; d < t.ndim(); ++d) {
+      if (d == dim) continue;
+      MICA_CHECK(t.sizes()[d] == first->sizes()[d], "Size (", t.sizes()[d], ") of dimension (", d,
+                 ") of tensor (", i, ") differs from size (", first->sizes()[d],
+                 ") of the first; only dimension (", dim, "), along which they are joined, may differ.");
+    }
+    sizes[static_cast<size_t>(dim)] += t.sizes()[dim];
+  }
+  AddOutput(result, sizes, CommonDType(tensors), first->device());
+}
+
+void stack(MetaResult& result, TensorSpan tensors, int64_t dim) {
+  MICA_CHECK(!tensors.empty(), "List `tensors` is empty; expected at least one tensor to stack.");
+  dim = WrapDim(dim, tensors[0].ndim() + 1);
+  for (int64_t i = 0; i < tensors.size(); ++i) {
+    CheckSameDevice(tensors[0], tensors[i], "tensors[0]", "another of `tensors`");
+    MICA_CHECK(tensors[i].sizes() == tensors[0].sizes(), "Shape ", ShapeText(tensors[i].sizes()),
+               " of tensor (", i, ") differs from shape ", ShapeText(tensors[0].sizes()),
+               " of the first; stack needs equal shapes.");
+  }
+  Dims sizes = ToDims(tensors[0].sizes());
+  sizes.insert(sizes.begin() + dim, tensors.size());
+  AddOutput(result, sizes, CommonDType(tensors), tensors[0].device());
+}
+
+void block_diag(MetaResult& result, TensorSpan tensors) {
+  MICA_CHECK(!tensors.empty(), "List `tensors` is empty; expected at least one matrix.");
+  int64_t rows = 0, columns = 0;
+  for (const Tensor& t : tensors) {
+    MICA_CHECK(t.ndim() <= 2, "Number of dimensions (", t.ndim(),
+               ") of a block is above 2; expected matrices.");
+    rows += t.ndim() == 2 ? t.sizes()[0] : 1;
+    columns += t.ndim() == 0 ? 1 : t.sizes()[t.ndim() - 1];
+  }
+  AddOutput(result, {rows, columns}, CommonDType(tensors), tensors[0].device());
+}
+
+void flip(MetaResult& result, const Tensor& self, IntSpan dims) {
+  WrapDims(dims, self.ndim());
+  AddLike(result, self);
+}
+
+void roll(MetaResult& result, const Tensor& self, IntSpan shifts, IntSpan dims) {
+  MICA_CHECK(!shifts.empty(), "List `shifts` is empty; expected at least one shift.");
+  MICA_CHECK(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(), "Number of shifts (",
+             shifts.size(), ") and of dims (", dims.empty() ? 0 : dims.size(), ") differ; expected as many.");
+  for (const int64_t d : dims) WrapDim(d, self.ndim());
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
+
+namespace {
+void Triangle(MetaResult& result, const Tensor& self) {
+  MICA_CHECK(self.ndim() >= 2, "Number of dimensions (", self.ndim(),
+             ") of `self` is below 2; expected matrices.");
+  AddLike(result, self);
+}
+}  // namespace
+void tril(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
+void triu(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
+
+void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const Scalar&) {
+  MICA_CHECK(pad.size() % 2 == 0, "Number of paddings (", pad.size(),
+             ") is odd; expected a pair for each padded dimension.");
+  MICA_CHECK(pad.size() / 2 <= self.ndim(), "Number of padding pairs (", pad.size() / 2,
+             ") exceeds the number of dimensions (", self.ndim(), ").");
+  Dims sizes = ToDims(self.sizes());
+  for (int64_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t& size = sizes[static_cast<size_t>(self.ndim() - 1 - i)];
+    size += pad[2 * i] + pad[2 * i + 1];
+    MICA_CHECK(size >= 0, "Padding (", pad[2 * i], ", ", pad[2 * i + 1], ") of dimension (",
+               self.ndim() - 1 - i, ") leaves a negative size (", size, ").");
+  }
+  AddOutput(result, sizes, self.dtype(), self.device());
+}
+
+void unfold_backward(MetaResult& result, const Tensor& grad_in, IntSpan input_sizes, int64_t dim,
+                     int64_t size, int64_t step) {
+  WrapDim(dim, input_sizes.size());
+  MICA_CHECK(size >= 0 && step > 0, "Window size (", size, ") or step (", step, ") is out of range.");
+  AddOutput(result, input_sizes, grad_in.dtype(), grad_in.device());
+}
+
+}  // namespace mica::meta

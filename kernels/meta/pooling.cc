@@ -1,0 +1,172 @@
+// Meta functions of pooling and of windows as columns.
+#include "mica/kernels/meta/meta_helpers.h"
+#include "mica/kernels/meta_declarations.h"
+
+namespace mica::meta {
+namespace {
+
+int64_t At(IntSpan list, int64_t i, int64_t otherwise) {
+  return list.empty() ? otherwise : list.size() == 1 ? list[0] : list[i];
+}
+
+void CheckPlanes(const Tensor& self) {
+  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
+             ") of `self` with shape ", ShapeText(self.sizes()),
+             " is not 3 or 4; expected (batch,) channels, height and width.");
+  for (int64_t d = self.ndim() - 3; d < self.ndim(); ++d)
+    MICA_CHECK(self.sizes()[d] > 0, "Dimension (", d, ") of `self` with shape ", ShapeText(self.sizes()),
+               " is empty; expected a size of at least 1.");
+}
+
+// Windows that fit a size, as torch counts them: with ceil_mode the last must
+// still begin inside the input or its left padding.
+int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                   bool ceil_mode) {
+  MICA_CHECK(kernel > 0, "Kernel size (", kernel, ") is not positive.");
+  MICA_CHECK(stride > 0, "Stride (", stride, ") is not positive.");
+  MICA_CHECK(dilation > 0, "Dilation (", dilation, ") is not positive.");
+  MICA_CHECK(pad >= 0 && pad <= ((kernel - 1) * dilation + 1) / 2, "Padding (", pad,
+             ") is not between 0 and half the kernel's reach (", ((kernel - 1) * dilation + 1) / 2, ").");
+  const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+  int64_t out = (room >= 0 ? room / stride : -((-room + stride - 1) / stride)) + 1;
+  if (ceil_mode && (out - 1) * stride >= in + pad) --out;
+  MICA_CHECK(out >= 1, "Output size (", out, ") of pooling is too small for input size (", in,
+             ") and kernel size (", kernel, ").");
+  return out;
+}
+
+Dims PooledSizes(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                 bool ceil_mode) {
+  CheckPlanes(self);
+  const int64_t n = self.ndim();
+  Dims sizes = ToDims(self.sizes());
+  for (int64_t d = 0; d < 2; ++d) {
+    const int64_t kernel = At(kernel_size, d, 1);
+    sizes[static_cast<size_t>(n - 2 + d)] = OutputSize(self.sizes()[n - 2 + d], kernel, At(stride, d, kernel),
+                                                       At(padding, d, 0), At(dilation, d, 1), ceil_mode);
+  }
+  return sizes;
+}
+
+void AddPlanes(MetaResult& result, const Tensor& like, const Dims& sizes, DType dtype) {
+  OutputSpec& out = AddOutput(result, sizes, dtype, like.device());
+  if (like.ndim() == 4 && !like.is_contiguous() && like.is_contiguous(MemoryFormat::kChannelsLast))
+    out.strides = ChannelsLastStrides(sizes);
+}
+
+Dims AdaptiveSizes(const Tensor& self, IntSpan output_size) {
+  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
+             ") of `self` is not 3 or 4.");
+  Dims sizes = ToDims(self.sizes());
+  for (int64_t d = 0; d < 2; ++d) {
+    const int64_t size = At(output_size, d, 1);
+    MICA_CHECK(size >= 0, "Output size (", size, ") is negative; expected 0 or more.");
+    sizes[sizes.size() - 2 + static_cast<size_t>(d)] = size;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void max_pool2d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
+                             IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  const Dims sizes = PooledSizes(self, kernel_size, stride, padding, dilation, ceil_mode);
+  AddPlanes(result, self, sizes, self.dtype());
+  AddPlanes(result, self, sizes, DType::kI64);
+}
+void max_pool2d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
+                                      IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor& indices) {
+  MICA_CHECK(grad_output.sizes() == indices.sizes(), "Shape ", ShapeText(grad_output.sizes()),
+             " of `grad_output` differs from shape ", ShapeText(indices.sizes()), " of `indices`.");
+  CheckSameDType(grad_output, self, "grad_output", "self");
+  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+}
+
+void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+  MICA_CHECK(!divisor_override || *divisor_override != 0, "Argument `divisor_override` (0) divides by zero.");
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kI64,
+                         "Operator avg_pool2d does not support the dtype (", Name(self.dtype()), ").");
+  AddPlanes(result, self, PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode), self.dtype());
+}
+void avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
+                         IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
+                         std::optional<int64_t>) {
+  const Dims sizes = PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode);
+  MICA_CHECK(grad_output.sizes() == IntSpan(sizes), "Shape ", ShapeText(grad_output.sizes()),
+             " of `grad_output` is not the pooled shape ", ShapeText(sizes), ".");
+  CheckSameDType(grad_output, self, "grad_output", "self");
+  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+}
+
+void _adaptive_avg_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()),
+                         "Operator adaptive_avg_pool2d does not support the dtype (", Name(self.dtype()),
+                         ").");
+  AddPlanes(result, self, AdaptiveSizes(self, output_size), self.dtype());
+}
+void _adaptive_avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self) {
+  MICA_CHECK(grad_output.ndim() == self.ndim(), "Number of dimensions (", grad_output.ndim(),
+             ") of `grad_output` differs from that (", self.ndim(), ") of `self`.");
+  CheckSameDType(grad_output, self, "grad_output", "self");
+  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+}
+void adaptive_max_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
+  CheckPlanes(self);
+  const Dims sizes = AdaptiveSizes(self, output_size);
+  AddPlanes(result, self, sizes, self.dtype());
+  AddPlanes(result, self, sizes, DType::kI64);
+}
+
+namespace {
+int64_t Windows(int64_t in, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) {
+  MICA_CHECK(kernel > 0 && dilation > 0 && stride > 0 && pad >= 0, "Kernel size (", kernel, "), dilation (",
+             dilation, "), stride (", stride, ") and padding (", pad,
+             ") are not all in range; expected positive ones and a padding of 0 or more.");
+  const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
+  MICA_CHECK(room >= 0, "Padded size (", in + 2 * pad, ") is smaller than the reach (",
+             dilation * (kernel - 1) + 1, ") of the kernel.");
+  return room / stride + 1;
+}
+}  // namespace
+
+void im2col(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpan padding,
+            IntSpan stride) {
+  CheckPlanes(self);
+  const int64_t n = self.ndim();
+  int64_t windows = 1, area = 1;
+  for (int64_t d = 0; d < 2; ++d) {
+    windows *= Windows(self.sizes()[n - 2 + d], At(kernel_size, d, 1), At(dilation, d, 1), At(padding, d, 0),
+                       At(stride, d, 1));
+    area *= At(kernel_size, d, 1);
+  }
+  Dims sizes;
+  if (n == 4) sizes.push_back(self.sizes()[0]);
+  sizes.push_back(self.sizes()[n - 3] * area);
+  sizes.push_back(windows);
+  AddOutput(result, sizes, self.dtype(), self.device());
+}
+void col2im(MetaResult& result, const Tensor& self, IntSpan output_size, IntSpan kernel_size,
+            IntSpan dilation, IntSpan padding, IntSpan stride) {
+  const int64_t n = self.ndim();
+  MICA_CHECK(n == 2 || n == 3, "Number of dimensions (", n,
+             ") of `self` is not 2 or 3; expected (batch,) channels times kernel, and windows.");
+  int64_t windows = 1, area = 1;
+  for (int64_t d = 0; d < 2; ++d) {
+    windows *= Windows(At(output_size, d, 1), At(kernel_size, d, 1), At(dilation, d, 1), At(padding, d, 0),
+                       At(stride, d, 1));
+    area *= At(kernel_size, d, 1);
+  }
+  MICA_CHECK(self.sizes()[n - 2] % area == 0, "Size (", self.sizes()[n - 2], ") of dimension (", n - 2,
+             ") is no multiple of the kernel's area (", area, ").");
+  MICA_CHECK(self.sizes()[n - 1] == windows, "Number of columns (", self.sizes()[n - 1],
+             ") is not the number of windows (", windows, ").");
+  Dims sizes;
+  if (n == 3) sizes.push_back(self.sizes()[0]);
+  sizes.push_back(self.sizes()[n - 2] / area);
+  sizes.push_back(At(output_size, 0, 1));
+  sizes.push_back(At(output_size, 1, 1));
+  AddOutput(result, sizes, self.dtype(), self.device());
+}
+
+}  // namespace mica::meta

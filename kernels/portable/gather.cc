@@ -1,0 +1,124 @@
+// Elements read by index: gather, index_select, embedding, advanced indexing, masks.
+#include "mica/kernels/portable/indexing.h"
+#include "mica/kernels/portable_declarations.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::portable {
+namespace {
+
+// out[i] = self at byte offset from[i], in row-major order of out.
+void CopyFrom(const Tensor& self, const std::vector<int64_t>& from, const Tensor& out) {
+  const std::vector<int64_t> to = AllOffsets(out);
+  VisitSize(out.itemsize(), [&]<typename T>() {
+    for (size_t i = 0; i < to.size(); ++i)
+      *reinterpret_cast<T*>(out.data_as<char>() + to[i]) =
+          *reinterpret_cast<const T*>(self.data_as<char>() + from[i]);
+  });
+}
+
+std::vector<bool> MaskValues(const Tensor& mask, IntSpan shape) {
+  std::vector<int64_t> at(static_cast<size_t>(CheckedNumel(shape)));
+  Offsets(shape, BroadcastStrides(mask, shape), mask.itemsize())
+      .Next(at.data(), static_cast<int64_t>(at.size()));
+  std::vector<bool> out(at.size());
+  for (size_t i = 0; i < at.size(); ++i)
+    out[i] = *reinterpret_cast<const uint8_t*>(mask.data_as<char>() + at[i]) != 0;
+  return out;
+}
+
+}  // namespace
+
+void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
+  const int64_t d = Wrapped(dim, self.ndim());
+  const int64_t size = self.ndim() == 0 ? 1 : self.sizes()[d];
+  const std::vector<int64_t> values = CheckedIndices(index, size, d, false, ErrorKind::kRuntime);
+  Dims strides = ToDims(self.strides());
+  const int64_t step = self.ndim() == 0 ? 0 : strides[static_cast<size_t>(d)] * self.itemsize();
+  if (self.ndim() > 0) strides[static_cast<size_t>(d)] = 0;
+  std::vector<int64_t> from(values.size());
+  const Dims walk = self.ndim() == 0 ? Dims(static_cast<size_t>(index.ndim()), 0) : strides;
+  Offsets(index.sizes(), walk, self.itemsize()).Next(from.data(), static_cast<int64_t>(from.size()));
+  for (size_t i = 0; i < from.size(); ++i) from[i] += values[i] * step;
+  CopyFrom(self, from, out);
+}
+
+void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  const int64_t d = Wrapped(dim, self.ndim());
+  const int64_t size = self.ndim() == 0 ? 1 : self.sizes()[d];
+  const std::vector<int64_t> values = CheckedIndices(index, size, d, false);
+  const Around a(out.sizes(), d);
+  const std::vector<int64_t> all = AllOffsets(self);
+  std::vector<int64_t> from;
+  from.reserve(static_cast<size_t>(out.numel()));
+  for (int64_t o = 0; o < a.outer; ++o)
+    for (int64_t v : values)
+      for (int64_t i = 0; i < a.inner; ++i)
+        from.push_back(all[static_cast<size_t>((o * size + v) * a.inner + i)]);
+  CopyFrom(self, from, out);
+}
+
+void embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool, const Tensor& out) {
+  const std::vector<int64_t> values = CheckedIndices(indices, weight.sizes()[0], 0, false);
+  std::vector<int64_t> from;
+  from.reserve(static_cast<size_t>(out.numel()));
+  for (int64_t v : values)
+    for (int64_t i = 0; i < weight.sizes()[1]; ++i)
+      from.push_back((v * weight.strides()[0] + i * weight.strides()[1]) * weight.itemsize());
+  CopyFrom(weight, from, out);
+}
+
+void _index(const Tensor& self, TensorSpan indices, const Tensor& out) {
+  CopyFrom(self, Select(self, indices).offsets, out);
+}
+
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  MICA_CHECK(mask.dtype() == DType::kBool, "`mask` has the dtype (", Name(mask.dtype()),
+             "); masked_select needs bool.");
+  const Dims shape = BroadcastShapes(self.sizes(), mask.sizes(), "self", "mask");
+  const std::vector<bool> chosen = MaskValues(mask, shape);
+  std::vector<int64_t> at(chosen.size()), from;
+  Offsets(shape, BroadcastStrides(self, shape), self.itemsize())
+      .Next(at.data(), static_cast<int64_t>(at.size()));
+  for (size_t i = 0; i < at.size(); ++i)
+    if (chosen[i]) from.push_back(at[i]);
+  Tensor out = EmptyTensor({static_cast<int64_t>(from.size())}, self.dtype(), self.device());
+  CopyFrom(self, from, out);
+  return out;
+}
+
+void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source, const Tensor& out) {
+  copy_(out, self, false);
+  const std::vector<bool> chosen = MaskValues(mask, out.sizes());
+  const std::vector<int64_t> to = AllOffsets(out), from = AllOffsets(source);
+  size_t next = 0;
+  VisitSize(out.itemsize(), [&]<typename T>() {
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (!chosen[i]) continue;
+      MICA_CHECK(next < from.size(), "`mask` has more true elements than `source` has elements (",
+                 from.size(), ").");
+      *reinterpret_cast<T*>(out.data_as<char>() + to[i]) =
+          *reinterpret_cast<const T*>(source.data_as<char>() + from[next++]);
+    }
+  });
+}
+
+Tensor nonzero(const Tensor& self) {
+  const int64_t ndim = self.ndim();
+  std::vector<Complex> values = ToLanes<Complex>(self);
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] != Complex(0)) found.push_back(static_cast<int64_t>(i));
+  const auto count = static_cast<int64_t>(found.size());
+  // As torch: stored column by column.
+  Tensor out = EmptyStrided({count, ndim}, {1, std::max<int64_t>(count, 1)}, DType::kI64, self.device());
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = found[static_cast<size_t>(i)];
+    for (int64_t d = ndim - 1; d >= 0; --d) {
+      out.data_as<int64_t>()[d * count + i] = rest % self.sizes()[d];
+      rest /= self.sizes()[d];
+    }
+  }
+  return out;
+}
+
+}  // namespace mica::portable

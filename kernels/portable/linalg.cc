@@ -1,0 +1,140 @@
+// Inverses, determinants and triangular systems of batches of matrices.
+//
+// Plain LU decomposition with partial pivoting and substitution, in double or
+// complex<double>.
+#include "mica/kernels/portable/lanes.h"
+#include "mica/kernels/portable_declarations.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::portable {
+namespace {
+
+// VisitLane for the lanes in which one can divide.
+template <typename F>
+void VisitField(DType dtype, const char* what, F&& f) {
+  MICA_CHECK(IsDifferentiable(dtype), "Operator ", what, " does not support the dtype (", Name(dtype),
+             "); expected a floating or complex one.");
+  if (IsComplex(dtype))
+    f.template operator()<Complex>();
+  else
+    f.template operator()<double>();
+}
+
+// P A = L U in place, row-major n x n: L below the diagonal (its own is 1), U on
+// and above. `rows[i]` is the row of A that came to be row i.
+struct Pivots {
+  std::vector<int64_t> rows;
+  bool odd = false;   // an odd number of exchanges
+  int64_t zero = -1;  // the first pivot that is 0, or -1
+};
+template <typename T>
+Pivots Decompose(T* a, int64_t n) {
+  Pivots p;
+  for (int64_t i = 0; i < n; ++i) p.rows.push_back(i);
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t best = k;
+    for (int64_t i = k + 1; i < n; ++i)
+      if (std::abs(a[i * n + k]) > std::abs(a[best * n + k])) best = i;
+    if (best != k) {
+      std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
+      std::swap(p.rows[static_cast<size_t>(k)], p.rows[static_cast<size_t>(best)]);
+      p.odd = !p.odd;
+    }
+    const T pivot = a[k * n + k];
+    if (pivot == T(0)) {
+      if (p.zero < 0) p.zero = k;
+      continue;
+    }
+    for (int64_t i = k + 1; i < n; ++i) {
+      const T factor = a[i * n + k] /= pivot;
+      for (int64_t j = k + 1; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
+    }
+  }
+  return p;
+}
+
+// Solves a x = b in place for one right side whose elements are `step` apart;
+// a(i, j) lies at a[i * row + j * column].
+template <typename T>
+void Substitute(const T* a, int64_t row, int64_t column, int64_t n, bool upper, bool unit, T* b,
+                int64_t step) {
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t i = upper ? n - 1 - k : k;
+    T sum = b[i * step];
+    for (int64_t j = upper ? i + 1 : 0; j < (upper ? n : i); ++j)
+      sum -= a[i * row + j * column] * b[j * step];
+    b[i * step] = unit ? sum : sum / a[i * row + i * column];
+  }
+}
+
+int64_t MatrixCount(IntSpan sizes) {
+  int64_t count = 1;
+  for (int64_t d = 0; d + 2 < sizes.size(); ++d) count *= sizes[d];
+  return count;
+}
+
+// `t` with its batch dimensions broadcast to those of `like`, as lanes.
+template <typename T>
+std::vector<T> ToBatch(const Tensor& t, const Tensor& like) {
+  Dims sizes = ToDims(like.sizes().subspan(0, like.ndim() - 2)), resolved;
+  for (int64_t d = t.ndim() - 2; d < t.ndim(); ++d) sizes.push_back(t.sizes()[d]);
+  return ToLanes<T>(MakeView(t, sizes, BroadcastStrides(t, sizes), t.storage_offset() * t.itemsize(), true));
+}
+
+}  // namespace
+
+void linalg_inv(const Tensor& A, const Tensor& out) {
+  const int64_t n = A.sizes()[A.ndim() - 1];
+  VisitField(A.dtype(), "linalg_inv", [&]<typename T>() {
+    std::vector<T> a = ToLanes<T>(A), inverse(a.size(), T(0));
+    for (int64_t m = 0; m < MatrixCount(A.sizes()); ++m) {
+      T* lu = a.data() + m * n * n;
+      T* x = inverse.data() + m * n * n;
+      const Pivots p = Decompose(lu, n);
+      MICA_CHECK(p.zero < 0, "Matrix (", m, ") of `A` is singular: its pivot (", p.zero,
+                 ") is 0; expected an invertible matrix.");
+      for (int64_t i = 0; i < n; ++i) x[i * n + p.rows[static_cast<size_t>(i)]] = T(1);
+      for (int64_t j = 0; j < n; ++j) {
+        Substitute(lu, n, 1, n, false, true, x + j, n);
+        Substitute(lu, n, 1, n, true, false, x + j, n);
+      }
+    }
+    FromLanes(inverse, out);
+  });
+}
+
+void linalg_det(const Tensor& A, const Tensor& out) {
+  const int64_t n = A.sizes()[A.ndim() - 1];
+  VisitField(A.dtype(), "linalg_det", [&]<typename T>() {
+    std::vector<T> a = ToLanes<T>(A), determinants(static_cast<size_t>(out.numel()));
+    for (int64_t m = 0; m < out.numel(); ++m) {
+      T* lu = a.data() + m * n * n;
+      T det = Decompose(lu, n).odd ? T(-1) : T(1);
+      for (int64_t i = 0; i < n; ++i) det *= lu[i * n + i];
+      determinants[static_cast<size_t>(m)] = det;
+    }
+    FromLanes(determinants, out);
+  });
+}
+
+void linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular,
+                             const Tensor& out) {
+  const int64_t rows = out.sizes()[out.ndim() - 2], columns = out.sizes()[out.ndim() - 1];
+  const int64_t n = left ? rows : columns;
+  VisitField(self.dtype(), "linalg_solve_triangular", [&]<typename T>() {
+    const std::vector<T> a = ToBatch<T>(self, out);
+    std::vector<T> x = ToBatch<T>(B, out);
+    for (int64_t m = 0; m < MatrixCount(out.sizes()); ++m) {
+      const T* matrix = a.data() + m * n * n;
+      T* b = x.data() + m * rows * columns;
+      // X A = B is A^T X^T = B^T: the matrix is read by columns.
+      for (int64_t j = 0; left && j < columns; ++j)
+        Substitute(matrix, n, 1, n, upper, unitriangular, b + j, columns);
+      for (int64_t i = 0; !left && i < rows; ++i)
+        Substitute(matrix, 1, n, n, !upper, unitriangular, b + i * columns, 1);
+    }
+    FromLanes(x, out);
+  });
+}
+
+}  // namespace mica::portable

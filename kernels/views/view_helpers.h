@@ -1,0 +1,19 @@
+// What view functions share: the spec of "self as it is", from which each view
+// changes sizes, strides or offset.
+#pragma once
+
+#include "mica/dispatcher/operator_spec.h"
+#include "mica/tensor/shape.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica::views {
+
+inline ViewSpec Whole(const Tensor& self) {
+  ViewSpec spec;
+  spec.sizes = ToDims(self.sizes());
+  spec.strides = ToDims(self.strides());
+  spec.byte_offset = self.storage_offset() * self.itemsize();
+  return spec;
+}
+
+}  // namespace mica::views
