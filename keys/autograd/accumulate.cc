@@ -1,0 +1,70 @@
+// Adding to .grad.
+#include "mica/keys/autograd/accumulate.h"
+
+#include "mica/dispatcher/thread_state.h"
+#include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/meta.h"
+
+namespace mica::autograd {
+
+AccumulateGrad::AccumulateGrad(TensorImpl* leaf) {
+  sequence_ = UINT64_MAX;  // as soon as its gradient is complete: frees memory
+  leaf_ = leaf;
+  AddOutput(*variable());
+}
+
+void AccumulateGrad::Refresh() { output(0).Set(*variable()); }
+
+Tensor RunLeafHooks(const Tensor& leaf, Tensor grad) {
+  const Meta* meta = GetMeta(leaf);
+  if (!meta || !meta->hooks || meta->hooks->pre.empty()) return grad;
+  const std::vector<LeafHooks::Pre> hooks = meta->hooks->pre;  // a hook may remove itself
+  for (const LeafHooks::Pre& h : hooks) {
+    if (Tensor changed = h.hook(grad); changed.defined()) grad = std::move(changed);
+  }
+  return grad;
+}
+
+namespace {
+
+// Whether the caller's reference to `t` is the only way to its memory: nobody
+// else holds it, or the tensor that it is a view of.
+bool IsAlone(const Tensor& t) {
+  if (t.impl()->refs().load(std::memory_order_relaxed) != 1) return false;
+  if (!t.is_view()) return t.impl()->storage->use_count() == 1;
+  return t.impl()->storage->use_count() == 2 &&
+         t.impl()->extra->view_base->refs().load(std::memory_order_relaxed) == 1;
+}
+
+}  // namespace
+
+void AccumulateGrad::Add(const Tensor& grad) {
+  Meta& meta = EnsureMeta(*variable());
+  std::lock_guard lock(LockOf(leaf_));
+  if (!meta.grad.defined()) {
+    const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
+    if (!recorded && IsAlone(grad) && grad.strides() == variable()->strides()) {
+      meta.grad = grad.requires_grad() || grad.is_view() ? DetachedAlias(grad) : grad;
+    } else {
+      meta.grad = ops::CloneLike(grad, *variable());
+    }
+  } else if (CurrentThread().grad_enabled) {
+    meta.grad = ops::Add(meta.grad, grad);
+  } else {
+    ops::AddInPlace(meta.grad, grad);
+  }
+}
+
+void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {
+  if (!grads[0].defined()) return;
+  const Meta* meta = GetMeta(*variable());
+  if (__builtin_expect(meta && meta->hooks, 0)) {
+    Add(RunLeafHooks(*variable(), grads[0]));
+    const std::vector<LeafHooks::Accumulated> hooks = meta->hooks->accumulated;
+    for (const LeafHooks::Accumulated& h : hooks) h.hook(*variable());
+    return;
+  }
+  Add(grads[0]);
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,71 @@
+// Recording and reporting for anomaly mode.
+#include "mica/keys/autograd/anomaly.h"
+
+#include <mutex>
+
+#include "mica/dispatcher/host.h"
+#include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/graph_task.h"
+
+namespace mica::autograd {
+namespace {
+std::mutex g_mutex;
+std::function<std::string()> g_record;
+std::function<void(const std::string&)> g_report;
+}  // namespace
+
+std::atomic<int> g_anomaly{0};
+
+void SetAnomalyCallbacks(std::function<std::string()> record_stack,
+                         std::function<void(const std::string&)> report) {
+  std::lock_guard lock(g_mutex);
+  g_record = std::move(record_stack);
+  g_report = std::move(report);
+}
+
+void RecordForward(Node& node) {
+  std::function<std::string()> record;
+  {
+    std::lock_guard lock(g_mutex);
+    record = g_record;
+  }
+  NodeExtra& extra = node.EnsureExtra();
+  if (record) extra.stack = record();
+  extra.parent = NodeRef::Borrow(GraphTask::CurrentNode());
+}
+
+void ReportFailure(const Node& node) {
+  std::function<void(const std::string&)> report;
+  {
+    std::lock_guard lock(g_mutex);
+    report = g_report;
+  }
+  std::string text = absl::StrCat("An error occurred in the backward of ", node.name(), ".");
+  const NodeExtra* extra = node.extra();
+  if (!extra || extra->stack.empty()) {
+    absl::StrAppend(&text, " Its forward call was not recorded; turn anomaly mode on before the forward.");
+  }
+  for (bool first = true; extra; first = false) {
+    if (!extra->stack.empty()) {
+      absl::StrAppend(&text,
+                      first ? " Its forward call was:\n"
+                            : "\nThat call was made in the backward of a node whose forward call was:\n",
+                      extra->stack);
+    }
+    extra = extra->parent ? extra->parent->extra() : nullptr;
+  }
+  if (report) {
+    report(text);
+  } else {
+    HostWarn(text);
+  }
+}
+
+void CheckNan(const Node& node, const Tensor* grads, int count) {
+  for (int i = 0; i < count; ++i) {
+    MICA_CHECK(!grads[i].defined() || !IsDifferentiable(grads[i].dtype()) || !ops::HasNan(grads[i]),
+               "The backward of ", node.name(), " returned NaN in its gradient number (", i, ").");
+  }
+}
+
+}  // namespace mica::autograd

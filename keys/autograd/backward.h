@@ -1,0 +1,18 @@
+// backward() and grad(): roots and sinks from the user's tensors, then a
+// GraphTask.
+#pragma once
+
+#include <vector>
+
+#include "mica/keys/autograd/node.h"
+
+namespace mica::autograd {
+
+void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs, const BackwardOptions& options);
+std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
+                              const BackwardOptions& options);
+
+// retain_grad(): the gradient of a tensor that is no leaf is kept too.
+void RetainGrad(const Tensor& t);
+
+}  // namespace mica::autograd

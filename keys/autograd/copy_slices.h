@@ -1,0 +1,24 @@
+// CopySlices: the grad_fn of a tensor that was written through a view of it.
+//
+// See Note [Views and writes] in meta.h. Edge 0 is the base's history before the
+// write; the others are those of the writing operator's node.
+#pragma once
+
+#include "mica/keys/autograd/meta.h"
+
+namespace mica::autograd {
+
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn);
+  void Apply(const Tensor* grads, Tensor* out) override;
+  void ReleaseSaved() override;
+  std::string name() const override { return "CopySlices"; }
+
+ private:
+  Dims base_strides_;
+  ViewGeometry view_;
+  NodeRef fn_;
+};
+
+}  // namespace mica::autograd

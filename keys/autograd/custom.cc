@@ -1,0 +1,76 @@
+// Custom functions' nodes and the history of what their forward returned.
+#include "mica/keys/autograd/custom.h"
+
+#include <algorithm>
+
+#include "mica/dispatcher/thread_state.h"
+#include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/kernel.h"
+
+namespace mica::autograd {
+namespace {
+
+bool Contains(TensorSpan list, const Tensor& t) {
+  return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.is_same(t); });
+}
+
+Tensor AliasBelow(const Tensor& t) {
+  const BelowAutograd below;
+  return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize());
+}
+
+}  // namespace
+
+void CustomNode::Apply(const Tensor* grads, Tensor* out) {
+  std::vector<Tensor> list(grads, grads + num_outputs());
+  if (materialize_grads_) {
+    for (int i = 0; i < num_outputs(); ++i) list[static_cast<size_t>(i)] = GradOrZeros(*this, grads, i);
+  }
+  std::vector<Tensor> result = backward_->Apply(std::move(list));
+  const auto given = static_cast<int>(result.size());
+  for (int i = num_next(); i < given; ++i) {
+    MICA_CHECK(!result[static_cast<size_t>(i)].defined(), "The backward of ", name(), " returned (", given,
+               ") gradients; its forward has (", num_next(), ") inputs.");
+  }
+  for (int i = 0; i < std::min(given, num_next()); ++i) out[i] = std::move(result[static_cast<size_t>(i)]);
+}
+
+NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) {
+  if (!Recording(inputs)) return NodePtr();
+  NodeRef node = MakeNode<CustomNode>(std::move(backward));
+  Link(*node, {}, inputs);
+  return ToHandle(std::move(node));
+}
+
+std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface::CustomOutputs& call) {
+  auto* node = static_cast<CustomNode*>(handle.get());
+  if (node) node->set_materialize_grads(call.materialize_grads);
+  std::vector<Tensor> results(call.outputs.begin(), call.outputs.end());
+  for (const Tensor& d : call.dirty) {
+    MICA_CHECK(Contains(call.outputs, d), "A tensor that the custom function marked dirty, ", d.ToString(),
+               ", is not among its outputs.");
+  }
+  for (Tensor& t : results) {
+    if (!t.defined()) {
+      if (node) node->AddOutput(Tensor());
+      continue;
+    }
+    const bool is_input = Contains(call.inputs, t);
+    const bool is_dirty = Contains(call.dirty, t);
+    const bool differentiable = node && IsDifferentiable(t.dtype()) && !Contains(call.non_differentiable, t);
+    if (!differentiable) {
+      if (is_input && RequiresGrad(t)) t = DetachedAlias(t);
+      if (node) node->AddOutput(Tensor());
+    } else if (is_dirty) {
+      CheckInplace(t, node->name().c_str());
+      RebaseHistory(t, *node);
+    } else {
+      if (is_input) t = AliasBelow(t);
+      if (t.is_view()) t.impl()->extra->view_creation = static_cast<uint8_t>(ViewCreation::kCustomFunction);
+      SetHistory(t, *node);
+    }
+  }
+  return results;
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,103 @@
+// Through the generated functions, so that each call dispatches.
+#include "mica/keys/autograd/engine_ops.h"
+
+#include "mica/ops/_to_copy.h"
+#include "mica/ops/add.h"
+#include "mica/ops/any.h"
+#include "mica/ops/arange.h"
+#include "mica/ops/as_strided.h"
+#include "mica/ops/clone.h"
+#include "mica/ops/copy_.h"
+#include "mica/ops/div.h"
+#include "mica/ops/index_add.h"
+#include "mica/ops/isnan.h"
+#include "mica/ops/item.h"
+#include "mica/ops/ones_like.h"
+#include "mica/ops/real.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/sum.h"
+#include "mica/ops/view_as_complex.h"
+#include "mica/ops/view_as_real.h"
+#include "mica/ops/zero.h"
+#include "mica/ops/zeros.h"
+
+namespace mica::autograd::ops {
+
+namespace op = ::mica::ops::op;
+
+Tensor Add(const Tensor& a, const Tensor& b) { return op::add_Tensor::call(a, b, Scalar(1)); }
+void AddInPlace(const Tensor& a, const Tensor& b) { op::add__Tensor::call(a, b, Scalar(1)); }
+Tensor Clone(const Tensor& t) { return op::clone::call(t, std::nullopt); }
+
+Tensor CloneLike(const Tensor& t, const Tensor& layout) {
+  if (t.sizes() != layout.sizes() || t.strides() == layout.strides()) return Clone(t);
+  const Tensor copy = EmptyStrided(layout.sizes(), layout.strides(), t);
+  CopyInto(copy, t);
+  return copy;
+}
+
+void CopyInto(const Tensor& to, const Tensor& from) { op::copy_::call(to, from, false); }
+void Zero(const Tensor& t) { op::zero_::call(t); }
+
+Tensor ZerosOf(IntSpan sizes, DType dtype, Device device) {
+  return op::zeros::call(sizes, dtype, std::nullopt, device, std::nullopt);
+}
+
+Tensor OnesLike(const Tensor& t) {
+  // What every backward begins with, without a call.
+  if (t.numel() == 1 && t.device().is_cpu() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64)) {
+    Tensor one = EmptyTensor(t.sizes(), t.dtype(), t.device());
+    if (t.dtype() == DType::kF32)
+      *one.data_as<float>() = 1;
+    else
+      *one.data_as<double>() = 1;
+    return one;
+  }
+  return op::ones_like::call(t, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                             MemoryFormat::kPreserve);
+}
+
+Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like) {
+  return ::mica::EmptyStrided(sizes, strides, like.dtype(), like.device());
+}
+
+Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
+  return op::as_strided::call(t, sizes, strides, offset);
+}
+
+Tensor ViewAsReal(const Tensor& t) { return op::view_as_real::call(t); }
+Tensor ViewAsComplex(const Tensor& t) { return op::view_as_complex::call(t); }
+Tensor Real(const Tensor& t) { return op::real::call(t); }
+
+Tensor ToDType(const Tensor& t, DType dtype) {
+  return op::_to_copy::call(t, dtype, std::nullopt, std::nullopt, std::nullopt, false, std::nullopt);
+}
+
+Tensor ToDevice(const Tensor& t, Device device) {
+  return op::_to_copy::call(t, std::nullopt, std::nullopt, device, std::nullopt, false, std::nullopt);
+}
+
+Tensor SumToSize(const Tensor& t, IntSpan sizes) {
+  const int64_t lead = t.ndim() - sizes.size();
+  Dims dims;
+  for (int64_t i = 0; i < t.ndim(); ++i)
+    if (i < lead || (sizes[i - lead] == 1 && t.sizes()[i] != 1)) dims.push_back(i);
+  if (dims.empty()) return t;
+  const Tensor sum = op::sum_dim_IntList::call(t, IntSpan(dims), true, std::nullopt);
+  return lead == 0 ? sum : op::reshape::call(sum, sizes);
+}
+
+bool HasNan(const Tensor& t) { return op::item::call(op::any::call(op::isnan::call(t))).ToBool(); }
+
+Tensor Arange(int64_t size, Device device) {
+  return op::arange::call(Scalar(size), DType::kI64, std::nullopt, device, std::nullopt);
+}
+
+Tensor IndexAdd(const Tensor& to, const Tensor& index, const Tensor& values) {
+  return op::index_add::call(to, 0, index, values, Scalar(1));
+}
+
+Tensor Flatten(const Tensor& t) { return op::reshape::call(t, {-1}); }
+Tensor Div(const Tensor& a, const Tensor& b) { return op::div_Tensor::call(a, b); }
+
+}  // namespace mica::autograd::ops

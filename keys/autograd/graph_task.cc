@@ -1,0 +1,315 @@
+// The engine's loop.
+#include "mica/keys/autograd/graph_task.h"
+
+#include <algorithm>
+
+#include "mica/dispatcher/thread_state.h"
+#include "mica/keys/autograd/accumulate.h"
+#include "mica/keys/autograd/anomaly.h"
+#include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/validate.h"
+
+namespace mica::autograd {
+namespace {
+
+thread_local constinit GraphTask* t_task __attribute__((tls_model("initial-exec"))) = nullptr;
+std::atomic<void (*)()> g_interrupt_check{nullptr};
+std::atomic<DeviceRunner> g_device_runner{nullptr};
+constexpr uint32_t kNodesBetweenChecks = 32;
+
+// `sum` plus `grad`; into `sum`'s memory if nobody else can see it.
+void AddTo(Tensor& sum, Tensor grad) {
+  if (!sum.defined()) {
+    sum = std::move(grad);
+    return;
+  }
+  const bool alone =
+      sum.impl()->refs().load(std::memory_order_relaxed) == 1 && sum.impl()->storage->use_count() == 1;
+  if (!CurrentThread().grad_enabled && alone && sum.is_contiguous() && sum.dtype() == grad.dtype() &&
+      sum.sizes() == grad.sizes()) {
+    ops::AddInPlace(sum, grad);
+  } else {
+    sum = ops::Add(sum, grad);
+  }
+}
+
+bool AnyDefined(const Tensor* t, int n) {
+  return std::any_of(t, t + n, [](const Tensor& x) { return x.defined(); });
+}
+
+// Tasks nest: a node's backward may run one of its own.
+class TaskGuard {
+ public:
+  explicit TaskGuard(GraphTask* task) : saved_(t_task), exclude_(t_state.exclude) { t_task = task; }
+  ~TaskGuard() {
+    t_task = saved_;
+    t_state.exclude = exclude_;
+  }
+
+ private:
+  GraphTask* saved_;
+  KeySet exclude_;
+};
+
+}  // namespace
+
+void SetInterruptCheck(void (*check)()) { g_interrupt_check.store(check); }
+void SetDeviceRunner(DeviceRunner runner) { g_device_runner.store(runner); }
+
+GraphTask* GraphTask::Current() { return t_task; }
+Node* GraphTask::CurrentNode() { return t_task ? t_task->running_ : nullptr; }
+
+GraphTask::~GraphTask() {
+  for (const State& s : states_) {
+    GraphTask* mine = this;
+    s.node->task_.compare_exchange_strong(mine, nullptr, std::memory_order_release,
+                                          std::memory_order_relaxed);
+  }
+}
+
+uint32_t GraphTask::IndexOf(const Node* node) const {
+  if (__builtin_expect(node->task_.load(std::memory_order_relaxed) == this, 1)) return node->task_index_;
+  return shared_->at(node);
+}
+
+bool GraphTask::Wants(const Node* node) const {
+  if (!filtered_) return true;
+  const bool own = node->task_.load(std::memory_order_relaxed) == this;
+  if (!own && !(shared_ && shared_->contains(node))) return true;
+  const State& s = states_[IndexOf(node)];
+  return s.needed || s.captured;
+}
+
+uint32_t GraphTask::StateOf(Node* node) {
+  GraphTask* owner = node->task_.load(std::memory_order_relaxed);
+  if (owner == this) return node->task_index_;
+  if (shared_) {  // another task had the node when this one first met it
+    if (auto it = shared_->find(node); it != shared_->end()) return it->second;
+  }
+  const auto index = static_cast<uint32_t>(states_.size());
+  if (owner == nullptr && node->task_.compare_exchange_strong(owner, this, std::memory_order_acquire,
+                                                              std::memory_order_relaxed)) {
+    node->task_index_ = index;
+  } else {
+    if (!shared_) shared_ = std::make_unique<absl::flat_hash_map<const Node*, uint32_t>>();
+    shared_->emplace(node, index);
+  }
+  State& s = states_.emplace_back();
+  s.node = node;
+  if (node->num_outputs() > 1) s.many = std::make_unique<Tensor[]>(static_cast<size_t>(node->num_outputs()));
+  return index;
+}
+
+void GraphTask::AddRoot(Edge edge, Tensor grad) {
+  State& s = states_[StateOf(edge.node.get())];
+  AddTo(s.grads()[edge.input_nr], std::move(grad));
+  roots_.push_back(std::move(edge.node));
+}
+
+void GraphTask::Capture(const Edge& edge, bool run_node) {
+  filtered_ = true;
+  captures_.push_back({edge, {}});
+  if (!edge.node) return;
+  State& s = states_[StateOf(edge.node.get())];
+  s.captured = true;
+  s.needed |= run_node;
+}
+
+void GraphTask::CountDependencies() {
+  absl::InlinedVector<uint32_t, 16> stack;
+  for (const NodeRef& root : roots_) {
+    const uint32_t index = StateOf(root.get());
+    if (!states_[index].visited) {
+      states_[index].visited = true;
+      stack.push_back(index);
+    }
+  }
+  while (!stack.empty()) {
+    const Node& node = *states_[stack.back()].node;
+    stack.pop_back();
+    for (int i = 0; i < node.num_next(); ++i) {
+      Node* next = node.next(i).node.get();
+      if (!next) continue;
+      const uint32_t index = StateOf(next);
+      State& s = states_[index];
+      ++s.dependencies;
+      if (s.visited) continue;
+      s.visited = true;
+      stack.push_back(index);
+    }
+  }
+}
+
+// A node is needed if a captured one can be reached from it: a walk in
+// post-order, each node once.
+void GraphTask::FindNeeded() {
+  struct Step {
+    uint32_t index;
+    int next;
+  };
+  std::vector<Step> stack;
+  std::vector<bool> done(states_.size(), false);
+  for (const NodeRef& root : roots_) {
+    stack.push_back({StateOf(root.get()), 0});
+    while (!stack.empty()) {
+      const Step step = stack.back();
+      State& s = states_[step.index];
+      if (done[step.index] || step.next == s.node->num_next()) {
+        done[step.index] = true;
+        stack.pop_back();
+        if (!stack.empty() && (s.needed || s.captured)) states_[stack.back().index].needed = true;
+        continue;
+      }
+      ++stack.back().next;
+      Node* next = s.node->next(step.next).node.get();
+      if (next) stack.push_back({IndexOf(next), 0});
+    }
+  }
+}
+
+void GraphTask::PushReady(uint32_t index) {
+  ready_.push_back({states_[index].node->sequence_number(), index});
+  std::push_heap(ready_.begin(), ready_.end());
+}
+
+void GraphTask::Run() {
+  CountDependencies();
+  if (filtered_) FindNeeded();
+  for (const NodeRef& root : roots_) {
+    State& s = states_[StateOf(root.get())];
+    if (s.dependencies != 0 || !s.visited) continue;
+    s.visited = false;  // each root once
+    PushReady(StateOf(root.get()));
+  }
+  TaskGuard guard(this);
+  GradModeGuard grad_mode(create_graph_);
+  outer_exclude_ = t_state.exclude;
+  uint32_t count = 0;
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end());
+    const uint32_t index = ready_.back().index;
+    ready_.pop_back();
+    RunNode(index);
+    if (++count % kNodesBetweenChecks == 0) {
+      if (void (*check)() = g_interrupt_check.load(std::memory_order_relaxed)) check();
+    }
+  }
+  t_state.exclude = outer_exclude_;
+  for (const NodeRef& node : release_at_end_) node->ReleaseSaved();
+  for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();  // a callback may add another
+}
+
+void GraphTask::PreHooks(Node& node, Tensor* grads) {
+  NodeExtra& extra = *node.extra();
+  const std::vector<NodeExtra::TensorPre> tensor_hooks = extra.tensor_pre;  // a hook may remove itself
+  for (const NodeExtra::TensorPre& h : tensor_hooks) {
+    Tensor& grad = grads[h.output_nr];
+    if (!grad.defined()) continue;
+    Tensor changed = h.hook(grad);
+    if (!changed.defined()) continue;
+    if (node.output(static_cast<int>(h.output_nr)).defined) {
+      ValidateGradient(node, static_cast<int>(h.output_nr), node.output(static_cast<int>(h.output_nr)),
+                       changed);
+    }
+    grad = std::move(changed);
+  }
+  for (const NodeExtra::Retain& r : extra.retain) {
+    const Tensor& grad = grads[r.output_nr];
+    if (!grad.defined()) continue;
+    r.slot->grad = r.slot->grad.defined() ? ops::Add(r.slot->grad, grad) : ops::Clone(grad);
+  }
+}
+
+void GraphTask::KeepCaptured(Node& node, const Tensor* grads) {
+  for (CaptureSlot& c : captures_) {
+    if (c.edge.node.get() != &node) continue;
+    c.grad = grads[c.edge.input_nr];
+    if (c.grad.defined() && node.variable() && !states_[IndexOf(&node)].needed)
+      c.grad = RunLeafHooks(*node.variable(), c.grad);
+  }
+}
+
+void GraphTask::RunNode(uint32_t index) {
+  Node& node = *states_[index].node;
+  const int num_grads = node.num_outputs();
+  const std::unique_ptr<Tensor[]> many = std::move(states_[index].many);
+  Tensor single = std::move(states_[index].single);
+  Tensor* grads = many ? many.get() : &single;
+  running_ = &node;
+  t_state.exclude = outer_exclude_;
+  if (__builtin_expect(node.extra() != nullptr, 0)) PreHooks(node, grads);
+  if (states_[index].captured) KeepCaptured(node, grads);
+  if (filtered_ && !states_[index].needed) return;
+  absl::InlinedVector<Tensor, 4> out(static_cast<size_t>(node.num_next()));
+  const DeviceRunner runner = g_device_runner.load(std::memory_order_relaxed);
+  if (__builtin_expect(runner && num_grads > 0 && node.output(0).defined && !node.output(0).device.is_cpu(),
+                       0)) {
+    runner(node.output(0).device, [&] { Evaluate(node, grads, num_grads, out.data()); });
+  } else {
+    Evaluate(node, grads, num_grads, out.data());
+  }
+  if (!retain_graph_) {
+    if (__builtin_expect(node.releases_at_end(), 0)) {
+      release_at_end_.push_back(NodeRef::Borrow(&node));
+    } else {
+      node.ReleaseSaved();
+    }
+  }
+  // What arrived is not needed any more: its memory can serve the nodes that follow.
+  for (int i = 0; i < num_grads; ++i) grads[i].reset();
+  for (int i = 0; i < node.num_next(); ++i) {
+    if (node.next(i).node) Deliver(node, i, std::move(out[static_cast<size_t>(i)]));
+  }
+}
+
+void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) {
+  std::vector<Tensor> incoming;  // for post hooks
+  if (__builtin_expect(node.extra() != nullptr, 0)) {
+    NodeExtra& extra = *node.extra();
+    if (!extra.pre.empty()) {
+      std::vector<Tensor> list(grads, grads + num_grads);
+      const std::vector<NodeExtra::Pre> hooks = extra.pre;
+      for (const NodeExtra::Pre& h : hooks) h.hook(list);
+      std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(num_grads, std::ssize(list)), grads);
+    }
+    if (!extra.post.empty()) incoming.assign(grads, grads + num_grads);
+  }
+  const bool below = node.RunsBelowAutograd();
+  if (!below || AnyDefined(grads, num_grads)) {
+    if (below) {
+      KeySet left_out = KeySet::Of(keys::kAutocast);
+      if (!create_graph_) left_out = left_out | KeySet::Of(keys::kAutograd);
+      t_state.exclude = outer_exclude_ | left_out;
+    }
+    try {
+      node.Apply(grads, out);
+      if (__builtin_expect((g_anomaly.load(std::memory_order_relaxed) & kAnomalyCheckNan) != 0, 0)) {
+        CheckNan(node, out, node.num_next());
+      }
+    } catch (...) {
+      if (AnomalyMode()) ReportFailure(node);
+      throw;
+    }
+  }
+  if (__builtin_expect(node.extra() && !node.extra()->post.empty(), 0)) {
+    t_state.exclude = outer_exclude_;
+    std::vector<Tensor> list(out, out + node.num_next());
+    const std::vector<NodeExtra::Post> hooks = node.extra()->post;
+    for (const NodeExtra::Post& h : hooks) h.hook(list, incoming);
+    std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(node.num_next(), std::ssize(list)), out);
+  }
+}
+
+void GraphTask::Deliver(Node& source, int number, Tensor grad) {
+  const Edge& edge = source.next(number);
+  State& s = states_[IndexOf(edge.node.get())];
+  if (filtered_ && !s.needed && !s.captured) return;
+  if (grad.defined()) {
+    const OutputInfo& info = edge.node->output(static_cast<int>(edge.input_nr));
+    if (info.defined) ValidateGradient(source, number, info, grad);
+    AddTo(s.grads()[edge.input_nr], std::move(grad));
+  }
+  if (--s.dependencies == 0) PushReady(IndexOf(edge.node.get()));
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,163 @@
+// The kernels that no formula can say.
+#include "mica/keys/autograd/hand_kernels.h"
+
+#include "mica/keys/autograd/as_strided.h"
+#include "mica/keys/autograd/kernel.h"
+#include "mica/ops/as_strided.h"
+
+namespace mica::autograd {
+namespace {
+
+Tensor Detach(KeySet, const Tensor& self) { return DetachedAlias(self); }
+
+// as_strided's gradient needs the place of its input, not the values; saving the
+// input would forbid writes that do no harm, and every view that follows a write
+// is such a node.
+class AsStridedBackward0 final : public Node {
+ public:
+  Dims input_strides;
+  int64_t input_offset = 0;
+  StridedPlace result;
+  std::string name() const override { return "AsStridedBackward0"; }
+  void Apply(const Tensor* grads, Tensor* out) override {
+    if (Wants(0))
+      out[0] = AsStridedBackward(grads[0], {ToDims(input(0).sizes()), input_strides, input_offset}, result);
+  }
+};
+
+Tensor AsStrided(KeySet keys, const Tensor& self, IntSpan size, IntSpan stride,
+                 std::optional<int64_t> storage_offset) {
+  if (!Recording(self)) {
+    Tensor view = ::mica::ops::op::as_strided::redispatch(Below(keys), self, size, stride, storage_offset);
+    KeepUnrecorded(view);
+    return view;
+  }
+  auto backward = MakeNode<AsStridedBackward0>();
+  Link(*backward, {&self});
+  backward->input_strides = ToDims(self.strides());
+  backward->input_offset = self.storage_offset();
+  backward->result = {ToDims(size), ToDims(stride), storage_offset.value_or(self.storage_offset())};
+  Tensor result;
+  {
+    const BelowAutograd below;
+    result = ::mica::ops::op::as_strided::redispatch(Below(keys), self, size, stride, storage_offset);
+  }
+  SetHistory(result, *backward);
+  return result;
+}
+
+// ---- boxed kernels
+template <typename F>
+void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor) f(Tensor::Ref(args[i].u.tensor), i);
+    if (args[i].tag != MICA_VALUE_TENSORS) continue;
+    const MicaTensorSpan list = args[i].u.tensors;
+    for (int64_t j = 0; j < list.size; ++j)
+      if (list.data[j]) f(Tensor::Ref(list.data[j]), i);
+  }
+}
+
+bool AnyRequiresGrad(const MicaValue* args, int64_t n) {
+  bool any = false;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t) { any = any || RequiresGrad(t); });
+  return any;
+}
+
+// out= is never recorded.
+void RefuseOut(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  MICA_CHECK(!(CurrentThread().grad_enabled && AnyRequiresGrad(args, n)), "Operator ", op.spec().name,
+             " was called with out= while a tensor of the call requires grad; out= cannot be recorded. Call "
+             "it without out=, or "
+             "inside no_grad.");
+  op.RedispatchBoxed(Below(keys), args, n, results);
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if ((op.spec().written_args >> i) & 1) Written(t, op.spec().name);
+  });
+}
+
+void RefuseResize(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                  MicaValue* results) {
+  MICA_CHECK(!(CurrentThread().grad_enabled && args[0].tag == MICA_VALUE_TENSOR &&
+               RequiresGrad(Tensor::Ref(args[0].u.tensor))),
+             "Operator ", op.spec().name,
+             " cannot resize a tensor that requires grad; detach it, or work inside no_grad.");
+  const BelowAutograd below;
+  op.RedispatchBoxed(Below(keys), args, n, results);
+  RefreshAccumulator(Tensor::Ref(args[0].u.tensor));
+}
+
+// The grad_fn of results of an operator without a formula.
+class NotImplementedBackward final : public Node {
+ public:
+  explicit NotImplementedBackward(const char* op) : op_(op) {}
+  std::string name() const override { return "NotImplementedBackward"; }
+  void Apply(const Tensor*, Tensor*) override {
+    MICA_THROW(kNotImplemented, "Operator ", op_,
+               " has no gradient formula, and a gradient flows into its result. Detach the result (",
+               "x.detach()) if no gradient is needed, or give the operator a formula: in derivatives.yaml, "
+               "or at run time by "
+               "mica.library.register_autograd.");
+  }
+
+ private:
+  const char* op_;
+};
+
+void NoFormula(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  if (!CurrentThread().grad_enabled || !AnyRequiresGrad(args, n))
+    return op.RedispatchBoxed(Below(keys), args, n, results);
+  auto backward = MakeNode<NotImplementedBackward>(op.spec().name);
+  std::vector<Tensor> inputs;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if ((op.spec().written_args >> i) & 1) CheckInplace(t, op.spec().name);
+    inputs.push_back(t);
+  });
+  Link(*backward, {}, inputs);
+  {
+    const BelowAutograd below;
+    op.RedispatchBoxed(Below(keys), args, n, results);
+  }
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (!((op.spec().written_args >> i) & 1)) return;
+    RebaseHistory(t, *backward);
+    Written(t, op.spec().name);
+  });
+  if (op.spec().form != OpForm::kFunctional) return;
+  const size_t num_results = op.schema().returns.size();
+  for (size_t i = 0; i < num_results; ++i) {
+    if (results[i].tag == MICA_VALUE_TENSOR) {
+      Tensor t = Tensor::Steal(results[i].u.tensor);
+      SetHistory(t, *backward);
+      results[i].u.tensor = t.release();
+    } else if (results[i].tag == MICA_VALUE_TENSORS) {
+      std::vector<Tensor> list = TakeTensorList(results[i].u.tensors);
+      for (Tensor& t : list) SetHistory(t, *backward);
+      results[i].u.tensors = GiveTensorList(std::move(list));
+    }
+  }
+}
+
+}  // namespace
+
+void RegisterHandKernels(Scope& scope) {
+  const SourceLocation here{__FILE__, __LINE__};
+  scope.AddKernel("mica::detach", "Autograd", LayerKernel<&Detach>::Get(), nullptr, here);
+  scope.AddKernel("mica::as_strided", "Autograd", LayerKernel<&AsStrided>::Get(), nullptr, here);
+  for (const Operator* op : AllOperators()) {
+    const OperatorSpec& spec = op->spec();
+    if (op->name() == "mica::resize_" || op->name() == "mica::resize_as_") {
+      scope.AddBoxedKernel(op->name(), "Autograd", {&RefuseResize, nullptr, nullptr}, here);
+    } else if (spec.form == OpForm::kOut) {
+      scope.AddBoxedKernel(op->name(), "Autograd", {&RefuseOut, nullptr, nullptr}, here);
+    } else if ((spec.flags & kNotDifferentiable) && op->name() != "mica::detach") {
+      scope.AddFallthrough(op->name(), "Autograd");
+    }
+  }
+  scope.DecomposeAt("Autograd");
+  scope.AddBoxedFallback("Autograd", {&NoFormula, nullptr, nullptr}, here);
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,247 @@
+// AutogradInterface over the engine: mostly one line each.
+#include "mica/keys/autograd/interface.h"
+
+#include <algorithm>
+
+#include "mica/keys/autograd/anomaly.h"
+#include "mica/keys/autograd/backward.h"
+#include "mica/keys/autograd/custom.h"
+#include "mica/keys/autograd/graph_task.h"
+#include "mica/keys/autograd/meta.h"
+#include "mica/keys/autograd/saved_tensor.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::autograd {
+namespace {
+
+std::atomic<uint64_t> g_next_hook{1};
+
+Node& AsNode(GraphNode* node) { return *static_cast<Node*>(node); }
+
+LeafHooks& HooksOf(const Tensor& leaf) {
+  Meta& meta = EnsureMeta(leaf);
+  if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
+  return *meta.hooks;
+}
+
+template <typename List>
+void EraseHook(List& list, uint64_t id) {
+  std::erase_if(list, [&](const auto& h) { return h.id == id; });
+}
+
+class Box final : public SavedTensorBox {
+ public:
+  Box(const Tensor& t, Node* owner, bool is_output) : owner_(owner) {
+    if (is_output) {
+      saved_.SaveOutput(t, t.defined() && GetMeta(t) ? GetMeta(t)->output_nr : 0);
+    } else {
+      saved_.Save(t);
+    }
+  }
+  Tensor Unpack() override { return saved_.Unpack(owner_); }
+
+ private:
+  Node* owner_;  // holds this box through its saved state
+  SavedTensor saved_;
+};
+
+void CheckGrad(const Tensor& t, const Tensor& grad) {
+  MICA_CHECK(grad.sizes() == t.sizes(), "The gradient's shape ", ShapeText(grad.sizes()),
+             " differs from the tensor's shape ", ShapeText(t.sizes()), ".");
+  MICA_CHECK(grad.dtype() == t.dtype(), "The gradient's dtype (", Name(grad.dtype()),
+             ") differs from the tensor's dtype (", Name(t.dtype()), ").");
+  MICA_CHECK(grad.device() == t.device(), "The gradient's device (", grad.device().ToString(),
+             ") differs from the tensor's device (", t.device().ToString(), ").");
+  MICA_CHECK(!grad.is_same(t), "A tensor cannot be its own gradient.");
+}
+
+class Table final : public AutogradInterface {
+ public:
+  bool RequiresGrad(const Tensor& t) override { return autograd::RequiresGrad(t); }
+  void SetRequiresGrad(const Tensor& t, bool on) override { autograd::SetRequiresGrad(t, on); }
+  bool IsLeaf(const Tensor& t) override { return autograd::IsLeaf(t); }
+
+  Tensor Grad(const Tensor& t) override {
+    const Meta* meta = GetMeta(t);
+    if (!meta) return Tensor();
+    if (meta->retained) return meta->retained->grad;
+    std::lock_guard lock(LockOf(t.impl()));
+    return meta->grad;
+  }
+
+  void SetGrad(const Tensor& t, const Tensor& grad) override {
+    if (grad.defined()) CheckGrad(t, grad);
+    if (!grad.defined() && !GetMeta(t)) return;
+    Meta& meta = EnsureMeta(t);
+    if (meta.retained) {
+      meta.retained->grad = grad;
+      return;
+    }
+    Tensor old = grad;  // freed after the lock
+    std::lock_guard lock(LockOf(t.impl()));
+    std::swap(meta.grad, old);
+  }
+
+  NodePtr GradFn(const Tensor& t) override { return ToHandle(autograd::GradFn(t)); }
+  uint32_t OutputNr(const Tensor& t) override { return autograd::GradFn(t) ? GetMeta(t)->output_nr : 0; }
+
+  GraphEdge GradientEdge(const Tensor& t) override {
+    Edge e = autograd::GradientEdge(t);
+    return {ToHandle(std::move(e.node)), e.input_nr};
+  }
+
+  Tensor Detach(const Tensor& t) override { return DetachedAlias(t); }
+
+  void DetachInPlace(const Tensor& t) override {
+    MICA_CHECK(!t.is_view(), "A view cannot be detached in place; use detach().");
+    if (Meta* meta = GetMeta(t)) {
+      meta->grad_fn = nullptr;
+      meta->output_nr = 0;
+      meta->retained = nullptr;
+    }
+    autograd::SetRequiresGrad(t, false);
+  }
+
+  void SetData(const Tensor& t, const Tensor& data) override;
+  Tensor Data(const Tensor& t) override { return DetachedAlias(t); }
+  void RetainGrad(const Tensor& t) override { autograd::RetainGrad(t); }
+  bool RetainsGrad(const Tensor& t) override { return GetMeta(t) && GetMeta(t)->retained; }
+
+  uint64_t AddTensorHook(const Tensor& t, TensorHook hook) override {
+    MICA_CHECK(autograd::RequiresGrad(t), "A hook needs a tensor that requires grad.");
+    const uint64_t id = g_next_hook++;
+    if (const NodeRef fn = autograd::GradFn(t)) {
+      fn->EnsureExtra().tensor_pre.push_back({GetMeta(t)->output_nr, id, std::move(hook)});
+    } else {
+      HooksOf(t).pre.push_back({id, std::move(hook)});
+    }
+    return id;
+  }
+
+  void RemoveTensorHook(const Tensor& t, uint64_t id) override {
+    if (const NodeRef fn = autograd::GradFn(t); fn && fn->extra()) EraseHook(fn->extra()->tensor_pre, id);
+    if (const Meta* meta = GetMeta(t); meta && meta->hooks) EraseHook(meta->hooks->pre, id);
+  }
+
+  uint64_t AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) override {
+    MICA_CHECK(autograd::RequiresGrad(leaf) && IsLeaf(leaf),
+               "A hook on accumulation needs a leaf tensor that requires grad.");
+    const uint64_t id = g_next_hook++;
+    HooksOf(leaf).accumulated.push_back({id, std::move(hook)});
+    return id;
+  }
+
+  void RemoveAccumulateHook(const Tensor& leaf, uint64_t id) override {
+    if (const Meta* meta = GetMeta(leaf); meta && meta->hooks) EraseHook(meta->hooks->accumulated, id);
+  }
+
+  uint64_t AddNodeHook(GraphNode* node, NodeHook hook) override {
+    const uint64_t id = g_next_hook++;
+    AsNode(node).EnsureExtra().pre.push_back({id, std::move(hook)});
+    return id;
+  }
+
+  uint64_t AddNodePostHook(GraphNode* node, NodePostHook hook) override {
+    const uint64_t id = g_next_hook++;
+    AsNode(node).EnsureExtra().post.push_back({id, std::move(hook)});
+    return id;
+  }
+
+  void RemoveNodeHook(GraphNode* node, uint64_t id) override {
+    NodeExtra* extra = AsNode(node).extra();
+    if (!extra) return;
+    EraseHook(extra->pre, id);
+    EraseHook(extra->post, id);
+  }
+
+  std::vector<GraphEdge> NextEdges(GraphNode* node) override {
+    const Node& n = AsNode(node);
+    std::vector<GraphEdge> edges;
+    for (int i = 0; i < n.num_next(); ++i) edges.push_back({ToHandle(n.next(i).node), n.next(i).input_nr});
+    return edges;
+  }
+
+  Tensor Variable(GraphNode* node) override {
+    const Tensor* t = AsNode(node).variable();
+    return t ? *t : Tensor();
+  }
+
+  std::shared_ptr<void>& NodeData(GraphNode* node) override { return AsNode(node).EnsureExtra().data; }
+
+  void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs,
+                const BackwardOptions& options) override {
+    autograd::Backward(tensors, grads, inputs, options);
+  }
+
+  std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grads,
+                                const BackwardOptions& options) override {
+    return autograd::Gradients(outputs, inputs, grads, options);
+  }
+
+  bool InBackward() override { return GraphTask::Current() != nullptr; }
+
+  void QueueCallback(std::function<void()> callback) override {
+    GraphTask* task = GraphTask::Current();
+    MICA_CHECK(task, "A callback for the end of backward can be queued during backward only.");
+    task->AddCallback(std::move(callback));
+  }
+
+  void SetAnomalyMode(bool enabled, bool check_nan) override {
+    g_anomaly.store(enabled ? kAnomalyOn | (check_nan ? kAnomalyCheckNan : 0) : 0);
+  }
+  bool AnomalyEnabled() override { return AnomalyMode(); }
+  bool AnomalyCheckNan() override { return (g_anomaly.load() & kAnomalyCheckNan) != 0; }
+  void SetAnomalyHooks(std::function<std::string()> record,
+                       std::function<void(const std::string&)> report) override {
+    SetAnomalyCallbacks(std::move(record), std::move(report));
+  }
+  void SetInterruptCheck(void (*check)()) override { autograd::SetInterruptCheck(check); }
+
+  std::unique_ptr<SavedTensorBox> SaveTensor(const Tensor& t, GraphNode* owner, bool is_output) override {
+    return std::make_unique<Box>(t, static_cast<Node*>(owner), is_output);
+  }
+  void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) override {
+    autograd::PushSavedTensorHooks(std::move(hooks));
+  }
+  void PopSavedTensorHooks() override { autograd::PopSavedTensorHooks(); }
+
+  NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) override {
+    return autograd::MakeCustomNode(std::move(backward), inputs);
+  }
+  std::vector<Tensor> FinishCustom(const NodePtr& node, const CustomOutputs& call) override {
+    return autograd::FinishCustom(node, call);
+  }
+};
+
+// The tensor keeps its identity, its requires_grad and its grad; everything
+// else becomes that of `data`. Not for views, whose base would be left behind.
+void Table::SetData(const Tensor& t, const Tensor& data) {
+  MICA_CHECK(!t.is_view() || !autograd::GradFn(t),
+             "The data of a view with a history cannot be replaced; use copy_.");
+  MICA_CHECK(t.dtype() == data.dtype() || !t.requires_grad() || IsDifferentiable(data.dtype()),
+             "A tensor that requires grad cannot take data of dtype (", Name(data.dtype()), ").");
+  TensorImpl* to = t.impl();
+  const TensorImpl* from = data.impl();
+  if (to == from) return;
+  from->storage->Retain();
+  StorageImpl* old = std::exchange(to->storage, from->storage);
+  to->dl.data = from->dl.data;
+  to->dl.device = from->dl.device;
+  to->dl.dtype = from->dl.dtype;
+  constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
+                               (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
+  to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
+  to->keys = (to->keys - keys::kBackends) | (from->keys & keys::kBackends);
+  to->SetSizesStrides(from->sizes(), from->strides());
+  old->Release();
+  RefreshAccumulator(t);
+}
+
+}  // namespace
+
+AutogradInterface& Interface() {
+  static Table* table = new Table();
+  return *table;
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,11 @@
+// The plugin's side of dispatcher/autograd_interface.h.
+#pragma once
+
+#include "mica/dispatcher/autograd_interface.h"
+
+namespace mica::autograd {
+
+// The one table, which lives as long as the process.
+AutogradInterface& Interface();
+
+}  // namespace mica::autograd

@@ -1,0 +1,208 @@
+// History: reading and giving grad_fn, gradient edges, views that follow writes.
+#include "mica/keys/autograd/meta.h"
+
+#include "mica/dispatcher/thread_state.h"
+#include "mica/keys/autograd/accumulate.h"
+#include "mica/keys/autograd/copy_slices.h"
+#include "mica/keys/autograd/engine_ops.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::autograd {
+namespace {
+
+void MarkRequiresGrad(const Tensor& t) {
+  t.impl()->set_flag(tensor_flags::kRequiresGrad, true);
+  t.impl()->keys = t.impl()->keys | KeySet::Of(keys::kAutograd);
+}
+
+// retain_grad() follows a tensor that is written in place to its new node.
+void MoveRetainedGrad(Meta& meta, Node& to, uint32_t output_nr) {
+  if (meta.grad_fn && meta.grad_fn->extra()) {
+    std::erase_if(meta.grad_fn->extra()->retain,
+                  [&](const NodeExtra::Retain& r) { return r.slot == meta.retained; });
+  }
+  to.EnsureExtra().retain.push_back({output_nr, meta.retained});
+}
+
+void Assign(Meta& meta, const Tensor& t, NodeRef node, uint32_t output_nr) {
+  if (meta.retained) MoveRetainedGrad(meta, *node, output_nr);
+  meta.grad_fn = std::move(node);
+  meta.output_nr = output_nr;
+  if (!t.is_inference()) meta.attr_version = t.version();
+}
+
+// A view whose base was written since: the grad_fn of the view taken anew.
+NodeRef RegenerateGradFn(const Tensor& view) {
+  const Tensor base = view.view_base();
+  std::mutex& mutex = LockOf(view.impl());
+  {
+    std::lock_guard lock(mutex);
+    const Meta* meta = GetMeta(view);
+    if ((!meta || !meta->grad_fn) && !base.requires_grad()) return nullptr;
+    if (meta && meta->attr_version == view.version()) return meta->grad_fn;
+  }
+  // Without the lock, since operators run here.
+  const uint32_t version = view.version();
+  const Tensor again = ReplayView(base, ViewGeometry::Of(base, view));
+  Meta& meta = EnsureMeta(view);
+  std::lock_guard lock(mutex);
+  if (meta.attr_version != version || !meta.grad_fn) {
+    const Meta* replayed = GetMeta(again);
+    if (!replayed || !replayed->grad_fn) return meta.grad_fn;
+    Assign(meta, view, replayed->grad_fn, replayed->output_nr);
+    meta.attr_version = version;
+  }
+  return meta.grad_fn;
+}
+
+}  // namespace
+
+Meta& EnsureMeta(const Tensor& t) {
+  TensorExtra& extra = t.impl()->EnsureExtra();
+  if (!extra.autograd) extra.autograd = new Meta();
+  return *static_cast<Meta*>(extra.autograd);
+}
+
+std::mutex& LockOf(const void* p) {
+  static std::mutex locks[64];
+  return locks[(reinterpret_cast<uintptr_t>(p) >> 6) % 64];
+}
+
+NodeRef GradFn(const Tensor& t) {
+  if (__builtin_expect(t.is_view(), 0) && IsDifferentiableView(t)) return RegenerateGradFn(t);
+  const Meta* meta = GetMeta(t);
+  return meta ? meta->grad_fn : nullptr;
+}
+
+Edge GradientEdge(const Tensor& t) {
+  if (!t.defined() || !RequiresGrad(t)) return {};
+  if (NodeRef fn = GradFn(t)) return {std::move(fn), GetMeta(t)->output_nr};
+  return {Accumulator(t), 0};
+}
+
+Meta::~Meta() { delete static_cast<AccumulateGrad*>(accumulator.load(std::memory_order_relaxed)); }
+
+NodeRef Accumulator(const Tensor& leaf) {
+  Meta& meta = EnsureMeta(leaf);
+  Node* node = meta.accumulator.load(std::memory_order_acquire);
+  if (__builtin_expect(!node, 0)) {
+    std::lock_guard lock(LockOf(leaf.impl()));
+    node = meta.accumulator.load(std::memory_order_relaxed);
+    if (!node) {
+      node = new AccumulateGrad(leaf.impl());
+      meta.accumulator.store(node, std::memory_order_release);
+    }
+  }
+  return NodeRef::Borrow(node);
+}
+
+void RefreshAccumulator(const Tensor& t) {
+  const Meta* meta = GetMeta(t);
+  if (!meta) return;
+  if (Node* node = meta->accumulator.load(std::memory_order_acquire))
+    static_cast<AccumulateGrad*>(node)->Refresh();
+}
+
+void SetGradFn(const Tensor& t, NodeRef node, uint32_t output_nr) {
+  Assign(EnsureMeta(t), t, std::move(node), output_nr);
+  MarkRequiresGrad(t);
+}
+
+void SetHistory(Tensor& result, Node& node) {
+  if (!result.defined() || !IsDifferentiable(result.dtype())) {
+    node.AddOutput(Tensor());
+    return;
+  }
+  if (__builtin_expect(result.requires_grad(), 0)) {
+    result = MakeView(result, result.sizes(), result.strides(), result.storage_offset() * result.itemsize());
+  }
+  SetGradFn(result, NodeRef::Borrow(&node), node.AddOutput(result));
+}
+
+void RebaseHistory(const Tensor& written, Node& node) {
+  if (!IsDifferentiable(written.dtype())) return;
+  const uint32_t output_nr = node.AddOutput(written);
+  if (!IsDifferentiableView(written)) {
+    SetGradFn(written, NodeRef::Borrow(&node), output_nr);
+    return;
+  }
+  const Tensor base = written.view_base();
+  SetGradFn(base, MakeNode<CopySlices>(base, ViewGeometry::Of(base, written), NodeRef::Borrow(&node)), 0);
+  GradFn(written);  // takes the new history now, in this version
+  MarkRequiresGrad(written);
+}
+
+void CheckInplace(const Tensor& t, const char* op) {
+  if (!CurrentThread().grad_enabled) return;
+  if (t.is_view() && IsDifferentiableView(t)) {
+    const Tensor base = t.view_base();
+    const auto creation = static_cast<ViewCreation>(t.impl()->extra->view_creation);
+    MICA_CHECK(creation != ViewCreation::kNoGrad, "Operator ", op,
+               " writes a view that was made under no_grad, while grad mode is on; that is ambiguous. Make "
+               "the view and the "
+               "write both inside no_grad (the write is not recorded) or both outside (it is).");
+    MICA_CHECK(creation != ViewCreation::kInference, "Operator ", op,
+               " writes a view that was made in inference mode, while grad mode is on; make the view outside "
+               "inference mode.");
+    MICA_CHECK(
+        creation != ViewCreation::kMultiOutput, "Operator ", op,
+        " writes a view that is one of several results of one operator; such views cannot be written while "
+        "gradients are "
+        "recorded. Use the operator that is not in-place, or make the view by itself (select, narrow).");
+    MICA_CHECK(creation != ViewCreation::kCustomFunction, "Operator ", op,
+               " writes a view that a custom Function returned; its backward would be lost. Clone the view "
+               "inside the Function, or "
+               "write before calling it.");
+    MICA_CHECK(!base.requires_grad() || GradFn(base), "Operator ", op,
+               " writes a view of a leaf tensor that requires grad; wrap it in no_grad, or work on a clone.");
+  }
+  MICA_CHECK(!(t.requires_grad() && IsLeaf(t)), "Operator ", op,
+             " writes a leaf tensor that requires grad in place; wrap it in no_grad, or work on a clone.");
+}
+
+void SetRequiresGrad(const Tensor& t, bool requires_grad) {
+  if (requires_grad) {
+    MICA_CHECK(IsDifferentiable(t.dtype()), "A tensor of dtype (", Name(t.dtype()),
+               ") cannot require grad; only floating and complex dtypes can.");
+    MICA_CHECK(!t.is_inference() || InferenceModeEnabled(),
+               "A tensor that was made in inference mode cannot require grad outside it; clone it first.");
+  }
+  if (RequiresGrad(t) == requires_grad) return;
+  MICA_CHECK(!GradFn(t),
+             "requires_grad can be changed on leaf tensors only, and this tensor was computed by (",
+             GradFn(t)->name(), "). To use it without gradient, call detach().");
+  if (requires_grad) {
+    EnsureMeta(t);  // before other threads may see the leaf
+    MarkRequiresGrad(t);
+    return;
+  }
+  t.impl()->set_flag(tensor_flags::kRequiresGrad, false);
+  if (!t.is_view()) t.impl()->keys = t.impl()->keys - KeySet::Of(keys::kAutograd);
+}
+
+Tensor DetachedAlias(const Tensor& t) {
+  return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize(), true);
+}
+
+ViewGeometry ViewGeometry::Of(const Tensor& base, const Tensor& view) {
+  const int64_t bytes = reinterpret_cast<char*>(view.data()) - reinterpret_cast<char*>(base.data());
+  return {ToDims(view.sizes()), ToDims(view.strides()), bytes / view.itemsize(), view.dtype()};
+}
+
+Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
+  GradModeGuard grad(true);
+  IncludeAutograd on;
+  const int64_t start = base.storage_offset();
+  if (view.dtype == base.dtype()) return ops::AsStrided(base, view.sizes, view.strides, start + view.offset);
+  if (IsComplex(base.dtype())) {
+    return ops::AsStrided(ops::ViewAsReal(base), view.sizes, view.strides, 2 * start + view.offset);
+  }
+  Dims sizes = view.sizes;
+  Dims strides = view.strides;
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return ops::ViewAsComplex(ops::AsStrided(base, sizes, strides, start + 2 * view.offset));
+}
+
+}  // namespace mica::autograd

@@ -1,0 +1,38 @@
+// The plugin's entry: registers the generated kernels, the hand-written ones and
+// the interface.
+//
+// A layer of this repository: C++ against libmica of the same build, so the
+// registrar's context is the plugin's Scope.
+#include "mica/plugin.h"
+
+#include "mica/keys/autograd/hand_kernels.h"
+#include "mica/keys/autograd/interface.h"
+
+namespace mica::autograd {
+
+// In the generated shards, build/generated/mica/autograd_<i>.cc.
+void RegisterShard0(Scope&);
+void RegisterShard1(Scope&);
+void RegisterShard2(Scope&);
+void RegisterShard3(Scope&);
+void RegisterShard4(Scope&);
+void RegisterShard5(Scope&);
+void RegisterShard6(Scope&);
+void RegisterShard7(Scope&);
+
+namespace {
+
+void Init(const MicaHost*, const MicaRegistrar* registrar) {
+  auto& scope = *static_cast<Scope*>(registrar->context);
+  RegisterHandKernels(scope);
+  for (auto* shard : {&RegisterShard0, &RegisterShard1, &RegisterShard2, &RegisterShard3, &RegisterShard4,
+                      &RegisterShard5, &RegisterShard6, &RegisterShard7}) {
+    shard(scope);
+  }
+  SetAutogradInterface(&Interface());
+}
+
+}  // namespace
+}  // namespace mica::autograd
+
+MICA_PLUGIN("autograd", "Mica", "0.1", "", "", "layer:Autograd", ::mica::autograd::Init)

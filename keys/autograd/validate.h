@@ -1,0 +1,16 @@
+// Makes a gradient fit the tensor that it belongs to, or refuses it.
+#pragma once
+
+#include "mica/keys/autograd/node.h"
+
+namespace mica::autograd {
+
+// What broadcasting added is summed away, complex becomes real for a real tensor,
+// the dtype is cast, a 0-d CPU gradient goes to the device. Other differences of
+// shape throw an Error that names `source`, the node that returned `grad` as
+// number `index`.
+void ValidateGradient(const Node& source, int index, const OutputInfo& expected, Tensor& grad);
+// The same test for gradients that the user gave for `output` number `index`.
+void ValidateRootGradient(const Tensor& output, int index, Tensor& grad);
+
+}  // namespace mica::autograd

@@ -1,0 +1,35 @@
+// A hash table of atomics, lossy on purpose.
+#include "mica/keys/autograd/write_log.h"
+
+#include <atomic>
+
+namespace mica::autograd {
+namespace {
+struct Entry {
+  std::atomic<uintptr_t> tag{0};  // storage and version mixed
+  std::atomic<const char*> op{nullptr};
+};
+Entry g_entries[1024];
+
+uintptr_t Tag(const StorageImpl* storage, uint32_t version) {
+  return (reinterpret_cast<uintptr_t>(storage) ^ (uintptr_t{version} << 48)) + version;
+}
+Entry& EntryOf(uintptr_t tag) { return g_entries[(tag * 0x9E3779B97F4A7C15u) >> 54]; }
+}  // namespace
+
+void LogWrite(const Tensor& written, const char* op) {
+  if (written.is_inference()) return;
+  const uintptr_t tag = Tag(written.impl()->storage, written.version());
+  Entry& e = EntryOf(tag);
+  e.tag.store(0, std::memory_order_relaxed);
+  e.op.store(op, std::memory_order_release);
+  e.tag.store(tag, std::memory_order_release);
+}
+
+const char* FindWrite(const Tensor& t, uint32_t version) {
+  const uintptr_t tag = Tag(t.impl()->storage, version);
+  const Entry& e = EntryOf(tag);
+  return e.tag.load(std::memory_order_acquire) == tag ? e.op.load(std::memory_order_acquire) : nullptr;
+}
+
+}  // namespace mica::autograd
