@@ -1,0 +1,275 @@
+// Which kernel a product takes, and how threads share it.
+//
+// Measured on one AVX2 core, float32, GFLOP/s of OpenBLAS / oneDNN, m x n x k, N or T
+// saying how a and b lie (bench/cpu_libraries.cc repeats it):
+//   16^3 NN 23/15      32^3 NN 53/53        64^3 NN 79/88       128^3 NN 89/94
+//   512^3 NN 91/87     1x1024x1024 NT 5/32  1024x1x1024 NN 7/28 64x10x1024 NN 49/56
+//   10x1024x64 NN 47/36, TN 47/34, NT 41/63 512x8x512 NN 55/73, TN 51/42, NT 55/72
+//   4096x9x32 NN 46/39, TN 34/21, NT 46/36  512x512x64 NN 86/89, TN 86/62, NT 87/92
+// PreferDnnl is these rows as rules.
+#include "mica/plugins/cpu/contraction/gemm.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/contraction/open_libraries.h"
+#include "mica/plugins/cpu/engine/lanes.h"
+#include "mica/plugins/cpu/engine/scratch.h"
+#include "mica/plugins/cpu/engine/threads.h"
+
+namespace mica::cpu {
+namespace {
+
+// Multiplications under which own loops beat a library's call.
+constexpr int64_t kTiny = 64;
+// Multiplications that make a second thread worth waking.
+constexpr int64_t kShare = 1 << 19;
+constexpr int64_t kMaxInt = INT32_MAX;
+
+// As BLAS takes it; copied into `copy` where neither dimension is adjacent.
+MatrixView View(const Strided& x, int64_t rows, int64_t cols, int64_t itemsize, Temporary& copy,
+                int32_t threads) {
+  if ((x.col == 1 || cols == 1) && (x.row >= cols || rows == 1))
+    return {x.data, rows == 1 ? std::max<int64_t>(cols, 1) : x.row, false};
+  if ((x.row == 1 || rows == 1) && (x.col >= rows || cols == 1))
+    return {x.data, cols == 1 ? std::max<int64_t>(rows, 1) : x.col, true};
+  copy = Temporary(rows * cols * itemsize);
+  const int64_t sizes[] = {rows, cols}, from[] = {x.row, x.col}, to[] = {cols, 1};
+  CopyStrided(itemsize, 2, sizes, x.data, from, copy.data(), to, threads);
+  return {copy.data(), cols, false};
+}
+
+const char* Advance(const MatrixView& v, int64_t rows, int64_t cols, int64_t itemsize) {
+  const int64_t steps = v.transposed ? cols * v.stride + rows : rows * v.stride + cols;
+  return static_cast<const char*>(v.data) + steps * itemsize;
+}
+
+bool PreferDnnl(const GemmTask& t) {
+  if (t.dtype != MICA_F32) return false;
+  if (t.m == 1 || t.n == 1) return true;
+  const int64_t work = t.m * t.n * t.k;
+  if (work <= 32 * 32 * 32 || (work >= 384 * 384 * 384 && std::min({t.m, t.n, t.k}) >= 256)) return false;
+  if (t.m <= 16) return t.b.transposed;
+  if (t.n <= 16) return t.k >= 64 && (!t.a.transposed || t.m <= 64);
+  return !(t.a.transposed && !t.b.transposed && t.k > 16 && t.k <= 64);
+}
+
+// float64 with a vector: b's (n = 1) or a's (m = 1). OpenBLAS's products are slow here.
+bool AsVector(const LibraryTable& library, const GemmTask& t) {
+  if (t.dtype != MICA_F64 || t.alpha[0] != 1 || t.beta[0] != 0) return false;
+  const auto step = [](const MatrixView& v, bool along_rows) {
+    return along_rows == v.transposed ? 1 : v.stride;
+  };
+  if (t.n == 1 && t.c_stride == 1)
+    library.blas_gemv(t.dtype, t.m, t.k, t.a, t.b.data, step(t.b, true), t.c);
+  else if (t.m == 1)
+    library.blas_gemv(t.dtype, t.n, t.k, {t.b.data, t.b.stride, !t.b.transposed}, t.a.data, step(t.a, false),
+                      t.c);
+  else
+    return false;
+  return true;
+}
+
+// Where c lies column by column, its transpose is made: c^T = b^T @ a^T.
+Product Transposed(const Product& p) {
+  const auto turn = [](const Strided& x) { return Strided{x.data, x.col, x.row}; };
+  return {p.dtype, p.n, p.m, p.k, turn(p.b), turn(p.a), turn(p.c), p.alpha, p.beta};
+}
+
+// A grid of blocks of c, one a thread, as square as they come.
+void DividedBlas(const LibraryTable& library, const GemmTask& task, int32_t threads) {
+  const int64_t itemsize = DtypeSize(task.dtype);
+  const auto wanted = std::min<int64_t>(threads, task.m * task.n * std::max<int64_t>(task.k, 1) / kShare);
+  if (wanted <= 1) return library.blas_gemm(task);
+  int64_t down = 1;
+  double best = INFINITY;
+  for (int64_t d = 1; d <= wanted; ++d) {
+    if (wanted % d != 0) continue;
+    // Half the circumference of a block, which is what its thread reads.
+    const double edge = static_cast<double>(task.m) / static_cast<double>(d) +
+                        static_cast<double>(task.n) * static_cast<double>(d) / static_cast<double>(wanted);
+    if (edge < best) {
+      best = edge;
+      down = d;
+    }
+  }
+  const int64_t across = wanted / down;
+  const auto cut = [](int64_t n, int64_t parts) { return ((n + parts - 1) / parts + 15) / 16 * 16; };
+  const int64_t rows = cut(task.m, down), cols = cut(task.n, across);
+  ParallelFor(wanted, 1, 1, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i / across * rows, c = i % across * cols;
+      if (r >= task.m || c >= task.n) continue;
+      GemmTask part = task;
+      part.m = std::min(rows, task.m - r);
+      part.n = std::min(cols, task.n - c);
+      part.a.data = Advance(task.a, r, 0, itemsize);
+      part.b.data = Advance(task.b, 0, c, itemsize);
+      part.c = static_cast<char*>(task.c) + (r * task.c_stride + c) * itemsize;
+      library.blas_gemm(part);
+    }
+  });
+}
+
+bool LibraryGemm(Product p, int32_t threads) {
+  const LibraryTable* library = Libraries();
+  if (!library || std::max({p.m, p.n, p.k}) > kMaxInt) return false;
+  const int64_t itemsize = DtypeSize(p.dtype);
+  if (p.c.col != 1 && p.n > 1 && p.c.row == 1) p = Transposed(p);
+  const bool direct = (p.c.col == 1 || p.n == 1) && (p.c.row >= p.n || p.m == 1);
+  Temporary copy_a, copy_b, copy_c;
+  GemmTask task{p.dtype,
+                p.m,
+                p.n,
+                p.k,
+                View(p.a, p.m, p.k, itemsize, copy_a, threads),
+                View(p.b, p.k, p.n, itemsize, copy_b, threads),
+                p.c.data,
+                p.m == 1 ? p.n : p.c.row,
+                {p.alpha.real, p.alpha.imaginary},
+                {p.beta.real, p.beta.imaginary}};
+  const int64_t sizes[] = {p.m, p.n}, mine[] = {p.n, 1}, theirs[] = {p.c.row, p.c.col};
+  if (!direct) {
+    copy_c = Temporary(p.m * p.n * itemsize);
+    task.c = copy_c.data();
+    task.c_stride = p.n;
+    if (p.beta.real != 0 || p.beta.imaginary != 0)
+      CopyStrided(itemsize, 2, sizes, p.c.data, theirs, task.c, mine, threads);
+  }
+  const int64_t work = p.m * p.n * p.k;
+  if (std::max({task.a.stride, task.b.stride, task.c_stride}) > kMaxInt) return false;
+  if (PreferDnnl(task))
+    library->dnnl_gemm(task, work < kShare ? 1 : threads);
+  else if (!AsVector(*library, task))
+    DividedBlas(*library, task, threads);
+  if (!direct) CopyStrided(itemsize, 2, sizes, task.c, mine, p.c.data, theirs, threads);
+  return true;
+}
+
+// `lines` lines of `length` elements, `from_step` and `to_step` elements apart.
+void ConvertLines(int32_t from, const void* src, int64_t from_step, int32_t to, void* dst, int64_t to_step,
+                  int64_t lines, int64_t length, int32_t threads) {
+  const int64_t in = DtypeSize(from), out = DtypeSize(to);
+  if (lines == 1 || (from_step == length && to_step == length))
+    return Convert(from, src, to, dst, lines * length, threads);
+  ParallelFor(lines, std::max<int64_t>(1, 32768 / std::max<int64_t>(length, 1)), 1, threads,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i)
+                  Convert(from, static_cast<const char*>(src) + i * from_step * in, to,
+                          static_cast<char*>(dst) + i * to_step * out, length, 1);
+              });
+}
+
+// All of a half-typed matrix in float32.
+Strided Widen(int32_t dtype, const Strided& x, int64_t rows, int64_t cols, Temporary& wide, int32_t threads) {
+  Temporary dense;
+  const MatrixView view = View(x, rows, cols, 2, dense, threads);
+  const int64_t lines = view.transposed ? cols : rows, length = view.transposed ? rows : cols;
+  wide = Temporary(rows * cols * 4);
+  ConvertLines(dtype, view.data, view.stride, MICA_F32, wide.data(), length, lines, length, threads);
+  return view.transposed ? Strided{wide.data(), 1, length} : Strided{wide.data(), length, 1};
+}
+
+// Half types. The smaller factor is widened whole; the larger one, b after a swap, goes
+// by chunks of columns that stay in the L2 cache from the widening to the product, and
+// so do those of c: memory sees half types only.
+bool HalfGemm(Product p, int32_t threads) {
+  if (p.m > p.n) p = Transposed(p);
+  Temporary wide_a, dense_b, dense_c;
+  Product q = p;
+  q.dtype = MICA_F32;
+  q.a = Widen(p.dtype, p.a, p.m, p.k, wide_a, threads);
+  const MatrixView b = View(p.b, p.k, p.n, 2, dense_b, threads);
+  // c's chunks lie as c does, in lines of rows or of columns.
+  const bool by_column = p.c.col != 1 && p.c.row == 1, direct = p.c.col == 1 || p.c.row == 1;
+  Strided c = p.c;
+  const int64_t sizes[] = {p.m, p.n}, own[] = {p.c.row, p.c.col}, packed[] = {p.n, 1};
+  if (!direct) {
+    dense_c = Temporary(p.m * p.n * 2);
+    c = {dense_c.data(), p.n, 1};
+    if (p.beta.real != 0) CopyStrided(2, 2, sizes, p.c.data, own, c.data, packed, threads);
+  }
+  constexpr int64_t kFloats = 1 << 17;  // 512 kB
+  const int64_t width = std::clamp<int64_t>(kFloats / std::max<int64_t>(p.k, 1) / 16 * 16, 16, 512);
+  const int64_t chunks = (p.n + width - 1) / width;
+  std::atomic<int> problem{0};  // 1: not supported, 2: no memory
+  const auto narrow_at = [](const Strided& x, int64_t column) {
+    return static_cast<char*>(x.data) + column * x.col * 2;
+  };
+  ParallelFor(chunks, std::max<int64_t>(1, kShare / (p.m * width * std::max<int64_t>(p.k, 1))), 1, threads,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t chunk = begin; chunk < end; ++chunk) {
+                  const int64_t j = chunk * width, n = std::min(width, p.n - j);
+                  auto* wide_b = reinterpret_cast<float*>(Scratch((p.k + p.m) * width * 4));
+                  if (!wide_b) return problem.store(2);
+                  float* wide_c = wide_b + p.k * width;
+                  const char* from = static_cast<const char*>(b.data) + (b.transposed ? j * b.stride : j) * 2;
+                  const int64_t length = b.transposed ? p.k : n, lines = b.transposed ? n : p.k;
+                  ConvertLines(p.dtype, from, b.stride, MICA_F32, wide_b, length, lines, length, 1);
+                  Product part = q;
+                  part.n = n;
+                  part.b = b.transposed ? Strided{wide_b, 1, p.k} : Strided{wide_b, n, 1};
+                  part.c = by_column ? Strided{wide_c, 1, p.m} : Strided{wide_c, n, 1};
+                  const int64_t line = by_column ? p.m : n, count = by_column ? n : p.m,
+                                step = by_column ? c.col : c.row;
+                  if (p.beta.real != 0)
+                    ConvertLines(p.dtype, narrow_at(c, j), step, MICA_F32, wide_c, line, count, line, 1);
+                  try {
+                    if (!Gemm(part, 1)) return problem.store(1);
+                  } catch (...) {
+                    return problem.store(2);
+                  }
+                  ConvertLines(MICA_F32, wide_c, line, p.dtype, narrow_at(c, j), step, count, line, 1);
+                }
+              });
+  if (problem == 2) throw std::bad_alloc();
+  if (problem == 1) return false;
+  if (!direct) CopyStrided(2, 2, sizes, c.data, packed, p.c.data, own, threads);
+  return true;
+}
+
+void IntegerGemm(const Product& p, int32_t threads) {
+  const int64_t itemsize = DtypeSize(p.dtype);
+  Product q = p;
+  Temporary copy;
+  if (p.b.col != 1 && p.m > 4) {
+    copy = Temporary(p.k * p.n * itemsize);
+    const int64_t sizes[] = {p.k, p.n}, from[] = {p.b.row, p.b.col}, to[] = {p.n, 1};
+    CopyStrided(itemsize, 2, sizes, p.b.data, from, copy.data(), to, threads);
+    q.b = {copy.data(), p.n, 1};
+  }
+  ParallelFor(p.m, std::max<int64_t>(1, kShare / 8 / std::max<int64_t>(1, p.n * p.k)), 1, threads,
+              [&](int64_t begin, int64_t end) {
+                Product part = q;
+                part.m = end - begin;
+                part.a.data = static_cast<char*>(q.a.data) + begin * q.a.row * itemsize;
+                part.c.data = static_cast<char*>(q.c.data) + begin * q.c.row * itemsize;
+                PlainGemm(part);
+              });
+}
+
+}  // namespace
+
+Factor FactorOf(const MicaScalar& s) {
+  if (s.tag == MICA_SCALAR_COMPLEX) return {s.u.c[0], s.u.c[1], static_cast<int64_t>(s.u.c[0])};
+  if (s.tag == MICA_SCALAR_FLOAT) return {s.u.f, 0, static_cast<int64_t>(s.u.f)};
+  return {static_cast<double>(s.u.i), 0, s.u.i};
+}
+
+bool Gemm(const Product& p, int32_t threads) {
+  if (p.m == 0 || p.n == 0) return true;
+  const bool real = p.dtype == MICA_F32 || p.dtype == MICA_F64;
+  if (real && p.m * p.n * p.k <= kTiny) {
+    PlainGemm(p);
+    return true;
+  }
+  if (real || IsComplex(p.dtype)) return LibraryGemm(p, threads);
+  if (p.dtype == MICA_F16 || p.dtype == MICA_BF16) return HalfGemm(p, threads);
+  if (!IsInteger(p.dtype)) return false;
+  IntegerGemm(p, threads);
+  return true;
+}
+
+}  // namespace mica::cpu

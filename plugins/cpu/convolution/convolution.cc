@@ -1,0 +1,183 @@
+#include "mica/plugins/cpu/convolution/convolution.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/contraction/open_libraries.h"
+#include "mica/plugins/cpu/convolution/winograd.h"
+#include "mica/plugins/cpu/engine/threads.h"
+
+namespace mica::cpu {
+namespace {
+
+using plugin::TensorRef;
+
+int64_t At(MicaIntSpan span, int32_t d) { return span.size == 1 ? span.data[0] : span.data[d]; }
+
+struct Geometry {
+  MicaIntSpan stride, padding, dilation;
+  int64_t groups;
+};
+
+// An operand of a task: the tensor's memory where it is float32 with strides that a
+// library takes, a float32 copy otherwise.
+class Operand {
+ public:
+  Operand(MicaTensor* tensor, bool written, int32_t threads) : tensor_(tensor) {
+    const TensorRef t(tensor);
+    bool direct = t.dtype() == MICA_F32;
+    int64_t dense = 1;
+    for (int32_t d = t.ndim() - 1; d >= 0; --d) {
+      // Strides of broadcasts are no layout of oneDNN's.
+      direct = direct && (t.size(d) <= 1 || t.stride(d) != 0);
+      strides_[d] = dense;
+      dense *= t.size(d);
+    }
+    if (direct) {
+      data_ = t.data<void>();
+      std::copy(t.strides(), t.strides() + t.ndim(), strides_);
+      Normalize(t);
+    } else if (written) {
+      output_.emplace(tensor, MICA_F32, threads);
+      data_ = output_->data<void>();
+    } else {
+      input_.emplace(tensor, MICA_F32, threads);
+      data_ = const_cast<void*>(input_->data<void>());
+    }
+  }
+  ConvolutionOperand get() const {
+    ConvolutionOperand operand;
+    operand.data = data_;
+    std::copy(strides_, strides_ + TensorRef(tensor_).ndim(), operand.strides);
+    return operand;
+  }
+  void Finish() {
+    if (output_) output_->Finish();
+  }
+
+ private:
+  // The stride of a dimension of size 1 says nothing; one value of it keeps equal
+  // layouts equal, so that they share a primitive.
+  void Normalize(const TensorRef& t) {
+    for (int32_t d = t.ndim() - 1; d >= 0; --d)
+      if (t.size(d) == 1) strides_[d] = d + 1 < t.ndim() ? strides_[d + 1] * t.size(d + 1) : 1;
+  }
+
+  MicaTensor* tensor_;
+  void* data_;
+  int64_t strides_[5];
+  std::optional<DenseInput> input_;
+  std::optional<DenseOutput> output_;
+};
+
+bool IsHalfOrFloat(const TensorRef& t) { return t.dtype() >= MICA_F16 && t.dtype() <= MICA_F32; }
+
+// Runs one task; `input`, `weight` and `output` as the ordinary convolution sees them.
+void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTensor* weight,
+         MicaTensor* output, const float* bias, const Geometry& g) {
+  const TensorRef in(input), w(weight), out(output);
+  const LibraryTable* library = Libraries();
+  const int32_t spatial = in.ndim() - 2;
+  if (!library || spatial < 1 || spatial > 3 || !IsHalfOrFloat(in) || w.dtype() != in.dtype() ||
+      out.dtype() != in.dtype())
+    throw plugin::NotImplemented();
+  const int32_t threads = ThreadsOf(call);
+  Operand x(input, kind == ConvolutionKind::kBackwardInput, threads),
+      y(weight, kind == ConvolutionKind::kBackwardWeight, threads),
+      z(output, kind == ConvolutionKind::kForward, threads);
+  ConvolutionTask task;
+  task.kind = kind;
+  task.spatial = spatial;
+  task.threads = threads;
+  task.batch = in.size(0);
+  task.in_channels = in.size(1);
+  task.out_channels = out.size(1);
+  task.groups = g.groups;
+  for (int32_t d = 0; d < spatial; ++d) {
+    task.in[d] = in.size(d + 2);
+    task.out[d] = out.size(d + 2);
+    task.kernel[d] = w.size(d + 2);
+    task.stride[d] = At(g.stride, d);
+    task.padding[d] = At(g.padding, d);
+    task.dilation[d] = At(g.dilation, d);
+  }
+  task.input = x.get();
+  task.weight = y.get();
+  task.output = z.get();
+  task.bias = bias;
+  if (WinogradFits(task))
+    Winograd(task, *library);
+  else if (!library->convolution(task))
+    throw plugin::NotImplemented();
+  x.Finish();
+  y.Finish();
+  z.Finish();
+}
+
+// Adds bias[channel] to each element of a transposed convolution's result.
+template <class T>
+void AddBiasTo(const TensorRef& out, const T* bias, int32_t threads) {
+  const int64_t channels = out.size(1);
+  int64_t space = 1;
+  for (int32_t d = 2; d < out.ndim(); ++d) space *= out.size(d);
+  ParallelFor(out.size(0) * channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(space, 1)), 1, threads,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  T* plane = out.data<T>() + i * space;
+                  const T add = bias[i % channels];
+                  for (int64_t j = 0; j < space; ++j) plane[j] += add;
+                }
+              });
+}
+
+bool AnyEmpty(const TensorRef& a, const TensorRef& b) { return a.numel() == 0 || b.numel() == 0; }
+
+}  // namespace
+
+void Convolution(const MicaCall* call, MicaTensor* input, MicaTensor* weight, MicaTensor* bias,
+                 MicaIntSpan stride, MicaIntSpan padding, MicaIntSpan dilation, int32_t transposed,
+                 MicaIntSpan, int64_t groups, MicaTensor* out) {
+  if (AnyEmpty(input, weight) || !IsHalfOrFloat(out)) throw plugin::NotImplemented();
+  const Geometry g{stride, padding, dilation, groups};
+  const int32_t threads = ThreadsOf(call);
+  std::optional<DenseInput> dense_bias;
+  if (bias) dense_bias.emplace(bias, MICA_F32, threads);
+  if (!transposed)
+    return Run(call, ConvolutionKind::kForward, input, weight, out,
+               bias ? dense_bias->data<float>() : nullptr, g);
+  if (bias && (TensorRef(out).dtype() != MICA_F32 || !TensorRef(out).contiguous()))
+    throw plugin::NotImplemented();
+  Run(call, ConvolutionKind::kBackwardInput, out, weight, input, nullptr, g);
+  if (bias) AddBiasTo(TensorRef(out), dense_bias->data<float>(), threads);
+}
+
+void ConvolutionBackwardInput(const MicaCall* call, MicaTensor* grad_output, MicaTensor* weight, MicaIntSpan,
+                              MicaIntSpan stride, MicaIntSpan padding, MicaIntSpan dilation,
+                              int32_t transposed, MicaIntSpan, int64_t groups, MicaTensor* out) {
+  if (AnyEmpty(grad_output, weight)) throw plugin::NotImplemented();
+  const Geometry g{stride, padding, dilation, groups};
+  if (transposed)
+    Run(call, ConvolutionKind::kForward, grad_output, weight, out, nullptr, g);
+  else
+    Run(call, ConvolutionKind::kBackwardInput, out, weight, grad_output, nullptr, g);
+}
+
+void ConvolutionBackwardWeight(const MicaCall* call, MicaTensor* grad_output, MicaTensor* input, MicaIntSpan,
+                               MicaIntSpan stride, MicaIntSpan padding, MicaIntSpan dilation,
+                               int32_t transposed, MicaIntSpan, int64_t groups, MicaTensor* out) {
+  if (AnyEmpty(grad_output, input)) throw plugin::NotImplemented();
+  const Geometry g{stride, padding, dilation, groups};
+  if (transposed)
+    Run(call, ConvolutionKind::kBackwardWeight, grad_output, out, input, nullptr, g);
+  else
+    Run(call, ConvolutionKind::kBackwardWeight, input, out, grad_output, nullptr, g);
+}
+
+void RegisterConvolution(plugin::Registrar& r) {
+  r.Kernel<&Convolution>("convolution.out");
+  r.Kernel<&ConvolutionBackwardInput>("_convolution_backward_input.out");
+  r.Kernel<&ConvolutionBackwardWeight>("_convolution_backward_weight.out");
+}
+
+}  // namespace mica::cpu

@@ -1,0 +1,216 @@
+// Conversions between the real dtypes, complex planes and memory.
+//
+// Meaning: float to int truncates; out of the range of int64 (int32 for the
+// dtype int32) it gives the minimum, as x86 has it, and narrower integers keep
+// its low bits; uint64 takes negative floats through int64. Anything but zero
+// is true. Half and float8 types convert from and to float32 alone.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/casts.cc"
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
+#include "hwy/foreach_target.h"
+//
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "mica/plugins/cpu/engine/casts-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::cpu::HWY_NAMESPACE {
+
+// Out-of-range values become the minimum, without undefined behaviour.
+template <class I, class F>
+HWY_INLINE I Truncate(F x) {
+  constexpr F kLimit = static_cast<F>(std::numeric_limits<I>::max() / 2 + 1) * 2;
+  return x >= -kLimit && x < kLimit ? static_cast<I>(x) : std::numeric_limits<I>::min();
+}
+
+template <class To, class From>
+struct Convert {
+  static HWY_INLINE To Do(From x) {
+    if constexpr (std::is_same_v<To, From>) {
+      return x;
+    } else if constexpr (std::is_same_v<To, Bool>) {
+      return {static_cast<uint8_t>(x != 0)};
+    } else if constexpr (std::is_same_v<From, Bool>) {
+      return static_cast<To>(x.bits);
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      if constexpr (std::is_same_v<To, int32_t>) {
+        return Truncate<int32_t>(x);
+      } else if constexpr (std::is_same_v<To, uint64_t>) {
+        constexpr From kHigh = static_cast<From>(9223372036854775808.0);
+        return x >= kHigh ? static_cast<To>(Truncate<int64_t>(x - kHigh)) ^ (To{1} << 63)
+                          : static_cast<To>(Truncate<int64_t>(x));
+      } else {
+        return static_cast<To>(Truncate<int64_t>(x));
+      }
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+
+template <class To, class From>
+int CastLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  To* d = static_cast<To*>(dst);
+  const From* x = static_cast<const From*>(a);
+  // Small integers fit int32 almost always, for which the conversion is a vector's.
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) <= 2) {
+    int outside = 0;
+    for (int64_t i = 0; i < n; ++i) outside |= !(x[i] > From{-2e9f} && x[i] < From{2e9f});
+    if (outside == 0) {
+      MICA_IVDEP
+      for (int64_t i = 0; i < n; ++i) d[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+      return kFlagNone;
+    }
+  }
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = Convert<To, From>::Do(x[i]);
+  return kFlagNone;
+}
+
+template <class From>
+int ToFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  float* d = static_cast<float*>(dst);
+  const From* x = static_cast<const From*>(a);
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SSE4
+  if constexpr (std::is_same_v<From, Half>) {
+    for (; i + 8 <= n; i += 8) {
+      _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+    }
+  }
+#endif
+  MICA_IVDEP
+  for (; i < n; ++i) d[i] = ToFloat(x[i]);
+  return kFlagNone;
+}
+
+template <class To>
+int FromFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  To* d = static_cast<To*>(dst);
+  const float* x = static_cast<const float*>(a);
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SSE4
+  if constexpr (std::is_same_v<To, Half>) {
+    for (; i + 8 <= n; i += 8) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    }
+  }
+#endif
+  MICA_IVDEP
+  for (; i < n; ++i) {
+    if constexpr (std::is_same_v<To, Half>) d[i] = ToHalf(x[i]);
+    if constexpr (std::is_same_v<To, Brain>) d[i] = ToBrain(x[i]);
+    if constexpr (std::is_same_v<To, F8E4>) d[i] = ToF8E4(x[i]);
+    if constexpr (std::is_same_v<To, F8E5>) d[i] = ToF8E5(x[i]);
+  }
+  return kFlagNone;
+}
+
+template <class T>
+int DeinterleaveLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  T* d = static_cast<T*>(dst);
+  const T* x = static_cast<const T*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    d[i] = x[2 * i];
+    d[i + kBlock] = x[2 * i + 1];
+  }
+  return kFlagNone;
+}
+
+template <class T>
+int InterleaveLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  T* d = static_cast<T*>(dst);
+  const T* x = static_cast<const T*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    d[2 * i] = x[i];
+    d[2 * i + 1] = x[i + kBlock];
+  }
+  return kFlagNone;
+}
+
+template <class To, class From>
+int CastPlanesLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
+  CastLoop<To, From>(dst, a, nullptr, nullptr, n);
+  return CastLoop<To, From>(static_cast<To*>(dst) + kBlock, static_cast<const From*>(a) + kBlock, nullptr,
+                            nullptr, n);
+}
+
+using Row = Primitive[MICA_DTYPE_COUNT];
+
+template <class From>
+void FillRow(Row& row) {
+  row[MICA_BOOL] = CastLoop<Bool, From>;
+  row[MICA_U8] = CastLoop<uint8_t, From>;
+  row[MICA_I8] = CastLoop<int8_t, From>;
+  row[MICA_U16] = CastLoop<uint16_t, From>;
+  row[MICA_I16] = CastLoop<int16_t, From>;
+  row[MICA_U32] = CastLoop<uint32_t, From>;
+  row[MICA_I32] = CastLoop<int32_t, From>;
+  row[MICA_U64] = CastLoop<uint64_t, From>;
+  row[MICA_I64] = CastLoop<int64_t, From>;
+  row[MICA_F32] = CastLoop<float, From>;
+  row[MICA_F64] = CastLoop<double, From>;
+}
+
+struct CastTable {
+  Row rows[MICA_DTYPE_COUNT] = {};
+  CastTable() {
+    FillRow<Bool>(rows[MICA_BOOL]);
+    FillRow<uint8_t>(rows[MICA_U8]);
+    FillRow<int8_t>(rows[MICA_I8]);
+    FillRow<uint16_t>(rows[MICA_U16]);
+    FillRow<int16_t>(rows[MICA_I16]);
+    FillRow<uint32_t>(rows[MICA_U32]);
+    FillRow<int32_t>(rows[MICA_I32]);
+    FillRow<uint64_t>(rows[MICA_U64]);
+    FillRow<int64_t>(rows[MICA_I64]);
+    FillRow<float>(rows[MICA_F32]);
+    FillRow<double>(rows[MICA_F64]);
+    rows[MICA_BOOL][MICA_BOOL] = CopyLanes<uint8_t>;
+    rows[MICA_F16][MICA_F32] = ToFloatLoop<Half>;
+    rows[MICA_BF16][MICA_F32] = ToFloatLoop<Brain>;
+    rows[MICA_F8E4M3FN][MICA_F32] = ToFloatLoop<F8E4>;
+    rows[MICA_F8E5M2][MICA_F32] = ToFloatLoop<F8E5>;
+    rows[MICA_F32][MICA_F16] = FromFloatLoop<Half>;
+    rows[MICA_F32][MICA_BF16] = FromFloatLoop<Brain>;
+    rows[MICA_F32][MICA_F8E4M3FN] = FromFloatLoop<F8E4>;
+    rows[MICA_F32][MICA_F8E5M2] = FromFloatLoop<F8E5>;
+    rows[MICA_F16][MICA_F16] = rows[MICA_BF16][MICA_BF16] = CopyLanes<uint16_t>;
+    rows[MICA_F8E4M3FN][MICA_F8E4M3FN] = rows[MICA_F8E5M2][MICA_F8E5M2] = CopyLanes<uint8_t>;
+  }
+};
+
+Primitive FindCast(int32_t from, int32_t to) {
+  static const CastTable table;
+  return table.rows[from][to];
+}
+
+Primitive FindPlanes(int32_t dtype, bool to_planes) {
+  if (dtype == MICA_C64) return to_planes ? DeinterleaveLoop<float> : InterleaveLoop<float>;
+  return to_planes ? DeinterleaveLoop<double> : InterleaveLoop<double>;
+}
+
+Primitive FindPlanesCast(bool widen) {
+  return widen ? CastPlanesLoop<double, float> : CastPlanesLoop<float, double>;
+}
+
+}  // namespace mica::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mica::cpu {
+HWY_EXPORT(FindCast);
+HWY_EXPORT(FindPlanes);
+HWY_EXPORT(FindPlanesCast);
+Primitive DirectCast(int32_t from, int32_t to) { return HWY_DYNAMIC_DISPATCH(FindCast)(from, to); }
+Primitive Deinterleave(int32_t dtype) { return HWY_DYNAMIC_DISPATCH(FindPlanes)(dtype, true); }
+Primitive Interleave(int32_t dtype) { return HWY_DYNAMIC_DISPATCH(FindPlanes)(dtype, false); }
+Primitive CastPlanes(bool widen) { return HWY_DYNAMIC_DISPATCH(FindPlanesCast)(widen); }
+}  // namespace mica::cpu
+#endif

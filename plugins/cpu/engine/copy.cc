@@ -1,0 +1,213 @@
+// copy_: writes one tensor into another, broadcast and converted.
+//
+// The same dtype moves bytes: dense memory by memcpy in parallel, a transpose by
+// tiles that stay in L1, anything else row by row. A conversion is the pointwise
+// program "load, store", whose casts are casts.cc's.
+#include "mica/plugins/cpu/engine/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/iteration.h"
+#include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/kernels.h"
+
+namespace mica::cpu {
+namespace {
+
+constexpr int64_t kGrainBytes = int64_t{1} << 18;
+// Edge of a transpose's tile; two tiles of 8-byte elements fill half of L1.
+constexpr int64_t kTile = 32;
+
+template <class T>
+void TransposeTile(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
+                   int64_t columns) {
+  // dst[r * dst_stride + c] = src[c * src_stride + r], elements side by side on both sides.
+  for (int64_t r = 0; r < rows; ++r) {
+    T* to = reinterpret_cast<T*>(dst + r * dst_stride);
+    const char* from = src + r * static_cast<int64_t>(sizeof(T));
+    for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c, from + c * src_stride, sizeof(T));
+  }
+}
+
+struct Pair {
+  uint64_t half[2];
+};
+
+void Tile(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
+          int64_t columns) {
+  switch (size) {
+    case 1:
+      return TransposeTile<uint8_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 2:
+      return TransposeTile<uint16_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 4:
+      return TransposeTile<uint32_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 8:
+      return TransposeTile<uint64_t>(dst, dst_stride, src, src_stride, rows, columns);
+    default:
+      return TransposeTile<Pair>(dst, dst_stride, src, src_stride, rows, columns);
+  }
+}
+
+// The dimension along which the source is dense while the destination is not, or
+// -1: together with the last dimension, a matrix to transpose.
+int TransposedDim(const Iteration& it) {
+  const Operand& dst = it.operands[0];
+  const Operand& src = it.operands[1];
+  const int last = it.ndim - 1;
+  if (it.ndim < 2 || dst.strides[last] != dst.size || src.strides[last] == src.size || src.strides[last] == 0)
+    return -1;
+  for (int d = 0; d < last; ++d) {
+    if (src.strides[d] == src.size && it.sizes[d] >= 8) return d;
+  }
+  return -1;
+}
+
+void Transpose(const Iteration& it, int dim, int32_t threads) {
+  const Operand& dst = it.operands[0];
+  const Operand& src = it.operands[1];
+  const int last = it.ndim - 1;
+  const int64_t rows = it.sizes[dim];
+  const int64_t columns = it.sizes[last];
+  // The other dimensions, and the bands of `dim`, make the parallel space.
+  Iteration rest;
+  int64_t sizes[kMaxDims], dst_strides[kMaxDims], src_strides[kMaxDims];
+  int n = 0;
+  for (int d = 0; d < last; ++d) {
+    if (d == dim) continue;
+    sizes[n] = it.sizes[d];
+    dst_strides[n] = dst.strides[d];
+    src_strides[n++] = src.strides[d];
+  }
+  rest.SetSizes(sizes, n);
+  rest.Add(dst.data, dst.size, dst_strides);
+  rest.Add(src.data, src.size, src_strides);
+  rest.Normalize();
+  const int64_t bands = (rows + kTile - 1) / kTile;
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (kTile * columns * dst.size));
+  ParallelFor(rest.numel * bands, grain, 1, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i % bands * kTile;
+      char* to = rest.operands[0].data + rest.Offset(0, i / bands) + r * dst.strides[dim];
+      const char* from = rest.operands[1].data + rest.Offset(1, i / bands) + r * src.size;
+      const int64_t height = std::min(kTile, rows - r);
+      for (int64_t c = 0; c < columns; c += kTile) {
+        Tile(dst.size, to + c * dst.size, dst.strides[dim], from + c * src.strides[last], src.strides[last],
+             height, std::min(kTile, columns - c));
+      }
+    }
+  });
+}
+
+void CopyBytes(const MicaTensor* self, const MicaTensor* src, int32_t threads) {
+  Iteration it;
+  it.SetSizes(self->dl.shape, self->dl.ndim);
+  if (it.numel == 0) return;
+  it.Add(self);
+  it.Add(src);
+  it.Normalize();
+  const Operand& to = it.operands[0];
+  const Operand& from = it.operands[1];
+  if (to.data == from.data && std::equal(to.strides, to.strides + it.ndim, from.strides)) return;
+  if (const int dim = TransposedDim(it); dim >= 0) return Transpose(it, dim, threads);
+  const int64_t size = to.size;
+  ParallelFor(it.numel, kGrainBytes / size, 64, threads, [&](int64_t begin, int64_t end) {
+    if (to.flat && from.flat) {
+      std::memmove(to.data + begin * size, from.data + begin * size,
+                   static_cast<size_t>((end - begin) * size));
+    } else if (to.flat) {
+      it.Pack(1, 0, begin, end - begin, to.data + begin * size);
+    } else if (from.flat) {
+      it.Unpack(0, 0, begin, end - begin, from.data + begin * size);
+    } else {
+      alignas(64) char buffer[16384];
+      for (int64_t p = begin; p < end;) {
+        const int64_t n = std::min<int64_t>(end - p, static_cast<int64_t>(sizeof(buffer)) / size);
+        it.Pack(1, 0, p, n, buffer);
+        it.Unpack(0, 0, p, n, buffer);
+        p += n;
+      }
+    }
+  });
+}
+
+constexpr int32_t kFirst[] = {0};
+constexpr MicaInstruction kLoadStore[] = {{MICA_OP_LOAD, 0, 0, 0, 0, 0}, {MICA_OP_STORE, 255, 0, 0, 0, 0}};
+constexpr MicaInstruction kLoadTestStore[] = {
+    {MICA_OP_LOAD, 0, 0, 0, 0, 0}, {MICA_OP_TO_MASK, 1, 0, 0, 0, 0}, {MICA_OP_STORE, 255, 1, 0, 0, 0}};
+
+MicaProgram ConvertProgram(const MicaInstruction* code, int64_t size) {
+  MicaProgram program = {};
+  program.struct_size = sizeof(program);
+  program.class_name = "pointwise";
+  program.source = "self";
+  program.hint = "";
+  program.num_inputs = program.num_outputs = 1;
+  program.num_registers = 2;
+  program.input_args = kFirst;
+  program.main = {code, size};
+  program.dims_arg = program.keepdim_arg = -1;
+  return program;
+}
+
+// The memory that a tensor reaches, as [first, second).
+std::pair<const char*, const char*> Reach(const MicaTensor* t) {
+  const auto* first = static_cast<const char*>(t->dl.data);
+  int64_t last = 0;
+  for (int32_t d = 0; d < t->dl.ndim; ++d) last += (t->dl.shape[d] - 1) * t->dl.strides[d];
+  return {first, first + (last + 1) * (t->dl.dtype.bits / 8)};
+}
+
+bool Broadcasts(const MicaTensor* from, const MicaTensor* to) {
+  if (from->dl.ndim > to->dl.ndim) return false;
+  const int32_t lead = to->dl.ndim - from->dl.ndim;
+  for (int32_t d = 0; d < from->dl.ndim; ++d)
+    if (from->dl.shape[d] != 1 && from->dl.shape[d] != to->dl.shape[lead + d]) return false;
+  return true;
+}
+
+// Both lie in the same places, element by element.
+bool SamePlace(const MicaTensor* a, const MicaTensor* b) {
+  return a->dl.data == b->dl.data && a->dl.ndim == b->dl.ndim &&
+         std::equal(a->dl.shape, a->dl.shape + a->dl.ndim, b->dl.shape) &&
+         std::equal(a->dl.strides, a->dl.strides + a->dl.ndim, b->dl.strides);
+}
+
+bool NumelIsZero(const MicaTensor* t) {
+  return std::find(t->dl.shape, t->dl.shape + t->dl.ndim, 0) != t->dl.shape + t->dl.ndim;
+}
+
+// What the portable kernel does better: it says what is wrong with the shapes, and
+// reads overlapping memory whole before it writes.
+bool IsPlain(const MicaTensor* self, const MicaTensor* src) {
+  if (!Broadcasts(src, self)) return false;
+  if (NumelIsZero(self)) return true;
+  const auto [a, a_end] = Reach(self);
+  const auto [b, b_end] = Reach(src);
+  return a_end <= b || b_end <= a || (SamePlace(self, src) && DtypeOf(self) == DtypeOf(src));
+}
+
+}  // namespace
+
+void CopyInto(const MicaCall* call, MicaTensor* self, MicaTensor* src, int32_t) {
+  const int32_t to = DtypeOf(self);
+  const int32_t from = DtypeOf(src);
+  if (!IsPlain(self, src)) throw plugin::NotImplemented();
+  if (to == from) return CopyBytes(self, src, ThreadsOf(call));
+  static const MicaProgram convert = ConvertProgram(kLoadStore, 2);
+  static const MicaProgram test = ConvertProgram(kLoadTestStore, 3);
+  MicaCall inner = *call;
+  inner.program = to == MICA_BOOL && IsComplex(from) ? &test : &convert;
+  inner.compute_dtype = IsComplex(from) && !IsComplex(to) ? from : to;
+  MicaValue value = {};
+  value.tag = MICA_VALUE_TENSOR;
+  value.u.tensor = src;
+  RunPointwise(&inner, &value, 1, &self, 1);
+}
+
+void RegisterCopy(plugin::Registrar& registrar) { registrar.Kernel<CopyInto>("mica::copy_"); }
+
+}  // namespace mica::cpu

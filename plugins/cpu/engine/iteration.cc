@@ -1,0 +1,186 @@
+// Normalization of an iteration space and the walks over strided operands; see
+// iteration.h.
+#include "mica/plugins/cpu/engine/iteration.h"
+
+#include <algorithm>
+
+#include "mica/plugin.h"
+
+namespace mica::cpu {
+namespace {
+
+// Rows from this length on are bound in place.
+constexpr int64_t kRowLength = 256;
+
+}  // namespace
+
+void Iteration::SetSizes(const int64_t* from, int count) {
+  MICA_PLUGIN_CHECK(count <= kMaxDims, MICA_ERROR_NOT_IMPLEMENTED,
+                    "The CPU backend takes tensors of at most 24 dimensions; this one has more.");
+  ndim = count;
+  num_operands = 0;
+  numel = 1;
+  for (int d = 0; d < count; ++d) {
+    sizes[d] = from[d];
+    numel *= from[d];
+  }
+}
+
+void Iteration::Add(const MicaTensor* tensor) {
+  Operand& operand = operands[num_operands++];
+  operand.data = static_cast<char*>(tensor->dl.data);
+  operand.size = tensor->dl.dtype.bits / 8;
+  const int missing = ndim - tensor->dl.ndim;
+  for (int d = 0; d < ndim; ++d) {
+    const int own = d - missing;
+    const bool repeats = own < 0 || tensor->dl.shape[own] == 1;
+    operand.strides[d] = repeats ? 0 : tensor->dl.strides[own] * operand.size;
+  }
+}
+
+void Iteration::Add(char* data, int64_t size, const int64_t* strides) {
+  Operand& operand = operands[num_operands++];
+  operand.data = data;
+  operand.size = size;
+  std::copy_n(strides, ndim, operand.strides);
+}
+
+void Iteration::Normalize(bool sort) {
+  int kept = 0;
+  for (int d = 0; d < ndim; ++d) {
+    if (sizes[d] == 1) continue;
+    sizes[kept] = sizes[d];
+    for (int k = 0; k < num_operands; ++k) operands[k].strides[kept] = operands[k].strides[d];
+    ++kept;
+  }
+  ndim = kept;
+  // Largest stride of the first operand (an output) outermost; stable insertion.
+  for (int d = 1; sort && d < ndim; ++d) {
+    for (int e = d; e > 0 && operands[0].strides[e - 1] < operands[0].strides[e]; --e) {
+      std::swap(sizes[e - 1], sizes[e]);
+      for (int k = 0; k < num_operands; ++k) std::swap(operands[k].strides[e - 1], operands[k].strides[e]);
+    }
+  }
+  int last = 0;
+  for (int d = 1; d < ndim; ++d) {
+    bool joins = true;
+    for (int k = 0; k < num_operands && joins; ++k) {
+      joins = operands[k].strides[last] == operands[k].strides[d] * sizes[d];
+    }
+    if (joins) {
+      sizes[last] *= sizes[d];
+    } else {
+      sizes[++last] = sizes[d];
+    }
+    for (int k = 0; k < num_operands; ++k) operands[k].strides[last] = operands[k].strides[d];
+  }
+  if (ndim == 0) {
+    sizes[0] = 1;
+    for (int k = 0; k < num_operands; ++k) operands[k].strides[0] = operands[k].size;
+  }
+  ndim = ndim == 0 ? 1 : last + 1;
+  bool all_flat = true;
+  for (int k = 0; k < num_operands; ++k) {
+    Operand& operand = operands[k];
+    operand.flat = operand.invariant = true;
+    int64_t dense = operand.size;
+    for (int d = ndim - 1; d >= 0; --d) {
+      operand.flat &= operand.strides[d] == dense;
+      operand.invariant &= operand.strides[d] == 0;
+      dense *= sizes[d];
+    }
+    all_flat &= operand.flat || operand.invariant;
+  }
+  rows = !all_flat && sizes[ndim - 1] >= kRowLength;
+}
+
+int64_t Iteration::PieceLength(int64_t position, int64_t end, int64_t block) const {
+  const int64_t n = std::min(block, end - position);
+  return rows ? std::min(n, sizes[ndim - 1] - position % sizes[ndim - 1]) : n;
+}
+
+char* Iteration::Locate(int k, int64_t shift, int64_t position, int64_t n, char* buffer, bool read) const {
+  const Operand& operand = operands[k];
+  if (operand.flat) return operand.data + shift + position * operand.size;
+  if (rows) {
+    const int64_t stride = operand.strides[ndim - 1];
+    char* data = operand.data + shift + Offset(k, position);
+    if (stride == operand.size) return data;
+    if (read) GatherStrided(buffer, data, stride, operand.size, n);
+    return buffer;
+  }
+  if (read) Pack(k, shift, position, n, buffer);
+  return buffer;
+}
+
+void Iteration::Deliver(int k, int64_t shift, int64_t position, int64_t n, const char* buffer) const {
+  const Operand& operand = operands[k];
+  if (rows) {
+    ScatterStrided(operand.data + shift + Offset(k, position), operand.strides[ndim - 1], buffer,
+                   operand.size, n);
+  } else {
+    Unpack(k, shift, position, n, buffer);
+  }
+}
+
+int64_t Iteration::Offset(int k, int64_t position) const {
+  const int64_t* strides = operands[k].strides;
+  int64_t offset = 0;
+  for (int d = ndim - 1; d > 0; --d) {
+    offset += position % sizes[d] * strides[d];
+    position /= sizes[d];
+  }
+  return offset + position * strides[0];
+}
+
+namespace {
+
+// Calls visit(offset, n) for each run along the last dimension.
+template <class Visit>
+void WalkRuns(const Iteration& it, const Operand& operand, int64_t position, int64_t n, Visit visit) {
+  int64_t index[kMaxDims];
+  int64_t offset = 0;
+  int64_t rest = position;
+  for (int d = it.ndim - 1; d >= 0; --d) {
+    index[d] = d > 0 ? rest % it.sizes[d] : rest;
+    if (d > 0) rest /= it.sizes[d];
+    offset += index[d] * operand.strides[d];
+  }
+  const int inner = it.ndim - 1;
+  while (n > 0) {
+    const int64_t run = std::min(n, it.sizes[inner] - index[inner]);
+    visit(offset, run);
+    n -= run;
+    offset += run * operand.strides[inner];
+    index[inner] += run;
+    for (int d = inner; d > 0 && index[d] == it.sizes[d]; --d) {
+      offset += operand.strides[d - 1] - it.sizes[d] * operand.strides[d];
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
+}  // namespace
+
+void Iteration::Pack(int k, int64_t shift, int64_t position, int64_t n, void* dst) const {
+  const Operand& operand = operands[k];
+  const int64_t stride = operand.strides[ndim - 1];
+  char* to = static_cast<char*>(dst);
+  WalkRuns(*this, operand, position, n, [&](int64_t offset, int64_t run) {
+    GatherStrided(to, operand.data + shift + offset, stride, operand.size, run);
+    to += run * operand.size;
+  });
+}
+
+void Iteration::Unpack(int k, int64_t shift, int64_t position, int64_t n, const void* src) const {
+  const Operand& operand = operands[k];
+  const int64_t stride = operand.strides[ndim - 1];
+  const char* from = static_cast<const char*>(src);
+  WalkRuns(*this, operand, position, n, [&](int64_t offset, int64_t run) {
+    ScatterStrided(operand.data + shift + offset, stride, from, operand.size, run);
+    from += run * operand.size;
+  });
+}
+
+}  // namespace mica::cpu

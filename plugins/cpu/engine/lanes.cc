@@ -1,0 +1,156 @@
+// Lane tables by dtype, and the byte movers that need no instruction set of
+// their own (baseline SSE4); contracts in lanes.h.
+#include "mica/plugins/cpu/engine/lanes.h"
+
+#include <cstring>
+
+namespace mica::cpu {
+
+const PrimitiveTable* ChooseBoolTable(bool mask);
+const PrimitiveTable* ChooseIntNarrowTable(int32_t dtype);
+const PrimitiveTable* ChooseIntWideTable(int32_t dtype);
+const PrimitiveTable* ChooseFloatTable(int32_t dtype);
+const PrimitiveTable* ChooseComplexTable(int32_t dtype);
+void ChooseMaths(int32_t dtype, PrimitiveTable* table);
+
+namespace {
+
+struct FloatTables {
+  PrimitiveTable at[2];
+  FloatTables() {
+    for (int i = 0; i < 2; ++i) {
+      at[i] = *ChooseFloatTable(MICA_F32 + i);
+      ChooseMaths(MICA_F32 + i, &at[i]);
+    }
+  }
+};
+
+template <class T>
+void Gather(void* dst, const char* src, int64_t stride, int64_t n) {
+  T* d = static_cast<T*>(dst);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(d + i, src + i * stride, sizeof(T));
+}
+
+template <class T>
+void Scatter(char* dst, int64_t stride, const void* src, int64_t n) {
+  const T* s = static_cast<const T*>(src);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * stride, s + i, sizeof(T));
+}
+
+struct Wide16 {
+  uint64_t half[2];
+};
+
+template <class T>
+void Fill(void* dst, const void* value, int64_t n) {
+  T v;
+  std::memcpy(&v, value, sizeof(T));
+  T* d = static_cast<T*>(dst);
+  for (int64_t i = 0; i < n; ++i) d[i] = v;
+}
+
+}  // namespace
+
+const PrimitiveTable* LaneTable(int32_t dtype) {
+  switch (dtype) {
+    case MICA_BOOL:
+      return ChooseBoolTable(false);
+    case MICA_U8:
+    case MICA_I8:
+    case MICA_U16:
+    case MICA_I16:
+      return ChooseIntNarrowTable(dtype);
+    case MICA_U32:
+    case MICA_I32:
+    case MICA_U64:
+    case MICA_I64:
+      return ChooseIntWideTable(dtype);
+    case MICA_F32:
+    case MICA_F64: {
+      static const FloatTables tables;
+      return &tables.at[dtype - MICA_F32];
+    }
+    case MICA_C64:
+    case MICA_C128:
+      return ChooseComplexTable(dtype);
+    default:
+      return nullptr;
+  }
+}
+
+const PrimitiveTable* MaskTable() { return ChooseBoolTable(true); }
+
+int32_t LaneOf(int32_t dtype) {
+  switch (dtype) {
+    case MICA_F16:
+    case MICA_BF16:
+    case MICA_F8E4M3FN:
+    case MICA_F8E5M2:
+      return MICA_F32;
+    default:
+      return dtype;
+  }
+}
+
+int64_t DtypeSize(int32_t dtype) {
+  static constexpr int8_t kSizes[MICA_DTYPE_COUNT] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16, 1, 1};
+  return kSizes[dtype];
+}
+
+void GatherStrided(void* dst, const void* src, int64_t stride, int64_t size, int64_t n) {
+  const char* s = static_cast<const char*>(src);
+  if (stride == size) {
+    std::memcpy(dst, s, static_cast<size_t>(n * size));
+    return;
+  }
+  if (stride == 0) return Splat(dst, src, size, n);
+  switch (size) {
+    case 1:
+      return Gather<uint8_t>(dst, s, stride, n);
+    case 2:
+      return Gather<uint16_t>(dst, s, stride, n);
+    case 4:
+      return Gather<uint32_t>(dst, s, stride, n);
+    case 8:
+      return Gather<uint64_t>(dst, s, stride, n);
+    default:
+      return Gather<Wide16>(dst, s, stride, n);
+  }
+}
+
+void ScatterStrided(void* dst, int64_t stride, const void* src, int64_t size, int64_t n) {
+  char* d = static_cast<char*>(dst);
+  if (stride == size) {
+    std::memcpy(d, src, static_cast<size_t>(n * size));
+    return;
+  }
+  switch (size) {
+    case 1:
+      return Scatter<uint8_t>(d, stride, src, n);
+    case 2:
+      return Scatter<uint16_t>(d, stride, src, n);
+    case 4:
+      return Scatter<uint32_t>(d, stride, src, n);
+    case 8:
+      return Scatter<uint64_t>(d, stride, src, n);
+    default:
+      return Scatter<Wide16>(d, stride, src, n);
+  }
+}
+
+void Splat(void* dst, const void* value, int64_t size, int64_t n) {
+  switch (size) {
+    case 1:
+      return Fill<uint8_t>(dst, value, n);
+    case 2:
+      return Fill<uint16_t>(dst, value, n);
+    case 4:
+      return Fill<uint32_t>(dst, value, n);
+    case 8:
+      return Fill<uint64_t>(dst, value, n);
+    default:
+      return Fill<Wide16>(dst, value, n);
+  }
+}
+
+}  // namespace mica::cpu

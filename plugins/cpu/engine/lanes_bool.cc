@@ -1,0 +1,96 @@
+// The bool lane and the masks: bytes that are 0 or 1.
+//
+// Arithmetic on bool is torch's: addition and max are or, multiplication and min
+// are and, subtraction is xor. A mask register has the same bytes, so both share
+// their loops.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/lanes_bool.cc"
+#include "hwy/foreach_target.h"
+//
+#include "mica/plugins/cpu/engine/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::cpu::HWY_NAMESPACE {
+
+using Byte = uint8_t;
+
+struct BoolAnd {
+  static HWY_INLINE int Do(Byte a, Byte b) { return a & b; }
+};
+struct BoolOr {
+  static HWY_INLINE int Do(Byte a, Byte b) { return a | b; }
+};
+struct BoolXor {
+  static HWY_INLINE int Do(Byte a, Byte b) { return a ^ b; }
+};
+struct BoolNot {
+  static HWY_INLINE int Do(Byte a) { return a ^ 1; }
+};
+// a ** b: false only for false ** true.
+struct BoolPow {
+  static HWY_INLINE int Do(Byte a, Byte b) { return a | (b ^ 1); }
+};
+// a << b and a >> b on one bit.
+struct BoolShift {
+  static HWY_INLINE int Do(Byte a, Byte b) { return a & (b ^ 1); }
+};
+struct BoolMulAdd {
+  static HWY_INLINE Byte Do(Byte a, Byte b, Byte c) { return a | (b & c); }
+};
+struct BoolDiv {
+  static Byte Do(Byte a, Byte) { return a; }
+};
+struct BoolRest {
+  static Byte Do(Byte, Byte) { return 0; }
+};
+
+PrimitiveTable MakeMaskTable() {
+  PrimitiveTable table{};
+  Primitive* at = table.at;
+  at[MICA_OP_MASK_AND] = Map2<Byte, Byte, BoolAnd>;
+  at[MICA_OP_MASK_OR] = Map2<Byte, Byte, BoolOr>;
+  at[MICA_OP_MASK_XOR] = Map2<Byte, Byte, BoolXor>;
+  at[MICA_OP_MASK_NOT] = Map1<Byte, Byte, BoolNot>;
+  at[MICA_OP_MASK_SELECT] = Select<Byte>;
+  at[kOpCopy] = CopyLanes<Byte>;
+  return table;
+}
+
+PrimitiveTable MakeBoolTable() {
+  PrimitiveTable table{};
+  FillCommon<Byte>(table);
+  Primitive* at = table.at;
+  at[MICA_OP_ADD] = at[MICA_OP_OR] = at[MICA_OP_MAX] = at[MICA_OP_FMAX] = Map2<Byte, Byte, BoolOr>;
+  at[MICA_OP_MUL] = at[MICA_OP_AND] = at[MICA_OP_MIN] = at[MICA_OP_FMIN] = Map2<Byte, Byte, BoolAnd>;
+  at[MICA_OP_SUB] = at[MICA_OP_XOR] = Map2<Byte, Byte, BoolXor>;
+  at[MICA_OP_NOT] = Map1<Byte, Byte, BoolNot>;
+  at[MICA_OP_POW] = Map2<Byte, Byte, BoolPow>;
+  at[MICA_OP_SHL] = at[MICA_OP_SHR] = Map2<Byte, Byte, BoolShift>;
+  at[MICA_OP_DIV] = at[MICA_OP_TRUNC_DIV] = at[MICA_OP_FLOOR_DIV] = MapDivision<Byte, BoolDiv>;
+  at[MICA_OP_REMAINDER] = at[MICA_OP_FMOD] = MapDivision<Byte, BoolRest>;
+  at[MICA_OP_GCD] = Map2<Byte, Byte, BoolOr>;
+  at[MICA_OP_LCM] = Map2<Byte, Byte, BoolAnd>;
+  at[MICA_OP_NEG] = at[MICA_OP_ABS] = at[MICA_OP_SIGN] = at[MICA_OP_SQUARE] = CopyLanes<Byte>;
+  at[MICA_OP_FLOOR] = at[MICA_OP_CEIL] = at[MICA_OP_TRUNC] = at[MICA_OP_ROUND] = CopyLanes<Byte>;
+  at[MICA_OP_IS_NAN] = at[MICA_OP_IS_INF] = at[MICA_OP_SIGNBIT] = Map1<Byte, Byte, OpFalse>;
+  at[MICA_OP_IS_FINITE] = Map1<Byte, Byte, OpTrue>;
+  at[kOpMulAdd] = Map3<Byte, BoolMulAdd>;
+  return table;
+}
+
+const PrimitiveTable* BoolTables(bool mask) {
+  static const PrimitiveTable tables[] = {MakeBoolTable(), MakeMaskTable()};
+  return &tables[mask];
+}
+
+}  // namespace mica::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mica::cpu {
+HWY_EXPORT(BoolTables);
+const PrimitiveTable* ChooseBoolTable(bool mask) { return HWY_DYNAMIC_DISPATCH(BoolTables)(mask); }
+}  // namespace mica::cpu
+#endif

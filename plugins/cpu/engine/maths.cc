@@ -1,0 +1,324 @@
+// The transcendental functions of the float32 and float64 lanes.
+//
+// Vectors come from SLEEF (sleef-inl.h), at most 1 ULP (erfc 1.5) within its
+// range; where its range is narrower than the function's, the lanes outside are
+// computed again by the C library (see `Patched`). Functions without a vector
+// form (lgamma, digamma, erfinv, nextafter) run lane by lane, in double.
+// test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/maths.cc"
+#include "hwy/foreach_target.h"
+//
+#include <cmath>
+#include <limits>
+
+#include "mica/plugins/cpu/engine/loops-inl.h"
+#include "mica/plugins/cpu/engine/scalar_maths.h"
+#include "mica/plugins/cpu/engine/sleef-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::cpu::HWY_NAMESPACE {
+
+// Applies F to whole vectors; the last ones go through a padded buffer.
+template <class T, class F>
+int Vector1(void* dst, const void* a, const void*, const void*, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  T* out = static_cast<T*>(dst);
+  const T* x = static_cast<const T*>(a);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(F::Do(hn::LoadU(d, x + i)), d, out + i);
+  if (i < n) {
+    HWY_ALIGN T pad[HWY_MAX_BYTES / sizeof(T)] = {};
+    const size_t rest = static_cast<size_t>(n - i) * sizeof(T);
+    __builtin_memcpy(pad, x + i, rest);
+    hn::Store(F::Do(hn::Load(d, pad)), d, pad);
+    __builtin_memcpy(out + i, pad, rest);
+  }
+  return kFlagNone;
+}
+
+template <class T, class F>
+int Vector2(void* dst, const void* a, const void* b, const void*, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  T* out = static_cast<T*>(dst);
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(F::Do(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, out + i);
+  }
+  if (i < n) {
+    HWY_ALIGN T pad_x[HWY_MAX_BYTES / sizeof(T)] = {};
+    HWY_ALIGN T pad_y[HWY_MAX_BYTES / sizeof(T)] = {};
+    const size_t rest = static_cast<size_t>(n - i) * sizeof(T);
+    __builtin_memcpy(pad_x, x + i, rest);
+    __builtin_memcpy(pad_y, y + i, rest);
+    hn::Store(F::Do(hn::Load(d, pad_x), hn::Load(d, pad_y)), d, pad_x);
+    __builtin_memcpy(out + i, pad_x, rest);
+  }
+  return kFlagNone;
+}
+
+template <class T, class F>
+int Scalar1(void* dst, const void* a, const void*, const void*, int64_t n) {
+  T* out = static_cast<T*>(dst);
+  const T* x = static_cast<const T*>(a);
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(F::Do(static_cast<double>(x[i])));
+  return kFlagNone;
+}
+
+// SLEEF's function where F::Inside says so, else the C library's.
+template <class F>
+struct Patched {
+  template <class V>
+  static HWY_INLINE V Do(V x) {
+    const hn::DFromV<V> d;
+    using T = hn::TFromD<decltype(d)>;
+    const V result = F::Vector(x);
+    const auto outside =
+        hn::Gt(F::Magnitude(x), hn::Set(d, sizeof(T) == 4 ? T{F::kFloat} : static_cast<T>(F::kDouble)));
+    if (HWY_LIKELY(hn::AllFalse(d, outside))) return result;
+    HWY_ALIGN T in[HWY_MAX_BYTES / sizeof(T)];
+    HWY_ALIGN T out[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(x, d, in);
+    hn::Store(result, d, out);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) {
+      const T magnitude = F::kBothSigns ? std::fabs(in[i]) : in[i];
+      if (magnitude > (sizeof(T) == 4 ? T{F::kFloat} : static_cast<T>(F::kDouble))) out[i] = F::Scalar(in[i]);
+    }
+    return hn::Load(d, out);
+  }
+};
+
+// Where SLEEF overflows before the function does: above these magnitudes.
+#define MICA_PATCHED(Name, name, float_limit, double_limit, both) \
+  struct Name##Patch {                                            \
+    static constexpr float kFloat = float_limit;                  \
+    static constexpr double kDouble = double_limit;               \
+    static constexpr bool kBothSigns = both;                      \
+    template <class V>                                            \
+    static HWY_INLINE V Vector(V x) {                             \
+      return Sleef##Name::Do(x);                                  \
+    }                                                             \
+    template <class V>                                            \
+    static HWY_INLINE V Magnitude(V x) {                          \
+      return both ? hn::Abs(x) : x;                               \
+    }                                                             \
+    template <class T>                                            \
+    static T Scalar(T x) {                                        \
+      return std::name(x);                                        \
+    }                                                             \
+  };
+MICA_PATCHED(Log1p, log1p, 1e30f, 1e300, false)
+MICA_PATCHED(Sinh, sinh, 88.0f, 708.0, true)
+MICA_PATCHED(Cosh, cosh, 88.0f, 708.0, true)
+MICA_PATCHED(Asinh, asinh, 1e18f, 1e150, true)
+MICA_PATCHED(Acosh, acosh, 1e18f, 1e150, false)
+#undef MICA_PATCHED
+
+// The sum 1 + e is corrected by what its rounding lost.
+struct Sigmoid {
+  template <class V>
+  static HWY_INLINE V Do(V x) {
+    const hn::DFromV<V> d;
+    const V one = hn::Set(d, 1);
+    const V e = SleefExp::Do(hn::Neg(hn::Abs(x)));
+    const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
+    const V sum = hn::Add(one, e);
+    const V lost = hn::Sub(e, hn::Sub(sum, one));
+    const V result = hn::Div(top, sum);
+    return hn::NegMulAdd(result, hn::Div(lost, sum), result);
+  }
+};
+
+// float32 erf and tanh for targets with fused multiply-add, after N. Juffa's
+// minimax fits: 1 and 1.5 ULP, in a third of SLEEF's time.
+struct Erf {
+  static HWY_INLINE VecD Do(VecD x) { return SleefErf::Do(x); }
+#if HWY_TARGET == HWY_SSE4
+  static HWY_INLINE VecF Do(VecF x) { return SleefErf::Do(x); }
+#else
+  static HWY_INLINE VecF Do(VecF x) {
+    const TagF d;
+    const VecF t = hn::Abs(x);
+    const VecF s = hn::Mul(x, x);
+    VecF tail = hn::MulAdd(hn::Set(d, -1.72853470e-5f), t, hn::Set(d, 3.83197126e-4f));
+    const VecF odd = hn::MulAdd(hn::Set(d, -3.88396438e-3f), t, hn::Set(d, 2.42546219e-2f));
+    tail = hn::MulAdd(tail, s, odd);
+    tail = hn::MulAdd(tail, t, hn::Set(d, -1.06777877e-1f));
+    tail = hn::MulAdd(tail, t, hn::Set(d, -6.34846687e-1f));
+    tail = hn::MulAdd(tail, t, hn::Set(d, -1.28717512e-1f));
+    tail = hn::MulAdd(tail, t, hn::Neg(t));
+    // Above 4 the result is 1; the polynomial would not stay small.
+    const VecF far = hn::IfThenElse(hn::Gt(t, hn::Set(d, 4.0f)), hn::Set(d, 1.0f),
+                                    hn::Sub(hn::Set(d, 1.0f), SleefExp::Do(tail)));
+    VecF near = hn::Set(d, -5.96761703e-4f);
+    near = hn::MulAdd(near, s, hn::Set(d, 4.99119423e-3f));
+    near = hn::MulAdd(near, s, hn::Set(d, -2.67681349e-2f));
+    near = hn::MulAdd(near, s, hn::Set(d, 1.12819925e-1f));
+    near = hn::MulAdd(near, s, hn::Set(d, -3.76125336e-1f));
+    near = hn::MulAdd(near, s, hn::Set(d, 1.28379166e-1f));
+    near = hn::MulAdd(near, x, x);
+    return hn::CopySign(hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.927734375f)), far, near), x);
+  }
+#endif
+};
+struct Tanh {
+  static HWY_INLINE VecD Do(VecD x) { return SleefTanh::Do(x); }
+#if HWY_TARGET == HWY_SSE4
+  static HWY_INLINE VecF Do(VecF x) { return SleefTanh::Do(x); }
+#else
+  static HWY_INLINE VecF Do(VecF x) {
+    const TagF d;
+    const VecF t = hn::Abs(x);
+    const VecF s = hn::Mul(x, x);
+    const VecF one = hn::Set(d, 1.0f);
+    const VecF e = SleefExp::Do(hn::Add(t, t));
+    const VecF far = hn::NegMulAdd(hn::Div(one, hn::Add(e, one)), hn::Set(d, 2.0f), one);
+    VecF near = hn::Set(d, 1.57394409e-2f);
+    near = hn::MulAdd(near, s, hn::Set(d, -5.23025580e-2f));
+    near = hn::MulAdd(near, s, hn::Set(d, 1.33152470e-1f));
+    near = hn::MulAdd(near, s, hn::Set(d, -3.33327681e-1f));
+    near = hn::Mul(near, s);
+    near = hn::MulAdd(near, x, x);
+    return hn::CopySign(hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.55f)), far, near), x);
+  }
+#endif
+};
+
+struct LogAddExp {
+  template <class V>
+  static HWY_INLINE V Do(V a, V b) {
+    const V difference = hn::IfThenZeroElse(hn::Eq(a, b), hn::Neg(hn::Abs(hn::Sub(a, b))));
+    const V larger = hn::IfThenElse(hn::Lt(a, b), b, a);
+    return hn::Add(larger, SleefLog1p::Do(SleefExp::Do(difference)));
+  }
+};
+
+// The rest of a / b with the sign of a, by one exact fused step where the
+// quotient is small enough to be an exact integer; elsewhere by the C library.
+template <class T>
+HWY_INLINE T ScalarFmod(T a, T b) {
+  return std::fmod(a, b);
+}
+
+struct FmodRest {
+  static HWY_INLINE float Do(float a, float b) { return ScalarFmod(a, b); }
+  static HWY_INLINE double Do(double a, double b) { return ScalarFmod(a, b); }
+  template <class V, class D = hn::DFromV<V>>
+  static HWY_INLINE V Do(V a, V b) {
+    const D d;
+    using T = hn::TFromD<D>;
+#if HWY_TARGET != HWY_SSE4
+    constexpr T kExact = sizeof(T) == 4 ? T{8388608} : T{4503599627370496};
+    const V quotient = hn::Trunc(hn::Div(a, b));
+    const V tiny = hn::Set(d, sizeof(T) == 4 ? static_cast<T>(1e-30) : static_cast<T>(1e-290));
+    const auto exact = hn::And(hn::Lt(hn::Abs(quotient), hn::Set(d, kExact)),
+                               hn::And(hn::Ge(hn::Abs(b), tiny),
+                                       hn::Lt(hn::Abs(b), hn::Set(d, std::numeric_limits<T>::infinity()))));
+    if (HWY_LIKELY(hn::AllTrue(d, exact))) {
+      const V rest = hn::NegMulAdd(quotient, b, a);
+      const V turned =
+          hn::IfThenElse(hn::Lt(hn::Xor(rest, a), hn::Zero(d)), hn::Add(rest, hn::CopySign(b, a)), rest);
+      const V fixed = hn::IfThenElse(hn::Eq(rest, hn::Zero(d)), rest, turned);
+      return hn::CopySign(fixed, a);
+    }
+#endif
+    HWY_ALIGN T x[HWY_MAX_BYTES / sizeof(T)];
+    HWY_ALIGN T y[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(a, d, x);
+    hn::Store(b, d, y);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) x[i] = ScalarFmod(x[i], y[i]);
+    return hn::Load(d, x);
+  }
+};
+
+struct Remainder {
+  template <class V>
+  static HWY_INLINE V Do(V a, V b) {
+    const hn::DFromV<V> d;
+    const V zero = hn::Zero(d);
+    const V rest = FmodRest::Do(a, b);
+    const auto turn = hn::And(hn::Ne(rest, zero), hn::Xor(hn::Lt(b, zero), hn::Lt(rest, zero)));
+    return hn::IfThenElse(turn, hn::Add(rest, b), rest);
+  }
+};
+
+// Python's floor division, in torch's steps.
+struct FloorDiv {
+  template <class V>
+  static HWY_INLINE V Do(V a, V b) {
+    const hn::DFromV<V> d;
+    const V zero = hn::Zero(d);
+    const V rest = FmodRest::Do(a, b);
+    const auto turn = hn::And(hn::Ne(rest, zero), hn::Xor(hn::Lt(b, zero), hn::Lt(rest, zero)));
+    V quotient = hn::Div(hn::Sub(a, rest), b);
+    quotient = hn::IfThenElse(turn, hn::Sub(quotient, hn::Set(d, 1)), quotient);
+    V floor = hn::Floor(quotient);
+    const auto up = hn::Gt(hn::Sub(quotient, floor), hn::Set(d, 0.5f));
+    floor = hn::IfThenElse(up, hn::Add(floor, hn::Set(d, 1)), floor);
+    const V plain = hn::Div(a, b);
+    floor = hn::IfThenElse(hn::Eq(quotient, zero), hn::CopySign(zero, plain), floor);
+    return hn::IfThenElse(hn::Eq(b, zero), plain, floor);
+  }
+};
+
+struct LaneNextAfter {
+  static HWY_INLINE float Do(float a, float b) { return std::nextafterf(a, b); }
+  static HWY_INLINE double Do(double a, double b) { return std::nextafter(a, b); }
+};
+
+template <class T>
+void FillMaths(PrimitiveTable* table) {
+  Primitive* at = table->at;
+  at[MICA_OP_EXP] = Vector1<T, SleefExp>;
+  at[MICA_OP_EXP2] = Vector1<T, SleefExp2>;
+  at[MICA_OP_EXPM1] = Vector1<T, SleefExpm1>;
+  at[MICA_OP_LOG] = Vector1<T, SleefLog>;
+  at[MICA_OP_LOG2] = Vector1<T, SleefLog2>;
+  at[MICA_OP_LOG10] = Vector1<T, SleefLog10>;
+  at[MICA_OP_LOG1P] = Vector1<T, Patched<Log1pPatch>>;
+  at[MICA_OP_SIN] = Vector1<T, SleefSin>;
+  at[MICA_OP_COS] = Vector1<T, SleefCos>;
+  at[MICA_OP_TAN] = Vector1<T, SleefTan>;
+  at[MICA_OP_ASIN] = Vector1<T, SleefAsin>;
+  at[MICA_OP_ACOS] = Vector1<T, SleefAcos>;
+  at[MICA_OP_ATAN] = Vector1<T, SleefAtan>;
+  at[MICA_OP_SINH] = Vector1<T, Patched<SinhPatch>>;
+  at[MICA_OP_COSH] = Vector1<T, Patched<CoshPatch>>;
+  at[MICA_OP_TANH] = Vector1<T, Tanh>;
+  at[MICA_OP_ASINH] = Vector1<T, Patched<AsinhPatch>>;
+  at[MICA_OP_ACOSH] = Vector1<T, Patched<AcoshPatch>>;
+  at[MICA_OP_ATANH] = Vector1<T, SleefAtanh>;
+  at[MICA_OP_ERF] = Vector1<T, Erf>;
+  at[MICA_OP_ERFC] = Vector1<T, SleefErfc>;
+  at[MICA_OP_CBRT] = Vector1<T, SleefCbrt>;
+  at[MICA_OP_ATAN2] = Vector2<T, SleefAtan2>;
+  at[MICA_OP_HYPOT] = Vector2<T, SleefHypot>;
+  at[MICA_OP_POW] = Vector2<T, SleefPow>;
+  at[MICA_OP_SIGMOID] = Vector1<T, Sigmoid>;
+  at[MICA_OP_LOGADDEXP] = Vector2<T, LogAddExp>;
+  at[MICA_OP_FMOD] = Vector2<T, FmodRest>;
+  at[MICA_OP_REMAINDER] = Vector2<T, Remainder>;
+  at[MICA_OP_FLOOR_DIV] = Vector2<T, FloorDiv>;
+  at[MICA_OP_NEXTAFTER] = Map2<T, T, LaneNextAfter>;
+  at[MICA_OP_ERFINV] = Scalar1<T, ScalarErfinv>;
+  at[MICA_OP_LGAMMA] = Scalar1<T, ScalarLgamma>;
+  at[MICA_OP_DIGAMMA] = Scalar1<T, ScalarDigamma>;
+}
+
+void AddMaths(int32_t dtype, PrimitiveTable* table) {
+  dtype == MICA_F32 ? FillMaths<float>(table) : FillMaths<double>(table);
+}
+
+}  // namespace mica::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mica::cpu {
+HWY_EXPORT(AddMaths);
+void ChooseMaths(int32_t dtype, PrimitiveTable* table) { HWY_DYNAMIC_DISPATCH(AddMaths)(dtype, table); }
+}  // namespace mica::cpu
+#endif

@@ -1,0 +1,96 @@
+// A plan: a program compiled for one lane and one set of dtypes.
+//
+// Compile() turns the bytecode of a MicaProgram section into a flat list of
+// steps over numbered slots: casts of the inputs to the lane, the arithmetic,
+// casts to the outputs. It drops what no result needs, multiplications by a
+// scalar that is one, and powers that are squares; it fuses a product into the
+// sum that takes it; and lets the last step write where the result belongs.
+// Plans know nothing of shapes: class kernels bind slots to memory. FindPlan()
+// keeps every plan it has made by the program's address, so that a call costs one
+// lookup, and programs must live as long as the process.
+//
+// Always holds: varying, result and constant slots are distinct from the
+// temporaries; a result slot is written once and read at most after that.
+#ifndef MICA_PLUGINS_CPU_ENGINE_PLAN_H_
+#define MICA_PLUGINS_CPU_ENGINE_PLAN_H_
+
+#include <cstdint>
+
+#include "mica/plugins/cpu/engine/lanes.h"
+
+namespace mica::cpu {
+
+inline constexpr int kMaxInputs = 16;
+inline constexpr int kMaxResults = 8;
+inline constexpr int kMaxSteps = 120;
+inline constexpr int kMaxSlots = 120;
+
+struct Step {
+  Primitive run;
+  uint8_t dst, a, b, c;
+};
+
+// Where a slot's content comes from or goes to.
+enum class Role : uint8_t {
+  kInput,   // tensor `index`, in its own dtype
+  kState,   // state `index`, in the lane
+  kIndex,   // position along the reduced dimension
+  kCoord,   // coordinate of dimension `index`
+  kOutput,  // tensor `index`, in its own dtype
+};
+struct Binding {
+  Role role;
+  uint8_t slot;
+  int16_t index;
+};
+
+enum class ConstantSource : uint8_t { kConstant, kScalar, kCount, kSize };
+struct ConstantSlot {
+  ConstantSource source;
+  uint8_t slot;
+  int16_t index;
+};
+
+// What Compile() needs to know, and FindPlan()'s key.
+struct PlanRequest {
+  const MicaProgram* program;
+  const MicaInstruction* code;
+  int64_t code_size;
+  int32_t lane;
+  uint32_t ones;  // bit i: scalar i is exactly 1
+  uint32_t twos;  // bit i: scalar i is exactly 2
+  int8_t num_inputs, num_outputs;
+  int8_t input_dtypes[kMaxInputs];
+  int8_t output_dtypes[kMaxResults];
+  int8_t padding[6];  // zero: keys compare as bytes
+};
+
+struct Plan {
+  const char* error = nullptr;  // why the program cannot run here, or NULL
+  int16_t error_opcode = -1;
+  int32_t lane = 0;
+  int32_t lane_size = 0;   // bytes of a lane, both planes of a complex one
+  int32_t block = 0;       // elements a block
+  int32_t slot_bytes = 0;  // distance of slots in scratch memory
+  int16_t num_slots = 0;
+  int16_t num_steps = 0;
+  int16_t num_varying = 0;
+  int16_t num_results = 0;
+  int16_t num_constants = 0;
+  bool reads_after_result = false;  // a step follows the writing of a result
+  Primitive splat = nullptr;        // kOpSplat of the lane
+  Step steps[kMaxSteps];
+  Binding varying[kMaxInputs + kMaxResults];
+  Binding results[kMaxResults];
+  ConstantSlot constants[32];
+};
+
+// Fills `plan`; on a program that cannot run sets its error.
+void Compile(const PlanRequest& request, Plan* plan);
+
+// The plan of the request, compiled at most once a process.
+const Plan* FindPlan(const PlanRequest& request);
+
+}  // namespace mica::cpu
+
+#endif  // MICA_PLUGINS_CPU_ENGINE_PLAN_H_

@@ -1,0 +1,359 @@
+// The pointwise class: request, bind, run.
+//
+// Three ways through, fastest first: operands that are all dense and alike run
+// over flat memory (a tiny tensor costs one lookup and its steps); long rows
+// bind each row in place; anything else packs strided operands block by block.
+#include "mica/plugins/cpu/engine/pointwise.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/iteration.h"
+#include "mica/plugins/cpu/engine/numbers.h"
+#include "mica/plugins/cpu/engine/scratch.h"
+#include "mica/plugins/cpu/engine/threads.h"
+
+namespace mica::cpu {
+namespace {
+
+// Elements × steps that are worth waking a thread for.
+constexpr int64_t kGrain = 32768;
+// Piece of a plan of one step, which needs no scratch memory.
+constexpr int64_t kWholePiece = 65536;
+
+struct Call {
+  const MicaCall* call;
+  const MicaValue* args;
+  const MicaProgram* program;
+  const MicaTensor* inputs[kMaxInputs];
+  MicaTensor* const* outputs;
+};
+
+// What tells one plan from another, small enough to compare at once; for calls
+// of at most 8 inputs, 6 outputs and 32 numbers.
+struct Key {
+  const MicaProgram* program;
+  uint64_t inputs;   // a byte a dtype
+  uint64_t outputs;  // a byte a dtype, the compute dtype on top
+  uint64_t numbers;  // which scalars are 1 (low half) or 2 (high half)
+  bool operator==(const Key& other) const {
+    return program == other.program && inputs == other.inputs && outputs == other.outputs &&
+           numbers == other.numbers;
+  }
+};
+struct Recent {
+  Key key;
+  const Plan* plan;
+};
+constexpr uint64_t kNumRecent = 256;
+thread_local __attribute__((tls_model("initial-exec"))) Recent* recent = nullptr;
+
+// On the heap: an object that is opened late finds little static TLS left.
+struct RecentOwner {
+  std::unique_ptr<Recent[]> table = std::make_unique<Recent[]>(kNumRecent);
+  ~RecentOwner() { recent = nullptr; }
+};
+thread_local RecentOwner recent_owner;
+
+uint64_t Numbers(const Call& call) {
+  uint64_t bits = 0;
+  for (int i = 0; i < call.program->num_scalars && i < 32; ++i) {
+    const MicaValue& value = call.args[call.program->scalar_args[i]];
+    double number = 0;
+    if (value.tag == MICA_VALUE_SCALAR) {
+      if (value.u.scalar.tag == MICA_SCALAR_INT) number = static_cast<double>(value.u.scalar.u.i);
+      if (value.u.scalar.tag == MICA_SCALAR_FLOAT) number = value.u.scalar.u.f;
+    } else if (value.tag == MICA_VALUE_FLOAT) {
+      number = value.u.f;
+    }
+    bits |= static_cast<uint64_t>(number == 1) << i | static_cast<uint64_t>(number == 2) << (i + 32);
+  }
+  return bits;
+}
+
+PlanRequest MakeRequest(const Call& call, int64_t num_outputs, uint64_t numbers) {
+  const MicaProgram& program = *call.program;
+  PlanRequest request = {};
+  request.program = &program;
+  request.code = program.main.data;
+  request.code_size = program.main.size;
+  request.lane = LaneOf(call.call->compute_dtype);
+  request.num_inputs = static_cast<int8_t>(program.num_inputs);
+  request.num_outputs = static_cast<int8_t>(num_outputs);
+  for (int i = 0; i < program.num_inputs; ++i)
+    request.input_dtypes[i] = static_cast<int8_t>(DtypeOf(call.inputs[i]));
+  for (int i = 0; i < num_outputs; ++i)
+    request.output_dtypes[i] = static_cast<int8_t>(DtypeOf(call.outputs[i]));
+  request.ones = static_cast<uint32_t>(numbers);
+  request.twos = static_cast<uint32_t>(numbers >> 32);
+  return request;
+}
+
+const Plan& PlanOf(const Call& call, int64_t num_outputs) {
+  const MicaProgram& program = *call.program;
+  const uint64_t numbers = Numbers(call);
+  if (program.num_inputs > 8 || num_outputs > 6) return *FindPlan(MakeRequest(call, num_outputs, numbers));
+  Key key = {&program, 0, static_cast<uint64_t>(call.call->compute_dtype) << 56, numbers};
+  for (int i = 0; i < program.num_inputs; ++i)
+    key.inputs |= static_cast<uint64_t>(DtypeOf(call.inputs[i])) << 8 * i;
+  for (int i = 0; i < num_outputs; ++i)
+    key.outputs |= static_cast<uint64_t>(DtypeOf(call.outputs[i])) << 8 * i;
+  const uint64_t hash = (reinterpret_cast<uintptr_t>(key.program) >> 3) + key.inputs + (key.outputs >> 50) +
+                        key.outputs * 5 + numbers;
+  if (__builtin_expect(recent == nullptr, 0)) recent = recent_owner.table.get();
+  Recent& entry = recent[(hash ^ hash >> 8) % kNumRecent];
+  if (__builtin_expect(!(entry.key == key), 0))
+    entry = {key, FindPlan(MakeRequest(call, num_outputs, numbers))};
+  return *entry.plan;
+}
+
+// Fills the constant slots of this thread's scratch memory, by whole vectors: a
+// vector load of lanes stored singly would wait for the stores.
+void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n) {
+  for (int i = 0; i < plan.num_constants; ++i) {
+    const ConstantSlot& constant = plan.constants[i];
+    char* slot = scratch + static_cast<int64_t>(constant.slot) * plan.slot_bytes;
+    if (constant.source == ConstantSource::kScalar) {
+      FillLanes(NumberOf(call.args[call.program->scalar_args[constant.index]]), plan.lane, slot, 1);
+    } else if (constant.source == ConstantSource::kConstant) {
+      FillConstant(call.program->constants[constant.index], plan.lane, slot, 1);
+    }
+    plan.splat(slot, slot, nullptr, nullptr, (n + 15) / 16 * 16);
+  }
+}
+
+inline int RunSteps(const Plan& plan, char* const* slots, int64_t n) {
+  int flags = 0;
+  for (int s = 0; s < plan.num_steps; ++s) {
+    const Step& step = plan.steps[s];
+    flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
+  }
+  return flags;
+}
+
+char* BindScratch(const Plan& plan, char** slots) {
+  char* scratch = Scratch(static_cast<int64_t>(plan.num_slots) * plan.slot_bytes);
+  if (scratch == nullptr) return nullptr;
+  for (int s = 0; s < plan.num_slots; ++s) slots[s] = scratch + static_cast<int64_t>(s) * plan.slot_bytes;
+  return scratch;
+}
+
+// How operands are reached, once a call; indices follow plan.varying and
+// plan.results.
+struct Bound {
+  const Plan* plan;
+  const Call* call;
+  Iteration iteration;
+  bool whole;   // one step over dense memory: pieces need not fit the cache
+  bool staged;  // outputs are computed in scratch and copied after the last step
+  // Inputs that repeat dense runs of `period` elements (a bias) are packed once; 0:
+  // there is none. Pieces are multiples of it then.
+  int64_t period = 0;
+  bool periodic[kMaxOperands] = {};
+  std::atomic<int> flags{0};
+  std::atomic<bool> no_memory{false};
+
+  int InputOperand(int v) const { return plan->num_results + v; }
+  int64_t Piece() const {
+    return period > 0 ? plan->block / period * period : whole ? kWholePiece : plan->block;
+  }
+  void FindPeriod();
+  void RunRange(int64_t begin, int64_t end);
+};
+
+// The last dimension alone, short, dense, and the same for all outer positions.
+void Bound::FindPeriod() {
+  const int last = iteration.ndim - 1;
+  const int64_t length = iteration.sizes[last];
+  if (iteration.rows || last == 0 || length > plan->block / 2) return;
+  for (int k = plan->num_results; k < iteration.num_operands; ++k) {
+    const Operand& operand = iteration.operands[k];
+    periodic[k] = !operand.invariant && operand.strides[last] == operand.size;
+    for (int d = 0; d < last; ++d) periodic[k] &= operand.strides[d] == 0;
+    if (periodic[k]) period = length;
+  }
+}
+
+void Bound::RunRange(int64_t begin, int64_t end) {
+  char* slots[kMaxSlots];
+  char* scratch = BindScratch(*plan, slots);
+  if (scratch == nullptr) {
+    no_memory = true;
+    return;
+  }
+  FillConstants(*plan, *call, scratch, std::min<int64_t>(plan->block, end - begin));
+  for (int v = 0; v < plan->num_varying; ++v) {
+    const Operand& operand = iteration.operands[InputOperand(v)];
+    if (operand.invariant)
+      Splat(slots[plan->varying[v].slot], operand.data, operand.size,
+            std::min<int64_t>(plan->block, end - begin));
+    if (periodic[InputOperand(v)]) {
+      iteration.Pack(InputOperand(v), 0, begin, std::min(Piece(), end - begin), slots[plan->varying[v].slot]);
+    }
+  }
+  int raised = 0;
+  char* targets[kMaxResults];
+  const int64_t block = Piece();
+  for (int64_t position = begin; position < end;) {
+    const int64_t n = iteration.PieceLength(position, end, block);
+    for (int v = 0; v < plan->num_varying; ++v) {
+      const int k = InputOperand(v);
+      if (iteration.operands[k].invariant || periodic[k]) continue;
+      const int slot = plan->varying[v].slot;
+      slots[slot] =
+          iteration.Locate(k, 0, position, n, scratch + static_cast<int64_t>(slot) * plan->slot_bytes, true);
+    }
+    for (int r = 0; r < plan->num_results; ++r) {
+      const int slot = plan->results[r].slot;
+      char* buffer = scratch + static_cast<int64_t>(slot) * plan->slot_bytes;
+      targets[r] = iteration.Locate(r, 0, position, n, buffer, false);
+      slots[slot] = staged ? buffer : targets[r];
+    }
+    raised |= RunSteps(*plan, slots, n);
+    for (int r = 0; r < plan->num_results; ++r) {
+      const char* computed = slots[plan->results[r].slot];
+      const Operand& operand = iteration.operands[r];
+      if (computed != targets[r]) {
+        std::memcpy(targets[r], computed, static_cast<size_t>(n * operand.size));
+      } else if (!operand.flat &&
+                 computed == scratch + static_cast<int64_t>(plan->results[r].slot) * plan->slot_bytes) {
+        iteration.Deliver(r, 0, position, n, computed);
+      }
+    }
+    position += n;
+  }
+  if (raised != 0) flags |= raised;
+}
+
+bool SameSizes(const MicaTensor* a, const MicaTensor* b) {
+  if (a->dl.ndim != b->dl.ndim) return false;
+  for (int d = 0; d < a->dl.ndim; ++d) {
+    if (a->dl.shape[d] != b->dl.shape[d]) return false;
+  }
+  return true;
+}
+
+int64_t Numel(const MicaTensor* tensor) {
+  int64_t n = 1;
+  for (int d = 0; d < tensor->dl.ndim; ++d) n *= tensor->dl.shape[d];
+  return n;
+}
+
+// One block or less of operands that are all dense and alike, or one number.
+bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
+  const MicaTensor* out = call.outputs[0];
+  const int64_t n = Numel(out);
+  if (n > plan.block || plan.num_results > 1 || num_outputs > 1) return false;
+  if ((out->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
+  uint32_t numbers = 0;  // inputs of one element, by their place in plan.varying
+  for (int v = 0; v < plan.num_varying; ++v) {
+    const Binding& binding = plan.varying[v];
+    if (binding.role != Role::kInput) return false;
+    const MicaTensor* input = call.inputs[binding.index];
+    if ((input->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
+    if (SameSizes(input, out)) continue;
+    if (Numel(input) != 1) return false;
+    numbers |= uint32_t{1} << v;
+  }
+  char* slots[kMaxSlots];
+  if (numbers != 0 || plan.num_slots > plan.num_varying + plan.num_results) {
+    char* scratch = BindScratch(plan, slots);
+    if (scratch == nullptr) throw std::bad_alloc();
+    FillConstants(plan, call, scratch, n);
+  } else {
+    slots[0] = nullptr;
+  }
+  for (int v = 0; v < plan.num_varying; ++v) {
+    const MicaTensor* input = call.inputs[plan.varying[v].index];
+    char*& slot = slots[plan.varying[v].slot];
+    if ((numbers >> v & 1) != 0) {
+      Splat(slot, input->dl.data, input->dl.dtype.bits / 8, (n + 15) / 16 * 16);
+    } else {
+      slot = static_cast<char*>(input->dl.data);
+    }
+  }
+  if (plan.num_results == 1) slots[plan.results[0].slot] = static_cast<char*>(out->dl.data);
+  const int flags = RunSteps(plan, slots, n);
+  if (flags != 0) ThrowFlags(flags);
+  return true;
+}
+
+void RunGeneral(const Call& call, const Plan& plan) {
+  Bound bound;
+  bound.plan = &plan;
+  bound.call = &call;
+  Iteration& it = bound.iteration;
+  const MicaTensor* out = call.outputs[0];
+  it.SetSizes(out->dl.shape, out->dl.ndim);
+  if (it.numel == 0) return;
+  for (int r = 0; r < plan.num_results; ++r) it.Add(call.outputs[plan.results[r].index]);
+  for (int v = 0; v < plan.num_varying; ++v) {
+    MICA_PLUGIN_CHECK(plan.varying[v].role == Role::kInput, MICA_ERROR_NOT_IMPLEMENTED,
+                      "A pointwise program of the CPU backend reads tensors alone.");
+    it.Add(call.inputs[plan.varying[v].index]);
+  }
+  it.Normalize();
+  bool aliased = false;
+  for (int k = 0; k < it.num_operands; ++k) {
+    for (int r = 0; k >= plan.num_results && r < plan.num_results; ++r)
+      aliased |= it.operands[k].data == it.operands[r].data;
+  }
+  bound.whole = plan.num_steps == 1 && plan.num_constants == 0 && !IsComplex(plan.lane);
+  for (int k = 0; k < it.num_operands; ++k) bound.whole &= it.operands[k].flat;
+  bound.staged = plan.reads_after_result && aliased;
+  const int64_t weight = plan.num_steps + 1;
+  bound.FindPeriod();
+  ParallelFor(it.numel, std::max<int64_t>(kGrain / weight, plan.block), bound.Piece(), ThreadsOf(call.call),
+              [&bound](int64_t begin, int64_t end) { bound.RunRange(begin, end); });
+  if (bound.no_memory) throw std::bad_alloc();
+  if (const int flags = bound.flags) ThrowFlags(flags);
+}
+
+}  // namespace
+
+void ThrowPlanError(const MicaCall* call, const Plan& plan) {
+  static constexpr const char* kOpcodes[] = {
+#define MICA_NAME(name, arity, result) #name,
+      MICA_FORALL_OPCODES(MICA_NAME)
+#undef MICA_NAME
+  };
+  std::string message = std::string("The CPU engine cannot run `") +
+                        (call->name != nullptr ? call->name : "") + "` because " + plan.error;
+  if (plan.error_opcode >= 0 && plan.error_opcode < MICA_OPCODE_COUNT) {
+    message += std::string(" (") + kOpcodes[plan.error_opcode] + ")";
+  }
+  MICA_PLUGIN_THROW(MICA_ERROR_NOT_IMPLEMENTED, message + ".");
+}
+
+void ThrowFlags(int flags) {
+  if ((flags & kFlagZeroDivision) != 0) MICA_PLUGIN_THROW(MICA_ERROR_RUNTIME, "ZeroDivisionError");
+}
+
+void RunPointwise(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
+                  int64_t num_outputs) {
+  const MicaProgram* program = call->program;
+  MICA_PLUGIN_CHECK(program != nullptr && program->num_inputs <= kMaxInputs && num_outputs <= kMaxResults,
+                    MICA_ERROR_NOT_IMPLEMENTED,
+                    "The CPU engine runs programs of at most 16 inputs and 8 outputs.");
+  Call c;
+  c.call = call;
+  c.args = args;
+  c.program = program;
+  c.outputs = outputs;
+  for (int i = 0; i < program->num_inputs; ++i) {
+    const MicaValue& value = args[program->input_args[i]];
+    MICA_PLUGIN_CHECK(value.tag == MICA_VALUE_TENSOR && value.u.tensor != nullptr, MICA_ERROR_NOT_IMPLEMENTED,
+                      "A pointwise program of the CPU engine has an optional input that is absent.");
+    c.inputs[i] = value.u.tensor;
+  }
+  const Plan& plan = PlanOf(c, num_outputs);
+  if (plan.error != nullptr) ThrowPlanError(call, plan);
+  if (!RunTiny(c, plan, num_outputs)) RunGeneral(c, plan);
+}
+
+}  // namespace mica::cpu

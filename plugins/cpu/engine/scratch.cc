@@ -1,0 +1,38 @@
+// Thread-local scratch memory; see scratch.h.
+#include "mica/plugins/cpu/engine/scratch.h"
+
+#include <cstdlib>
+
+namespace mica::cpu {
+namespace {
+
+// Plain and initial-exec, so that reading them costs one instruction; the
+// object that frees the memory stands apart and is touched on growth alone.
+#define MICA_FAST_TLS thread_local __attribute__((tls_model("initial-exec")))
+MICA_FAST_TLS char* data = nullptr;
+MICA_FAST_TLS int64_t size = 0;
+
+struct Cleaner {
+  bool armed = false;
+  ~Cleaner() {
+    std::free(data);
+    data = nullptr;
+    size = 0;
+  }
+};
+thread_local Cleaner cleaner;
+
+char* Grow(int64_t bytes) {
+  cleaner.armed = true;
+  std::free(data);
+  const int64_t rounded = (bytes + 4095) / 4096 * 4096;
+  data = static_cast<char*>(std::aligned_alloc(4096, static_cast<size_t>(rounded)));
+  size = data == nullptr ? 0 : rounded;
+  return data;
+}
+
+}  // namespace
+
+char* Scratch(int64_t bytes) { return __builtin_expect(bytes <= size, 1) ? data : Grow(bytes); }
+
+}  // namespace mica::cpu

@@ -1,0 +1,17 @@
+// This thread's scratch memory: where block programs keep their slots.
+// Grows, is reused by every call, and is freed when the thread ends. Not for
+// memory that must survive the call or reach another thread.
+#ifndef MICA_PLUGINS_CPU_ENGINE_SCRATCH_H_
+#define MICA_PLUGINS_CPU_ENGINE_SCRATCH_H_
+
+#include <cstdint>
+
+namespace mica::cpu {
+
+// At least `bytes` bytes, 64-byte aligned, uninitialized; NULL when there is no
+// memory. The next call on this thread invalidates it.
+char* Scratch(int64_t bytes);
+
+}  // namespace mica::cpu
+
+#endif  // MICA_PLUGINS_CPU_ENGINE_SCRATCH_H_

@@ -1,0 +1,30 @@
+// Parallel loops of the CPU plugin on gomp's pool, the one oneDNN uses too.
+#ifndef MICA_PLUGINS_CPU_ENGINE_THREADS_H_
+#define MICA_PLUGINS_CPU_ENGINE_THREADS_H_
+
+#include <cstdint>
+
+#include "mica/abi.h"
+
+namespace mica::cpu {
+
+// Threads a call may use: call->num_threads, but one inside another parallel
+// region and one in the child of a fork (gomp's pool does not survive it).
+int32_t ThreadsOf(const MicaCall* call);
+
+// Calls body(context, begin, end) over [0, n) in at most `threads` pieces, each
+// of at least `grain` elements and beginning at a multiple of `align`. The body
+// must not throw.
+void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads,
+                 void (*body)(void* context, int64_t begin, int64_t end), void* context);
+
+template <class Body>
+void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads, Body body) {
+  ParallelFor(
+      n, grain, align, threads,
+      [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
+}
+
+}  // namespace mica::cpu
+
+#endif  // MICA_PLUGINS_CPU_ENGINE_THREADS_H_

@@ -1,0 +1,104 @@
+// Reading by index: runs of adjacent elements move by memcpy, single ones in loops
+// typed by their size.
+#include <algorithm>
+#include <cstring>
+
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/indexing/advanced.h"
+#include "mica/plugins/cpu/indexing/indexing.h"
+#include "mica/plugins/cpu/indexing/indices.h"
+
+namespace mica::cpu {
+namespace {
+
+using plugin::TensorRef;
+
+// out (outer, rows, inner) from self (outer, extent, inner), both row-major.
+void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner,
+              const std::vector<int64_t>& rows, void* out, int64_t itemsize, int32_t threads) {
+  const auto count = static_cast<int64_t>(rows.size());
+  VisitSize(itemsize, [&](auto unit) {
+    using T = decltype(unit);
+    const T* from = static_cast<const T*>(self);
+    T* to = static_cast<T*>(out);
+    ParallelFor(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const T* run = from + (i / count * extent + rows[static_cast<size_t>(i % count)]) * inner;
+                    if (inner == 1)
+                      to[i] = *run;
+                    else
+                      std::memcpy(to + i * inner, run, static_cast<size_t>(inner) * sizeof(T));
+                  }
+                });
+  });
+}
+
+}  // namespace
+
+void Embedding(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, int64_t, int32_t, int32_t,
+               MicaTensor* out) {
+  const TensorRef w(weight);
+  const int32_t threads = ThreadsOf(call);
+  const std::vector<int64_t> rows = Indices(indices, w.size(0), false);
+  const DenseInput table(weight, w.dtype(), threads);
+  DenseOutput result(out, w.dtype(), threads);
+  CopyRows(table.data<void>(), 1, w.size(0), w.size(1), rows, result.data<void>(), w.itemsize(), threads);
+  result.Finish();
+}
+
+void IndexSelect(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* out) {
+  const TensorRef in(self);
+  const int32_t threads = ThreadsOf(call);
+  const Around around(in, dim);
+  const std::vector<int64_t> rows = Indices(index, around.size, false);
+  const DenseInput dense(self, in.dtype(), threads);
+  DenseOutput result(out, in.dtype(), threads);
+  CopyRows(dense.data<void>(), around.outer, around.size, around.inner, rows, result.data<void>(),
+           in.itemsize(), threads);
+  result.Finish();
+}
+
+void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* out) {
+  const TensorRef in(self);
+  const int32_t threads = ThreadsOf(call);
+  const AdvancedIndex at = Resolve(in, indices);
+  const DenseInput dense(self, in.dtype(), threads);
+  DenseOutput result(out, in.dtype(), threads);
+  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, at.rows, result.data<void>(), in.itemsize(),
+           threads);
+  result.Finish();
+}
+
+void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, int32_t,
+            MicaTensor* out) {
+  const TensorRef in(self), at(index);
+  if (in.ndim() == 0 || at.ndim() != in.ndim() || in.ndim() > 16) throw plugin::NotImplemented();
+  if (dim < 0) dim += in.ndim();
+  const int32_t threads = ThreadsOf(call), last = in.ndim() - 1;
+  const std::vector<int64_t> places = Indices(index, in.size(static_cast<int>(dim)), false);
+  DenseOutput result(out, in.dtype(), threads);
+  const int64_t length = at.size(last), step = in.stride(static_cast<int>(dim));
+  const int64_t along = dim == last ? 0 : in.stride(last);
+  VisitSize(in.itemsize(), [&](auto unit) {
+    using T = decltype(unit);
+    const auto lines = static_cast<int64_t>(places.size()) / std::max<int64_t>(length, 1);
+    ParallelFor(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t line = begin; line < end; ++line) {
+                    const T* from = in.data<T>();
+                    int64_t rest = line;
+                    for (int32_t d = last - 1; d >= 0; --d) {
+                      if (d != dim) from += rest % at.size(d) * in.stride(d);
+                      rest /= at.size(d);
+                    }
+                    const int64_t* place = places.data() + line * length;
+                    T* to = result.data<T>() + line * length;
+                    for (int64_t i = 0; i < length; ++i) to[i] = from[i * along + place[i] * step];
+                  }
+                });
+  });
+  result.Finish();
+}
+
+}  // namespace mica::cpu

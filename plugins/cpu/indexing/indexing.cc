@@ -1,0 +1,19 @@
+#include "mica/plugins/cpu/indexing/indexing.h"
+
+namespace mica::cpu {
+
+void RegisterIndexing(plugin::Registrar& r) {
+  r.Kernel<&Gather>("gather.out");
+  r.Kernel<&IndexSelect>("index_select.out");
+  r.Kernel<&Embedding>("embedding.out");
+  r.Kernel<&Index>("_index.out");
+  r.Kernel<&EmbeddingDenseBackward>("embedding_dense_backward.out");
+  r.Kernel<&IndexAdd>("index_add.out");
+  r.Kernel<&ScatterAdd>("scatter_add.out");
+  r.Kernel<&ScatterSrc>("scatter.src_out");
+  r.Kernel<&IndexPut>("_index_put.out");
+  r.Kernel<&Nonzero>("nonzero");
+  r.Kernel<&MaskedSelect>("masked_select");
+}
+
+}  // namespace mica::cpu

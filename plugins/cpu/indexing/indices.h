@@ -1,0 +1,86 @@
+// Index tensors as the kernels of this folder read them: dense int64, checked.
+//
+// A kernel here serves what is valid and common; for an index out of range, a layout
+// or a dtype that it does not know it throws NotImplemented, and the portable kernel
+// serves the call or says what is wrong with it.
+#ifndef MICA_PLUGINS_CPU_INDEXING_INDICES_H_
+#define MICA_PLUGINS_CPU_INDEXING_INDICES_H_
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "mica/plugins/cpu/contraction/dense.h"
+
+namespace mica::cpu {
+
+// All elements in row-major order, each in [0, size); with `wrap` also those of
+// [-size, 0), which count from the end.
+std::vector<int64_t> Indices(const MicaTensor* index, int64_t size, bool wrap);
+// The same of a tensor broadcast to `sizes`.
+std::vector<int64_t> BroadcastIndices(const MicaTensor* index, const std::vector<int64_t>& sizes,
+                                      int64_t size, bool wrap);
+
+// A tensor as (outer, size, inner) around one dimension; a 0-d tensor is (1, 1, 1).
+struct Around {
+  int64_t outer = 1, size = 1, inner = 1;
+  Around(const plugin::TensorRef& t, int64_t dim) {
+    if (t.ndim() == 0) return;
+    if (dim < 0) dim += t.ndim();
+    for (int32_t d = 0; d < t.ndim(); ++d) (d < dim ? outer : d == dim ? size : inner) *= t.size(d);
+  }
+};
+
+// Calls f(T{}) with an unsigned type of `itemsize` bytes; elements are only moved.
+struct Wide {
+  uint64_t parts[2];
+};
+template <class F>
+void VisitSize(int64_t itemsize, F f) {
+  switch (itemsize) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
+    default:
+      return f(Wide{});
+  }
+}
+
+// Calls f(T{}) for the dtypes that add as they are; half types, bool, complex and
+// float8 are not among them.
+template <class F>
+void VisitAdded(int32_t dtype, F f) {
+  switch (dtype) {
+    case MICA_F32:
+      return f(float{});
+    case MICA_F64:
+      return f(double{});
+    case MICA_I32:
+      return f(int32_t{});
+    case MICA_I64:
+      return f(int64_t{});
+    default:
+      throw plugin::NotImplemented();
+  }
+}
+
+// a + b, which wraps in integer types.
+template <class T>
+T Plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  else
+    return a + b;
+}
+
+// Elements that make a second thread worth waking.
+inline constexpr int64_t kIndexGrain = 16384;
+
+}  // namespace mica::cpu
+
+#endif  // MICA_PLUGINS_CPU_INDEXING_INDICES_H_

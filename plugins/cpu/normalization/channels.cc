@@ -1,0 +1,194 @@
+// Sums are written in vectors; the loops that only map are plain ones, which the compiler
+// turns into vectors of whichever instruction set foreach_target selects.
+#include "mica/plugins/cpu/normalization/channels.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/plugins/cpu/normalization/channels.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target, which includes this file once for each instruction set.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kRun = 4096, kTile = 64;
+
+// What is summed, as vectors and one by one: Add adds the terms of element i of channel
+// c to two sums.
+template <class T>
+struct Elements {
+  const T* x;
+  template <class V>
+  HWY_INLINE void Add(int64_t i, int64_t, V& sum, V&) const {
+    sum = hn::Add(sum, hn::LoadU(hn::DFromV<V>(), x + i));
+  }
+  HWY_INLINE void AddOne(int64_t i, int64_t, T& sum, T&) const { sum += x[i]; }
+};
+template <class T>
+struct Deviations {
+  const T *x, *center;
+  template <class V>
+  HWY_INLINE void Add(int64_t i, int64_t c, V& sum, V&) const {
+    const hn::DFromV<V> d;
+    const V deviation = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, center[c]));
+    sum = hn::MulAdd(deviation, deviation, sum);
+  }
+  HWY_INLINE void AddOne(int64_t i, int64_t c, T& sum, T&) const {
+    sum += (x[i] - center[c]) * (x[i] - center[c]);
+  }
+};
+template <class T>
+struct Slopes {
+  const T *grad, *x, *center;
+  template <class V>
+  HWY_INLINE void Add(int64_t i, int64_t c, V& sum, V& product) const {
+    const hn::DFromV<V> d;
+    const V g = hn::LoadU(d, grad + i);
+    sum = hn::Add(sum, g);
+    product = hn::MulAdd(g, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, center[c])), product);
+  }
+  HWY_INLINE void AddOne(int64_t i, int64_t c, T& sum, T& product) const {
+    sum += grad[i];
+    product += grad[i] * (x[i] - center[c]);
+  }
+};
+
+// Channels are adjacent: a row of kTile partial sums over kTile rows at a time.
+template <class T, class Terms>
+HWY_INLINE void SumAdjacent(const ChannelLayout& l, int64_t begin, int64_t end, double* sums,
+                            double* products, Terms terms) {
+  for (int64_t c0 = begin; c0 < end; c0 += kTile) {
+    const int64_t width = std::min(kTile, end - c0);
+    double sum[kTile] = {}, product[kTile] = {};
+    for (int64_t n0 = 0; n0 < l.outer; n0 += kTile) {
+      T first[kTile] = {}, second[kTile] = {};
+      for (int64_t n = n0; n < std::min(l.outer, n0 + kTile); ++n)
+        for (int64_t j = 0; j < width; ++j)
+          terms.AddOne(n * l.channels + c0 + j, c0 + j, first[j], second[j]);
+      for (int64_t j = 0; j < width; ++j) {
+        sum[j] += static_cast<double>(first[j]);
+        product[j] += static_cast<double>(second[j]);
+      }
+    }
+    std::copy(sum, sum + width, sums + c0);
+    if (products) std::copy(product, product + width, products + c0);
+  }
+}
+
+template <class T, class Terms>
+HWY_INLINE void SumBoth(const ChannelLayout& l, int64_t begin, int64_t end, double* sums, double* products,
+                        Terms terms) {
+  if (l.inner == 1) return SumAdjacent<T>(l, begin, end, sums, products, terms);
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = begin; c < end; ++c) {
+    auto a = hn::Zero(d), b = a, a2 = a, b2 = a;  // two of each hide the latency
+    T tail = 0, tail2 = 0;
+    double sum = 0, product = 0;
+    int64_t pending = 0;
+    const auto flush = [&] {
+      sum += static_cast<double>(tail) + static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, a2))));
+      product +=
+          static_cast<double>(tail2) + static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(b, b2))));
+      a = b = a2 = b2 = hn::Zero(d);
+      tail = tail2 = 0;
+      pending = 0;
+    };
+    for (int64_t n = 0; n < l.outer; ++n)
+      for (int64_t s = 0; s < l.inner; s += kRun) {
+        int64_t i = (n * l.channels + c) * l.inner + s;
+        const int64_t run = std::min(kRun, l.inner - s), past = i + run;
+        for (; i + 2 * lanes <= past; i += 2 * lanes) {
+          terms.Add(i, c, a, b);
+          terms.Add(i + lanes, c, a2, b2);
+        }
+        for (; i < past; ++i) terms.AddOne(i, c, tail, tail2);
+        pending += run;
+        if (pending >= kRun) flush();
+      }
+    flush();
+    sums[c] = sum;
+    if (products) products[c] = product;
+  }
+}
+
+// Calls f(i, c) for each element i.
+template <class F>
+HWY_INLINE void Each(const ChannelLayout& l, int64_t begin, int64_t end, F f) {
+  for (int64_t n = 0; n < l.outer; ++n) {
+    if (l.inner == 1) {
+      for (int64_t c = begin; c < end; ++c) f(n * l.channels + c, c);
+      continue;
+    }
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t first = (n * l.channels + c) * l.inner;
+      for (int64_t i = 0; i < l.inner; ++i) f(first + i, c);
+    }
+  }
+}
+
+template <class T>
+void Sum(const ChannelLayout& l, int64_t begin, int64_t end, const T* x, double* sums) {
+  SumBoth<T>(l, begin, end, sums, nullptr, Elements<T>{x});
+}
+template <class T>
+void Squares(const ChannelLayout& l, int64_t begin, int64_t end, const T* x, const T* center, double* sums) {
+  SumBoth<T>(l, begin, end, sums, nullptr, Deviations<T>{x, center});
+}
+template <class T>
+void Gradients(const ChannelLayout& l, int64_t begin, int64_t end, const T* grad, const T* x, const T* center,
+               double* sums, double* products) {
+  SumBoth<T>(l, begin, end, sums, products, Slopes<T>{grad, x, center});
+}
+template <class T>
+void Scale(const ChannelLayout& l, int64_t begin, int64_t end, const T* x, const T* scale, const T* shift,
+           T* HWY_RESTRICT y) {
+  Each(l, begin, end, [=](int64_t i, int64_t c) { y[i] = x[i] * scale[c] + shift[c]; });
+}
+template <class T>
+void Input(const ChannelLayout& l, int64_t begin, int64_t end, const T* grad, const T* x, const T* center,
+           const T* of_grad, const T* of_x, const T* constant, T* HWY_RESTRICT dx) {
+  Each(l, begin, end, [=](int64_t i, int64_t c) {
+    dx[i] = grad[i] * of_grad[c] + (x[i] - center[c]) * of_x[c] + constant[c];
+  });
+}
+
+const ChannelLoops<float>* FloatLoops() {
+  static const ChannelLoops<float> loops = {&Sum<float>, &Squares<float>, &Gradients<float>, &Scale<float>,
+                                            &Input<float>};
+  return &loops;
+}
+const ChannelLoops<double>* DoubleLoops() {
+  static const ChannelLoops<double> loops = {&Sum<double>, &Squares<double>, &Gradients<double>,
+                                             &Scale<double>, &Input<double>};
+  return &loops;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mica::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mica::cpu {
+
+HWY_EXPORT(FloatLoops);
+HWY_EXPORT(DoubleLoops);
+
+template <>
+const ChannelLoops<float>& BestChannelLoops<float>() {
+  static const ChannelLoops<float>& best = *HWY_DYNAMIC_DISPATCH(FloatLoops)();
+  return best;
+}
+template <>
+const ChannelLoops<double>& BestChannelLoops<double>() {
+  static const ChannelLoops<double>& best = *HWY_DYNAMIC_DISPATCH(DoubleLoops)();
+  return best;
+}
+
+}  // namespace mica::cpu
+#endif

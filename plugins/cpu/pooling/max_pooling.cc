@@ -1,0 +1,182 @@
+// Maxima over windows, their indices, and the gradient that follows the indices.
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/pooling/pooling.h"
+#include "mica/plugins/cpu/pooling/windows.h"
+
+namespace mica::cpu {
+namespace {
+
+using plugin::TensorRef;
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct MaxWindows {
+  std::vector<Window> rows, columns;
+  int64_t row_step, column_step;
+  bool pairs;  // 2 x 2 windows, 2 apart, without padding
+};
+
+template <class T>
+void MaxOfPlane(const T* in, int64_t width, const MaxWindows& w, T* out, int64_t* indices) {
+  for (const Window& row : w.rows)
+    for (const Window& column : w.columns) {
+      // A wide dilation may leave a window in the padding alone: minus infinity, at 0.
+      const bool any = row.begin < row.end && column.begin < column.end;
+      int64_t best = any ? row.begin * width + column.begin : 0;
+      T most = any ? in[best] : -std::numeric_limits<T>::infinity();
+      for (int64_t y = row.begin; y < row.end; y += w.row_step)
+        for (int64_t x = column.begin; x < column.end; x += w.column_step) {
+          const T value = in[y * width + x];
+          if (value > most || std::isnan(value)) {
+            most = value;
+            best = y * width + x;
+          }
+        }
+      *out++ = most;
+      *indices++ = best;
+    }
+}
+
+// The window that most networks use. Four windows at a time: rows of images are often
+// no wider, and 64-bit indices fill four registers' halves anyway.
+void MaxOfPairs(const float* in, int64_t width, const MaxWindows& w, float* out, int64_t* indices) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<int32_t, 4> di;
+  const hn::FixedTag<int64_t, 2> dl;
+  const auto columns = static_cast<int64_t>(w.columns.size());
+  const auto twice = hn::ShiftLeft<1>(hn::Iota(di, 0));
+  for (const Window& row : w.rows) {
+    const float* upper = in + row.begin * width;
+    const float* lower = upper + width;
+    int64_t x = 0;
+    for (; x + 4 <= columns; x += 4) {
+      hn::Vec<decltype(d)> a, b, c, e;
+      hn::LoadInterleaved2(d, upper + 2 * x, a, b);
+      hn::LoadInterleaved2(d, lower + 2 * x, c, e);
+      auto most = a;
+      auto offset = hn::Zero(di);
+      const auto consider = [&](auto value, int32_t at) {
+        const auto wins = hn::Or(hn::Gt(value, most), hn::IsNaN(value));
+        most = hn::IfThenElse(wins, value, most);
+        offset = hn::IfThenElse(hn::RebindMask(di, wins), hn::Set(di, at), offset);
+      };
+      consider(b, 1);
+      consider(c, static_cast<int32_t>(width));
+      consider(e, static_cast<int32_t>(width + 1));
+      hn::StoreU(most, d, out + x);
+      const auto base = hn::Set(dl, row.begin * width + 2 * x);
+      const auto at = hn::Add(offset, twice);
+      hn::StoreU(hn::Add(base, hn::PromoteTo(dl, hn::LowerHalf(at))), dl, indices + x);
+      hn::StoreU(hn::Add(base, hn::PromoteTo(dl, hn::UpperHalf(hn::Half<decltype(di)>(), at))), dl,
+                 indices + x + 2);
+    }
+    if (x < columns) {
+      MaxWindows rest{{row}, {w.columns.begin() + x, w.columns.end()}, 1, 1, false};
+      MaxOfPlane(in, width, rest, out + x, indices + x);
+    }
+    out += columns;
+    indices += columns;
+  }
+}
+
+template <class T>
+void MaxPlanes(const DenseInput& input, const Planes& in, const MaxWindows& w, DenseOutput& output,
+               DenseOutput& indices, int32_t threads) {
+  const int64_t made = static_cast<int64_t>(w.rows.size() * w.columns.size());
+  ParallelFor(in.count, PlaneGrain(in.area() + 4 * made), 1, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* from = input.data<T>() + p * in.area();
+      T* to = output.data<T>() + p * made;
+      int64_t* at = indices.data<int64_t>() + p * made;
+      if constexpr (std::is_same_v<T, float>) {
+        if (w.pairs) {
+          MaxOfPairs(from, in.width, w, to, at);
+          continue;
+        }
+      }
+      MaxOfPlane(from, in.width, w, to, at);
+    }
+  });
+}
+
+void RunMax(const MicaCall* call, MicaTensor* self, const MaxWindows& windows, MicaTensor* out,
+            MicaTensor* indices) {
+  const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
+  const DenseInput input(self, dtype, threads);
+  DenseOutput values(out, dtype, threads), places(indices, MICA_I64, threads);
+  (dtype == MICA_F32 ? MaxPlanes<float> : MaxPlanes<double>)(input, Planes(self), windows, values, places,
+                                                             threads);
+  values.Finish();
+  places.Finish();
+}
+
+template <class T>
+void Distribute(const DenseInput& grad, const DenseInput& indices, const Planes& out, const Planes& in,
+                DenseOutput& result, int32_t threads) {
+  ParallelFor(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* from = grad.data<T>() + p * out.area();
+      const int64_t* at = indices.data<int64_t>() + p * out.area();
+      T* to = result.data<T>() + p * in.area();
+      std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
+      for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
+    }
+  });
+}
+
+// The indices come from the caller, who may have made them up.
+void CheckIndices(const DenseInput& indices, int64_t n, int64_t area) {
+  bool inside = true;
+  for (int64_t i = 0; i < n; ++i)
+    inside &= static_cast<uint64_t>(indices.data<int64_t>()[i]) < static_cast<uint64_t>(area);
+  MICA_PLUGIN_CHECK(
+      inside, MICA_ERROR_INDEX,
+      "An element of `indices` is outside the plane of (" + std::to_string(area) + ") elements.");
+}
+
+}  // namespace
+
+void MaxPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan kernel_size, MicaIntSpan stride,
+               MicaIntSpan padding, MicaIntSpan dilation, int32_t, MicaTensor* out, MicaTensor* indices) {
+  const TensorRef in(self), o(out);
+  MaxWindows w;
+  std::vector<Window>* sides[] = {&w.rows, &w.columns};
+  w.pairs = in.size(-2) * in.size(-1) < INT32_MAX;
+  for (int32_t d = 0; d < 2; ++d) {
+    const int64_t kernel = At(kernel_size, d, 1), step = At(stride, d, kernel), pad = At(padding, d, 0),
+                  space = At(dilation, d, 1);
+    *sides[d] = PoolWindows(in.size(d - 2), o.size(d - 2), kernel, step, pad, space);
+    w.pairs =
+        w.pairs && kernel == 2 && step == 2 && pad == 0 && space == 1 && 2 * o.size(d - 2) <= in.size(d - 2);
+    (d == 0 ? w.row_step : w.column_step) = space;
+  }
+  RunMax(call, self, w, out, indices);
+}
+
+void AdaptiveMaxPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaTensor* out,
+                       MicaTensor* indices) {
+  const TensorRef in(self), o(out);
+  RunMax(call, self,
+         {AdaptiveWindows(in.size(-2), o.size(-2)), AdaptiveWindows(in.size(-1), o.size(-1)), 1, 1, false},
+         out, indices);
+}
+
+void MaxPool2dBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan, MicaIntSpan,
+                       MicaIntSpan, MicaIntSpan, int32_t, MicaTensor* indices, MicaTensor* grad_input) {
+  const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
+  const DenseInput grad(grad_output, dtype, threads), places(indices, MICA_I64, threads);
+  DenseOutput result(grad_input, dtype, threads);
+  const Planes out(grad_output), in(grad_input);
+  CheckIndices(places, out.count * out.area(), in.area());
+  (dtype == MICA_F32 ? Distribute<float> : Distribute<double>)(grad, places, out, in, result, threads);
+  result.Finish();
+}
+
+}  // namespace mica::cpu

@@ -1,0 +1,202 @@
+// Folding of lanes; see fold.h.
+#include "mica/plugins/cpu/reduce/fold.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mica/plugin.h"
+
+namespace mica::cpu {
+namespace {
+
+// Steps a level takes before it is added to the next.
+constexpr int64_t kCascade = 32;
+
+bool IsPlainSum(const MicaCode& combine) {
+  int sums = 0;
+  for (int64_t i = 0; i < combine.size; ++i) {
+    const int opcode = combine.data[i].opcode;
+    if (opcode == MICA_OP_ADD) ++sums;
+    if (opcode != MICA_OP_ADD && opcode != MICA_OP_STATE && opcode != MICA_OP_STORE_STATE) return false;
+  }
+  return sums == 1;
+}
+
+}  // namespace
+
+StagePlans::StagePlans(const ReduceCall& call, const MicaProgram& p)
+    : program(&p),
+      init(SectionPlan(call, p, p.init)),
+      main(SectionPlan(call, p, p.main)),
+      combine(SectionPlan(call, p, p.combine)),
+      first_state(p.first_state),
+      num_own(p.num_states - p.first_state) {
+  MICA_PLUGIN_CHECK(num_own <= Fold::kMaxOwn, MICA_ERROR_NOT_IMPLEMENTED,
+                    "The CPU engine runs reductions of at most 8 states.");
+  state_bytes = kBlock * main->lane_size + 64;
+  const int32_t lane = main->lane;
+  cascades = num_own == 1 && (IsFloat(lane) || IsComplex(lane)) && IsPlainSum(p.combine);
+}
+
+int64_t StagePlans::Memory() const {
+  return Runner::MemoryOf(*init) + Runner::MemoryOf(*main) + Runner::MemoryOf(*combine) +
+         (3 + Fold::kLevels) * Fold::kMaxOwn * (state_bytes + 64);
+}
+
+Fold::Fold(const StagePlans& plans, const ReduceCall& call, const int8_t* operands, int64_t count,
+           Arena* arena)
+    : plans_(plans) {
+  Runner init;
+  init.Bind(plans.init, *plans.program, call, operands, count, arena);
+  main_.Bind(plans.main, *plans.program, call, operands, count, arena);
+  combine_.Bind(plans.combine, *plans.program, call, operands, count, arena);
+  complex_ = IsComplex(plans.main->lane);
+  lane_bytes_ = complex_ ? plans.main->lane_size / 2 : plans.main->lane_size;
+  in_place_ = plans.num_own == 1 && plans.combine->num_steps == 1;
+  for (int s = 0; s < plans.num_own; ++s) {
+    initial_[s] = arena->Take(plans.state_bytes);
+    current_[s] = arena->Take(plans.state_bytes);
+    next_[s] = arena->Take(plans.state_bytes);
+    for (int level = 0; plans.cascades && level < kLevels; ++level)
+      levels_[level][s] = arena->Take(plans.state_bytes);
+    init.WriteState(plans.first_state + s, initial_[s]);
+  }
+  init.Run(plans.init->block);
+}
+
+void Fold::CopyLanes(char* dst, const char* src, int64_t n) const {
+  std::memcpy(dst, src, static_cast<size_t>(n * lane_bytes_));
+  if (complex_)
+    std::memcpy(dst + kBlock * lane_bytes_, src + kBlock * lane_bytes_, static_cast<size_t>(n * lane_bytes_));
+}
+
+void Fold::Reset(int64_t n) {
+  for (int s = 0; s < plans_.num_own; ++s) {
+    CopyLanes(current_[s], initial_[s], n);
+    CopyLanes(next_[s], initial_[s], n);
+  }
+  touched_ = 0;
+}
+
+// One step of n lanes. Lanes from `touched_` on hold the initial state in both
+// buffers, so the buffers may change places when all touched lanes were written.
+int Fold::RunMain(int64_t n) {
+  for (int s = 0; s < plans_.num_own; ++s) {
+    main_.ReadState(plans_.first_state + s, current_[s]);
+    main_.WriteState(plans_.first_state + s, next_[s]);
+  }
+  const int flags = main_.Run(n);
+  for (int s = 0; s < plans_.num_own; ++s) {
+    if (n >= touched_) {
+      std::swap(current_[s], next_[s]);
+    } else {
+      CopyLanes(current_[s], next_[s], n);
+    }
+  }
+  touched_ = std::max(touched_, n);
+  return flags;
+}
+
+// Adds the current lanes to `level`, whose lanes may in turn be carried on.
+int Fold::Carry(int level) {
+  int flags = 0;
+  if (!level_used_[level]) {
+    CopyLanes(levels_[level][0], current_[0], touched_);
+    level_used_[level] = true;
+  } else {
+    const int state = plans_.first_state;
+    combine_.ReadState(state, levels_[level][0]);
+    combine_.ReadState(plans_.program->num_states + state, current_[0]);
+    combine_.WriteState(state, levels_[level][0]);
+    flags = combine_.Run(touched_);
+  }
+  return flags;
+}
+
+int Fold::FoldLanes(int64_t n) {
+  int flags = 0;
+  while (n > 1) {
+    const int64_t half = (n + 1) / 2;
+    const int64_t rest = n - half;
+    for (int s = 0; s < plans_.num_own; ++s) {
+      const int state = plans_.first_state + s;
+      combine_.ReadState(state, current_[s]);
+      combine_.ReadState(plans_.program->num_states + state, current_[s] + half * lane_bytes_);
+      combine_.WriteState(state, in_place_ ? current_[s] : next_[s]);
+    }
+    flags |= combine_.Run(rest);
+    for (int s = 0; s < plans_.num_own && !in_place_; ++s) CopyLanes(current_[s], next_[s], rest);
+    n = half;
+  }
+  return flags;
+}
+
+int Fold::Row(const Iteration& inner, const int64_t* shifts, int64_t begin, int64_t end) {
+  const int64_t width = std::max<int64_t>(1, std::min(block(), end - begin));
+  const bool cascades = plans_.cascades && end - begin > kCascade * width;
+  int flags = 0;
+  Reset(width);
+  steps_ = 0;
+  std::fill_n(level_used_, kLevels, false);
+  for (int64_t position = begin; position < end;) {
+    const int64_t n = inner.PieceLength(position, end, width);
+    main_.Load(inner, shifts, position, n);
+    main_.SetIndex(position, 1);
+    flags |= RunMain(n);
+    position += n;
+    if (cascades && ++steps_ % kCascade == 0) {
+      flags |= Carry(0);
+      Reset(width);
+      touched_ = width;
+      if (steps_ % (kCascade * kCascade) == 0) {
+        std::swap(current_[0], levels_[0][0]);
+        flags |= Carry(1);
+        std::swap(current_[0], levels_[0][0]);
+        level_used_[0] = false;
+      }
+    }
+  }
+  for (int level = 0; level < kLevels; ++level) {
+    if (!level_used_[level]) continue;
+    flags |= Carry(level);
+    CopyLanes(current_[0], levels_[level][0], touched_);
+  }
+  return flags | FoldLanes(touched_);
+}
+
+int Fold::Step(const Space& space, const int64_t* shifts, int64_t position, int64_t n, int64_t index) {
+  main_.Load(space.outer, shifts, position, n);
+  main_.SetIndex(index, 0);
+  return RunMain(n);
+}
+
+int Fold::Lanes(const Space& space, int64_t position, int64_t n) {
+  const int64_t count = space.inner.numel;
+  const bool cascades = plans_.cascades && count > kCascade;
+  int flags = 0;
+  Reset(n);
+  std::fill_n(level_used_, kLevels, false);
+  int64_t shifts[kMaxOperands];
+  for (int64_t r = 0; r < count; ++r) {
+    for (int k = 0; k < space.num_inputs; ++k) shifts[k] = space.inner.Offset(k, r);
+    flags |= Step(space, shifts, position, n, r);
+    if (!cascades || (r + 1) % kCascade != 0) continue;
+    flags |= Carry(0);
+    Reset(n);
+    touched_ = n;
+    if ((r + 1) % (kCascade * kCascade) == 0) {
+      std::swap(current_[0], levels_[0][0]);
+      flags |= Carry(1);
+      std::swap(current_[0], levels_[0][0]);
+      level_used_[0] = false;
+    }
+  }
+  for (int level = 0; level < kLevels; ++level) {
+    if (!level_used_[level]) continue;
+    flags |= Carry(level);
+    CopyLanes(current_[0], levels_[level][0], n);
+  }
+  return flags;
+}
+
+}  // namespace mica::cpu

@@ -1,0 +1,152 @@
+// Layer normalisation over dense rows; see layer_norm.h. Each row is read from
+// memory once and then from cache.
+#include "mica/plugins/cpu/reduce/layer_norm.h"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/kernels.h"
+#include "mica/plugins/cpu/reduce/row_loops.h"
+
+namespace mica::cpu {
+namespace {
+
+using plugin::OwnedTensor;
+
+// Rows of `length` elements of a dense tensor; declines what is not.
+struct Rows {
+  Rows(const MicaTensor* input, MicaIntSpan normalized_shape)
+      : dtype(DtypeOf(input)), size(DtypeSize(dtype)) {
+    const int ndim = input->dl.ndim;
+    const int64_t trailing = normalized_shape.size;
+    bool fits = (dtype == MICA_F32 || dtype == MICA_F64) && (input->flags & MICA_TENSOR_CONTIGUOUS) != 0 &&
+                trailing >= 1 && trailing <= ndim && ndim <= 16;
+    for (int d = 0; fits && d < ndim; ++d) {
+      const int64_t own = d - (ndim - trailing);
+      fits &= own < 0 || input->dl.shape[d] == normalized_shape.data[own];
+      (own < 0 ? count : length) *= input->dl.shape[d];
+      statistics[d] = own < 0 ? input->dl.shape[d] : 1;
+    }
+    if (!fits || count == 0 || length == 0) throw plugin::NotImplemented();
+  }
+
+  // Whether an optional vector can be read as it stands.
+  void Expect(const MicaTensor* tensor, int64_t elements) const {
+    if (tensor == nullptr) return;
+    int64_t n = 1;
+    for (int d = 0; d < tensor->dl.ndim; ++d) n *= tensor->dl.shape[d];
+    if (DtypeOf(tensor) != dtype || (tensor->flags & MICA_TENSOR_CONTIGUOUS) == 0 || n != elements) {
+      throw plugin::NotImplemented();
+    }
+  }
+
+  int32_t dtype;
+  int64_t size;
+  int64_t count = 1, length = 1;
+  int64_t statistics[16] = {};
+};
+
+const char* Data(const MicaTensor* tensor) {
+  return tensor == nullptr ? nullptr : static_cast<const char*>(tensor->dl.data);
+}
+
+char* Row(MicaTensor* tensor, int64_t offset) {
+  return tensor == nullptr ? nullptr : static_cast<char*>(tensor->dl.data) + offset;
+}
+
+OwnedTensor Like(const MicaTensor* tensor) {
+  return OwnedTensor::Empty(tensor->dl.shape, tensor->dl.ndim, DtypeOf(tensor), MicaDevice{0, 0});
+}
+
+void Give(MicaValue* result, OwnedTensor tensor) {
+  *result = {};
+  result->tag = tensor.get() != nullptr ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
+  result->u.tensor = tensor.release();
+}
+
+void Narrow(const std::vector<double>& values, MicaTensor* tensor) {
+  const Primitive cast = DirectCast(MICA_F64, DtypeOf(tensor));
+  cast(tensor->dl.data, values.data(), nullptr, nullptr, static_cast<int64_t>(values.size()));
+}
+
+}  // namespace
+
+void NativeLayerNorm(const MicaCall* call, MicaTensor* input, MicaIntSpan normalized_shape,
+                     MicaTensor* weight, MicaTensor* bias, double eps, MicaValue* results) {
+  const Rows rows(input, normalized_shape);
+  rows.Expect(weight, rows.length);
+  rows.Expect(bias, rows.length);
+  OwnedTensor out = Like(input);
+  OwnedTensor mean = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.dtype, MicaDevice{0, 0});
+  OwnedTensor rstd = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.dtype, MicaDevice{0, 0});
+  const RowLoops& loops = RowLoopsOf(rows.dtype);
+  const int64_t bytes = rows.length * rows.size;
+  ParallelFor(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) {
+                  loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, Data(weight),
+                                   Data(bias), rows.length, eps, Row(mean.get(), r * rows.size),
+                                   Row(rstd.get(), r * rows.size));
+                }
+              });
+  Give(&results[0], std::move(out));
+  Give(&results[1], std::move(mean));
+  Give(&results[2], std::move(rstd));
+}
+
+void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTensor* input,
+                             MicaIntSpan normalized_shape, MicaTensor* mean, MicaTensor* rstd,
+                             MicaTensor* weight, MicaTensor* bias, MicaBoolSpan output_mask,
+                             MicaValue* results) {
+  const Rows rows(input, normalized_shape);
+  rows.Expect(grad_out, rows.count * rows.length);
+  rows.Expect(mean, rows.count);
+  rows.Expect(rstd, rows.count);
+  rows.Expect(weight, rows.length);
+  const bool wants_weight = output_mask.data[1] != 0 && weight != nullptr;
+  const bool wants_bias = output_mask.data[2] != 0;
+  OwnedTensor dx = output_mask.data[0] != 0 ? Like(input) : OwnedTensor();
+  const size_t n = static_cast<size_t>(rows.length);
+  std::vector<double> dweight(wants_weight ? n : 0), dbias(wants_bias ? n : 0);
+  std::mutex mutex;
+  const RowLoops& loops = RowLoopsOf(rows.dtype);
+  const int64_t bytes = rows.length * rows.size;
+  ParallelFor(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
+              [&](int64_t begin, int64_t end) {
+                std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
+                for (int64_t r = begin; r < end; ++r) {
+                  loops.layer_norm_backward(
+                      Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
+                      wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
+                      Data(input) + r * bytes, Data(weight), rows.length, Data(mean) + r * rows.size,
+                      Data(rstd) + r * rows.size);
+                }
+                const std::lock_guard<std::mutex> lock(mutex);
+                for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];
+                for (size_t i = 0; i < own_bias.size(); ++i) dbias[i] += own_bias[i];
+              });
+  const auto vector = [&](bool wanted, const MicaTensor* like, const std::vector<double>& values) {
+    if (!wanted) return OwnedTensor();
+    OwnedTensor t = like != nullptr ? Like(like)
+                                    : OwnedTensor::Empty(normalized_shape.data, normalized_shape.size,
+                                                         rows.dtype, MicaDevice{0, 0});
+    Narrow(values, t.get());
+    return t;
+  };
+  OwnedTensor for_weight = vector(wants_weight, weight, dweight);
+  OwnedTensor for_bias = vector(wants_bias, bias, dbias);
+  Give(&results[0], std::move(dx));
+  Give(&results[1], std::move(for_weight));
+  Give(&results[2], std::move(for_bias));
+}
+
+void RegisterLayerNorm(plugin::Registrar& registrar) {
+  registrar.Kernel<NativeLayerNorm>("native_layer_norm");
+  registrar.Kernel<NativeLayerNormBackward>("native_layer_norm_backward");
+}
+
+}  // namespace mica::cpu

@@ -1,0 +1,169 @@
+// Choice of a loop by the program's hint and the layout; see loops.h.
+#include "mica/plugins/cpu/reduce/loops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "mica/plugins/cpu/engine/numbers.h"
+#include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/reduce/arg_loops.h"
+#include "mica/plugins/cpu/reduce/row_loops.h"
+
+namespace mica::cpu {
+namespace {
+
+constexpr int64_t kGrain = 32768;
+
+enum class Kind { kNone, kSum, kMean, kMax, kMin, kVar, kStd, kVarMean };
+
+Kind KindOf(std::string_view hint) {
+  if (hint == "sum") return Kind::kSum;
+  if (hint == "mean") return Kind::kMean;
+  if (hint == "amax") return Kind::kMax;
+  if (hint == "amin") return Kind::kMin;
+  if (hint == "var") return Kind::kVar;
+  if (hint == "std") return Kind::kStd;
+  if (hint == "var_mean") return Kind::kVarMean;
+  return Kind::kNone;
+}
+
+// Results of one row of `n` elements.
+void FinishRow(const RowLoops& loops, Kind kind, const char* x, int64_t n, double correction, double* out) {
+  const double count = static_cast<double>(n);
+  switch (kind) {
+    case Kind::kSum:
+      out[0] = loops.sum(x, n);
+      return;
+    case Kind::kMean:
+      out[0] = loops.sum(x, n) / count;
+      return;
+    case Kind::kMax:
+      out[0] = loops.largest(x, n);
+      return;
+    case Kind::kMin:
+      out[0] = loops.smallest(x, n);
+      return;
+    default: {
+      const double mean = loops.sum(x, n) / count;
+      const double variance = loops.squares(x, n, mean) / std::max(0.0, count - correction);
+      out[0] = kind == Kind::kStd ? std::sqrt(variance) : variance;
+      out[1] = mean;
+    }
+  }
+}
+
+void Store(int32_t dtype, char* to, double value) {
+  if (dtype == MICA_F32) {
+    const float narrow = static_cast<float>(value);
+    std::memcpy(to, &narrow, sizeof(narrow));
+  } else {
+    std::memcpy(to, &value, sizeof(value));
+  }
+}
+
+// Rows of float32 or float64 that lie together, one dtype in and out.
+bool RunDenseRows(const ReduceCall& call, Kind kind) {
+  const MicaTensor* self = call.inputs[0];
+  const int32_t dtype = DtypeOf(self);
+  if ((dtype != MICA_F32 && dtype != MICA_F64) || call.call->compute_dtype != dtype) return false;
+  for (int64_t i = 0; i < call.num_outputs; ++i) {
+    if (DtypeOf(call.outputs[i]) != dtype) return false;
+  }
+  const RowLoops& loops = RowLoopsOf(dtype);
+  double correction = 0;
+  if (call.call->program->num_scalars > 0 && kind >= Kind::kVar) {
+    correction = NumberOf(call.args[call.call->program->scalar_args[0]]).re;
+  }
+  double results[2] = {0, 0};
+  // All of a dense tensor, small or on one thread: no space to make.
+  int64_t outputs = 1, numel = 1;
+  for (int d = 0; d < call.outputs[0]->dl.ndim; ++d) outputs *= call.outputs[0]->dl.shape[d];
+  for (int d = 0; d < self->dl.ndim; ++d) numel *= self->dl.shape[d];
+  const int32_t threads = ThreadsOf(call.call);
+  if (outputs == 1 && (self->flags & MICA_TENSOR_CONTIGUOUS) != 0 && numel > 0 &&
+      (threads == 1 || numel < 2 * kGrain)) {
+    FinishRow(loops, kind, static_cast<const char*>(self->dl.data), numel, correction, results);
+    for (int64_t i = 0; i < call.num_outputs; ++i)
+      Store(dtype, static_cast<char*>(call.outputs[i]->dl.data), results[i]);
+    return true;
+  }
+  Space space;
+  MakeSpace(call, false, false, &space);
+  const Operand& in = space.inner.operands[0];
+  if (space.outer.numel == 0) return true;
+  if (space.inner.ndim != 1 || !in.flat || space.inner.numel < 8) return false;
+  // Few long rows are cut among threads by the program engine.
+  if (space.outer.numel < threads && numel >= 2 * kGrain) return false;
+  const int64_t n = space.inner.numel;
+  ParallelFor(
+      space.outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
+        double out[2] = {0, 0};
+        for (int64_t o = begin; o < end; ++o) {
+          FinishRow(loops, kind, space.outer.operands[0].data + space.outer.Offset(0, o), n, correction, out);
+          for (int64_t i = 0; i < call.num_outputs; ++i) {
+            const int k = space.OutputOperand(static_cast<int>(i));
+            Store(dtype, space.outer.operands[k].data + space.outer.Offset(k, o), out[i]);
+          }
+        }
+      });
+  return true;
+}
+
+// A row function over dense rows of inputs and output.
+bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
+  const int32_t dtype = DtypeOf(call.inputs[0]);
+  if ((dtype != MICA_F32 && dtype != MICA_F64) || call.call->compute_dtype != dtype ||
+      call.num_outputs != 1 || DtypeOf(call.outputs[0]) != dtype) {
+    return false;
+  }
+  const RowLoops& loops = RowLoopsOf(dtype);
+  const auto unary = hint == "softmax" ? loops.softmax : hint == "log_softmax" ? loops.log_softmax : nullptr;
+  const auto binary = hint == "softmax_backward"       ? loops.softmax_backward
+                      : hint == "log_softmax_backward" ? loops.log_softmax_backward
+                                                       : nullptr;
+  if (unary == nullptr && binary == nullptr) return false;
+  // The stages' programs may list the inputs in another order: arguments 0 and 1.
+  ReduceCall rows = call;
+  rows.num_inputs = unary != nullptr ? 1 : 2;
+  for (int i = 0; i < rows.num_inputs; ++i) {
+    if (call.args[i].tag != MICA_VALUE_TENSOR || DtypeOf(call.args[i].u.tensor) != dtype) return false;
+    rows.inputs[i] = call.args[i].u.tensor;
+  }
+  Space space;
+  MakeSpace(rows, false, true, &space);
+  if (space.outer.numel == 0 || space.inner.numel == 0) return true;
+  for (int k = 0; k < space.inner.num_operands; ++k) {
+    if (space.inner.ndim != 1 || !space.inner.operands[k].flat) return false;
+  }
+  const int64_t n = space.inner.numel;
+  const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
+  ParallelFor(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t o = begin; o < end; ++o) {
+                  unary != nullptr ? unary(row(1, o), row(0, o), n)
+                                   : binary(row(2, o), row(0, o), row(1, o), n);
+                }
+              });
+  return true;
+}
+
+}  // namespace
+
+bool RunReductionLoop(const ReduceCall& call) {
+  const std::string_view hint = call.call->program->hint;
+  if (hint.empty()) return false;
+  if (hint == "argmax") return RunArgLoop(call, ArgKind::kIndex, true);
+  if (hint == "argmin") return RunArgLoop(call, ArgKind::kIndex, false);
+  if (hint == "max_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, true);
+  if (hint == "min_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, false);
+  if (hint == "count_nonzero") return RunArgLoop(call, ArgKind::kCount, true);
+  const Kind kind = KindOf(hint);
+  return kind != Kind::kNone && RunDenseRows(call, kind);
+}
+
+bool RunRowLoop(const ReduceCall& call) { return RunDenseMaps(call, call.call->program->hint); }
+
+}  // namespace mica::cpu
