@@ -1,0 +1,261 @@
+// Binding of arguments to signatures; see arguments.h.
+#include "mica/bindings/python/arguments.h"
+
+#include <cstring>
+
+#include "mica/dispatcher/autograd_interface.h"
+
+namespace mica::python {
+namespace {
+
+bool IsOuts(PyObject* o, int count) {
+  const Items items = ItemsOf(o);
+  if (items.size != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!IsTensor(items.data[i])) return false;
+  return true;
+}
+
+bool Accepts(const Param& p, PyObject* o, bool strict) {
+  if (o == Py_None && (p.flags & kOptional)) return true;
+  switch (p.kind) {
+    case Kind::kTensor:
+      return IsTensor(o) || (!strict && (p.flags & kNumberOk) && IsPlainNumber(o));
+    case Kind::kTensors:
+      return IsTensorList(o, false);
+    case Kind::kOptionalTensors:
+      return IsTensorList(o, true);
+    case Kind::kInt:
+      return IsInt(o);
+    case Kind::kInts:
+      return IsIntList(o, p.size);
+    case Kind::kFloat:
+      return IsNumber(o) && !PyComplex_Check(o);
+    case Kind::kFloats:
+      return IsFloatList(o);
+    case Kind::kBool:
+      return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0;
+    case Kind::kBools:
+      return IsBoolList(o);
+    case Kind::kScalar:
+      return IsNumber(o);
+    case Kind::kScalars:
+      return IsScalarList(o);
+    case Kind::kStr:
+      return PyUnicode_Check(o);
+    case Kind::kDType:
+      return IsDTypeLike(o);
+    case Kind::kLayout:
+      return IsLayout(o);
+    case Kind::kMemoryFormat:
+      return IsMemoryFormat(o);
+    case Kind::kDevice:
+      return IsDeviceLike(o);
+    case Kind::kGenerator:
+      return IsGenerator(o);
+    case Kind::kOut:
+      return IsTensor(o);
+    case Kind::kOuts:
+      return IsOuts(o, p.size);
+  }
+  return false;
+}
+
+// NumPy's spellings of parameter names.
+struct Synonym {
+  const char* given;
+  const char* meant;
+};
+constexpr Synonym kSynonyms[] = {{"axis", "dim"},   {"keepdims", "keepdim"}, {"self", "input"},
+                                 {"input", "self"}, {"x", "self"},           {"x", "input"},
+                                 {"x2", "other"},   {"axis0", "dim0"},       {"axis1", "dim1"}};
+
+bool IsNamed(const char* name, const char* given) {
+  if (std::strcmp(name, given) == 0) return true;
+  for (const Synonym& s : kSynonyms)
+    if (std::strcmp(s.given, given) == 0 && std::strcmp(s.meant, name) == 0) return true;
+  return false;
+}
+
+int FindParam(const Signature& s, PyObject* name) {
+  for (int i = 0; i < s.count; ++i) {
+    if (!s.params[i].interned) s.params[i].interned = Check(PyUnicode_InternFromString(s.params[i].name));
+    if (s.params[i].interned == name) return i;
+  }
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) throw PythonErrorIsSet();
+  for (int i = 0; i < s.count; ++i)
+    if (IsNamed(s.params[i].name, text)) return i;
+  return -1;
+}
+
+// "Tensor", "list of (int, str)", "float".
+std::string DescribeArgument(PyObject* o) {
+  if (IsTensor(o)) return "Tensor";
+  const Items items = ItemsOf(o);
+  if (!items) return o == Py_None ? "None" : TypeName(o);
+  std::string text = std::string(PyList_Check(o) ? "list" : "tuple") + " of (";
+  for (Py_ssize_t i = 0; i < items.size && i < 4; ++i)
+    text += std::string(i ? ", " : "") + (items.data[i] == Py_None  ? "None"
+                                          : IsTensor(items.data[i]) ? "Tensor"
+                                                                    : TypeName(items.data[i]));
+  return text + (items.size > 4 ? ", ...)" : ")");
+}
+
+[[noreturn]] void RaiseNoMatch(const Overloads& overloads, PyObject* self, PyObject* const* args,
+                               Py_ssize_t nargs, PyObject* kwnames) {
+  std::string text = std::string("The arguments of ") + overloads.name + "() are (";
+  for (Py_ssize_t i = 0; i < nargs; ++i) text += (i ? ", " : "") + DescribeArgument(args[i]);
+  const Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < nkw; ++i) {
+    text += nargs + i ? ", " : "";
+    text += std::string(StrView(PyTuple_GET_ITEM(kwnames, i))) + "=" + DescribeArgument(args[nargs + i]);
+  }
+  text += "), which no signature accepts; expected one of:";
+  for (int i = 0; i < overloads.count; ++i) {
+    const Signature& s = overloads.signatures[i];
+    if (self ? s.as_method : s.as_function) text += std::string("\n  ") + s.text;
+  }
+  Raise(PyExc_TypeError, text);
+}
+
+}  // namespace
+
+int BoundArguments::BindTo(const Overloads& overloads, PyObject* self, PyObject* const* args,
+                           Py_ssize_t nargs, PyObject* kwnames) {
+  for (const bool strict : {true, false}) {
+    for (int i = 0; i < overloads.count; ++i) {
+      const Signature& s = overloads.signatures[i];
+      if ((self ? s.as_method : s.as_function) && Try(s, self, args, nargs, kwnames, strict)) return i;
+    }
+  }
+  RaiseNoMatch(overloads, self, args, nargs, kwnames);
+}
+
+bool BoundArguments::Try(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames, bool strict) {
+  const int first = self ? 1 : 0;
+  if (self) values_[0] = self;
+  varargs_param_ = -1;
+  Py_ssize_t taken = nargs;
+  if (s.varargs >= first && nargs >= s.varargs - first + 1 && IsInt(args[s.varargs - first])) {
+    // All from here on are integers of one list.
+    varargs_param_ = s.varargs;
+    varargs_ = args + (s.varargs - first);
+    varargs_count_ = nargs - (s.varargs - first);
+    for (Py_ssize_t i = 0; i < varargs_count_; ++i)
+      if (!IsInt(varargs_[i])) return false;
+    taken = s.varargs - first + 1;
+  }
+  if (first + taken > s.positional) return false;
+  int i = first;
+  for (Py_ssize_t a = 0; a < taken; ++a, ++i) values_[i] = args[a];
+  for (; i < s.count; ++i) values_[i] = nullptr;
+  if (kwnames && !BindKeywords(s, args + nargs, kwnames)) return false;
+  for (i = first; i < s.count; ++i) {
+    if (!values_[i]) {
+      if (!(s.params[i].flags & kDefault)) return false;
+    } else if (i != varargs_param_ && !Accepts(s.params[i], values_[i], strict)) {
+      return false;
+    }
+    if (values_[i] == Py_None && (s.params[i].kind == Kind::kOut || s.params[i].kind == Kind::kOuts))
+      values_[i] = nullptr;
+  }
+  return true;
+}
+
+bool BoundArguments::BindKeywords(const Signature& s, PyObject* const* values, PyObject* kwnames) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    const int i = FindParam(s, PyTuple_GET_ITEM(kwnames, k));
+    if (i < 0 || values_[i]) return false;
+    values_[i] = values[k];
+  }
+  return true;
+}
+
+const Tensor& BoundArguments::TensorSlow(int i) {
+  static const Tensor undefined;
+  if (None(i)) return undefined;
+  MICA_INTERNAL(numbers_count_ < 3, "a call has more than three numbers for tensors.");
+  Tensor& t = numbers_[numbers_count_++];
+  t = WrappedNumber(ToScalar(values_[i]));
+  return t;
+}
+
+Dims BoundArguments::Ints(int i, int size) const {
+  if (i == varargs_param_) {
+    Dims dims;
+    for (Py_ssize_t k = 0; k < varargs_count_; ++k) dims.push_back(ToInt(varargs_[k]));
+    return dims;
+  }
+  return None(i) ? Dims() : ToIntList(values_[i], size);
+}
+
+namespace {
+
+// "mica.return_types.max(\nvalues=...,\nindices=...)", as torch prints it.
+PyObject* ResultRepr(PyObject* o) {
+  return Guarded([&] {
+    std::string text = TypeName(o);
+    const Ref fields = Own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__match_args__"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+      const Ref value = Own(PyObject_Repr(PyTuple_GET_ITEM(o, i)));
+      text += i ? ",\n" : "(\n";
+      text +=
+          std::string(StrView(PyTuple_GET_ITEM(fields.get(), i))) + "=" + std::string(StrView(value.get()));
+    }
+    return NewStr(text + ")");
+  });
+}
+
+}  // namespace
+
+PyObject* ToPythonTuple(ResultNames& names, Tensor* tensors, int count) {
+  if (!names.fields) {
+    Ref tuple = Own(PyTuple_New(count));
+    for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, Wrap(std::move(tensors[i])));
+    return tuple.release();
+  }
+  if (!names.type) {
+    PyStructSequence_Field fields[16] = {};
+    for (int i = 0; names.fields[i]; ++i) fields[i].name = names.fields[i];
+    PyStructSequence_Desc desc = {names.type_name, "", fields, count};
+    names.type = PyStructSequence_NewType(&desc);
+    if (!names.type) throw PythonErrorIsSet();
+    names.type->tp_repr = ResultRepr;
+    PyType_Modified(names.type);
+  }
+  Ref result = Own(PyStructSequence_New(names.type));
+  for (int i = 0; i < count; ++i) PyStructSequence_SetItem(result.get(), i, Wrap(std::move(tensors[i])));
+  return result.release();
+}
+
+PyObject* WithRequiresGrad(const BoundArguments& b, int i, Tensor result) {
+  if (b.Given(i) && b.Bool(i)) GetAutogradInterface().SetRequiresGrad(result, true);
+  return Wrap(std::move(result));
+}
+
+void AddFunctions(PyObject* module, const PythonFunctionShard& shard) {
+  for (int i = 0; i < shard.count; ++i) {
+    PythonFunction& f = shard.functions[i];
+    if (!f.module) {
+      if (PyDict_GetItemString(TensorType.tp_dict, f.def.ml_name)) continue;  // written by hand
+      const Ref descriptor = Own(PyDescr_NewMethod(&TensorType, &f.def));
+      Check(PyDict_SetItemString(TensorType.tp_dict, f.def.ml_name, descriptor.get()));
+      continue;
+    }
+    // Functions lie in one dictionary per module: _C._functions["nn.functional"].
+    const Ref all = Own(PyObject_GetAttrString(module, "_functions"));
+    PyObject* space = PyDict_GetItemString(all.get(), f.module);
+    if (!space) {
+      const Ref fresh = Own(PyDict_New());
+      Check(PyDict_SetItemString(all.get(), f.module, fresh.get()));
+      space = fresh.get();
+    }
+    const Ref name = Own(NewStr("mica"));
+    const Ref function = Own(PyCFunction_NewEx(&f.def, nullptr, name.get()));
+    Check(PyDict_SetItemString(space, f.def.ml_name, function.get()));
+  }
+}
+
+}  // namespace mica::python

@@ -1,0 +1,27 @@
+// Between Python objects and boxed values, by the types of a schema. Used by
+// mica.ops and by kernels written in Python, not by the generated functions.
+#pragma once
+
+#include <vector>
+
+#include "mica/bindings/python/object.h"
+#include "mica/dispatcher/operator.h"
+#include "mica/schema/value.h"
+
+namespace mica::python {
+
+// The value of an argument of schema type `type`; throws a TypeError that names
+// the argument.
+Value ToValue(PyObject* o, const schema::Type& type, const std::string& argument);
+// All arguments of a call, defaults filled in.
+std::vector<Value> BindToSchema(const schema::FunctionSchema& schema, PyObject* args, PyObject* kwargs);
+// A borrowed value as a Python object.
+PyObject* FromValue(const MicaValue& v, const schema::Type& type);
+// The same for a result: takes over what the value owns.
+PyObject* TakeResult(MicaValue& v, const schema::Type& type);
+// An operator called with owned values: what the Python call returns.
+PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments);
+// A Python result as the operator's results, which their receiver owns.
+void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results);
+
+}  // namespace mica::python

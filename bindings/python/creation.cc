@@ -1,0 +1,272 @@
+// mica.tensor, mica.as_tensor and what is under them; see creation.h.
+#include "mica/bindings/python/creation.h"
+
+#include <cstring>
+
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/item.h"
+#include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/ops/clone.h"
+#include "mica/ops/detach.h"
+#include "mica/ops/to.h"
+#include "mica/tensor/promote.h"
+
+namespace mica::python {
+namespace {
+
+constexpr int kMaxDepth = 128;
+
+bool IsNumpy(PyObject* o) { return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0; }
+bool IsSequence(PyObject* o) {
+  return PyList_Check(o) || PyTuple_Check(o) ||
+         (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !IsTensor(o));
+}
+
+// What the first path down a nested sequence says of the shape, and the kinds of
+// all its leaves.
+struct Inference {
+  Dims sizes;
+  int kind = -1;  // 0 bool, 1 int, 2 float, 3 complex
+  bool has_numpy = false;
+  std::optional<DType> tensor_dtype;  // of tensors among the leaves
+
+  void Leaf(PyObject* o) {
+    if (IsTensor(o)) {
+      const DType d = Unwrap(o).dtype();
+      tensor_dtype = tensor_dtype ? PromoteTypes(*tensor_dtype, d) : d;
+      return;
+    }
+    if (IsNumpy(o)) {
+      has_numpy = true;
+      return;
+    }
+    const int k = PyBool_Check(o)      ? 0
+                  : PyLong_Check(o)    ? 1
+                  : PyFloat_Check(o)   ? 2
+                  : PyComplex_Check(o) ? 3
+                                       : -1;
+    if (k < 0) {
+      Raise(PyExc_TypeError,
+            std::string("A value of type ") + TypeName(o) + " cannot become an element of a tensor.");
+    }
+    kind = std::max(kind, k);
+  }
+
+  void Visit(PyObject* o, int depth) {
+    MICA_CHECK_VALUE(depth < kMaxDepth, "The sequences are nested deeper than ", kMaxDepth, " levels.");
+    const Items items = ItemsOf(o);
+    if (!items) return Leaf(o);
+    for (Py_ssize_t i = 0; i < items.size; ++i) Visit(items.data[i], depth + 1);
+  }
+
+  DType dtype() const {
+    DType d = kind == 0   ? DType::kBool
+              : kind == 1 ? DType::kI64
+              : kind == 3 ? DefaultComplexDType()
+                          : DefaultDType();
+    if (tensor_dtype) d = kind < 0 ? *tensor_dtype : PromoteTypes(*tensor_dtype, d);
+    return d;
+  }
+};
+
+// Writes the leaves in order; checks that the nesting is regular.
+struct Filler {
+  const Dims& sizes;
+  DType dtype;
+  char* out;
+
+  void Fill(PyObject* o, size_t dim) {
+    if (dim == sizes.size()) {
+      if (ItemsOf(o) || (IsTensor(o) && Unwrap(o).ndim() > 0)) RaiseRagged(dim);
+      WriteElement(out, dtype, ToScalar(o));
+      out += ItemSize(dtype);
+      return;
+    }
+    if (IsTensor(o)) {
+      const Tensor& t = Unwrap(o);
+      if (t.ndim() != static_cast<int64_t>(sizes.size() - dim)) RaiseRagged(dim);
+      FillTensor(t, dim, 0, static_cast<char*>(t.data()));
+      return;
+    }
+    const Items items = ItemsOf(o);
+    if (!items || items.size != sizes[dim]) {
+      MICA_THROW(kValue, "The sequence at depth ", dim, " has ",
+                 items ? absl::StrCat(items.size, " elements") : std::string("no elements"),
+                 " where its neighbours have ", sizes[dim], ".");
+    }
+    for (Py_ssize_t i = 0; i < items.size; ++i) Fill(items.data[i], dim + 1);
+  }
+
+  void FillTensor(const Tensor& t, size_t dim, int64_t d, const char* data) {
+    if (d == t.ndim()) {
+      WriteElement(out, dtype, ReadElement(data, t.dtype()));
+      out += ItemSize(dtype);
+      return;
+    }
+    if (t.size(d) != sizes[dim]) RaiseRagged(dim);
+    for (int64_t i = 0; i < t.size(d); ++i)
+      FillTensor(t, dim + 1, d + 1, data + i * t.stride(d) * t.itemsize());
+  }
+
+  [[noreturn]] void RaiseRagged(size_t dim) {
+    MICA_THROW(kValue, "The sequences are not nested regularly: at depth ", dim,
+               " an element has another shape than its neighbours.");
+  }
+};
+
+Dims SizesOf(PyObject* o) {
+  Dims sizes;
+  while (true) {
+    if (IsTensor(o)) {
+      for (int64_t s : Unwrap(o).sizes()) sizes.push_back(s);
+      return sizes;
+    }
+    const Items items = ItemsOf(o);
+    if (!items) return sizes;
+    MICA_CHECK_VALUE(static_cast<int>(sizes.size()) < kMaxDepth, "The sequences are nested deeper than ",
+                     kMaxDepth, " levels.");
+    sizes.push_back(items.size);
+    if (items.size == 0) return sizes;
+    o = items.data[0];
+  }
+}
+
+Tensor FromNumpyCopy(PyObject* data) {
+  const Ref numpy = Own(PyImport_ImportModule("numpy"));
+  const Ref array = Own(PyObject_CallMethod(numpy.get(), "ascontiguousarray", "O", data));
+  const Ref shape = Own(PyObject_GetAttrString(array.get(), "shape"));
+  const Ref source_shape(PyObject_GetAttrString(data, "shape"));
+  PyErr_Clear();
+  Tensor t = ops::clone(TensorFromBuffer(array.get()), std::nullopt);
+  // ascontiguousarray makes 0-d arrays 1-d.
+  if (source_shape && PyTuple_Check(source_shape.get()) && PyTuple_GET_SIZE(source_shape.get()) == 0) {
+    t.impl()->SetSizesStrides({}, {});
+  }
+  return t;
+}
+
+Tensor FromTensor(const Tensor& t, std::optional<DType> dtype, Device device) {
+  Tensor copy = ConvertTensor(ops::detach(t), dtype, device);
+  return copy.storage() == t.storage() ? ops::clone(copy, std::nullopt) : copy;
+}
+
+struct TensorOptions {
+  std::optional<DType> dtype;
+  std::optional<Device> device;
+  bool requires_grad = false;
+};
+
+// Parses (data, *, dtype=None, device=None, requires_grad=False, pin_memory=False).
+PyObject* ParseData(PyObject* args, PyObject* kwargs, const char* format, TensorOptions& options) {
+  static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
+  PyObject *data, *dtype = Py_None, *device = Py_None;
+  int requires_grad = 0, pin = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &data, &dtype, &device,
+                                   &requires_grad, &pin)) {
+    throw PythonErrorIsSet();
+  }
+  if (dtype != Py_None) options.dtype = ToDType(dtype);
+  if (device != Py_None) options.device = ToDevice(device);
+  options.requires_grad = requires_grad != 0;
+  return data;
+}
+
+PyObject* MakeTensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return Guarded([&] {
+    TensorOptions o;
+    PyObject* data = ParseData(args, kwargs, "O|$OOpp:tensor", o);
+    const Device device = o.device         ? *o.device
+                          : IsTensor(data) ? Unwrap(data).device()
+                                           : CurrentThread().default_device;
+    Tensor t = TensorFromData(data, o.dtype, device, false);
+    if (o.requires_grad) GetAutogradInterface().SetRequiresGrad(t, true);
+    return Wrap(std::move(t));
+  });
+}
+
+PyObject* AsTensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return Guarded([&]() -> PyObject* {
+    TensorOptions o;
+    PyObject* data = ParseData(args, kwargs, "O|OOpp:as_tensor", o);
+    if (IsTensor(data)) {
+      const Tensor& t = Unwrap(data);
+      if ((!o.dtype || *o.dtype == t.dtype()) && (!o.device || *o.device == t.device()))
+        return Py_NewRef(data);
+      return Wrap(ConvertTensor(t, o.dtype, o.device));
+    }
+    const Device device = o.device ? *o.device : CurrentThread().default_device;
+    if (IsNumpy(data) && PyObject_CheckBuffer(data) &&
+        std::strcmp(Py_TYPE(data)->tp_name, "numpy.ndarray") == 0) {
+      return Wrap(ConvertTensor(TensorFromBuffer(data), o.dtype, device));
+    }
+    return Wrap(TensorFromData(data, o.dtype, device, false));
+  });
+}
+
+PyObject* FromNumpy(PyObject*, PyObject* array) {
+  return Guarded([&] {
+    if (std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") != 0) {
+      Raise(PyExc_TypeError, std::string("from_numpy() takes a numpy.ndarray; this object is of type (") +
+                                 TypeName(array) + ").");
+    }
+    return Wrap(TensorFromBuffer(array));
+  });
+}
+
+PyObject* FromBuffer(PyObject*, PyObject* buffer) {
+  return Guarded([&] { return Wrap(TensorFromBuffer(buffer)); });
+}
+
+}  // namespace
+
+Tensor ConvertTensor(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
+  if ((!dtype || *dtype == t.dtype()) && (!device || *device == t.device())) return t;
+  return Run(Work().Add(t), [&] {
+    return ops::to(t, dtype, std::optional<Layout>(), device, std::optional<bool>(), false, false,
+                   std::optional<MemoryFormat>());
+  });
+}
+
+Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device, bool) {
+  if (IsTensor(data)) return FromTensor(Unwrap(data), dtype, device);
+  Ref list;
+  if (!ItemsOf(data) && !IsPlainNumber(data)) {
+    if (PyObject_CheckBuffer(data) || PyObject_HasAttrString(data, "__array__") ||
+        PyObject_HasAttrString(data, "__array_interface__")) {
+      return ConvertTensor(FromNumpyCopy(data), dtype, device);
+    }
+    if (!IsSequence(data)) {
+      Raise(PyExc_TypeError, std::string("A tensor cannot be made of an object of type (") + TypeName(data) +
+                                 "); expected numbers, nested sequences of them, or an array.");
+    }
+    list = Own(PySequence_List(data));
+    data = list.get();
+  } else if (!ItemsOf(data) && IsNumpy(data)) {
+    return ConvertTensor(FromNumpyCopy(data), dtype, device);
+  }
+  Inference inference;
+  inference.sizes = SizesOf(data);
+  inference.Visit(data, 0);
+  if (inference.has_numpy) return ConvertTensor(FromNumpyCopy(data), dtype, device);
+  const DType d = dtype ? *dtype : inference.dtype();
+  const Tensor t = EmptyTensor(inference.sizes, d, Device{});
+  Filler{inference.sizes, d, static_cast<char*>(t.data())}.Fill(data, 0);
+  return ConvertTensor(t, std::nullopt, device);
+}
+
+PyMethodDef kCreationFunctions[] = {
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(MakeTensor)),
+     METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nA new tensor that copies "
+     "`data`."},
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(AsTensor)),
+     METH_VARARGS | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None) -> Tensor\n\nA tensor of `data` that shares its memory where "
+     "it can."},
+    {"from_numpy", FromNumpy, METH_O,
+     "from_numpy(ndarray) -> Tensor\n\nA tensor that shares the array's memory."},
+    {"_from_buffer", FromBuffer, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace mica::python

@@ -1,0 +1,25 @@
+// Tensors from Python data: numbers, nested sequences, NumPy arrays, buffers.
+#pragma once
+
+#include <optional>
+
+#include "mica/bindings/python/object.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica::python {
+
+// A fresh tensor of `data`. Without a dtype it is inferred as torch does: bool,
+// int64, the default float dtype or its complex one for Python numbers; that of
+// the array for NumPy's. Throws ValueError for ragged sequences, TypeError for
+// other objects.
+Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device, bool pin);
+// A tensor that shares the memory of an object with the buffer protocol.
+Tensor TensorFromBuffer(PyObject* object);
+// `t` in another dtype and on another device; itself if it is so already.
+Tensor ConvertTensor(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device);
+
+void InitBufferType(PyObject* module);
+extern PyMethodDef kCreationFunctions[];
+extern PyMethodDef kDlpackFunctions[];
+
+}  // namespace mica::python

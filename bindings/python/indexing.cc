@@ -1,0 +1,239 @@
+// x[...] and x[...] = value, as NumPy and torch have them.
+//
+// One integer or slice takes the short way, a single view operator. Anything else
+// is walked left to right: integers, slices, None and ... become views; tensors,
+// lists and arrays are collected as index tensors for index and index_put_. A
+// Boolean tensor of k dimensions stands for k index tensors when more follows it.
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/creation.h"
+#include "mica/bindings/python/item.h"
+#include "mica/ops/alias.h"
+#include "mica/ops/any.h"
+#include "mica/ops/copy_.h"
+#include "mica/ops/eq.h"
+#include "mica/ops/fill.h"
+#include "mica/ops/index.h"
+#include "mica/ops/index_put_.h"
+#include "mica/ops/nonzero.h"
+#include "mica/ops/select.h"
+#include "mica/ops/slice.h"
+#include "mica/ops/unbind.h"
+#include "mica/ops/unsqueeze.h"
+#include "mica/ops/view.h"
+
+namespace mica::python {
+namespace {
+
+Tensor Select(const Tensor& t, int64_t dim, int64_t index) {
+  MICA_CHECK_INDEX(t.ndim() > dim, t.ndim() == 0
+                                       ? "A 0-d tensor has no dimension to index; use item() for its value."
+                                       : "There are more indices than the tensor has dimensions.");
+  const int64_t size = t.impl()->dl.shape[dim];
+  MICA_CHECK_INDEX(index >= -size && index < size, "Index (", index, ") is out of range for dimension (", dim,
+                   ") of size (", size, ").");
+  return ops::select(t, dim, index);
+}
+
+Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice) {
+  Py_ssize_t start, stop, step;
+  const auto* s = reinterpret_cast<PySliceObject*>(slice);
+  if (s->start == Py_None && s->stop == Py_None && s->step == Py_None) return t;
+  Check(PySlice_Unpack(slice, &start, &stop, &step));
+  MICA_CHECK_VALUE(step > 0, "The step (", step,
+                   ") of a slice of a tensor must be greater than 0; use flip() to reverse.");
+  MICA_CHECK_INDEX(t.ndim() > dim, "A slice indexes dimension (", dim, ") of a tensor that has ", t.ndim(),
+                   ".");
+  return ops::slice(t, dim, start, stop, step);
+}
+
+bool IsPlainInt(PyObject* o) { return PyLong_CheckExact(o); }
+bool IsMask(const Tensor& t) { return t.dtype() == DType::kBool || t.dtype() == DType::kU8; }
+
+// A key that becomes an index tensor: a list, an array, a range.
+Tensor KeyTensor(PyObject* key) {
+  if (IsTensor(key)) return Unwrap(key);
+  Tensor t = TensorFromData(key, std::nullopt, Device{}, false);
+  if (t.numel() == 0 && IsFloating(t.dtype())) return EmptyTensor(t.sizes(), DType::kI64, Device{});
+  return t;
+}
+
+int64_t DimsOfKey(PyObject* key) {
+  if (key == Py_None || key == Py_Ellipsis || PyBool_Check(key)) return 0;
+  if (IsTensor(key) && IsMask(Unwrap(key))) return Unwrap(key).ndim();
+  return 1;
+}
+
+// The views that the key makes of a tensor, and the index tensors that are left.
+struct Walk {
+  Tensor view;
+  std::vector<Tensor> indices;  // by dimension of `view`; undefined: all of it
+  int64_t dim = 0;
+
+  void Record(Tensor index) {
+    indices.resize(dim);
+    indices.push_back(std::move(index));
+    ++dim;
+  }
+
+  void Take(PyObject* key, int64_t skipped, bool last) {
+    if (IsPlainInt(key)) {
+      view = Select(view, dim, ToInt(key));
+    } else if (PySlice_Check(key)) {
+      view = Slice(view, dim, key);
+      ++dim;
+    } else if (key == Py_None) {
+      view = ops::unsqueeze(view, dim);
+      ++dim;
+    } else if (key == Py_Ellipsis) {
+      dim += skipped;
+    } else if (PyBool_Check(key)) {
+      TakeBool(key == Py_True);
+    } else if (IsIntSlow(key)) {  // numpy integers, 0-d integer tensors
+      view = Select(view, dim, ToInt(key));
+    } else {
+      TakeTensor(KeyTensor(key), last);
+    }
+  }
+
+  void TakeBool(bool value) {
+    view = ops::unsqueeze(view, dim);
+    Tensor mask = EmptyTensor({1}, DType::kBool, Device{});
+    *mask.data_as<bool>() = value;
+    Record(mask);
+  }
+
+  void TakeTensor(Tensor index, bool last) {
+    if (IsMask(index) && index.ndim() == 0) return TakeBool(ItemOf(index).ToBool());
+    MICA_CHECK_INDEX(!IsDifferentiable(index.dtype()),
+                     "A tensor that indexes another is of an integer dtype or bool; this one is ",
+                     index.ToString(), ".");
+    if (!IsMask(index) || index.ndim() == 1 || last) return Record(std::move(index));
+    for (int64_t d = 0; d < index.ndim(); ++d) {
+      MICA_CHECK_INDEX(dim + d < view.ndim() && view.size(dim + d) == index.size(d), "Size (", index.size(d),
+                       ") of dimension (", d, ") of the mask differs from that of the indexed tensor.");
+    }
+    const Tensor places = ops::nonzero(index);
+    for (int64_t d = 0; d < index.ndim(); ++d) Record(ops::select(places, 1, d));
+  }
+};
+
+Walk WalkKey(const Tensor& self, PyObject* key) {
+  Walk w{self, {}, 0};
+  if (!PyTuple_Check(key)) {
+    w.Take(key, self.ndim(), true);
+    return w;
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(key);
+  int64_t dims = 0;
+  int ellipses = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    dims += DimsOfKey(PyTuple_GET_ITEM(key, i));
+    ellipses += PyTuple_GET_ITEM(key, i) == Py_Ellipsis;
+  }
+  MICA_CHECK_INDEX(dims <= self.ndim(), "The key has ", dims, " indices for a tensor of ", self.ndim(),
+                   " dimensions.");
+  MICA_CHECK_INDEX(ellipses <= 1, "A key holds '...' at most once; this one holds it ", ellipses, " times.");
+  for (Py_ssize_t i = 0; i < n; ++i) w.Take(PyTuple_GET_ITEM(key, i), self.ndim() - dims, i == n - 1);
+  return w;
+}
+
+PyObject* GetItem(PyObject* self, PyObject* key) {
+  return Guarded([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    if (IsPlainInt(key)) return Wrap(Select(t, 0, ToInt(key)));
+    Walk w = WalkKey(t, key);
+    if (w.indices.empty()) return Wrap(w.view.is_same(t) ? ops::alias(t) : std::move(w.view));
+    return Wrap(Run(Work().Add(w.view).Add(w.indices), [&] { return ops::index(w.view, w.indices); }));
+  });
+}
+
+// A value without those leading dimensions of size 1 that the target lacks.
+Tensor DropLeadingOnes(const Tensor& value, int64_t ndim) {
+  int64_t drop = 0;
+  while (value.ndim() - drop > ndim && value.size(drop) == 1) ++drop;
+  return drop ? ops::view(value, value.sizes().subspan(drop, value.ndim() - drop)) : value;
+}
+
+void SetViaIndices(const Walk& w, PyObject* value) {
+  Tensor v;
+  if (IsTensor(value)) {
+    v = Unwrap(value);
+    int64_t ndim = w.view.ndim();  // an upper bound of the result's dimensions
+    for (const Tensor& index : w.indices)
+      if (index.defined()) ndim += index.ndim();
+    v = DropLeadingOnes(v, ndim);
+    if (v.dtype() != w.view.dtype()) v = ConvertTensor(v, w.view.dtype(), w.view.device());
+  } else {
+    v = TensorFromData(value, w.view.dtype(), w.view.device(), false);
+  }
+  Run(Work().Add(w.view).Add(v), [&] { ops::index_put_(w.view, w.indices, v); });
+}
+
+int SetItem(PyObject* self, PyObject* key, PyObject* value) {
+  return GuardedInt([&] {
+    if (!value) Raise(PyExc_TypeError, "Elements of a tensor cannot be deleted.");
+    const Tensor& t = Unwrap(self);
+    const Walk w = IsPlainInt(key) ? Walk{Select(t, 0, ToInt(key)), {}, 0} : WalkKey(t, key);
+    if (!w.indices.empty()) {
+      SetViaIndices(w, value);
+      return 0;
+    }
+    if (IsPlainNumber(value)) {
+      const Scalar s = ToScalar(value);
+      Run(Work().Add(w.view), [&] { ops::fill_(w.view, s); });
+      return 0;
+    }
+    const Tensor v =
+        IsTensor(value) ? Unwrap(value) : TensorFromData(value, w.view.dtype(), w.view.device(), false);
+    const Tensor source = DropLeadingOnes(v, w.view.ndim());
+    Run(Work().Add(w.view).Add(source), [&] { ops::copy_(w.view, source); });
+    return 0;
+  });
+}
+
+Py_ssize_t Length(PyObject* self) {
+  const Tensor& t = Unwrap(self);
+  if (t.ndim() == 0) {
+    PyErr_SetString(PyExc_TypeError, "A 0-d tensor has no len().");
+    return -1;
+  }
+  return t.impl()->dl.shape[0];
+}
+
+int Contains(PyObject* self, PyObject* element) {
+  return GuardedInt([&] {
+    const Tensor& t = Unwrap(self);
+    if (!IsTensor(element) && !IsPlainNumber(element)) {
+      Raise(PyExc_TypeError,
+            std::string("`in` of a tensor takes a tensor or a number; this one is of type (") +
+                TypeName(element) + ").");
+    }
+    const Tensor same = IsTensor(element) ? ops::eq(t, Unwrap(element)) : ops::eq(t, ToScalar(element));
+    return ItemOf(ops::op::any::call(same)).ToBool() ? 1 : 0;
+  });
+}
+
+}  // namespace
+
+PyMappingMethods kTensorMappingMethods = {Length, GetItem, SetItem};
+PySequenceMethods kTensorSequenceMethods = {.sq_length = nullptr,
+                                            .sq_concat = nullptr,
+                                            .sq_repeat = nullptr,
+                                            .sq_item = nullptr,
+                                            .was_sq_slice = nullptr,
+                                            .sq_ass_item = nullptr,
+                                            .was_sq_ass_slice = nullptr,
+                                            .sq_contains = Contains,
+                                            .sq_inplace_concat = nullptr,
+                                            .sq_inplace_repeat = nullptr};
+
+PyObject* TensorIter(PyObject* self) {
+  return Guarded([&] {
+    const Tensor& t = Unwrap(self);
+    if (t.ndim() == 0) Raise(PyExc_TypeError, "A 0-d tensor cannot be iterated over.");
+    const Ref parts(FromTensorList(ops::unbind(t, 0)));
+    return Check(PyObject_GetIter(parts.get()));
+  });
+}
+
+}  // namespace mica::python

@@ -1,0 +1,12 @@
+// What the files of the binding add to the module when it starts.
+#pragma once
+
+#include "mica/bindings/python/object.h"
+
+namespace mica::python {
+
+void InitSize(PyObject* module);
+void InitAutograd(PyObject* module);  // autograd.cc
+void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
+
+}  // namespace mica::python

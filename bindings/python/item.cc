@@ -1,0 +1,62 @@
+// Reading and writing single elements; see item.h.
+#include "mica/bindings/python/item.h"
+
+#include <limits>
+
+#include "mica/ops/to.h"
+
+namespace mica::python {
+
+Scalar ReadElement(const void* data, DType d) {
+  return VisitDType(d, [&]<typename T>() -> Scalar {
+    const T& v = *static_cast<const T*>(data);
+    if constexpr (std::is_same_v<T, bool>) {
+      return Scalar(v);
+    } else if constexpr (std::is_integral_v<T>) {
+      return Scalar(static_cast<int64_t>(v));
+    } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+      return Scalar(std::complex<double>(v.real(), v.imag()));
+    } else {
+      return Scalar(static_cast<double>(v));
+    }
+  });
+}
+
+Scalar ItemOf(const Tensor& t) {
+  MICA_CHECK(t.numel() == 1, "A tensor of ", t.numel(),
+             " elements cannot be converted to a number; it must have 1.");
+  MICA_CHECK(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
+  if (t.device().is_cpu()) {
+    if (t.dtype() == DType::kF64) return Scalar(*t.data_as<double>());
+    return ReadElement(t.data(), t.dtype());
+  }
+  const Tensor on_cpu =
+      ops::to(t, std::nullopt, std::nullopt, Device{}, std::nullopt, false, false, std::nullopt);
+  return ItemOf(on_cpu);
+}
+
+void WriteElement(void* data, DType d, const Scalar& s) {
+  VisitDType(d, [&]<typename T>() {
+    T& out = *static_cast<T*>(data);
+    if constexpr (std::is_same_v<T, bool>) {
+      out = s.ToBool();
+    } else if constexpr (std::is_integral_v<T>) {
+      const int64_t v = s.ToInt();
+      if constexpr (sizeof(T) < 8) {
+        MICA_CHECK_KIND(kOverflow,
+                        v >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+                            v <= static_cast<int64_t>(std::numeric_limits<T>::max()),
+                        "The value (", v, ") does not fit the dtype (", Name(d), ").");
+      }
+      out = static_cast<T>(v);
+    } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+      out = T(s.ToComplex());
+    } else if constexpr (std::is_same_v<T, double>) {
+      out = s.ToDouble();
+    } else {
+      out = T(static_cast<float>(s.ToDouble()));
+    }
+  });
+}
+
+}  // namespace mica::python

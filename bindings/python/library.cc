@@ -1,0 +1,249 @@
+// _C._Operator (one overload of an operator, callable through its schema) and
+// _C._Scope (registrations of mica.library, taken back as a whole).
+#include <cstring>
+
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/boxing.h"
+#include "mica/bindings/python/init.h"
+#include "mica/dispatcher/keys.h"
+#include "mica/dispatcher/registration.h"
+#include "mica/dispatcher/thread_state.h"
+
+namespace mica::python {
+namespace {
+
+struct OperatorObject {
+  PyObject_HEAD Operator* op;
+};
+struct ScopeObject {
+  PyObject_HEAD std::shared_ptr<Scope> scope;
+};
+PyTypeObject OperatorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject ScopeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+void ThrowIfBad(const absl::Status& s) {
+  if (!s.ok()) MICA_THROW(kRuntime, s.message());
+}
+
+Operator& OpOf(PyObject* o) { return *reinterpret_cast<OperatorObject*>(o)->op; }
+Scope& ScopeOf(PyObject* o) { return *reinterpret_cast<ScopeObject*>(o)->scope; }
+
+PyObject* OperatorCall(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return Guarded([&] { return CallBoxed(OpOf(self), BindToSchema(OpOf(self).schema(), args, kwargs)); });
+}
+PyObject* OperatorRepr(PyObject* self) {
+  return PyUnicode_FromFormat("<operator %s>", std::string(OpOf(self).name()).c_str());
+}
+
+PyGetSetDef kOperatorAttributes[] = {
+    {"name", [](PyObject* o, void*) { return NewStr(OpOf(o).name()); }, nullptr, "The full name.", nullptr},
+    {"schema",
+     [](PyObject* o, void*) { return Guarded([&] { return NewStr(schema::ToString(OpOf(o).schema())); }); },
+     nullptr, "The schema's text.", nullptr},
+    {"__doc__", [](PyObject* o, void*) { return NewStr(OpOf(o).spec().doc ? OpOf(o).spec().doc : ""); },
+     nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// The types of a schema's arguments and results as text, for mica.library.
+PyObject* SchemaInfo(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    const schema::FunctionSchema& s = OpOf(self).schema();
+    Ref arguments = Own(PyList_New(0));
+    for (const schema::Argument& a : s.arguments) {
+      const Ref item =
+          Own(Py_BuildValue("(ssOO)", a.name.c_str(), a.type.ToString(false).c_str(),
+                            a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False));
+      Check(PyList_Append(arguments.get(), item.get()));
+    }
+    return Py_BuildValue("(NnO)", arguments.release(), static_cast<Py_ssize_t>(s.returns.size()),
+                         s.is_mutable() ? Py_True : Py_False);
+  });
+}
+PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+// ---- kernels written in Python
+
+void RunPythonKernel(const BoxedKernel& kernel, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+                     MicaValue* results) {
+  GilAcquire gil;
+  const schema::FunctionSchema& schema = op.schema();
+  const int positional = schema.NumPositional();
+  Ref tuple(CheckCall(PyTuple_New(positional)));
+  Ref kwargs(CheckCall(PyDict_New()));
+  for (int64_t i = 0; i < n; ++i) {
+    const schema::Argument& a = schema.arguments[i];
+    Ref value(CheckCall(FromValue(args[i], a.type)));
+    if (i < positional) {
+      PyTuple_SET_ITEM(tuple.get(), i, value.release());
+    } else {
+      Check(PyDict_SetItemString(kwargs.get(), a.name.c_str(), value.get()));
+    }
+  }
+  try {
+    const Ref result(
+        CheckCall(PyObject_Call(static_cast<PyObject*>(kernel.context), tuple.get(), kwargs.get())));
+    GiveResults(schema, result.get(), results);
+  } catch (const PythonErrorIsSet&) {
+    throw PythonException::Take();
+  }
+}
+
+PyObject* ScopeNew(PyTypeObject* type, PyObject* args, PyObject*) {
+  return Guarded([&] {
+    const char* name;
+    if (!PyArg_ParseTuple(args, "s", &name)) throw PythonErrorIsSet();
+    PyObject* o = Check(type->tp_alloc(type, 0));
+    new (&reinterpret_cast<ScopeObject*>(o)->scope) std::shared_ptr<Scope>(Scope::Create(name, ""));
+    return o;
+  });
+}
+void ScopeDealloc(PyObject* o) {
+  using Pointer = std::shared_ptr<Scope>;
+  reinterpret_cast<ScopeObject*>(o)->scope.~Pointer();
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* ScopeDefine(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char *schema, *file;
+    int line;
+    if (!PyArg_ParseTuple(args, "ssi", &schema, &file, &line)) throw PythonErrorIsSet();
+    ThrowIfBad(ScopeOf(self).Define(schema, {strdup(file), line}));
+    return NewNone();
+  });
+}
+// add_kernel(operator, key, function, file, line)
+PyObject* ScopeAddKernel(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char *op, *key, *file;
+    PyObject* function;
+    int line;
+    if (!PyArg_ParseTuple(args, "ssOsi", &op, &key, &function, &file, &line)) throw PythonErrorIsSet();
+    // The dispatcher's tables may point at the function for good.
+    ScopeOf(self).AddBoxedKernel(op, key, BoxedKernel{RunPythonKernel, Py_NewRef(function), nullptr},
+                                 {strdup(file), line});
+    return NewNone();
+  });
+}
+PyObject* ScopeAddFallback(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char *key, *file;
+    PyObject* function;
+    int line;
+    if (!PyArg_ParseTuple(args, "sOsi", &key, &function, &file, &line)) throw PythonErrorIsSet();
+    ScopeOf(self).AddBoxedFallback(key, BoxedKernel{RunPythonKernel, Py_NewRef(function), nullptr},
+                                   {strdup(file), line});
+    return NewNone();
+  });
+}
+PyObject* ScopeAddFallthrough(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char *op, *key;
+    if (!PyArg_ParseTuple(args, "ss", &op, &key)) throw PythonErrorIsSet();
+    ScopeOf(self).AddFallthrough(op, key);
+    return NewNone();
+  });
+}
+PyObject* ScopeCommit(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    ThrowIfBad(ScopeOf(self).Commit());
+    return NewNone();
+  });
+}
+PyObject* ScopeDisable(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    ScopeOf(self).Disable();
+    return NewNone();
+  });
+}
+PyMethodDef kScopeMethods[] = {{"define", ScopeDefine, METH_VARARGS, nullptr},
+                               {"add_kernel", ScopeAddKernel, METH_VARARGS, nullptr},
+                               {"add_fallback", ScopeAddFallback, METH_VARARGS, nullptr},
+                               {"add_fallthrough", ScopeAddFallthrough, METH_VARARGS, nullptr},
+                               {"commit", ScopeCommit, METH_NOARGS, nullptr},
+                               {"disable", ScopeDisable, METH_NOARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+
+PyObject* WrapOperator(Operator* op) {
+  auto* o = PyObject_New(OperatorObject, &OperatorType);
+  if (!o) throw PythonErrorIsSet();
+  o->op = op;
+  return reinterpret_cast<PyObject*>(o);
+}
+PyObject* FindOperatorFunction(PyObject*, PyObject* name) {
+  return Guarded([&]() -> PyObject* {
+    Operator* op = FindOperator(StrView(name));
+    return op ? WrapOperator(op) : NewNone();
+  });
+}
+PyObject* OperatorNames(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    for (Operator* op : AllOperators()) {
+      const Ref name = Own(NewStr(op->name()));
+      Check(PyList_Append(list.get(), name.get()));
+    }
+    return list.release();
+  });
+}
+// _exclude(key name) -> the old bits; _restore_exclude(bits)
+PyObject* Exclude(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    const int bit = KeyBit(StrView(name));
+    MICA_CHECK(bit >= 0, "No layer or backend is named (", std::string(StrView(name)), ").");
+    ThreadState& t = CurrentThread();
+    const KeySet old = t.exclude;
+    t.exclude = old | KeySet::Of(bit);
+    return PyLong_FromUnsignedLongLong(old.bits());
+  });
+}
+PyObject* RestoreExclude(PyObject*, PyObject* bits) {
+  CurrentThread().exclude = KeySet(PyLong_AsUnsignedLongLong(bits));
+  return NewNone();
+}
+// _redispatch_below(operator, layer, args, kwargs): from a layer's kernel.
+PyObject* RedispatchBelow(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *op, *positional, *kwargs;
+    const char* layer;
+    if (!PyArg_ParseTuple(args, "O!sO!O!", &OperatorType, &op, &layer, &PyTuple_Type, &positional,
+                          &PyDict_Type, &kwargs))
+      throw PythonErrorIsSet();
+    const int bit = KeyBit(layer);
+    MICA_CHECK(bit >= 0, "No layer or backend is named (", layer, ").");
+    ExcludeGuard guard(KeySet(~KeySet::Below(bit).bits()));
+    return CallBoxed(OpOf(op), BindToSchema(OpOf(op).schema(), positional, kwargs));
+  });
+}
+
+PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nullptr},
+                            {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
+                            {"_exclude", Exclude, METH_O, nullptr},
+                            {"_restore_exclude", RestoreExclude, METH_O, nullptr},
+                            {"_redispatch_below", RedispatchBelow, METH_VARARGS, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void InitLibrary(PyObject* module) {
+  OperatorType.tp_name = "mica._C._Operator";
+  OperatorType.tp_basicsize = sizeof(OperatorObject);
+  OperatorType.tp_flags = Py_TPFLAGS_DEFAULT;
+  OperatorType.tp_call = OperatorCall;
+  OperatorType.tp_repr = OperatorRepr;
+  OperatorType.tp_getset = kOperatorAttributes;
+  OperatorType.tp_methods = kOperatorMethods;
+  Check(PyType_Ready(&OperatorType));
+  ScopeType.tp_name = "mica._C._Scope";
+  ScopeType.tp_basicsize = sizeof(ScopeObject);
+  ScopeType.tp_flags = Py_TPFLAGS_DEFAULT;
+  ScopeType.tp_new = ScopeNew;
+  ScopeType.tp_dealloc = ScopeDealloc;
+  ScopeType.tp_methods = kScopeMethods;
+  Check(PyType_Ready(&ScopeType));
+  Check(PyModule_AddObjectRef(module, "_Operator", reinterpret_cast<PyObject*>(&OperatorType)));
+  Check(PyModule_AddObjectRef(module, "_Scope", reinterpret_cast<PyObject*>(&ScopeType)));
+  Check(PyModule_AddFunctions(module, kFunctions));
+}
+
+}  // namespace mica::python

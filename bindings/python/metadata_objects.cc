@@ -1,0 +1,198 @@
+// mica.dtype, mica.layout, mica.memory_format and mica.device.
+#include "mica/bindings/python/metadata_objects.h"
+
+#include <cstring>
+
+#include "mica/bindings/python/convert.h"
+#include "mica/tensor/dtype.h"
+
+namespace mica::python {
+namespace {
+
+struct NumberedObject {  // dtype, layout, memory_format
+  PyObject_HEAD int number;
+  const char* name;
+};
+struct DeviceObject {
+  PyObject_HEAD Device device;
+};
+
+NumberedObject g_dtypes[kDTypeCount];
+NumberedObject g_layouts[1];
+NumberedObject g_formats[3];
+constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last"};
+
+// Further names of dtypes, as torch has them.
+struct Alias {
+  const char* alias;
+  DType dtype;
+};
+constexpr Alias kAliases[] = {{"float", DType::kF32},  {"double", DType::kF64},  {"half", DType::kF16},
+                              {"short", DType::kI16},  {"int", DType::kI32},     {"long", DType::kI64},
+                              {"cfloat", DType::kC64}, {"cdouble", DType::kC128}};
+
+DType DTypeOfObject(PyObject* o) { return static_cast<DType>(reinterpret_cast<NumberedObject*>(o)->number); }
+
+PyObject* NumberedRepr(PyObject* o) {
+  return PyUnicode_FromFormat("mica.%s", reinterpret_cast<NumberedObject*>(o)->name);
+}
+// Pickled by name.
+PyObject* Reduce(PyObject* o, PyObject*) {
+  return Guarded([&] {
+    const Ref module = Own(PyImport_ImportModule("mica._C"));
+    return Py_BuildValue("N(s)", Check(PyObject_GetAttrString(module.get(), "_metadata_object")),
+                         reinterpret_cast<NumberedObject*>(o)->name);
+  });
+}
+PyMethodDef kNumberedMethods[] = {{"__reduce__", Reduce, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+PyObject* DTypeToComplex(PyObject* o, PyObject*) {
+  const DType d = DTypeOfObject(o);
+  return FromDType(d == DType::kF64 || d == DType::kC128 ? DType::kC128 : DType::kC64);
+}
+PyObject* DTypeToReal(PyObject* o, PyObject*) { return FromDType(RealOf(DTypeOfObject(o))); }
+PyMethodDef kDTypeMethods[] = {
+    {"__reduce__", Reduce, METH_NOARGS, nullptr},
+    {"to_complex", DTypeToComplex, METH_NOARGS, "The complex dtype over this one."},
+    {"to_real", DTypeToReal, METH_NOARGS, "The dtype of a complex number's parts."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef kDTypeAttributes[] = {
+    {"itemsize", [](PyObject* o, void*) { return PyLong_FromLongLong(ItemSize(DTypeOfObject(o))); }, nullptr,
+     "The bytes of one element.", nullptr},
+    {"is_floating_point", [](PyObject* o, void*) { return NewBool(IsFloating(DTypeOfObject(o))); }, nullptr,
+     "Whether elements are floating-point numbers.", nullptr},
+    {"is_complex", [](PyObject* o, void*) { return NewBool(IsComplex(DTypeOfObject(o))); }, nullptr,
+     "Whether elements are complex numbers.", nullptr},
+    {"is_signed",
+     [](PyObject* o, void*) {
+       const DTypeKind k = Kind(DTypeOfObject(o));
+       return NewBool(k != DTypeKind::kBoolean && k != DTypeKind::kUnsigned);
+     },
+     nullptr, "Whether elements can be negative.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+Device& DeviceOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
+bool HasIndex(Device d) { return !d.is_cpu() && !d.is_meta(); }
+
+PyObject* DeviceNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  return Guarded([&]() -> PyObject* {
+    static const char* names[] = {"type", "index", nullptr};
+    PyObject* type = nullptr;
+    PyObject* index = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+      return nullptr;
+    Device d = ToDevice(type);
+    if (index != Py_None) d.index = static_cast<int16_t>(ToInt(index));
+    return FromDevice(d);
+  });
+}
+PyObject* DeviceRepr(PyObject* o) {
+  const Device d = DeviceOf(o);
+  const std::string& name = BackendName(d.backend);
+  if (!HasIndex(d)) return PyUnicode_FromFormat("device(type='%s')", name.c_str());
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", name.c_str(), d.index);
+}
+PyObject* DeviceStr(PyObject* o) {
+  return Guarded([&] { return NewStr(DeviceOf(o).ToString()); });
+}
+PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
+  if (!IsDevice(a) || !IsDevice(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return NewBool((DeviceOf(a) == DeviceOf(b)) == (op == Py_EQ));
+}
+PyObject* DeviceReduce(PyObject* o, PyObject*) {
+  return Guarded([&] { return Py_BuildValue("O(N)", &DeviceType, DeviceStr(o)); });
+}
+PyMethodDef kDeviceMethods[] = {{"__reduce__", DeviceReduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef kDeviceAttributes[] = {
+    {"type", [](PyObject* o, void*) { return NewStr(BackendName(DeviceOf(o).backend)); }, nullptr,
+     "The name of the backend.", nullptr},
+    {"index",
+     [](PyObject* o, void*) -> PyObject* {
+       return HasIndex(DeviceOf(o)) ? PyLong_FromLong(DeviceOf(o).index) : NewNone();
+     },
+     nullptr, "The number of the device; None where a backend has one only.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+void ReadyNumbered(PyTypeObject& type, const char* name, const char* doc) {
+  type.tp_name = name;
+  type.tp_doc = doc;
+  type.tp_basicsize = sizeof(NumberedObject);
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_repr = NumberedRepr;
+  if (!type.tp_methods) type.tp_methods = kNumberedMethods;
+  Check(PyType_Ready(&type));
+}
+
+void AddNumbered(PyObject* module, NumberedObject& object, PyTypeObject& type, int number, const char* name) {
+  PyObject_Init(reinterpret_cast<PyObject*>(&object), &type);
+  object.number = number;
+  object.name = name;
+  Check(PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(&object)));
+}
+
+PyObject* Borrowed(NumberedObject& o) {
+  Py_INCREF(&o);
+  return reinterpret_cast<PyObject*>(&o);
+}
+
+}  // namespace
+
+PyTypeObject DTypeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject LayoutType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject MemoryFormatType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject DeviceType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* FromDType(DType d) { return Borrowed(g_dtypes[static_cast<int>(d)]); }
+PyObject* FromLayout(Layout) { return Borrowed(g_layouts[0]); }
+PyObject* FromMemoryFormat(MemoryFormat f) { return Borrowed(g_formats[static_cast<int>(f)]); }
+PyObject* FromDevice(Device d) {
+  auto* o = PyObject_New(DeviceObject, &DeviceType);
+  if (!o) throw PythonErrorIsSet();
+  o->device = d;
+  return reinterpret_cast<PyObject*>(o);
+}
+DType AsDType(PyObject* o) { return DTypeOfObject(o); }
+Device AsDevice(PyObject* o) { return DeviceOf(o); }
+MemoryFormat AsMemoryFormat(PyObject* o) {
+  return static_cast<MemoryFormat>(reinterpret_cast<NumberedObject*>(o)->number);
+}
+
+void InitMetadataObjects(PyObject* module) {
+  DTypeType.tp_getset = kDTypeAttributes;
+  DTypeType.tp_methods = kDTypeMethods;
+  ReadyNumbered(DTypeType, "mica.dtype", "The type of a tensor's elements.");
+  ReadyNumbered(LayoutType, "mica.layout", "How a tensor's elements lie in memory.");
+  ReadyNumbered(MemoryFormatType, "mica.memory_format", "The order of a tensor's dimensions in memory.");
+  for (int i = 0; i < kDTypeCount; ++i)
+    AddNumbered(module, g_dtypes[i], DTypeType, i, Name(static_cast<DType>(i)));
+  for (const Alias& a : kAliases) {
+    Check(PyModule_AddObjectRef(module, a.alias,
+                                reinterpret_cast<PyObject*>(&g_dtypes[static_cast<int>(a.dtype)])));
+  }
+  AddNumbered(module, g_layouts[0], LayoutType, 0, "strided");
+  for (int i = 0; i < 3; ++i) AddNumbered(module, g_formats[i], MemoryFormatType, i, kFormatNames[i]);
+
+  DeviceType.tp_name = "mica.device";
+  DeviceType.tp_doc = "A backend's name and a number: device('cuda', 1) or device('cuda:1').";
+  DeviceType.tp_basicsize = sizeof(DeviceObject);
+  DeviceType.tp_flags = Py_TPFLAGS_DEFAULT;
+  DeviceType.tp_new = DeviceNew;
+  DeviceType.tp_repr = DeviceRepr;
+  DeviceType.tp_str = DeviceStr;
+  DeviceType.tp_hash = [](PyObject* o) -> Py_hash_t {
+    return DeviceOf(o).backend * 1000003 + DeviceOf(o).index + 7;
+  };
+  DeviceType.tp_richcompare = DeviceCompare;
+  DeviceType.tp_methods = kDeviceMethods;
+  DeviceType.tp_getset = kDeviceAttributes;
+  Check(PyType_Ready(&DeviceType));
+  for (PyTypeObject* type : {&DTypeType, &LayoutType, &MemoryFormatType, &DeviceType}) {
+    const char* dot = strrchr(type->tp_name, '.');
+    Check(PyModule_AddObjectRef(module, dot + 1, reinterpret_cast<PyObject*>(type)));
+  }
+}
+
+}  // namespace mica::python

@@ -1,0 +1,247 @@
+"""Functions of `mica` that are written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mica import _C
+from mica._C import Tensor
+
+__all__ = [
+    "asarray",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "compile",
+    "einsum",
+    "frombuffer",
+    "from_dlpack",
+    "get_default_device",
+    "is_complex",
+    "is_floating_point",
+    "is_storage",
+    "is_tensor",
+    "load",
+    "meshgrid",
+    "numel",
+    "save",
+    "split",
+    "to_dlpack",
+    "typename",
+    "unique",
+    "use_deterministic_algorithms",
+]
+
+_generated = _C._functions[""]
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a mica.Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: object) -> bool:
+    """False: storages are not Python objects."""
+    return False
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return input.dtype.is_complex
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def typename(obj: object) -> str:
+    """The type's name with its module."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    return f"{type(obj).__module__}.{type(obj).__name__}"
+
+
+def get_default_device() -> Any:
+    """Where factories make tensors."""
+    return _C.device("cpu")
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted for torch's programs: Mica's CPU kernels are deterministic."""
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of `obj`; shares its memory where it can, unless copy=True."""
+    if copy:
+        return _C.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, Tensor) and type(obj).__module__ != "numpy":
+        result = from_dlpack(obj)
+        if dtype is not None or device is not None:
+            result = result.to(device or result.device, dtype or result.dtype)
+    else:
+        result = _C.as_tensor(obj, dtype=dtype, device=device)
+    return result.requires_grad_() if requires_grad else result
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A 1-d tensor that shares the memory of an object with the buffer protocol."""
+    view = memoryview(buffer).cast("B")
+    itemsize = dtype.itemsize
+    left = len(view) - offset
+    if left < 0 or (count < 0 and left % itemsize != 0):
+        raise ValueError(
+            f"The buffer of {len(view)} bytes after offset ({offset}) is no whole number of elements of {itemsize} bytes."
+        )
+    size = left // itemsize if count < 0 else count
+    if size * itemsize > left:
+        raise ValueError(
+            f"The buffer has {left} bytes after the offset; {size} elements need {size * itemsize}."
+        )
+    result = _C._from_buffer(view[offset : offset + size * itemsize]).view(dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        return _C._from_dlpack(ext_tensor)
+    kwargs: dict[str, Any] = {"max_version": (1, 0)}
+    if copy is not None:
+        kwargs["copy"] = copy
+    try:
+        capsule = ext_tensor.__dlpack__(**kwargs)
+    except TypeError:
+        capsule = ext_tensor.__dlpack__()
+    result = _C._from_dlpack(capsule)
+    return result if device is None else result.to(device)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of a tensor."""
+    return _C._to_dlpack(tensor, False, False)
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that all `shapes` broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        length = max(len(result), len(sizes))
+        result = [1] * (length - len(result)) + result
+        sizes = [1] * (length - len(sizes)) + sizes
+        for i, (a, b) in enumerate(zip(result, sizes)):
+            if a != b and 1 not in (a, b):
+                raise RuntimeError(
+                    f"Size ({b}) of dimension ({i}) differs from size ({a}) of the shapes before it."
+                )
+            result[i] = b if a == 1 else a
+    return _C.Size(result)
+
+
+def einsum(*args: Any) -> Tensor:
+    """Sums of products over named dimensions: einsum("ij,jk->ik", a, b)."""
+    if len(args) < 2 or not isinstance(args[0], str):
+        raise TypeError("einsum() takes an equation and then its operands.")
+    operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
+    return _generated["einsum"](args[0], list(operands))
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors expanded to their common shape."""
+    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    return _generated["broadcast_tensors"](list(items))
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given ones along its diagonal."""
+    return _generated["block_diag"](list(tensors))
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements; their places and counts if asked."""
+    if dim is not None:
+        raise NotImplementedError("unique() along a dimension is not there yet.")
+    operator = _C._find_operator("mica::_unique2")
+    values, inverse, counts = operator(input, sorted, return_inverse, return_counts)
+    if not return_inverse and not return_counts:
+        return values
+    return (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Grids of coordinates: one tensor for each input, expanded over all others."""
+    items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"The indexing ({indexing}) is unknown; expected 'ij' or 'xy'.")
+    swap = indexing == "xy" and len(items) >= 2
+    if swap:
+        items[0], items[1] = items[1], items[0]
+    shape = [t.numel() for t in items]
+    grids = []
+    for i, t in enumerate(items):
+        view = t.reshape([-1 if j == i else 1 for j in range(len(items))])
+        grids.append(view.expand(shape))
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of the inputs' elements, one a row."""
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(*tensors)
+    return _generated["stack"]([g.reshape(-1) for g in grids], 1)
+
+
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a tensor along `dim`, as views."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def save(obj: Any, f: Any) -> None:
+    """Pickles `obj` to a path or an open file."""
+    import pickle
+
+    if hasattr(f, "write"):
+        pickle.dump(obj, f, protocol=4)
+        return
+    with open(f, "wb") as file:
+        pickle.dump(obj, file, protocol=4)
+
+
+def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
+    """Reads what save() wrote. With `weights_only` nothing but tensors and plain
+    containers is built, so that a file from a stranger runs no code."""
+    from mica._unpickle import load_file
+
+    obj = load_file(f, weights_only)
+    if map_location is None:
+        return obj
+    from mica.utils._tree import map_tensors
+
+    return map_tensors(obj, lambda t: t.to(map_location))
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """The model as it is: this release runs models eagerly."""
+    return (lambda m: m) if model is None else model

@@ -1,0 +1,119 @@
+"""Context managers and decorators that switch gradient recording on and off."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mica import _C
+
+F = TypeVar("F", bound=Callable[..., Any])
+_GENERATOR = 0x20  # inspect.CO_GENERATOR; importing inspect takes 10 ms
+
+
+class _Mode:
+    """A context manager that also decorates functions and generators."""
+
+    def _fresh(self) -> _Mode:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _GENERATOR:
+
+            @functools.wraps(function)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                inner = function(*args, **kwargs)
+                sent: Any = None
+                while True:
+                    with self._fresh():
+                        try:
+                            value = inner.send(sent)
+                        except StopIteration as stop:
+                            return stop.value
+                    sent = yield value
+
+            return generator  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]
+
+
+class _GradMode(_Mode):
+    _enabled = True
+
+    def __enter__(self) -> None:
+        self._previous = _C._set_grad_enabled(self._enabled)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_grad_enabled(self._previous)
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        return mode(function) if callable(function) else mode
+
+
+class no_grad(_GradMode):
+    """Operators inside record no gradient."""
+
+    _enabled = False
+
+
+class enable_grad(_GradMode):
+    """Operators inside record gradients, also inside no_grad."""
+
+
+class set_grad_enabled(_Mode):
+    """Switches recording on or off, at once and until the block ends."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+        self._previous = _C._set_grad_enabled(mode)
+
+    def _fresh(self) -> set_grad_enabled:
+        return set_grad_enabled(self._mode)
+
+    def __call__(self, function: F) -> F:
+        _C._set_grad_enabled(self._previous)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self._mode)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_grad_enabled(self._previous)
+
+
+class inference_mode(_Mode):
+    """Like no_grad; tensors made inside can never be used where a gradient is needed."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        instance = super().__new__(cls)
+        if callable(mode):
+            instance._mode = True
+            return instance(mode)
+        instance._mode = bool(mode)
+        return instance
+
+    _mode: bool
+
+    def _fresh(self) -> inference_mode:
+        return type(self)(self._mode)
+
+    def __enter__(self) -> None:
+        grad = False if self._mode else _C.is_grad_enabled()
+        self._previous = _C._set_inference(self._mode, grad)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_inference(*self._previous)

@@ -1,0 +1,37 @@
+"""Plugins and explanations: what is loaded and where a call goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mica import _C
+
+
+class Explanation(str):
+    """A text that an interactive session shows as it prints."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(operator: str, *arguments: Any) -> Explanation:
+    """Which layers a call of `operator` with these tensors would pass, and why.
+
+    `operator` is a name such as "add.Tensor". The text is for people.
+    """
+    return Explanation(_C._explain(operator, *arguments))
+
+
+def plugins() -> list[dict[str, str]]:
+    """Every plugin that was found: name, state, what it provides, path, reason."""
+    return _C._plugins()
+
+
+def disable_plugin(name: str) -> None:
+    """Takes a plugin's kernels out of the dispatcher."""
+    _C._enable_plugin(name, False)
+
+
+def enable_plugin(name: str) -> None:
+    """Puts a disabled plugin's kernels back."""
+    _C._enable_plugin(name, True)

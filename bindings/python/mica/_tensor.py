@@ -1,0 +1,260 @@
+"""Methods of Tensor that are written in Python: autograd, NumPy, DLPack, pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mica import _C
+from mica._C import Tensor
+
+
+class RemovableHandle:
+    """What register_hook returns: remove() takes the hook away, once."""
+
+    def __init__(self, remove: Callable[[], None]) -> None:
+        self._remove: Callable[[], None] | None = remove
+
+    def remove(self) -> None:
+        if self._remove is not None:
+            self._remove()
+            self._remove = None
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Adds d self / d leaf to the .grad of all leaves (or of `inputs`)."""
+    _C._backward(self, gradient, inputs, create_graph if retain_graph is None else retain_graph, create_graph)
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Calls `hook` with the gradient of this tensor; what it returns replaces it."""
+    if not self.requires_grad:
+        raise RuntimeError("A hook needs a tensor that requires grad; this one does not.")
+    number = _C._add_tensor_hook(self, hook)
+    return RemovableHandle(lambda: _C._remove_tensor_hook(self, number))
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Calls `hook` with this leaf after its .grad was written."""
+    number = _C._add_accumulate_hook(self, hook)
+    return RemovableHandle(lambda: _C._remove_accumulate_hook(self, number))
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Any:
+    """A numpy.ndarray that shares this tensor's memory."""
+    import numpy as np
+
+    if force:
+        self = self.detach().cpu()
+    if self.requires_grad:
+        raise RuntimeError("A tensor that requires grad cannot become a NumPy array; use x.detach().numpy().")
+    return np.asarray(_C._TensorBuffer(self))
+
+
+def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    import numpy as np
+
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(
+                f"A copy is needed to convert from {array.dtype} to {dtype}, and copy=False forbids it."
+            )
+        return array.astype(dtype)
+    return np.array(array) if copy else array
+
+
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    return _C.as_tensor(array)
+
+
+def __dlpack__(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule that shares this tensor's memory."""
+    if stream is not None and stream != -1 and self.device.type == "cpu":
+        raise ValueError(f"A tensor on cpu has no streams; stream is ({stream}) where None is expected.")
+    if dl_device is not None and tuple(dl_device) != _C._dlpack_device(self):
+        raise BufferError(f"The tensor is on {self.device}, not on the DLPack device ({dl_device}).")
+    return _C._to_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
+
+
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    return _C._dlpack_device(self)
+
+
+def __format__(self: Tensor, spec: str) -> str:
+    if self.ndim == 0 and type(self) is Tensor and self.device.type != "meta":
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+def __complex__(self: Tensor) -> complex:
+    return complex(self.item())
+
+
+def __reversed__(self: Tensor) -> Tensor:
+    return self if self.ndim == 0 else self.flip(0)
+
+
+def __rmatmul__(self: Tensor, other: Any) -> Any:
+    return NotImplemented
+
+
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only leaf tensors can be copied deeply; use x.detach().clone() for an interior one."
+        )
+    import copy
+
+    from mica._serialization import clone_storage
+
+    with_history = self.requires_grad
+    result = clone_storage(self.detach(), memo)
+    if type(self) is not Tensor:
+        result = Tensor._make_subclass(type(self), result)
+    if with_history:
+        result.requires_grad_()
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+    from mica._serialization import reduce_tensor
+
+    return reduce_tensor(self)
+
+
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A new tensor of `data` with this tensor's dtype and device."""
+    return _C.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+_TYPE_NAMES = {
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
+    "int64": "LongTensor",
+    "int32": "IntTensor",
+    "int16": "ShortTensor",
+    "int8": "CharTensor",
+    "uint8": "ByteTensor",
+    "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The type's name, or this tensor in another dtype."""
+    if dtype is None:
+        name = repr(self.dtype).removeprefix("mica.")
+        return "mica." + _TYPE_NAMES.get(name, name)
+    if isinstance(dtype, str):
+        wanted = dtype.removeprefix("mica.")
+        dtype = getattr(_C, next((n for n, t in _TYPE_NAMES.items() if t == wanted), wanted))
+    return self.to(dtype, non_blocking=non_blocking)
+
+
+def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by function(element); slow, for tests."""
+    flat = [function(v) for v in self.reshape(-1).tolist()]
+    return self.copy_(_C.tensor(flat, dtype=self.dtype).reshape(self.shape))
+
+
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest in memory."""
+    return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+
+
+def split(self: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """Parts of `split_size` (or of the sizes listed) along `dim`, as views."""
+    if isinstance(split_size, (list, tuple)):
+        return self.split_with_sizes(split_size, dim)
+    return _generated_split(self, split_size, dim)
+
+
+def repeat_interleave(
+    self: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Repeats each element `repeats` times along `dim`."""
+    if dim is None:
+        self, dim = self.flatten(), 0
+    if isinstance(repeats, Tensor) and repeats.numel() > 1:
+        places = [i for i, r in enumerate(repeats.tolist()) for _ in range(r)]
+        return self.index_select(dim, _C.tensor(places, dtype=_C.int64))
+    n = int(repeats)
+    index = _C.tensor([i for i in range(self.size(dim)) for _ in range(n)], dtype=_C.int64)
+    return self.index_select(dim, index)
+
+
+def unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements; their places and counts if asked."""
+    from mica._functions import unique as function
+
+    return function(self, sorted, return_inverse, return_counts, dim)
+
+
+_generated_split = Tensor.split
+
+_C._add_tensor_attributes(
+    {
+        "backward": backward,
+        "register_hook": register_hook,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+        "numpy": numpy,
+        "__array__": __array__,
+        "__array_wrap__": __array_wrap__,
+        "__array_priority__": 1000,
+        "__dlpack__": __dlpack__,
+        "__dlpack_device__": __dlpack_device__,
+        "__format__": __format__,
+        "__complex__": __complex__,
+        "__reversed__": __reversed__,
+        "__deepcopy__": __deepcopy__,
+        "__reduce_ex__": __reduce_ex__,
+        "__module__": "mica",
+        "new_tensor": new_tensor,
+        "type": type_,
+        "apply_": apply_,
+        "dim_order": dim_order,
+        "split": split,
+        "unique": unique,
+        **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
+    }
+)

@@ -1,0 +1,66 @@
+"""finfo and iinfo: the limits of dtypes."""
+
+from __future__ import annotations
+
+from mica import _C
+from mica._C import dtype
+
+# name: (bits, eps, max, tiny, resolution)
+_FLOATS = {
+    "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
+    "bfloat16": (16, 2.0**-7, 3.3895313892515355e38, 2.0**-126, 1e-2),
+    "float32": (32, 2.0**-23, 3.4028234663852886e38, 2.0**-126, 1e-6),
+    "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 1e-15),
+    "float8_e4m3fn": (8, 0.125, 448.0, 2.0**-6, 1.0),
+    "float8_e5m2": (8, 0.25, 57344.0, 2.0**-14, 1.0),
+}
+_SUBNORMAL = {
+    "float16": 2.0**-24,
+    "bfloat16": 2.0**-133,
+    "float32": 2.0**-149,
+    "float64": 5e-324,
+    "float8_e4m3fn": 2.0**-9,
+    "float8_e5m2": 2.0**-16,
+}
+
+
+def _name(value: dtype) -> str:
+    return repr(value).removeprefix("mica.")
+
+
+class finfo:
+    """Limits of a floating-point dtype (of a complex dtype's parts)."""
+
+    def __init__(self, type: dtype | None = None) -> None:
+        kind = (type or _C.get_default_dtype()).to_real()
+        if not kind.is_floating_point:
+            raise TypeError(
+                f"finfo() takes a floating-point or complex dtype; it was given ({type}). Use iinfo()."
+            )
+        self.dtype = _name(kind)
+        self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
+        self.min = -self.max
+        self.smallest_normal = self.tiny
+        self.smallest_subnormal = _SUBNORMAL[self.dtype]
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype."""
+
+    def __init__(self, type: dtype) -> None:
+        name = _name(type)
+        if type.is_floating_point or type.is_complex or name == "bool":
+            raise TypeError(f"iinfo() takes an integer dtype; it was given ({type}). Use finfo().")
+        self.dtype = name
+        self.bits = type.itemsize * 8
+        self.max = 2 ** (self.bits - 1) - 1 if type.is_signed else 2**self.bits - 1
+        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

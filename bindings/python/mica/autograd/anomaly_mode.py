@@ -1,0 +1,39 @@
+"""Anomaly mode: where in the forward pass a failing backward comes from."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from mica import _C
+
+
+def _record_stack() -> str:
+    return "".join(traceback.format_stack()[:-1])
+
+
+class set_detect_anomaly:
+    """Switches anomaly mode on or off, at once and until the block ends."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._previous = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
+        _C._set_anomaly(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_anomaly(*self._previous)
+
+
+class detect_anomaly:
+    """Records the forward stack of every node; a failing or NaN gradient shows it."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._check_nan = check_nan
+
+    def __enter__(self) -> None:
+        self._guard: Any = set_detect_anomaly(True, self._check_nan)
+
+    def __exit__(self, *exc: object) -> None:
+        self._guard.__exit__()

@@ -1,0 +1,289 @@
+"""mica.library: operators and kernels from Python, as torch.library has them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mica
+from mica import _C
+from mica._C import Tensor
+from mica.ops import OpOverload
+
+# torch's names of dispatch keys, for programs that come from there.
+_KEYS = {
+    "CPU": "cpu",
+    "CUDA": "cuda",
+    "Meta": "meta",
+    "Autograd": "Autograd",
+    "AutogradCPU": "Autograd",
+    "CompositeImplicitAutograd": "Composite",
+    "CompositeExplicitAutograd": "Composite",
+    "": "Composite",
+}
+
+
+def _key(name: str) -> str:
+    return _KEYS.get(name, name)
+
+
+def _caller() -> tuple[str, int]:
+    frame = sys._getframe(2)
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+class Library:
+    """Registrations under one namespace; they go when the object is destroyed by
+    _destroy(), or never."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError(f"The kind ({kind}) is unknown; expected DEF, IMPL or FRAGMENT.")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._scopes: list[Any] = []
+
+    def _scope(self) -> Any:
+        scope = _C._Scope(f"python library {self.ns}")
+        self._scopes.append(scope)
+        return scope
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Defines an operator; returns its name."""
+        if self.kind == "IMPL":
+            raise ValueError("A library of kind IMPL defines no operators; use DEF or FRAGMENT.")
+        scope = self._scope()
+        scope.define(f"{self.ns}::{schema}", *_caller())
+        scope.commit()
+        return schema.split("(")[0].strip()
+
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> None:
+        """Registers a kernel for a backend ("cpu"), a layer ("Autograd") or, without a
+        key, a decomposition for all."""
+        name = op_name.name() if isinstance(op_name, OpOverload) else op_name
+        if "::" not in name:
+            name = f"{self.ns}::{name}"
+        scope = self._scope()
+        scope.add_kernel(name, _key(dispatch_key or self.dispatch_key), fn, *_caller())
+        scope.commit()
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "") -> None:
+        """Registers a kernel for all operators that have none at the key."""
+        scope = self._scope()
+        scope.add_fallback(_key(dispatch_key or self.dispatch_key), fn, *_caller())
+        scope.commit()
+
+    def _destroy(self) -> None:
+        for scope in self._scopes:
+            scope.disable()
+        self._scopes.clear()
+
+
+_libraries: dict[str, Library] = {}
+
+
+def _library(ns: str) -> Library:
+    return _libraries.setdefault(ns, Library(ns, "FRAGMENT"))
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+    """Defines "ns::name" with a schema such as "(Tensor x) -> Tensor"."""
+    ns, name = _split(qualname)
+    (lib or _library(ns)).define(name + schema)
+
+
+def impl(
+    qualname: str,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers a kernel for device types ("cpu", "default" for all)."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for kind in [types] if isinstance(types, str) else types:
+            ns, _ = _split(qualname)
+            (lib or _library(ns)).impl(qualname, function, "" if kind == "default" else kind)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any, device_types: str | Sequence[str] | None, func: Any = None, *, lib: Library | None = None
+) -> Any:
+    """Registers a kernel of a custom operator for device types; None for all."""
+    return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
+
+
+def register_fake(
+    op: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None, **unused: Any
+) -> Any:
+    """Registers the function that computes shapes and dtypes, on meta tensors."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = _name(op)
+        (lib or _library(_split(name)[0])).impl(name, function, "meta")
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
+) -> None:
+    """Gives an operator a gradient: backward(ctx, *grads), and
+    setup_context(ctx, inputs, output) that saves what it needs."""
+    name = _name(op)
+    overload = _overload(name)
+
+    class Generated(mica.autograd.Function):
+        @staticmethod
+        def forward(*args: Any) -> Any:
+            return overload.redispatch_below("Autograd", *args)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            if setup_context is not None:
+                setup_context(ctx, inputs, output)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return backward(ctx, *grads)
+
+    Generated.__name__ = name.split("::")[-1].replace(".", "_")
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        if kwargs or not mica.is_grad_enabled() or not any(t.requires_grad for t in tensors):
+            return overload.redispatch_below("Autograd", *args, **kwargs)
+        return Generated.apply(*args)
+
+    (lib or _library(_split(name)[0])).impl(name, kernel, "Autograd")
+
+
+class CustomOpDef:
+    """What custom_op returns: the operator, callable, with its registrations."""
+
+    def __init__(self, name: str, function: Callable[..., Any], schema: str, library: Library) -> None:
+        self._qualname = name
+        self._function = function
+        self._library = library
+        library.define(name.split("::")[1] + schema)
+        self._opoverload = _overload(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opoverload(*args, **kwargs)
+
+    def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
+        return register_kernel(self._qualname, device_types, fn, lib=self._library)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        return register_fake(self._qualname, fn, lib=self._library)
+
+    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
+        register_autograd(self._qualname, backward, setup_context=setup_context, lib=self._library)
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any = (),
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Makes an operator of a Python function; its schema comes from its annotations."""
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        ns, _ = _split(name)
+        definition = CustomOpDef(
+            name, function, schema or infer_schema(function, mutates_args=mutates_args), _library(ns)
+        )
+        definition.register_kernel(device_types, function)
+        return definition
+
+    return make if fn is None else make(fn)
+
+
+_SCALARS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", complex: "Scalar"}
+
+
+def _type_text(annotation: Any) -> str:
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    if annotation is mica.dtype:
+        return "ScalarType"
+    if annotation is mica.device:
+        return "Device"
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if arguments and type(None) in arguments:
+        (inner,) = [a for a in arguments if a is not type(None)]
+        return _type_text(inner) + "?"
+    if origin is typing.Union or (origin is not None and getattr(origin, "__name__", "") == "UnionType"):
+        return "Scalar"
+    if origin in (list, Sequence) or getattr(origin, "__name__", "") in ("Sequence", "list"):
+        return _type_text(arguments[0]) + "[]"
+    raise ValueError(f"The annotation ({annotation}) has no schema type; give `schema=` instead.")
+
+
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: Any = (), op_name: str | None = None
+) -> str:
+    """The schema that a function's annotations say."""
+    hints = typing.get_type_hints(prototype_function)
+    parts: list[str] = []
+    keyword_only = False
+    letter = iter("abcdefghijklmnopqrstuvwxyz")
+    for parameter in inspect.signature(prototype_function).parameters.values():
+        if parameter.name not in hints:
+            raise ValueError(f"The parameter ({parameter.name}) has no annotation.")
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        text = _type_text(hints[parameter.name])
+        if parameter.name in mutates_args and text.startswith("Tensor"):
+            text = f"Tensor({next(letter)}!)" + text.removeprefix("Tensor")
+        text += f" {parameter.name}"
+        if parameter.default is not inspect.Parameter.empty:
+            default = parameter.default
+            text += "=" + (f'"{default}"' if isinstance(default, str) else str(default))
+        parts.append(text)
+    result = hints.get("return", type(None))
+    if result is type(None):
+        returns = "()"
+    elif typing.get_origin(result) is tuple:
+        returns = "(" + ", ".join(_type_text(a) for a in typing.get_args(result)) + ")"
+    else:
+        returns = _type_text(result)
+    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def _split(qualname: str) -> tuple[str, str]:
+    ns, separator, name = qualname.partition("::")
+    if not separator or not ns or not name:
+        raise ValueError(f"An operator's name is namespace::name; this one is ({qualname}).")
+    return ns, name
+
+
+def _name(op: Any) -> str:
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    return op.name() if isinstance(op, OpOverload) else str(op)
+
+
+def _overload(name: str) -> OpOverload:
+    operator = _C._find_operator(name)
+    if operator is None:
+        raise RuntimeError(f"No operator is named {name}; define it first.")
+    return OpOverload(operator)

@@ -1,0 +1,8 @@
+"""mica.linalg: linear algebra. Operators named linalg_<name> stand here as <name>."""
+
+from mica import _C
+
+globals().update(
+    {k.removeprefix("linalg_"): f for k, f in _C._functions[""].items() if k.startswith("linalg_")}
+)
+globals().update(_C._functions.get("linalg", {}))

@@ -1,0 +1,400 @@
+"""Functional forms of layers and losses, with torch.nn.functional's signatures.
+
+Where the operator's signature is torch's already, the generated function itself
+stands here; the rest is adapted below.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mica
+from mica import _C
+from mica._C import Tensor
+
+_all = {**_C._functions[""], **_C._functions.get("nn.functional", {})}
+
+_AS_THEY_ARE = (
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "gelu", "softplus", "softshrink", "hardshrink", "softsign", "tanhshrink",
+    "glu", "prelu", "pad", "one_hot", "cosine_similarity", "pairwise_distance", "normalize", "pixel_shuffle", "log_sigmoid",
+    "scaled_dot_product_attention", "rms_norm", "relu_", "bilinear",
+)  # fmt: skip
+globals().update({name: _all[name] for name in _AS_THEY_ARE if name in _all})
+if "log_sigmoid" in _all:
+    logsigmoid = _all["log_sigmoid"]
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _reduction(name: str) -> int:
+    if name not in _REDUCTIONS:
+        raise ValueError(f"The reduction ({name}) is unknown; expected 'none', 'mean' or 'sum'.")
+    return _REDUCTIONS[name]
+
+
+def _activation(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
+    if not inplace:
+        return _all[name](input, *args)
+    if name + "_" in _all:
+        return _all[name + "_"](input, *args)
+    method = getattr(input, name + "_", None)
+    return method(*args) if method is not None else input.copy_(_all[name](input, *args))
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return _activation("relu", input, True) if inplace else input.relu()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return _activation("relu6", input, inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return _activation("silu", input, inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return _activation("mish", input, inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The self-normalising exponential linear unit."""
+    return _activation("selu", input, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """relu6(x + 3) / 6."""
+    return _activation("hardsigmoid", input, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * relu6(x + 3) / 6."""
+    return _activation("hardswish", input, inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Clamps to [min_val, max_val]."""
+    return _activation("hardtanh", input, inplace, min_val, max_val)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, alpha * (exp(x) - 1) elsewhere."""
+    return _activation("elu", input, inplace, alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """The continuously differentiable exponential linear unit."""
+    return _activation("celu", input, inplace, alpha)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where positive, negative_slope * x elsewhere."""
+    return _activation("leaky_relu", input, inplace, negative_slope)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where greater than the threshold, `value` elsewhere."""
+    return _activation("threshold", input, inplace, threshold, value)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def _softmax_dim(name: str, dim: int | None, ndim: int) -> int:
+    if dim is not None:
+        return dim
+    import warnings
+
+    warnings.warn(
+        f"{name}() was called without `dim`; it takes dimension 0 or 1 by the rank, as torch does.",
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(x) over its sum along `dim`."""
+    return _C._functions[""]["softmax"](input, _softmax_dim("softmax", dim, input.ndim), dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of softmax along `dim`."""
+    return _all["log_softmax"](input, _softmax_dim("log_softmax", dim, input.ndim), dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """softmax of -x along `dim`."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes elements with probability p and scales the rest, while training."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
+    result = _all["dropout"](input, p, training)
+    return input.copy_(result) if inplace else result
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels with probability p, while training."""
+    result = _all["feature_dropout"](input, p, training)
+    return input.copy_(result) if inplace else result
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of (N, C, H, W)."""
+    stride = [] if stride is None else stride
+    name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
+    return _all[name](input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of (N, C, L)."""
+    stride = [] if stride is None else stride
+    name = "max_pool1d_with_indices" if return_indices else "max_pool1d"
+    return _all[name](input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The maximum of windows chosen so that the output has `output_size`."""
+    values, indices = _all["adaptive_max_pool2d"](input, output_size)
+    return (values, indices) if return_indices else values
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel over all other dimensions."""
+    if training and math.prod(input.shape) // max(input.size(1), 1) <= 1:
+        raise ValueError(
+            f"Batch normalisation while training needs more than 1 value per channel; the shape is {tuple(input.shape)}."
+        )
+    return _all["batch_norm"](input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel of each sample."""
+    return _all["instance_norm"](
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises over the last dimensions."""
+    return _all["layer_norm"](input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises groups of channels."""
+    return _all["group_norm"](input, num_groups, weight, bias, eps)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight`, looked up by index."""
+    if max_norm is not None:
+        raise NotImplementedError("embedding() with max_norm is not there yet.")
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += weight.size(0)
+    return _all["embedding"](weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Windows of (N, C, H, W) as columns."""
+    return _all["im2col"](input, kernel_size, dilation, padding, stride)
+
+
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Columns added back into (N, C, H, W)."""
+    return _all["col2im"](input, output_size, kernel_size, dilation, padding, stride)
+
+
+# -- losses
+
+
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """(input - target) ** 2."""
+    return _all["mse_loss"](*_broadcast(input, target), _reduction(reduction))
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """|input - target|."""
+    return _all["l1_loss"](*_broadcast(input, target), _reduction(reduction))
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Squared below beta, absolute above."""
+    return _all["smooth_l1_loss"](*_broadcast(input, target), _reduction(reduction), beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """Squared below delta, linear above."""
+    return _all["huber_loss"](*_broadcast(input, target), _reduction(reduction), delta)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """target * (log target - input)."""
+    if reduction == "batchmean":
+        return _all["kl_div"](input, target, 2, log_target=log_target) / input.size(0)
+    return _all["kl_div"](input, target, _reduction(reduction), log_target=log_target)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Binary cross entropy of probabilities."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
+        )
+    return _all["binary_cross_entropy"](input, target, weight, _reduction(reduction))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Binary cross entropy of logits."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
+        )
+    return _all["binary_cross_entropy_with_logits"](input, target, weight, pos_weight, _reduction(reduction))
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-log probability of the target class; `input` holds log probabilities."""
+    return _all["nll_loss_nd"](input, target, weight, _reduction(reduction), ignore_index)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of logits against class indices or probabilities."""
+    return _all["cross_entropy_loss"](
+        input, target, weight, _reduction(reduction), ignore_index, label_smoothing
+    )
+
+
+def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if input.shape == target.shape:
+        return input, target
+    import warnings
+
+    warnings.warn(
+        f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}; they are broadcast.",
+        stacklevel=3,
+    )
+    shape = mica.broadcast_shapes(tuple(input.shape), tuple(target.shape))
+    return input.expand(shape), target.expand(shape)

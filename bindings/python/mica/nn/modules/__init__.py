@@ -1,0 +1,1 @@
+"""The module classes, by theme."""

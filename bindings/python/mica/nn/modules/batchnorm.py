@@ -1,0 +1,105 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.nn import functional as F
+from mica.nn.modules.module import Module
+from mica.nn.parameter import Parameter
+
+
+class _BatchNorm(Module):
+    _version = 2
+    _dims: tuple[int, ...]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        options = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = Parameter(mica.ones(num_features, **options))
+        else:
+            self.register_parameter("weight", None)
+        if affine and bias:
+            self.bias = Parameter(mica.zeros(num_features, **options))
+        else:
+            self.register_parameter("bias", None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", mica.zeros(num_features, **options) if tracked else None)
+        self.register_buffer("running_var", mica.ones(num_features, **options) if tracked else None)
+        self.register_buffer(
+            "num_batches_tracked", mica.tensor(0, dtype=mica.int64, device=device) if tracked else None
+        )
+
+    def reset_running_stats(self) -> None:
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            with mica.no_grad():
+                self.weight.fill_(1)
+                if self.bias is not None:
+                    self.bias.zero_()
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in self._dims:
+            raise ValueError(
+                f"{type(self).__name__} takes tensors of {self._dims} dimensions; this one has {input.ndim}."
+            )
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / float(self.num_batches_tracked)
+        use_batch = self.training or self.running_mean is None
+        track = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if track else None,
+            self.running_var if track else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            factor,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises (N, C) or (N, C, L) over all but C."""
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalises (N, C, H, W) over all but C."""
+
+    _dims = (4,)

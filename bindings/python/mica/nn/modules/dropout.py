@@ -1,0 +1,31 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from mica._C import Tensor
+from mica.nn import functional as F
+from mica.nn.modules.module import Module
+
+
+class Dropout(Module):
+    """Zeroes elements with probability p while training and scales the rest."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if p < 0 or p > 1:
+            raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout2d(Dropout):
+    """Zeroes whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)

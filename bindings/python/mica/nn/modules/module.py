@@ -1,0 +1,471 @@
+"""Module: the base of all layers: parameters, buffers, submodules, hooks."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import mica
+from mica._C import Tensor
+from mica._tensor import RemovableHandle
+from mica.nn.modules import _state
+from mica.nn.parameter import Buffer, Parameter
+
+T = TypeVar("T", bound="Module")
+_hook_numbers = itertools.count()
+
+
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class IncompatibleKeys(_Keys):
+    """What load_state_dict found missing and unexpected."""
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class Module:
+    """A part of a network. Subclasses define forward(); parameters, buffers and
+    submodules register themselves when they are assigned as attributes."""
+
+    training: bool
+    _version = 1
+
+    def __init__(self) -> None:
+        d = self.__dict__
+        d["training"] = True
+        d["_parameters"] = {}
+        d["_buffers"] = {}
+        d["_non_persistent_buffers_set"] = set()
+        d["_modules"] = {}
+        d["_forward_hooks"] = OrderedDict()
+        d["_forward_pre_hooks"] = OrderedDict()
+        d["_backward_hooks"] = OrderedDict()
+        d["_state_dict_hooks"] = OrderedDict()
+        d["_load_state_dict_pre_hooks"] = OrderedDict()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks):
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
+            result = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if result is None:
+                continue
+            if with_kwargs:
+                args, kwargs = result
+            else:
+                args = result if isinstance(result, tuple) else (result,)
+        backward = None
+        if self._backward_hooks:
+            backward = _state.BackwardHooks(self, list(self._backward_hooks.values()))
+            args = backward.watch_inputs(args)
+        result = self.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self._forward_hooks.values()):
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result if backward is None else backward.watch_outputs(result)
+
+    # -- attributes
+
+    def __getattr__(self, name: str) -> Any:
+        for kind in ("_parameters", "_buffers", "_modules"):
+            table = self.__dict__.get(kind)
+            if table is not None and name in table:
+                return table[name]
+        raise AttributeError(f"Module ({type(self).__name__}) has no attribute ({name}).")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        d = self.__dict__
+        if isinstance(value, Parameter):
+            if "_parameters" not in d:
+                raise AttributeError("Parameters can be assigned only after Module.__init__() was called.")
+            self._forget(name)
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if "_modules" not in d:
+                raise AttributeError("Modules can be assigned only after Module.__init__() was called.")
+            self._forget(name)
+            d["_modules"][name] = value
+        elif isinstance(value, Buffer):
+            self._forget(name)
+            self.register_buffer(name, value, value.persistent)
+        elif d.get("_parameters") and name in d["_parameters"]:
+            if value is not None:
+                raise TypeError(
+                    f"The parameter ({name}) can be set to a Parameter or None, not to a {type(value).__name__}."
+                )
+            d["_parameters"][name] = None
+        elif d.get("_modules") and name in d["_modules"]:
+            if value is not None:
+                raise TypeError(
+                    f"The submodule ({name}) can be set to a Module or None, not to a {type(value).__name__}."
+                )
+            d["_modules"][name] = None
+        elif d.get("_buffers") and name in d["_buffers"]:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"The buffer ({name}) can be set to a Tensor or None, not to a {type(value).__name__}."
+                )
+            d["_buffers"][name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if not self._forget(name):
+            object.__delattr__(self, name)
+
+    def _forget(self, name: str) -> bool:
+        d = self.__dict__
+        found = False
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in d.get(kind, ()):
+                del d[kind][name]
+                found = True
+        d.get("_non_persistent_buffers_set", set()).discard(name)
+        if name in d:
+            del d[name]
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._parameters, *self._buffers, *self._modules})
+
+    # -- registration
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Adds a parameter, reachable as an attribute."""
+        self._check_name(name)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"The value for parameter ({name}) is of type ({type(param).__name__}); expected Parameter or None."
+            )
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(f"The parameter ({name}) is no leaf: it was computed; pass one made from data.")
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds state that is no parameter; `persistent` puts it in the state_dict."""
+        self._check_name(name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"The value for buffer ({name}) is of type ({type(tensor).__name__}); expected Tensor or None."
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Adds a submodule, reachable as an attribute."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(
+                f"The value for submodule ({name}) is of type ({type(module).__name__}); expected Module or None."
+            )
+        self._check_name(name)
+        self._modules[name] = module
+
+    register_module = add_module
+
+    def _check_name(self, name: str) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("Registration is possible only after Module.__init__() was called.")
+        if "." in name or name == "":
+            raise KeyError(f"The name ({name}) must not be empty or contain a dot.")
+        taken = name in self._parameters or name in self._buffers or name in self._modules
+        if not taken and hasattr(self, name):
+            raise KeyError(f"The attribute ({name}) exists already.")
+
+    # -- iteration
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below, with dotted names; each once."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(
+                    memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
+                )
+
+    def modules(self) -> Iterator[Module]:
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for module_prefix, module in modules:
+            for name, value in module.__dict__[table].items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield (f"{module_prefix}.{name}" if module_prefix else name), value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """All parameters with dotted names; each once."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """All buffers with dotted names; each once."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a dotted name."""
+        module: Module = self
+        for name in target.split(".") if target else []:
+            found = module._modules.get(name)
+            if found is None:
+                raise AttributeError(f"Module ({type(module).__name__}) has no submodule ({name}).")
+            module = found
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        path, _, name = target.rpartition(".")
+        parameter = self.get_submodule(path)._parameters.get(name)
+        if parameter is None:
+            raise AttributeError(f"There is no parameter ({target}).")
+        return parameter
+
+    def get_buffer(self, target: str) -> Tensor:
+        path, _, name = target.rpartition(".")
+        buffer = self.get_submodule(path)._buffers.get(name)
+        if buffer is None:
+            raise AttributeError(f"There is no buffer ({target}).")
+        return buffer
+
+    # -- conversion
+
+    def _apply(self: T, convert: Callable[[Tensor], Tensor]) -> T:
+        for module in self.children():
+            module._apply(convert)
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            with mica.no_grad():
+                data = convert(parameter)
+                if data is parameter:
+                    continue
+                grad = None if parameter.grad is None else convert(parameter.grad)
+            if data.device == parameter.device:
+                parameter.data = data
+                target = parameter
+            else:
+                target = self._parameters[name] = Parameter(data, parameter.requires_grad)
+            if grad is not None:
+                target.grad = grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = convert(buffer)
+        return self
+
+    def apply(self: T, fn: Callable[[Module], None]) -> T:
+        """Calls fn with every submodule, then with this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self: T, *args: Any, **kwargs: Any) -> T:
+        """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
+        probe = mica.empty(0).to(*args, **kwargs)
+        dtype_given = (
+            any(isinstance(a, (mica.dtype, Tensor)) for a in args) or kwargs.get("dtype") is not None
+        )
+        device_given = (
+            any(isinstance(a, (mica.device, str, Tensor)) for a in args) or kwargs.get("device") is not None
+        )
+        memory_format = kwargs.get("memory_format")
+
+        def convert(t: Tensor) -> Tensor:
+            floating = t.is_floating_point() or t.is_complex()
+            dtype = probe.dtype if dtype_given and floating else t.dtype
+            device = probe.device if device_given else t.device
+            if memory_format is not None and t.ndim in (4, 5):
+                return t.to(device, dtype, memory_format=memory_format)
+            return t.to(device, dtype)
+
+        return self._apply(convert)
+
+    def cpu(self: T) -> T:
+        return self._apply(lambda t: t.cpu())
+
+    def _cast(self: T, dtype: Any) -> T:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self: T) -> T:
+        return self._cast(mica.float32)
+
+    def double(self: T) -> T:
+        return self._cast(mica.float64)
+
+    def half(self: T) -> T:
+        return self._cast(mica.float16)
+
+    def bfloat16(self: T) -> T:
+        return self._cast(mica.bfloat16)
+
+    def type(self: T, dst_type: Any) -> T:
+        return self._apply(lambda t: t.type(dst_type))
+
+    def train(self: T, mode: bool = True) -> T:
+        """Sets training mode here and below (dropout, batch norm)."""
+        if not isinstance(mode, bool):
+            raise ValueError(
+                f"The training mode is True or False; this value is of type ({type(mode).__name__})."
+            )
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self: T) -> T:
+        """Sets evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self: T, requires_grad: bool = True) -> T:
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Takes the gradients of all parameters away, or zeroes them."""
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach()
+                parameter.grad.zero_()
+
+    # -- hooks
+
+    def _add_hook(self, table: dict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
+        number = next(_hook_numbers)
+        table[number] = hook
+        if prepend:
+            table.move_to_end(number, last=False)  # type: ignore[attr-defined]
+        return RemovableHandle(lambda: table.pop(number, None))
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """hook(module, args, output) after forward; what it returns replaces the output."""
+        return self._add_hook(self._forward_hooks, (hook, with_kwargs), prepend)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """hook(module, args) before forward; what it returns replaces the arguments."""
+        return self._add_hook(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
+        return self._add_hook(self._backward_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state."""
+        return self._add_hook(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, state_dict, prefix, ...) before this module reads its state."""
+        return self._add_hook(self._load_state_dict_pre_hooks, hook)
+
+    # -- state
+
+    def get_extra_state(self) -> Any:
+        raise RuntimeError(
+            "This module has no extra state; define get_extra_state() and set_extra_state() to have some."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        raise RuntimeError(
+            "This module has no extra state; define get_extra_state() and set_extra_state() to have some."
+        )
+
+    def state_dict(
+        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """Parameters and persistent buffers by dotted name."""
+        return _state.state_dict(self, destination, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+        """Copies the values of `state_dict` into parameters and buffers."""
+        missing, unexpected = _state.load_state_dict(self, state_dict, strict, assign)
+        return IncompatibleKeys(missing, unexpected)
+
+    def share_memory(self: T) -> T:
+        return self
+
+    # -- text
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses of this module's text."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        lines = self.extra_repr().split("\n") if self.extra_repr() else []
+        children = []
+        for name, module in self._modules.items():
+            text = repr(module).split("\n")
+            children.append(f"({name}): " + "\n  ".join(text))
+        if lines and not children and len(lines) == 1:
+            return f"{self._get_name()}({lines[0]})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"

@@ -1,0 +1,122 @@
+"""mica.ops.<namespace>.<name>[.<overload>]: any registered operator, called through
+its schema. A packet (without overload) tries its overloads in order."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from mica import _C
+
+
+class OpOverload:
+    """One overload of an operator."""
+
+    def __init__(self, operator: Any) -> None:
+        self._operator = operator
+        self._name: str = operator.name
+        self.__doc__ = operator.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._operator(*args, **kwargs)
+
+    def name(self) -> str:
+        """The full name, "mica::add.Tensor"."""
+        return self._name
+
+    @property
+    def schema(self) -> str:
+        """The schema's text."""
+        return self._operator.schema
+
+    def redispatch_below(self, layer: str, *args: Any, **kwargs: Any) -> Any:
+        """Calls the operator with the layer and all above it left out."""
+        return _C._redispatch_below(self._operator, layer, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload {self._name}>"
+
+
+class OpPacket:
+    """All overloads of one name."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self._qualified = f"{namespace}::{name}"
+        self.__name__ = name
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads; "default" is the one without a name."""
+        names = [
+            n for n in _C._operator_names() if n == self._qualified or n.startswith(self._qualified + ".")
+        ]
+        return [n[len(self._qualified) + 1 :] or "default" for n in names]
+
+    def _get(self, overload: str) -> OpOverload:
+        full = self._qualified if overload == "default" else f"{self._qualified}.{overload}"
+        operator = _C._find_operator(full)
+        if operator is None:
+            raise AttributeError(
+                f"Operator {self._qualified} has no overload ({overload}); it has {', '.join(self.overloads())}."
+            )
+        return OpOverload(operator)
+
+    def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._get(name)
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        failures: list[str] = []
+        for overload in self.overloads():
+            try:
+                return self._get(overload)(*args, **kwargs)
+            except TypeError as error:
+                failures.append(f"{self._get(overload).schema}: {error}")
+        raise TypeError(
+            f"No overload of {self._qualified} takes these arguments:\n  " + "\n  ".join(failures)
+        )
+
+    def __repr__(self) -> str:
+        return f"<OpPacket {self._qualified}>"
+
+
+class OpNamespace:
+    """All operators of one namespace."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> OpPacket:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        packet = OpPacket(self._name, name)
+        if not packet.overloads():
+            _C._plugins()  # looks through MICA_PLUGINS and the folders, which may define it
+        if not packet.overloads():
+            raise AttributeError(f"No operator is named {self._name}::{name}.")
+        setattr(self, name, packet)
+        return packet
+
+    def __dir__(self) -> list[str]:
+        prefix = self._name + "::"
+        return sorted({n[len(prefix) :].split(".")[0] for n in _C._operator_names() if n.startswith(prefix)})
+
+
+class _Ops(ModuleType):
+    def __getattr__(self, name: str) -> OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        space = OpNamespace(name)
+        setattr(self, name, space)
+        return space
+
+    @staticmethod
+    def load_library(path: str) -> None:
+        """Opens a plugin."""
+        _C.load_plugin(path)
+
+
+sys.modules[__name__].__class__ = _Ops

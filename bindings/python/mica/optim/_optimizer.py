@@ -1,0 +1,141 @@
+"""Optimizer: parameter groups, state, and their state_dict."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import mica
+from mica._C import Tensor
+
+
+class Optimizer:
+    """The base of optimisers. Subclasses define _update(group)."""
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "An optimiser takes an iterable of parameters or of groups; it was given one Tensor."
+            )
+        groups = list(params)
+        if not groups:
+            raise ValueError("An optimiser needs at least one parameter; the list is empty.")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters with options of their own."""
+        params = param_group["params"]
+        items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
+        if items and isinstance(items[0], tuple):  # named parameters
+            param_group["param_names"] = [name for name, _ in items]
+            items = [p for _, p in items]
+        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        for p in items:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"A parameter must be a Tensor; this one is of type ({type(p).__name__}).")
+            if not p.is_leaf:
+                raise ValueError("A parameter of an optimiser must be a leaf tensor; this one was computed.")
+            if id(p) in seen:
+                raise ValueError("A parameter stands in more than one group.")
+            seen.add(id(p))
+        self.param_groups.append({**self.defaults, **param_group, "params": items})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Takes the gradients away, or zeroes them."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                else:
+                    p.grad = p.grad.detach()
+                    p.grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates every parameter that has a gradient; `closure` computes the loss first."""
+        loss = None
+        if closure is not None:
+            with mica.enable_grad():
+                loss = closure()
+        with mica.no_grad():
+            for group in self.param_groups:
+                self._update(group)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and groups; parameters are numbered in order."""
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {numbers[id(p)]: dict(s) for p, s in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what state_dict() gave, for parameters in the same order."""
+        groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(self.param_groups):
+            raise ValueError(
+                f"The state has {len(groups)} parameter groups; the optimiser has {len(self.param_groups)}."
+            )
+        by_number: dict[int, Tensor] = {}
+        for i, (own, given) in enumerate(zip(self.param_groups, groups)):
+            if len(own["params"]) != len(given["params"]):
+                raise ValueError(
+                    f"Group ({i}) has {len(given['params'])} parameters in the state and {len(own['params'])} here."
+                )
+            by_number.update(zip(given["params"], own["params"]))
+            params = own["params"]
+            own.clear()
+            own.update(given)
+            own["params"] = params
+        self.state = defaultdict(dict)
+        for number, values in state_dict["state"].items():
+            p = by_number[number]
+            self.state[p] = {k: _like(v, p, k) for k, v in values.items()}
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _like(value: Any, p: Tensor, key: str) -> Any:
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    if key != "step" and p.is_floating_point():
+        return value.to(p.device, p.dtype, copy=True)
+    return value.clone()
+
+
+def check_range(name: str, value: float, low: float, high: float | None = None) -> None:
+    """Raises ValueError where an option is out of its range."""
+    if value < low or (high is not None and value >= high):
+        text = f"at least {low}" if high is None else f"in [{low}, {high})"
+        raise ValueError(f"The option {name} ({value}) must be {text}.")
+
+
+def gradients(group: dict[str, Any]) -> Iterable[tuple[Tensor, Tensor]]:
+    """The parameters of a group that have a gradient, with it."""
+    for p in group["params"]:
+        grad = p.grad
+        if grad is not None:
+            yield p, -grad if group.get("maximize") else grad

@@ -1,0 +1,10 @@
+"""mica.random: the state of random generators."""
+
+from mica._random import (  # noqa: F401
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)

@@ -1,0 +1,1 @@
+"""mica.utils: data loading and helpers."""

@@ -1,0 +1,68 @@
+"""Datasets: anything with __getitem__ and __len__."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mica
+from mica._C import Tensor
+
+
+class Dataset:
+    """The base of datasets that are indexed."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no __getitem__().")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} defines no __len__().")
+
+
+class TensorDataset(Dataset):
+    """Samples are the rows of tensors."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        sizes = {t.size(0) for t in tensors}
+        if len(sizes) != 1:
+            raise ValueError(f"The tensors have different first sizes: {sorted(sizes)}.")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+
+class Subset(Dataset):
+    """Some samples of a dataset."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
+    """Parts of random samples, of the given lengths or shares."""
+    total = len(dataset)
+    sizes = list(lengths)
+    if abs(sum(sizes) - 1) < 1e-9 and all(0 <= s <= 1 for s in sizes):
+        counts = [int(total * s) for s in sizes]
+        for i in range(total - sum(counts)):
+            counts[i % len(counts)] += 1
+    else:
+        counts = [int(s) for s in sizes]
+    if sum(counts) != total:
+        raise ValueError(f"The lengths sum to ({sum(counts)}); the dataset has ({total}) samples.")
+    order = mica.randperm(total, generator=generator).tolist()
+    parts, start = [], 0
+    for count in counts:
+        parts.append(Subset(dataset, order[start : start + count]))
+        start += count
+    return parts

@@ -1,0 +1,235 @@
+// mica._C: the extension module. It makes the types, adds the generated functions
+// and the small functions of the runtime (default dtype, threads, plugins,
+// explain). The package mica/ gives all of it its public place.
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/creation.h"
+#include "mica/bindings/python/graph_node.h"
+#include "mica/bindings/python/init.h"
+#include "mica/bindings/python/interrupt.h"
+#include "mica/dispatcher/explain.h"
+#include "mica/dispatcher/host.h"
+#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/structured.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/tensor/allocator.h"
+#include "mica/tensor/promote.h"
+
+namespace mica::python {
+
+#define MICA_FOR_SHARDS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define MICA_DECLARE(i) extern const PythonFunctionShard kFunctionShard##i;
+MICA_FOR_SHARDS(MICA_DECLARE)
+
+namespace {
+
+PyObject* GetDefaultDType(PyObject*, PyObject*) { return FromDType(DefaultDType()); }
+PyObject* SetDefaultDTypeFunction(PyObject*, PyObject* dtype) {
+  return Guarded([&] {
+    SetDefaultDType(ToDType(dtype));
+    return NewNone();
+  });
+}
+PyObject* PromoteTypesFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "OO:promote_types", &a, &b)) throw PythonErrorIsSet();
+    return FromDType(PromoteTypes(ToDType(a), ToDType(b)));
+  });
+}
+PyObject* CanCastFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "OO:can_cast", &a, &b)) throw PythonErrorIsSet();
+    return NewBool(CanCast(ToDType(a), ToDType(b)));
+  });
+}
+PyObject* ResultTypeFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    ResultType result;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      if (IsTensor(o))
+        result.Add(Unwrap(o));
+      else
+        result.Add(ToScalar(o));
+    }
+    return FromDType(result.dtype());
+  });
+}
+
+PyObject* GetNumThreads(PyObject*, PyObject*) { return PyLong_FromLong(NumThreads()); }
+PyObject* SetNumThreadsFunction(PyObject*, PyObject* n) {
+  return Guarded([&] {
+    const int64_t count = ToInt(n);
+    MICA_CHECK(count > 0 && count <= 4096, "The number of threads (", count, ") must be from 1 to 4096.");
+    SetNumThreads(static_cast<int>(count));
+    return NewNone();
+  });
+}
+
+// explain(name, *tensors): the operator's path for these arguments.
+PyObject* ExplainFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (n < 1 || !PyUnicode_Check(PyTuple_GET_ITEM(args, 0)))
+      Raise(PyExc_TypeError, "explain() takes an operator's name first.");
+    const Operator& op = GetOperator(StrView(PyTuple_GET_ITEM(args, 0)));
+    uint64_t bits = 0;
+    for (Py_ssize_t i = 1; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      if (IsTensor(o)) bits |= Unwrap(o).keys().bits();
+      if (IsTensorList(o, true))
+        for (const Tensor& t : ToTensorList(o)) bits |= t.defined() ? t.keys().bits() : 0;
+    }
+    const ThreadState& state = CurrentThread();
+    if (!(KeySet(bits) & keys::kBackends).bits()) bits |= KeySet::Of(state.default_device.backend).bits();
+    return NewStr(ExplainText(op, (KeySet(bits) | state.include) - state.exclude));
+  });
+}
+
+PyObject* PluginsFunction(PyObject*, PyObject*) {
+  return Guarded([&] {
+    DiscoverPlugins();
+    Ref list = Own(PyList_New(0));
+    for (const PluginInfo& p : Plugins()) {
+      static constexpr const char* kStates[] = {"found", "loaded", "disabled", "refused"};
+      const Ref item = Own(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "name", p.manifest.name.c_str(),
+                                         "state", kStates[static_cast<int>(p.state)], "provides",
+                                         p.manifest.provides.c_str(), "path", p.path.c_str(), "version",
+                                         p.manifest.version.c_str(), "vendor", p.manifest.vendor.c_str(),
+                                         "found_by", p.found_by.c_str(), "reason", p.reason.c_str()));
+      Check(PyList_Append(list.get(), item.get()));
+    }
+    return list.release();
+  });
+}
+void ThrowIfBad(const absl::Status& s) {
+  if (!s.ok()) MICA_THROW(kRuntime, s.message());
+}
+PyObject* LoadPluginFunction(PyObject*, PyObject* path) {
+  return Guarded([&] {
+    ThrowIfBad(LoadPlugin(std::string(StrView(path))));
+    return NewNone();
+  });
+}
+PyObject* EnablePluginFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const char* name;
+    int on;
+    if (!PyArg_ParseTuple(args, "sp:_enable_plugin", &name, &on)) throw PythonErrorIsSet();
+    ThrowIfBad(on ? EnablePlugin(name) : DisablePlugin(name));
+    return NewNone();
+  });
+}
+
+PyObject* MemoryStats(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    const AllocatorStats s = AllocatorFor(ToDevice(device)).stats();
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "bytes_in_use", static_cast<long long>(s.bytes_in_use),
+                         "bytes_reserved", static_cast<long long>(s.bytes_reserved), "peak_bytes_in_use",
+                         static_cast<long long>(s.peak_in_use), "allocations",
+                         static_cast<long long>(s.allocations), "cache_hits",
+                         static_cast<long long>(s.cache_hits));
+  });
+}
+PyObject* EmptyCache(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    AllocatorFor(ToDevice(device)).EmptyCache();
+    return NewNone();
+  });
+}
+PyObject* SetMemoryLimit(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* device;
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "OL:set_memory_limit", &device, &bytes)) throw PythonErrorIsSet();
+    AllocatorFor(ToDevice(device)).SetLimit(bytes);
+    return NewNone();
+  });
+}
+
+// Adds Python functions to Tensor's type, which is static and so closed to
+// setattr. What is there already is replaced.
+PyObject* AddTensorAttributes(PyObject*, PyObject* dict) {
+  return Guarded([&] {
+    Check(PyDict_Update(TensorType.tp_dict, dict));
+    PyType_Modified(&TensorType);
+    return NewNone();
+  });
+}
+// The singleton dtype, layout or memory format of a name, for pickle.
+PyObject* MetadataObject(PyObject* module, PyObject* name) { return PyObject_GetAttr(module, name); }
+
+PyMethodDef kFunctions[] = {
+    {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
+    {"set_default_dtype", SetDefaultDTypeFunction, METH_O,
+     "set_default_dtype(dtype)\n\nOf tensors made from Python floats."},
+    {"promote_types", PromoteTypesFunction, METH_VARARGS, "promote_types(type1, type2) -> dtype"},
+    {"can_cast", CanCastFunction, METH_VARARGS, "can_cast(from_, to) -> bool"},
+    {"result_type", ResultTypeFunction, METH_VARARGS, "result_type(tensor1, tensor2) -> dtype"},
+    {"get_num_threads", GetNumThreads, METH_NOARGS, "get_num_threads() -> int"},
+    {"set_num_threads", SetNumThreadsFunction, METH_O,
+     "set_num_threads(n)\n\nAt most this many threads in a kernel."},
+    {"_explain", ExplainFunction, METH_VARARGS, nullptr},
+    {"_plugins", PluginsFunction, METH_NOARGS, nullptr},
+    {"load_plugin", LoadPluginFunction, METH_O, "load_plugin(path)\n\nOpens a plugin now."},
+    {"_enable_plugin", EnablePluginFunction, METH_VARARGS, nullptr},
+    {"_memory_stats", MemoryStats, METH_O, nullptr},
+    {"_empty_cache", EmptyCache, METH_O, nullptr},
+    {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
+    {"_add_tensor_attributes", AddTensorAttributes, METH_O, nullptr},
+    {"_metadata_object", MetadataObject, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+void WarnInPython(std::string_view message) {
+  GilAcquire gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, std::string(message).c_str(), 1) < 0) PyErr_WriteUnraisable(nullptr);
+}
+
+void InitModule(PyObject* module) {
+  InitErrors(module);
+  InitMetadataObjects(module);
+  InitSize(module);
+  InitGenerator(module);
+  InitTensorType(module);
+  InitGraphNode(module);
+  InitBufferType(module);
+  InitAutograd(module);
+  InitLibrary(module);
+  Check(PyModule_AddFunctions(module, kFunctions));
+  Check(PyModule_AddFunctions(module, kCreationFunctions));
+  Check(PyModule_AddFunctions(module, kDlpackFunctions));
+  const Ref functions = Own(PyDict_New());
+  Check(PyModule_AddObjectRef(module, "_functions", functions.get()));
+#define MICA_ADD(i) AddFunctions(module, kFunctionShard##i);
+  MICA_FOR_SHARDS(MICA_ADD)
+  PyType_Modified(&TensorType);
+  SetWarningHandler(WarnInPython);
+  InitInterrupt();
+}
+
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT,
+                       "mica._C",
+                       "Mica's extension module.",
+                       -1,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
+
+}  // namespace
+}  // namespace mica::python
+
+PyMODINIT_FUNC PyInit__C() {
+  using mica::python::Ref;
+  Ref module(PyModule_Create(&mica::python::kModule));
+  if (!module) return nullptr;
+  try {
+    mica::python::InitModule(module.get());
+  } catch (...) {
+    mica::python::SetErrorFromException();
+    return nullptr;
+  }
+  return module.release();
+}

@@ -1,0 +1,291 @@
+// Tensor's operators: + - * / // % ** @ & | ^ << >> ~ - + abs, their reflected
+// and in-place forms, comparisons, and conversions to Python numbers.
+//
+// A pair of tensors goes straight to the operator; a number takes the Scalar
+// overload where there is one, else it is wrapped as a 0-d tensor, weakest in
+// type promotion. Other operands give NotImplemented, so that Python asks them.
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/item.h"
+#include "mica/ops/abs.h"
+#include "mica/ops/add.h"
+#include "mica/ops/bitwise_and.h"
+#include "mica/ops/bitwise_left_shift.h"
+#include "mica/ops/bitwise_not.h"
+#include "mica/ops/bitwise_or.h"
+#include "mica/ops/bitwise_right_shift.h"
+#include "mica/ops/bitwise_xor.h"
+#include "mica/ops/copy_.h"
+#include "mica/ops/div.h"
+#include "mica/ops/eq.h"
+#include "mica/ops/floor_divide.h"
+#include "mica/ops/ge.h"
+#include "mica/ops/gt.h"
+#include "mica/ops/le.h"
+#include "mica/ops/lt.h"
+#include "mica/ops/matmul.h"
+#include "mica/ops/mul.h"
+#include "mica/ops/ne.h"
+#include "mica/ops/neg.h"
+#include "mica/ops/positive.h"
+#include "mica/ops/pow.h"
+#include "mica/ops/reciprocal.h"
+#include "mica/ops/remainder.h"
+#include "mica/ops/rsub.h"
+#include "mica/ops/sub.h"
+
+namespace mica::python {
+namespace {
+
+// The operators as types, so that one template serves all: Tensors (both
+// tensors), Number (tensor op number), Reflected (number op tensor).
+#define MICA_OPERATOR(Name, op)                                                                \
+  struct Name {                                                                                \
+    static Tensor Tensors(const Tensor& a, const Tensor& b) { return ops::op(a, b); }          \
+    static Tensor Number(const Tensor& a, const Scalar& b) { return ops::op(a, b); }           \
+    static Tensor Reflected(const Scalar& a, const Tensor& b) { return Reverse_##Name(a, b); } \
+  };
+Tensor Reverse_Add(const Scalar& a, const Tensor& b) { return ops::add(b, a); }
+Tensor Reverse_Sub(const Scalar& a, const Tensor& b) { return ops::rsub(b, a); }
+Tensor Reverse_Mul(const Scalar& a, const Tensor& b) { return ops::mul(b, a); }
+Tensor Reverse_Div(const Scalar& a, const Tensor& b) { return ops::mul(ops::reciprocal(b), a); }
+Tensor Reverse_FloorDiv(const Scalar& a, const Tensor& b) { return ops::floor_divide(WrappedNumber(a), b); }
+Tensor Reverse_Remainder(const Scalar& a, const Tensor& b) { return ops::remainder(a, b); }
+Tensor Reverse_Pow(const Scalar& a, const Tensor& b) { return ops::pow(a, b); }
+Tensor Reverse_And(const Scalar& a, const Tensor& b) { return ops::bitwise_and(b, a); }
+Tensor Reverse_Or(const Scalar& a, const Tensor& b) { return ops::bitwise_or(b, a); }
+Tensor Reverse_Xor(const Scalar& a, const Tensor& b) { return ops::bitwise_xor(b, a); }
+Tensor Reverse_LeftShift(const Scalar& a, const Tensor& b) {
+  return ops::bitwise_left_shift(WrappedNumber(a), b);
+}
+Tensor Reverse_RightShift(const Scalar& a, const Tensor& b) {
+  return ops::bitwise_right_shift(WrappedNumber(a), b);
+}
+MICA_OPERATOR(Add, add)
+MICA_OPERATOR(Sub, sub)
+MICA_OPERATOR(Mul, mul)
+MICA_OPERATOR(Div, div)
+MICA_OPERATOR(FloorDiv, floor_divide)
+MICA_OPERATOR(Remainder, remainder)
+MICA_OPERATOR(Pow, pow)
+MICA_OPERATOR(And, bitwise_and)
+MICA_OPERATOR(Or, bitwise_or)
+MICA_OPERATOR(Xor, bitwise_xor)
+MICA_OPERATOR(LeftShift, bitwise_left_shift)
+MICA_OPERATOR(RightShift, bitwise_right_shift)
+#undef MICA_OPERATOR
+
+PyObject* NotImplementedResult() {
+  Py_INCREF(Py_NotImplemented);
+  return Py_NotImplemented;
+}
+
+template <typename Op>
+PyObject* Binary(PyObject* a, PyObject* b) noexcept {
+  return Guarded([&]() -> PyObject* {
+    if (__builtin_expect(IsTensor(a), 1)) {
+      const Tensor& x = Unwrap(a);
+      if (__builtin_expect(IsTensor(b), 1)) {
+        const Tensor& y = Unwrap(b);
+        return Wrap(Run(Work().Add(x).Add(y), [&] { return Op::Tensors(x, y); }));
+      }
+      if (!IsPlainNumber(b)) return NotImplementedResult();
+      const Scalar s = ToScalar(b);
+      return Wrap(Run(Work().Add(x), [&] { return Op::Number(x, s); }));
+    }
+    if (!IsPlainNumber(a)) return NotImplementedResult();
+    const Scalar s = ToScalar(a);
+    const Tensor& y = Unwrap(b);
+    return Wrap(Run(Work().Add(y), [&] { return Op::Reflected(s, y); }));
+  });
+}
+
+PyObject* Power(PyObject* a, PyObject* b, PyObject* modulo) {
+  if (modulo != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of a tensor takes no modulus.");
+    return nullptr;
+  }
+  return Binary<Pow>(a, b);
+}
+
+// In-place forms return the same Python object.
+#define MICA_INPLACE(Name, op)                                               \
+  struct Name {                                                              \
+    static void Tensors(const Tensor& a, const Tensor& b) { ops::op(a, b); } \
+    static void Number(const Tensor& a, const Scalar& b) { ops::op(a, b); }  \
+  };
+MICA_INPLACE(AddInto, add_)
+MICA_INPLACE(SubInto, sub_)
+MICA_INPLACE(MulInto, mul_)
+MICA_INPLACE(DivInto, div_)
+MICA_INPLACE(RemainderInto, remainder_)
+MICA_INPLACE(AndInto, bitwise_and_)
+MICA_INPLACE(OrInto, bitwise_or_)
+MICA_INPLACE(XorInto, bitwise_xor_)
+MICA_INPLACE(LeftShiftInto, bitwise_left_shift_)
+MICA_INPLACE(RightShiftInto, bitwise_right_shift_)
+#undef MICA_INPLACE
+struct FloorDivInto {
+  static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::floor_divide(a, b)); }
+  static void Number(const Tensor& a, const Scalar& b) { ops::floor_divide_(a, b); }
+};
+struct PowInto {
+  static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::pow(a, b)); }
+  static void Number(const Tensor& a, const Scalar& b) { ops::copy_(a, ops::pow(a, b)); }
+};
+
+template <typename Op>
+PyObject* Inplace(PyObject* a, PyObject* b) noexcept {
+  return Guarded([&]() -> PyObject* {
+    const Tensor& x = Unwrap(a);
+    if (IsTensor(b)) {
+      const Tensor& y = Unwrap(b);
+      Run(Work().Add(x).Add(y), [&] { Op::Tensors(x, y); });
+    } else if (IsPlainNumber(b)) {
+      const Scalar s = ToScalar(b);
+      Run(Work().Add(x), [&] { Op::Number(x, s); });
+    } else {
+      return NotImplementedResult();
+    }
+    return Py_NewRef(a);
+  });
+}
+PyObject* InplacePower(PyObject* a, PyObject* b, PyObject*) { return Inplace<PowInto>(a, b); }
+
+PyObject* MatrixMultiply(PyObject* a, PyObject* b) {
+  if (!IsTensor(a) || !IsTensor(b)) return NotImplementedResult();
+  return Guarded([&] {
+    const Tensor &x = Unwrap(a), &y = Unwrap(b);
+    return Wrap(Run(Work().Add(x).Add(y), [&] { return ops::matmul(x, y); }));
+  });
+}
+
+template <Tensor (*kOp)(const Tensor&)>
+PyObject* Unary(PyObject* a) noexcept {
+  return Guarded([&] {
+    const Tensor& x = Unwrap(a);
+    return Wrap(Run(Work().Add(x), [&] { return kOp(x); }));
+  });
+}
+Tensor Negate(const Tensor& x) { return ops::neg(x); }
+Tensor Positive(const Tensor& x) { return ops::positive(x); }
+Tensor Absolute(const Tensor& x) { return ops::abs(x); }
+Tensor Invert(const Tensor& x) { return ops::bitwise_not(x); }
+
+int NonZero(PyObject* a) {
+  return GuardedInt([&] {
+    const Tensor& t = Unwrap(a);
+    MICA_CHECK(t.numel() == 1, "The truth value of a tensor of ", t.numel(),
+               " elements is ambiguous; use any() or all().");
+    return ItemOf(t).ToBool() ? 1 : 0;
+  });
+}
+PyObject* ToPythonInt(PyObject* a) {
+  return Guarded([&]() -> PyObject* {
+    const Scalar s = ItemOf(Unwrap(a));
+    if (s.is_float()) return PyLong_FromDouble(s.ToDouble());
+    if (s.is_complex()) Raise(PyExc_TypeError, "A complex tensor cannot be converted to an int.");
+    return PyLong_FromLongLong(s.ToInt());
+  });
+}
+PyObject* ToPythonFloat(PyObject* a) {
+  return Guarded([&] {
+    const Scalar s = ItemOf(Unwrap(a));
+    if (s.is_complex() && s.ToComplex().imag() != 0)
+      Raise(PyExc_TypeError, "A complex tensor cannot be converted to a float.");
+    return PyFloat_FromDouble(s.ToDouble());
+  });
+}
+PyObject* ToPythonIndex(PyObject* a) {
+  return Guarded([&] {
+    const Tensor& t = Unwrap(a);
+    MICA_CHECK_TYPE(t.numel() == 1 && !IsDifferentiable(t.dtype()),
+                    "Only an integer tensor of one element is an index; this one is ", t.ToString(), ".");
+    return PyLong_FromLongLong(ItemOf(t).ToInt());
+  });
+}
+
+}  // namespace
+
+PyNumberMethods kTensorNumberMethods = {
+    .nb_add = Binary<Add>,
+    .nb_subtract = Binary<Sub>,
+    .nb_multiply = Binary<Mul>,
+    .nb_remainder = Binary<Remainder>,
+    .nb_divmod = nullptr,
+    .nb_power = Power,
+    .nb_negative = Unary<Negate>,
+    .nb_positive = Unary<Positive>,
+    .nb_absolute = Unary<Absolute>,
+    .nb_bool = NonZero,
+    .nb_invert = Unary<Invert>,
+    .nb_lshift = Binary<LeftShift>,
+    .nb_rshift = Binary<RightShift>,
+    .nb_and = Binary<And>,
+    .nb_xor = Binary<Xor>,
+    .nb_or = Binary<Or>,
+    .nb_int = ToPythonInt,
+    .nb_reserved = nullptr,
+    .nb_float = ToPythonFloat,
+    .nb_inplace_add = Inplace<AddInto>,
+    .nb_inplace_subtract = Inplace<SubInto>,
+    .nb_inplace_multiply = Inplace<MulInto>,
+    .nb_inplace_remainder = Inplace<RemainderInto>,
+    .nb_inplace_power = InplacePower,
+    .nb_inplace_lshift = Inplace<LeftShiftInto>,
+    .nb_inplace_rshift = Inplace<RightShiftInto>,
+    .nb_inplace_and = Inplace<AndInto>,
+    .nb_inplace_xor = Inplace<XorInto>,
+    .nb_inplace_or = Inplace<OrInto>,
+    .nb_floor_divide = Binary<FloorDiv>,
+    .nb_true_divide = Binary<Div>,
+    .nb_inplace_floor_divide = Inplace<FloorDivInto>,
+    .nb_inplace_true_divide = Inplace<DivInto>,
+    .nb_index = ToPythonIndex,
+    .nb_matrix_multiply = MatrixMultiply,
+    .nb_inplace_matrix_multiply = nullptr,
+};
+
+PyObject* TensorRichCompare(PyObject* a, PyObject* b, int op) {
+  if (!IsTensor(b) && !IsPlainNumber(b)) return NotImplementedResult();
+  return Guarded([&] {
+    const Tensor& x = Unwrap(a);
+    if (IsTensor(b)) {
+      const Tensor& y = Unwrap(b);
+      return Wrap(Run(Work().Add(x).Add(y), [&] {
+        switch (op) {
+          case Py_LT:
+            return ops::lt(x, y);
+          case Py_LE:
+            return ops::le(x, y);
+          case Py_EQ:
+            return ops::eq(x, y);
+          case Py_NE:
+            return ops::ne(x, y);
+          case Py_GT:
+            return ops::gt(x, y);
+          default:
+            return ops::ge(x, y);
+        }
+      }));
+    }
+    const Scalar s = ToScalar(b);
+    return Wrap(Run(Work().Add(x), [&] {
+      switch (op) {
+        case Py_LT:
+          return ops::lt(x, s);
+        case Py_LE:
+          return ops::le(x, s);
+        case Py_EQ:
+          return ops::eq(x, s);
+        case Py_NE:
+          return ops::ne(x, s);
+        case Py_GT:
+          return ops::gt(x, s);
+        default:
+          return ops::ge(x, s);
+      }
+    }));
+  });
+}
+
+}  // namespace mica::python

@@ -1,0 +1,148 @@
+// Attributes of mica.Tensor: what it is (shape, dtype, device, ...), its
+// transposes, and its place in the autograd graph.
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/graph_node.h"
+#include "mica/dispatcher/autograd_interface.h"
+#include "mica/ops/adjoint.h"
+#include "mica/ops/imag.h"
+#include "mica/ops/permute.h"
+#include "mica/ops/real.h"
+#include "mica/ops/transpose.h"
+
+namespace mica::python {
+namespace {
+
+#define MICA_GETTER(name, expression)     \
+  PyObject* name(PyObject* self, void*) { \
+    return Guarded([&]() -> PyObject* {   \
+      const Tensor& t = Unwrap(self);     \
+      return expression;                  \
+    });                                   \
+  }
+
+MICA_GETTER(GetShape, FromSizes(t.sizes()))
+MICA_GETTER(GetDType, FromDType(t.dtype()))
+MICA_GETTER(GetDevice, FromDevice(t.device()))
+MICA_GETTER(GetLayout, (static_cast<void>(t), FromLayout(Layout::kStrided)))
+MICA_GETTER(GetNdim, PyLong_FromLongLong(t.ndim()))
+MICA_GETTER(GetItemsize, PyLong_FromLongLong(t.itemsize()))
+MICA_GETTER(GetNbytes, PyLong_FromLongLong(t.itemsize() * t.numel()))
+uint32_t VersionOf(const Tensor& t) {
+  MICA_CHECK(!t.is_inference(), "A tensor made in inference mode has no version.");
+  return t.version();
+}
+MICA_GETTER(GetVersion, PyLong_FromUnsignedLong(VersionOf(t)))
+MICA_GETTER(GetBase, Wrap(t.view_base()))
+MICA_GETTER(GetIsCpu, NewBool(t.device().is_cpu()))
+MICA_GETTER(GetIsMeta, NewBool(t.device().is_meta()))
+MICA_GETTER(GetIsCuda, NewBool(BackendName(t.device().backend) == "cuda"))
+MICA_GETTER(GetFalse, (static_cast<void>(t), NewBool(false)))
+MICA_GETTER(GetReal, Wrap(ops::real(t)))
+MICA_GETTER(GetImag, Wrap(ops::imag(t)))
+
+Tensor Reversed(const Tensor& t) {
+  Dims dims;
+  for (int64_t i = t.ndim() - 1; i >= 0; --i) dims.push_back(i);
+  return ops::permute(t, dims);
+}
+Tensor MatrixTransposed(const Tensor& t) {
+  MICA_CHECK(t.ndim() >= 2, "mT transposes the last two dimensions; this tensor has ", t.ndim(), ".");
+  return ops::transpose(t, -2, -1);
+}
+MICA_GETTER(GetT, Wrap(Reversed(t)))
+MICA_GETTER(GetmT, Wrap(MatrixTransposed(t)))
+Tensor ConjugateTransposed(const Tensor& t) {
+  MICA_CHECK(t.ndim() == 2 || t.ndim() == 0, "H is for matrices; this tensor has ", t.ndim(), " dimensions.");
+  return t.ndim() == 0 ? t : ops::adjoint(t);
+}
+MICA_GETTER(GetH, Wrap(ConjugateTransposed(t)))
+MICA_GETTER(GetmH, Wrap(ops::adjoint(t)))
+
+bool HasHistory(const Tensor& t) {
+  return t.impl()->extra && (t.impl()->extra->autograd || t.impl()->extra->view_base);
+}
+
+// Tensors without autograd state answer without the plugin.
+AutogradInterface* Autograd(const Tensor& t) { return HasHistory(t) ? LoadedAutogradInterface() : nullptr; }
+
+bool RequiresGrad(const Tensor& t) {
+  AutogradInterface* a = t.requires_grad() ? nullptr : Autograd(t);
+  return t.requires_grad() || (a && a->RequiresGrad(t));
+}
+MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
+MICA_GETTER(GetIsLeaf, NewBool(!Autograd(t) || Autograd(t)->IsLeaf(t)))
+MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
+MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(t)) : NewNone())
+MICA_GETTER(GetGradFn, Autograd(t) ? WrapNode(Autograd(t)->GradFn(t)) : NewNone())
+MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
+MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
+
+int SetRequiresGrad(PyObject* self, PyObject* value, void*) {
+  return GuardedInt([&] {
+    if (!value || !PyBool_Check(value)) Raise(PyExc_TypeError, "requires_grad must be set to True or False.");
+    if (value == Py_False && !HasHistory(Unwrap(self))) return 0;
+    GetAutogradInterface().SetRequiresGrad(Unwrap(self), value == Py_True);
+    return 0;
+  });
+}
+int SetGrad(PyObject* self, PyObject* value, void*) {
+  return GuardedInt([&] {
+    if (value && value != Py_None && !IsTensor(value)) {
+      Raise(PyExc_TypeError,
+            std::string("grad must be a Tensor or None; this value is of type (") + TypeName(value) + ").");
+    }
+    const bool clear = !value || value == Py_None;
+    if (clear && !HasHistory(Unwrap(self))) return 0;
+    GetAutogradInterface().SetGrad(Unwrap(self), clear ? Tensor() : Unwrap(value));
+    return 0;
+  });
+}
+int SetData(PyObject* self, PyObject* value, void*) {
+  return GuardedInt([&] {
+    if (!value || !IsTensor(value)) Raise(PyExc_TypeError, "data must be set to a Tensor.");
+    GetAutogradInterface().SetData(Unwrap(self), Unwrap(value));
+    return 0;
+  });
+}
+template <bool kReal>
+int SetPart(PyObject* self, PyObject* value, void*) {
+  return GuardedInt([&] {
+    const Ref part = Own(kReal ? GetReal(self, nullptr) : GetImag(self, nullptr));
+    return value ? PyObject_SetItem(part.get(), Py_Ellipsis, value) : -1;
+  });
+}
+
+}  // namespace
+
+PyGetSetDef kTensorAttributes[] = {
+    {"shape", GetShape, nullptr, "The sizes of the dimensions, as a mica.Size.", nullptr},
+    {"dtype", GetDType, nullptr, "The type of the elements.", nullptr},
+    {"device", GetDevice, nullptr, "Where the elements are.", nullptr},
+    {"layout", GetLayout, nullptr, "How the elements lie in memory: mica.strided.", nullptr},
+    {"ndim", GetNdim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", GetItemsize, nullptr, "The bytes of one element.", nullptr},
+    {"nbytes", GetNbytes, nullptr, "The bytes of all elements.", nullptr},
+    {"T", GetT, nullptr, "A view with the dimensions in reverse order.", nullptr},
+    {"mT", GetmT, nullptr, "A view with the last two dimensions exchanged.", nullptr},
+    {"H", GetH, nullptr, "The conjugate transpose of a matrix.", nullptr},
+    {"mH", GetmH, nullptr, "The conjugate transpose of the last two dimensions.", nullptr},
+    {"real", GetReal, SetPart<true>, "The real parts, as a view.", nullptr},
+    {"imag", GetImag, SetPart<false>, "The imaginary parts, as a view.", nullptr},
+    {"requires_grad", GetRequiresGrad, SetRequiresGrad, "Whether a gradient is wanted.", nullptr},
+    {"grad", GetGrad, SetGrad, "The gradient that backward() has added up, or None.", nullptr},
+    {"grad_fn", GetGradFn, nullptr, "The node that made this tensor, None for a leaf.", nullptr},
+    {"is_leaf", GetIsLeaf, nullptr, "Whether the tensor was made by the user or needs no gradient.", nullptr},
+    {"retains_grad", GetRetainsGrad, nullptr, "Whether an interior tensor keeps its gradient.", nullptr},
+    {"output_nr", GetOutputNr, nullptr, "Which result of grad_fn this tensor is.", nullptr},
+    {"data", GetData, SetData, "The same elements without history.", nullptr},
+    {"_version", GetVersion, nullptr, "How often the storage was written in place.", nullptr},
+    {"_base", GetBase, nullptr, "The tensor of which this one is a view, or None.", nullptr},
+    {"is_cpu", GetIsCpu, nullptr, "Whether the device is cpu.", nullptr},
+    {"is_meta", GetIsMeta, nullptr, "Whether the tensor has no memory.", nullptr},
+    {"is_cuda", GetIsCuda, nullptr, "Whether the device is cuda.", nullptr},
+    {"is_sparse", GetFalse, nullptr, "False: tensors are strided.", nullptr},
+    {"is_quantized", GetFalse, nullptr, "False: there are no quantized dtypes yet.", nullptr},
+    {"is_nested", GetFalse, nullptr, "False: there are no nested tensors.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace mica::python
