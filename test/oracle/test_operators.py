@@ -1,0 +1,430 @@
+"""Every operator against torch 2.13: values, shapes, dtypes, strides, forms, errors, gradients.
+
+The data are samples.py and native_functions.yaml; a new operator needs samples
+there and nothing here. Each test runs all dtypes and layouts of one overload and
+fails with a list of what differs. Where torch does not support a dtype Mica may
+support it; the other way round is a failure, unless UNSUPPORTED says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import both
+import pytest
+import torch
+from both import DTYPES, ENTRIES, LAYOUTS, Entry, arguments, attempt, difference, function, kind
+from samples import Call, args, b, i, t
+
+import mica
+
+SAMPLED = both.sampled()
+# Overloads whose results have torch's strides whatever the inputs' layout.
+_STRIDED = ("pointwise", "view")
+
+# Of equal elements torch gives the index of any.
+_ANY_INDEX = ("median.dim", "kthvalue", "topk")
+# The in-place forms that torch calls otherwise.
+_TORCH_INPLACE = {"pow.Tensor_Tensor": "Tensor", "pow.Tensor_Scalar": "Scalar", "floor_divide": "Tensor"}
+
+
+def _where(dtype: str, layout: str, number: int) -> str:
+    return f"{dtype} {layout} call {number}"
+
+
+# Where Mica differs on purpose, or not yet agrees: (test, overload) to the reason.
+# A test that stands here and passes fails, so that the list stays true.
+_FROM_OUT = (
+    "torch takes a reduction's or factory's dtype from `out`; Mica casts the result, if it can be cast"
+)
+_WIDER_OUT = "Mica casts any result into an `out` of a wider dtype"
+DEVIATIONS: dict[tuple[str, str], str] = {
+    ("errors", "max"): "an IndexError, as of every other extremum of nothing",
+    ("errors", "slice.Tensor"): "a RuntimeError where torch has an IndexError",
+    ("inplace", "abs"): "abs_ of a complex tensor keeps the absolute value; torch refuses it",
+    ("inplace", "masked_fill.Scalar"): "a value that does not fit wraps; torch refuses it",
+    ("inplace", "cumsum"): "the int64 result of a bool scan of nothing is not cast to bool",
+    ("inplace", "cumprod"): "the int64 result of a bool scan of nothing is not cast to bool",
+    ("inplace", "hardtanh"): "negative limits of unsigned tensors wrap; torch refuses them",
+    **dict.fromkeys(
+        [
+            ("out", n)
+            for n in (
+                "pow.Scalar",
+                "sum.dim_IntList",
+                "mean.dim",
+                "prod.dim_int",
+                "cumsum",
+                "cumprod",
+                "addbmm",
+                "arange.start_step",
+                "logspace",
+                "eye.m",
+            )
+        ],
+        _FROM_OUT,
+    ),
+    **dict.fromkeys(
+        [
+            ("out", n)
+            for n in (
+                "isposinf",
+                "isneginf",
+                "signbit",
+                "argmax",
+                "argmin",
+                "any",
+                "any.dim",
+                "any.dims",
+                "all",
+                "all.dim",
+                "all.dims",
+                "argsort.stable",
+                "searchsorted.Tensor",
+                "isin.Tensor_Tensor",
+            )
+        ],
+        _WIDER_OUT,
+    ),
+    ("out", "matmul"): "a strided `out` of a vector keeps its strides",
+    ("out", "inverse"): "the resized `out` is row-major; torch's is column-major",
+    ("forward", "pow.Scalar"): "strides follow the exponent also for the base 1",
+    ("forward", "log_sigmoid"): "strides follow the input, as for every other activation",
+    ("forward", "cummax"): "0-d complex tensors have no order either",
+    ("forward", "cummin"): "0-d complex tensors have no order either",
+    ("forward", "logcumsumexp"): "complex is not implemented",
+    ("forward", "softmax.int"): "a bool or integer tensor without elements is refused like others",
+    ("forward", "log_softmax.int"): "a bool or integer tensor without elements is refused like others",
+    ("forward", "native_layer_norm"): "statistics of half types are float32",
+    ("forward", "embedding_dense_backward"): "counts divide before a bool is made",
+    ("gradients", "nextafter"): "not differentiable; torch gives zeros",
+    ("gradients", "linalg_vector_norm"): "the norm of order 0 is not differentiable; torch gives zeros",
+    ("gradients", "logcumsumexp"): "complex is not implemented",
+    ("gradients", "matrix_power"): "the identity (n = 0) does not depend on the matrix; torch gives zeros",
+    (
+        "gradients",
+        "embedding_dense_backward",
+    ): "torch ignores the counts of scale_grad_by_freq in its second gradient",
+}
+
+
+def _fail_with(found: list[str], test: str = "", name: str = "") -> None:
+    reason = DEVIATIONS.get((test, name))
+    if reason and found:
+        pytest.xfail(reason)
+    if reason:
+        pytest.fail(f"{name} agrees with torch now; take it off DEVIATIONS", pytrace=False)
+    if found:
+        more = f"\n  and {len(found) - 12} more" if len(found) > 12 else ""
+        pytest.fail(f"{len(found)} differences:\n  " + "\n  ".join(found[:12]) + more, pytrace=False)
+
+
+def _compare(entry: Entry, ours: Any, theirs: Any, call: Call, dtype: str, layout: str) -> str:
+    """Runs one call in both libraries; what differs, or ""."""
+    if entry.overload == "median.dim" and layout == "expanded":
+        return ""  # torch 2.13 reads memory it never wrote
+    positional, keyword, _ = arguments(torch, call, dtype, layout)
+    expected, expected_error = attempt(theirs, *positional, **keyword)
+    positional, keyword, _ = arguments(mica, call, dtype, layout)
+    got, error = attempt(ours, *positional, **keyword)
+    if expected_error is not None:
+        if error is not None and kind(error) != kind(expected_error):
+            return f"{kind(error)} ({error!s:.80}), torch {kind(expected_error)} ({expected_error!s:.80})"
+        return ""
+    if error is not None:
+        complex_half = (
+            isinstance(expected, torch.Tensor) and expected.dtype == torch.complex32
+        )  # Mica has no such dtype
+        return "" if complex_half else f"{type(error).__name__}: {str(error).splitlines()[0]:.160}"
+    if entry.overload in _ANY_INDEX:
+        got, expected = got[0], expected[0]
+    return difference(got, expected, strides=entry.op_class in _STRIDED)
+
+
+def test_every_operator_has_samples() -> None:
+    missing = [name for name in ENTRIES if name not in SAMPLED and not both.reason_unsampled(name)]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_forward(name: str) -> None:
+    entry = ENTRIES[name]
+    ours, theirs = function(mica, entry), function(torch, entry)
+    assert ours is not None, f"mica.ops.mica has no {name}"
+    found = []
+    for number, call in enumerate(entry.calls()):
+        for dtype in DTYPES:
+            for layout in LAYOUTS if dtype in ("float32", "int64", "complex128", "bool") else LAYOUTS[:1]:
+                if d := _compare(entry, ours, theirs, call, dtype, layout):
+                    found.append(f"{_where(dtype, layout, number)}: {d}")
+    _fail_with(found, "forward", name)
+
+
+def _writable(library: Any, x: Any) -> Any:
+    return x.clone() if isinstance(x, library.Tensor) else x
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
+def test_inplace(name: str) -> None:
+    entry, found = ENTRIES[name], []
+    twin = Entry.__new__(Entry)
+    twin.base, twin.variant = entry.base + "_", entry.variant
+    ours = function(mica, twin)
+    assert ours is not None, f"mica.ops.mica has no {twin.base}.{twin.variant}"
+    twin.variant = _TORCH_INPLACE.get(name, entry.variant)
+    theirs = function(torch, twin)
+    if theirs is None:
+        pytest.skip("torch has no such form")
+
+    def run(library: Any, f: Any, call: Call, dtype: str) -> tuple[Any, Exception | None]:
+        positional, keyword, _ = arguments(library, call, dtype, "transposed")
+        target = _writable(library, positional[0])
+        result, error = attempt(f, target, *positional[1:], **keyword)
+        if error is None and result is not target:
+            return None, AssertionError("the result is not the tensor that was written")
+        return target, error
+
+    for number, call in enumerate(entry.calls()):
+        for dtype in DTYPES:
+            expected, expected_error = run(torch, theirs, call, dtype)
+            got, error = run(mica, ours, call, dtype)
+            if (error is None) != (expected_error is None) or (
+                error is not None and kind(error) != kind(expected_error)
+            ):
+                wider = (
+                    expected_error is not None
+                    and error is None
+                    and "not implemented for" in str(expected_error)
+                )
+                if not wider:
+                    found.append(
+                        f"{_where(dtype, 'transposed', number)}: {error!r:.160}, torch {expected_error!r:.120}"
+                    )
+            elif error is None and (d := difference(got, expected, strides=True)):
+                found.append(f"{_where(dtype, 'transposed', number)}: {d}")
+    _fail_with(found, "inplace", name)
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if "out" in ENTRIES[n].forms])
+def test_out(name: str) -> None:
+    """out= that is resized, that has strides of its own, and of a wrong dtype."""
+    entry, found = ENTRIES[name], []
+    ours, theirs = getattr(mica, entry.base, None), getattr(torch, entry.base, None)
+    if ours is None or theirs is None or entry.module:
+        pytest.skip("no function of this name in the main module")
+
+    def run(library: Any, f: Any, call: Call, how: str) -> tuple[Any, Exception | None]:
+        positional, keyword, _ = arguments(library, call, "float32", "contiguous")
+        plain, error = attempt(f, *positional, **keyword)
+        if error is not None or not isinstance(plain, library.Tensor):
+            return None, error
+        if how == "resized":
+            out = library.empty([0], dtype=plain.dtype)
+        elif how == "strided":
+            out = library.zeros([*plain.shape, 2], dtype=plain.dtype)[..., 1]
+        else:
+            out = library.zeros(
+                list(plain.shape), dtype=library.float64 if how == "float64" else library.int32
+            )
+        result, error = attempt(f, *positional, **keyword, out=out)
+        if error is None and result is not out:
+            return None, AssertionError("the result is not out")
+        return out, error
+
+    for number, call in enumerate(entry.calls()):
+        for how in ("resized", "strided", "float64", "int32"):
+            expected, expected_error = run(torch, theirs, call, how)
+            got, error = run(mica, ours, call, how)
+            if isinstance(expected_error, TypeError):
+                break  # torch's function takes no out
+            # Every result of Mica may be cast to a wider out; some of torch may not.
+            if how == "float64" and error is None and expected_error is not None:
+                continue
+            if (error is None) != (expected_error is None) or (
+                error is not None and kind(error) != kind(expected_error)
+            ):
+                found.append(f"{how} call {number}: {error!r:.160}, torch {expected_error!r:.120}")
+            elif expected is not None and (
+                d := difference(got, expected, strides=True, loosen=1e5 if how == "float64" else 10)
+            ):
+                found.append(f"{how} call {number}: {d}")
+    _fail_with(found, "out", name)
+
+
+def _is_float(library: Any, x: Any) -> bool:
+    return isinstance(x, library.Tensor) and x.requires_grad
+
+
+def _gradients(
+    library: Any, f: Any, call: Call, dtype: str, layout: str
+) -> tuple[list[Any], list[Any], Exception | None]:
+    """First gradients and gradients of those, for fixed cotangents."""
+    positional, keyword, tensors = arguments(library, call, dtype, layout, grad=True)
+    result, error = attempt(f, *positional, **keyword)
+    if error is not None:
+        return [], [], error
+    results = result if isinstance(result, (tuple, list)) else [result]
+    results = [r for r in results if _is_float(library, r)]
+    inputs = [x for x in tensors if x.requires_grad]
+    if not results or not inputs:
+        return [], [], None
+
+    def weights(like: list[Any], seed: int) -> list[Any]:
+        name = both.dtype_name(like[0].dtype)
+        return [
+            both.make(
+                library,
+                both.T(tuple(x.shape), 0.5, 1.5),
+                both.dtype_name(x.dtype) or name,
+                "contiguous",
+                seed + k,
+            )
+            for k, x in enumerate(like)
+        ]
+
+    first, error = attempt(both.gradients, library, results, inputs, weights(results, 7), True)
+    if error is not None:
+        return [], [], error
+    again = [g for g in first if _is_float(library, g)]
+    if not again:
+        return list(first), [], None
+    second, error = attempt(both.gradients, library, again, inputs, weights(again, 70), False)
+    return list(first), list(second or []), error
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_gradients(name: str) -> None:
+    entry, found = ENTRIES[name], []
+    ours, theirs = function(mica, entry), function(torch, entry)
+    for number, call in enumerate(entry.calls()):
+        for dtype, layout in (
+            ("float64", "contiguous"),
+            ("float64", "transposed"),
+            ("complex128", "contiguous"),
+        ):
+            where = _where(dtype, layout, number)
+            first, second, error = _gradients(torch, theirs, call, dtype, layout)
+            if not first and error is not None:
+                continue
+            got_first, got_second, got_error = _gradients(mica, ours, call, dtype, layout)
+            if got_error is not None and error is None:
+                found.append(f"{where}: {type(got_error).__name__}: {str(got_error).splitlines()[0]:.160}")
+                continue
+            for order, got, expected in (("first", got_first, first), ("second", got_second, second)):
+                if [x is None for x in got] != [x is None for x in expected]:
+                    if order == "first" or any(x is not None and bool((x != 0).any()) for x in expected):
+                        found.append(
+                            f"{where}: {order} gradients exist for {[x is not None for x in got]}, torch {[x is not None for x in expected]}"
+                        )
+                    continue
+                pairs = [(g, e) for g, e in zip(got, expected) if e is not None]
+                if d := next(filter(None, (difference(g, e, loosen=100) for g, e in pairs)), ""):
+                    found.append(f"{where}: {order} gradient: {d}")
+    _fail_with(found, "gradients", name)
+
+
+ERRORS: dict[str, list[Call]] = {
+    "add.Tensor": [args(t(3), t(4)), args(t(2, 3), t(3, 2))],
+    "sum.dim_IntList": [args(t(3, 4), [2]), args(t(3, 4), [0, 0])],
+    "max.dim": [args(t(3, 4), 5), args(t(0, 3), 0)],
+    "amax": [args(t(0, 3), [0])],
+    "argmax": [args(t(0)), args(t(3), 4)],
+    "max": [args(t(0))],
+    "softmax.int": [args(t(3, 4), 3)],
+    "cumsum": [args(t(3), 2)],
+    "view": [args(t(3, 4), [5]), args(t(3, 4), [-1, -1]), args(t(3, 4), [-1, 5])],
+    "reshape": [args(t(3, 4), [5])],
+    "expand": [args(t(3, 4), [2, 4]), args(t(3, 4), [4])],
+    "transpose.int": [args(t(3, 4), 0, 2)],
+    "permute": [args(t(3, 4), [0]), args(t(3, 4), [0, 0])],
+    "t": [args(t(2, 3, 4))],
+    "squeeze.dim": [args(t(3, 4), 4)],
+    "unsqueeze": [args(t(3), 3)],
+    "select.int": [args(t(3, 4), 0, 3), args(t(), 0, 0)],
+    "slice.Tensor": [args(t(3), 0, 0, 3, 0), args(t(3), 0, 0, 3, -1), args(t(), 0)],
+    "narrow": [args(t(3), 0, 2, 2)],
+    "unfold": [args(t(3), 0, 4, 1)],
+    "diagonal": [args(t(3, 3), 0, 0, 0)],
+    "split.Tensor": [args(t(4), -1)],
+    "split_with_sizes": [args(t(4), [1, 2])],
+    "as_strided": [args(t(3), [4], [1])],
+    "cat": [args([t(2, 3), t(2, 4)]), args([]), args([t(2), t(2, 2)])],
+    "stack": [args([t(2), t(3)]), args([])],
+    "gather": [
+        args(t(3, 4), 1, i(3, 2, high=9, low=8)),
+        args(t(3, 4), 2, i(3, 2, high=1)),
+        args(t(3, 4), 1, i(3, high=1)),
+    ],
+    "index_select": [args(t(3), 0, i(2, low=5, high=6)), args(t(3), 0, i(2, 2, high=1))],
+    "index.Tensor": [
+        args(t(3), [i(2, low=5, high=6)]),
+        args(t(3), [b(4)]),
+        args(t(3), [i(2, high=1), i(2, high=1)]),
+    ],
+    "scatter.src": [args(t(3, 4), 1, i(3, 1, low=9, high=10), t(3, 4))],
+    "index_add": [args(t(3), 0, i(2, high=2), t(3))],
+    "masked_fill.Scalar": [args(t(3), b(4), 1)],
+    "masked_select": [args(t(3), b(4))],
+    "mm": [args(t(3, 4), t(3, 4)), args(t(3), t(3))],
+    "bmm": [args(t(2, 3, 4), t(3, 4, 5))],
+    "mv": [args(t(3, 4), t(3))],
+    "dot": [args(t(3), t(4))],
+    "matmul": [args(t(3, 4), t(3, 4)), args(t(), t(3))],
+    "linear": [args(t(3, 4), t(5, 3))],
+    "addmm": [args(t(2), t(3, 4), t(4, 5))],
+    "linalg_inv": [args(t(3, 4)), args(t(3, 3, low=0, high=1e-300, dtype="float32"))],
+    "trace": [args(t(3))],
+    "topk": [args(t(3), 4), args(t(3), 1, 2)],
+    "sort": [args(t(3), 2)],
+    "kthvalue": [args(t(3), 4)],
+    "convolution": [
+        args(t(1, 2, 5), t(3, 3, 2), None, [1], [0], [1], False, [0], 1),
+        args(t(1, 2, 2), t(3, 2, 5), None, [1], [0], [1], False, [0], 1),
+    ],
+    "max_pool2d_with_indices": [args(t(2, 3), [2, 2]), args(t(1, 3, 3), [2, 2], [1, 1], [2, 2])],
+    "avg_pool2d": [args(t(1, 3, 3), [5, 5])],
+    "embedding": [args(t(5, 3), i(2, low=7, high=8))],
+    "nll_loss_forward": [args(t(3, 4), i(3, low=5, high=6), None, 1, -100)],
+    "repeat": [args(t(3, 4), [2])],
+    "flip": [args(t(3), [1]), args(t(3, 4), [0, 0])],
+    "roll": [args(t(3), [1, 2], [0])],
+    "one_hot": [args(i(3, low=4, high=5), 3)],
+    "einsum": [args("ij,jk->ik", [t(3, 4), t(3, 4)]), args("ij", [t(3)])],
+    "arange.start_step": [args(0, 5, -1), args(0, 5, 0)],
+    "linspace": [args(0, 1, -1)],
+    "eye.m": [args(-1, 2)],
+    "full": [args([-1], 2)],
+    "layer_norm": [args(t(3, 4), [5])],
+    "glu": [args(t(3, 3))],
+    "pixel_shuffle": [args(t(1, 3, 2, 2), 2)],
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    """What torch refuses Mica refuses, with the same kind of exception."""
+    entry, found = ENTRIES[name], []
+    for number, call in enumerate(ERRORS[name]):
+        positional, keyword, _ = arguments(torch, call, "float32", "contiguous")
+        _, expected = attempt(function(torch, entry), *positional, **keyword)
+        positional, keyword, _ = arguments(mica, call, "float32", "contiguous")
+        _, error = attempt(function(mica, entry), *positional, **keyword)
+        assert expected is not None, f"torch accepts call {number}"
+        if error is None or kind(error) != kind(expected):
+            found.append(f"call {number}: {error!r:.160}, torch {expected!r:.160}")
+    _fail_with(found, "errors", name)
+
+
+def test_copy() -> None:
+    """copy_ converts between all dtypes."""
+    found = []
+    for source in DTYPES:
+        for target in DTYPES:
+            results = []
+            for library in (mica, torch):
+                x = both.make(library, t(3, 4, low=0, high=100), source, "transposed", 3)
+                y = library.zeros([3, 4], dtype=getattr(library, target))
+                results.append(y.copy_(x))
+            if d := difference(*results, strides=True):
+                found.append(f"{source} to {target}: {d}")
+    _fail_with(found)

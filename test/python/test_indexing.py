@@ -1,0 +1,103 @@
+"""Indexing against NumPy: reading, and writing numbers and tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mica
+
+KEYS: list[Any] = [
+    0, -1, slice(None), slice(1, None), slice(None, None, 2), slice(1, 1), slice(-3, -1), None, Ellipsis, (0, 1), (slice(None), 0),
+    (Ellipsis, 0), (0, Ellipsis), (None, 0), (0, None, slice(1, 3)), (slice(None), None, 2), (1, 2, 3), (Ellipsis, None),
+    [0, 2], ([0, 2], [1, 1]), (slice(None), [0, 2, 3]), ([0, 1], slice(None), [2, 0]), (0, [1, 2], slice(None)),
+    (Ellipsis, [3, 0]), ([[0, 1], [2, 0]],), np.int64(1), np.array([2, 0]), (np.array([[True, False, True, False]] * 3),),
+    np.array([True, False, True]), (slice(None), np.array([True, False, True, True])), True, False,
+    (np.array([True, False, True]), 1), (np.ones((3, 4), bool), 2), (), (slice(0, 0),),
+]  # fmt: skip
+
+
+def ours(key: Any) -> Any:
+    """The key with arrays as tensors."""
+    if isinstance(key, tuple):
+        return tuple(ours(k) for k in key)
+    return mica.from_numpy(key) if isinstance(key, np.ndarray) else key
+
+
+def pair() -> tuple[Any, Any]:
+    array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    return array, mica.from_numpy(array.copy())
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_read(key: Any) -> None:
+    array, tensor = pair()
+    expected = array[key]
+    result = tensor[ours(key)]
+    assert tuple(result.shape) == expected.shape
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_write_number(key: Any) -> None:
+    array, tensor = pair()
+    array[key] = -7
+    tensor[ours(key)] = -7
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_write_tensor(key: Any) -> None:
+    array, tensor = pair()
+    values = np.asarray(np.arange(array[key].size, dtype=np.float64).reshape(array[key].shape) + 100)
+    array[key] = values
+    tensor[ours(key)] = mica.from_numpy(values)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_write_broadcasts_and_drops_leading_ones() -> None:
+    x = mica.zeros(2, 3)
+    x[0] = mica.ones(1, 1, 3)
+    x[:, 1] = mica.tensor([5.0])
+    assert x.tolist() == [[1, 5, 1], [0, 5, 0]]
+
+
+@pytest.mark.parametrize(
+    "key,kind",
+    [
+        (3, IndexError),
+        (-4, IndexError),
+        ((0, 0, 0, 0), IndexError),
+        (slice(None, None, -1), ValueError),
+        (slice(None, None, 0), ValueError),
+        ("a", TypeError),
+        (1.5, (IndexError, TypeError)),
+        (mica.tensor([1.5]), IndexError),
+        (mica.tensor([9]), IndexError),
+        (mica.tensor([True, False]), IndexError),
+        ((Ellipsis, Ellipsis), IndexError),
+    ],
+    ids=repr,
+)
+def test_bad_key(key: Any, kind: Any) -> None:
+    _, x = pair()
+    with pytest.raises(kind):
+        x[key]
+    assert x.sum().item() == 1770  # and the tensor goes on working
+
+
+def test_gradient_through_index() -> None:
+    x = mica.arange(6.0).reshape(2, 3).requires_grad_()
+    (x[0, 1:] * 2 + x[mica.tensor([1, 1]), mica.tensor([0, 0])]).sum().backward()
+    assert x.grad.tolist() == [[0, 2, 2], [2, 0, 0]]
+
+
+def test_deletion_and_length() -> None:
+    x = mica.zeros(2)
+    with pytest.raises(TypeError):
+        del x[0]
+    with pytest.raises(TypeError):
+        len(mica.tensor(1))
+    assert [int(v) for v in mica.arange(3)] == [0, 1, 2]

@@ -1,0 +1,74 @@
+"""Ctrl-C in long calls ends them with KeyboardInterrupt and leaves a working
+process; threads run forward and backward side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import mica
+
+FORWARD = """
+import mica, os, signal, threading, time
+big = mica.ones(4_000_000)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        big = big.sin()
+except KeyboardInterrupt:
+    print("interrupted", (mica.ones(2) + 1).tolist())
+"""
+
+BACKWARD = """
+import mica, os, signal, threading, time
+x = mica.ones(1, requires_grad=True)
+y = x
+for _ in range(200_000):
+    y = y * 1.0
+x.register_hook(lambda g: print("finished"))
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+y.register_hook(lambda g: press())  # in the middle of the backward
+try:
+    y.backward()
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted", (mica.ones(2) + 1).tolist())
+"""
+
+
+def run(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+
+
+def test_forward() -> None:
+    assert run(FORWARD) == "interrupted [2.0, 2.0]\n"
+
+
+def test_backward() -> None:
+    assert run(BACKWARD) == "interrupted [2.0, 2.0]\n"
+
+
+def test_threads() -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(300):
+                x = mica.ones(4, requires_grad=True)
+                (x * 2).sum().backward()
+                assert x.grad is not None and x.grad.tolist() == [2, 2, 2, 2]
+                large = mica.ones(40_000)  # gives the GIL up
+                assert (large + large).sum().item() == 80_000
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

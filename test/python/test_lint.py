@@ -1,0 +1,129 @@
+"""Shows each rule of scripts/lint.py failing on a small tree, and holding on a good one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import lint
+
+GOOD = "// What this is.\n"
+
+# rule, path, content, line and a part of the finding
+CASES = [
+    (
+        "include_arrows",
+        "tensor/a.h",
+        GOOD + '#include "mica/schema/schema.h"\n',
+        2,
+        "tensor may not include schema",
+    ),
+    (
+        "include_arrows",
+        "schema/a.h",
+        GOOD + '#include "mica/dispatcher/keys.h"\n',
+        2,
+        "may not include dispatcher",
+    ),
+    (
+        "include_arrows",
+        "codegen/a.h",
+        GOOD + '#include "mica/dispatcher/keys.h"\n',
+        2,
+        "may not include dispatcher",
+    ),
+    (
+        "include_arrows",
+        "dispatcher/a.h",
+        GOOD + '#include "mica/ops/add.h"\n',
+        2,
+        "may not include generated",
+    ),
+    (
+        "include_arrows",
+        "kernels/a.h",
+        GOOD + '#include "mica/keys/autograd/n.h"\n',
+        2,
+        "may not include keys/autograd",
+    ),
+    (
+        "include_arrows",
+        "keys/trace/a.h",
+        GOOD + '#include "mica/keys/autograd/n.h"\n',
+        2,
+        "may not include keys/autog",
+    ),
+    (
+        "include_arrows",
+        "plugins/cpu/a.h",
+        GOOD + '#include "mica/tensor/tensor.h"\n',
+        2,
+        "may not include tensor",
+    ),
+    (
+        "include_arrows",
+        "plugins/cpu/a.h",
+        GOOD + '#include "mica/plugins/gpu/a.h"\n',
+        2,
+        "may not include plugins/gpu",
+    ),
+    (
+        "include_arrows",
+        "sdk/include/mica/b.h",
+        GOOD + '#include "absl/strings/str_cat.h"\n',
+        2,
+        "stays inside",
+    ),
+    ("include_arrows", "kernels/a.cc", GOOD + "#include <dnnl.hpp>\n", 2, "stays inside plugins"),
+    ("included_from_root", "tensor/a.cc", GOOD + '#include "a.h"\n', 2, "from the root"),
+    ("notes", "tensor/a.h", "// See Note [Nowhere].\n", 1, "Note [Nowhere] has no home"),
+    ("notes", "tensor/a.h", "// Note [Here]\n// Note [Here]\n", 2, "keep one"),
+    ("file_size", "tensor/a.cc", GOOD * 501, 501, "(501) lines"),
+    ("opening_comment", "tensor/a.h", "#pragma once\n", 1, "open the file"),
+    ("opening_comment", "tensor/b.cc", '#include "mica/tensor/a.h"\n', 1, "open the file"),
+    ("opening_comment", "bindings/a.py", "import os\n", 1, "open the file"),
+    ("dead_code", "tensor/a.cc", GOOD + "// TODO: later\n", 2, "do it now"),
+    ("dead_code", "tensor/a.cc", GOOD + "#if 0\n", 2, "dead code"),
+    ("machine_paths", "docs/a.md", "See /home/anna/mica.\n", 1, "of one machine"),
+    ("cxx_format", "tensor/a.cc", GOOD + "int   a;\n", 2, "clang-format"),
+    ("python_lint", "bindings/a.py", '"""A."""\n\nimport os\n', 3, "F401"),
+    ("python_lint", "bindings/a.py", '"""A."""\n\na   = 1\n', 3, "ruff"),
+]
+
+
+def run_rule(name: str, root: Path, files: dict[str, str]) -> list[lint.Finding]:
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+    rule = next(rule for rule in lint.RULES if rule.__name__ == name)
+    return list(rule(lint.Tree(root, files)))
+
+
+@pytest.mark.parametrize(("rule", "path", "content", "line", "text"), CASES)
+def test_rule_finds(rule: str, path: str, content: str, line: int, text: str, tmp_path: Path) -> None:
+    findings = run_rule(rule, tmp_path, {path: content})
+    assert len(findings) == 1
+    assert (findings[0].path, findings[0].line) == (path, line)
+    assert text in findings[0].text
+
+
+@pytest.mark.parametrize("rule", [rule.__name__ for rule in lint.RULES])
+def test_rule_holds_on_good_files(rule: str, tmp_path: Path) -> None:
+    files = {
+        "sdk/include/mica/abi.h": GOOD,
+        "tensor/a.h": GOOD + '#include "mica/abi.h"\n',
+        "tensor/a.cc": '#include "mica/tensor/a.h"\n',
+        "kernels/b.cc": GOOD + '#include "mica/ops/add.h"\n#include "mica/tensor/a.h"\n',
+        "plugins/cpu/a.cc": GOOD
+        + '#include <dnnl.hpp>\n\n#include "mica/abi.h"\n#include "mica/plugins/cpu/b.h"\n',
+        "dispatcher/a.h": "// Note [Keys]\n// Here they are.\n\n// As Note [Keys] says.\n",
+        "bindings/a.py": '"""What this is."""\n',
+    }
+    assert run_rule(rule, tmp_path, files) == []
+
+
+def test_every_rule_has_a_failing_case() -> None:
+    assert {case[0] for case in CASES} == {rule.__name__ for rule in lint.RULES}

@@ -1,0 +1,156 @@
+"""mica.nn.Module: registration, state, hooks, conversion, containers; data loading."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+
+import mica
+from mica import nn
+from mica.utils.data import DataLoader, TensorDataset, random_split
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.second = nn.Sequential(nn.ReLU(), nn.Linear(4, 2, bias=False))
+        self.scale = nn.Parameter(mica.ones(1))
+        self.register_buffer("steps", mica.zeros(1))
+        self.register_buffer("cache", mica.zeros(1), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.first(x)) * self.scale
+
+
+def test_names() -> None:
+    net = Net()
+    assert [n for n, _ in net.named_parameters()] == [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "second.1.weight",
+    ]
+    assert [n for n, _ in net.named_buffers()] == ["steps", "cache"]
+    assert [n for n, _ in net.named_modules()] == ["", "first", "second", "second.0", "second.1"]
+    assert list(net.state_dict()) == ["scale", "steps", "first.weight", "first.bias", "second.1.weight"]
+
+
+def test_state_dict_round_trip_and_errors() -> None:
+    a, b = Net(), Net()
+    assert str(b.load_state_dict(a.state_dict())) == "<All keys matched successfully>"
+    assert b.first.weight.tolist() == a.first.weight.tolist()
+    state = a.state_dict()
+    state["extra"] = state.pop("scale")
+    with pytest.raises(RuntimeError, match="(?s)lacks keys.*scale.*extra"):
+        b.load_state_dict(state)
+    assert b.load_state_dict(state, strict=False).missing_keys == ["scale"]
+    with pytest.raises(RuntimeError, match="shape"):
+        b.load_state_dict({**a.state_dict(), "scale": mica.ones(2)})
+
+
+def test_hooks_in_order() -> None:
+    net, calls = nn.Linear(2, 2), []
+    handles = [
+        net.register_forward_pre_hook(lambda m, args: calls.append("pre")),
+        net.register_forward_hook(lambda m, args, out: calls.append("post") or out * 0),
+        net.register_full_backward_hook(lambda m, gi, go: calls.append("backward")),
+    ]
+    x = mica.ones(1, 2, requires_grad=True)
+    out = net(x)
+    assert out.tolist() == [[0, 0]]
+    out.sum().backward()
+    assert calls == ["pre", "post", "backward"]
+    for handle in handles:
+        handle.remove()
+    net(x)
+    assert calls == ["pre", "post", "backward"]
+
+
+def test_modes_and_conversion() -> None:
+    net = Net().eval()
+    assert not net.second.training and net.train().second.training
+    weight = net.first.weight
+    net.double()
+    assert net.first.weight is weight and weight.dtype == mica.float64
+    net.to(mica.float32)
+    assert net(mica.ones(1, 3)).dtype == mica.float32
+    net.requires_grad_(False)
+    assert not any(p.requires_grad for p in net.parameters())
+
+
+def test_assignment_rules() -> None:
+    net = Net()
+    with pytest.raises(TypeError):
+        net.scale = mica.ones(1)
+    with pytest.raises(KeyError):
+        net.register_buffer("a.b", mica.ones(1))
+    with pytest.raises(AttributeError):
+        getattr(net, "nothing")  # noqa: B009
+    del net.scale
+    assert "scale" not in dict(net.named_parameters())
+
+
+def test_containers() -> None:
+    seq = nn.Sequential(OrderedDict(a=nn.ReLU(), b=nn.Tanh()))
+    assert isinstance(seq.a, nn.ReLU) and len(seq[:1]) == 1
+    items = nn.ModuleList([nn.ReLU()])
+    items.append(nn.Tanh()).insert(0, nn.Sigmoid())
+    assert [type(m).__name__ for m in items] == ["Sigmoid", "ReLU", "Tanh"]
+    del items[0]
+    assert len(items) == 2 and isinstance(items[-1], nn.Tanh)
+    table = nn.ModuleDict({"x": nn.ReLU()})
+    assert "x" in table and list(table.keys()) == ["x"]
+    parameters = nn.ParameterList([mica.ones(1), mica.ones(2)])
+    assert len(list(parameters.parameters())) == 2
+
+
+def test_dropout_scales() -> None:
+    mica.manual_seed(0)
+    x = mica.ones(10000)
+    y = nn.Dropout(0.25)(x)
+    assert set(y.unique().tolist()) == {0.0, x.item() if x.numel() == 1 else mica.tensor(1 / 0.75).item()}
+    assert abs(y.mean().item() - 1) < 0.05
+    assert nn.Dropout(0.25).eval()(x) is x or bool((nn.Dropout(0.25).eval()(x) == x).all())
+
+
+def test_batch_norm_tracks() -> None:
+    norm = nn.BatchNorm1d(2)
+    x = mica.tensor([[1.0, 2.0], [3.0, 6.0]])
+    norm(x)
+    assert norm.num_batches_tracked.item() == 1
+    mica.testing.assert_close(norm.running_mean, mica.tensor([0.2, 0.4]))
+    with pytest.raises(ValueError):
+        norm(mica.ones(1, 2))
+
+
+def test_clip_grad_norm() -> None:
+    p = nn.Parameter(mica.zeros(2))
+    p.grad = mica.tensor([3.0, 4.0])
+    assert abs(nn.utils.clip_grad_norm_([p], 1.0).item() - 5) < 1e-5
+    assert abs(p.grad.norm().item() - 1) < 1e-4
+
+
+def test_optimizer_state_round_trip() -> None:
+    model = nn.Linear(2, 2)
+    optimiser = mica.optim.Adam(model.parameters(), lr=0.1)
+    model(mica.ones(1, 2)).sum().backward()
+    optimiser.step()
+    other = mica.optim.Adam(model.parameters())
+    other.load_state_dict(optimiser.state_dict())
+    assert other.param_groups[0]["lr"] == 0.1
+    assert other.state[model.weight]["exp_avg"].tolist() == optimiser.state[model.weight]["exp_avg"].tolist()
+
+
+def test_data_loader() -> None:
+    data = TensorDataset(mica.arange(10), mica.arange(10) * 2)
+    mica.manual_seed(0)
+    seen = []
+    for a, b in DataLoader(data, batch_size=4, shuffle=True):
+        assert (b == a * 2).all()
+        seen += a.tolist()
+    assert sorted(seen) == list(range(10)) and seen != list(range(10))
+    assert len(DataLoader(data, batch_size=4, drop_last=True)) == 2
+    assert [len(p) for p in random_split(data, [0.7, 0.3])] == [7, 3]

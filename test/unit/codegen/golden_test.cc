@@ -1,0 +1,129 @@
+// What mica-gen prints for four operators, against golden/*.golden, and that it
+// leaves unchanged files alone. MICA_UPDATE_GOLDEN=1 rewrites the golden files.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "mica/codegen/emit/emitters.h"
+#include "mica/test/unit/codegen/codegen_test.h"
+
+namespace mica::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(MICA_SOURCE_DIR) / "test/unit/codegen/golden";
+
+std::string ReadText(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// A folder that goes with the test.
+struct TemporaryFolder {
+  fs::path path = fs::temp_directory_path() / ("mica_codegen_" + std::to_string(::getpid()));
+  TemporaryFolder() { fs::remove_all(path); }
+  ~TemporaryFolder() { fs::remove_all(path); }
+};
+
+void EmitAll(const Model& model, OutputFolder& out) {
+  EmitOps(model, out);
+  EmitRegistry(model, out);
+  EmitDeclarations(model, out);
+  EmitComposites(model, out);
+  EmitApi(model, out);
+  EmitStubs(model, out);
+  EmitDocs(model, out);
+}
+
+std::unique_ptr<const Model> GoldenModel() {
+  return LoadModel(SourceFile::Read((kGolden / "native.yaml").string()), nullptr);
+}
+
+// The shards that hold an operator's part, one after the other.
+std::string Joined(const fs::path& folder, const std::string& stem, int count, const std::string& part) {
+  std::string all;
+  for (int i = 0; i < count; ++i) {
+    const std::string text = ReadText(folder / (stem + "_" + std::to_string(i) + ".cc"));
+    if (text.find(part) != std::string::npos) all += text;
+  }
+  return all;
+}
+
+void CheckGolden(const std::string& name, const std::string& text) {
+  const fs::path path = kGolden / (name + ".golden");
+  if (std::getenv("MICA_UPDATE_GOLDEN")) std::ofstream(path, std::ios::binary) << text;
+  INFO(name);
+  REQUIRE(!text.empty());
+  CHECK(ReadText(path) == text);
+}
+
+}  // namespace
+
+TEST_CASE("the output for four operators is as it was", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder out(folder.path.string());
+  EmitAll(*GoldenModel(), out);
+  CheckGolden("ops_add.h", ReadText(folder.path / "ops/add.h"));
+  CheckGolden("ops_transpose.h", ReadText(folder.path / "ops/transpose.h"));
+  CheckGolden("ops_sum.cc", Joined(folder.path, "ops", kOpsShards, "sum_dim::call"));
+  CheckGolden("registry_add.cc", Joined(folder.path, "registry", kRegistryShards, "spec_add_Tensor = "));
+  CheckGolden("composites_total.cc", Joined(folder.path, "composites", kCompositeShards, "total("));
+  CheckGolden("view_declarations.h", ReadText(folder.path / "kernels/view_declarations.h"));
+  CheckGolden("meta_declarations.h", ReadText(folder.path / "kernels/meta_declarations.h"));
+  CheckGolden("operators.pyi", ReadText(folder.path / "stubs/_operators.pyi"));
+  CheckGolden("add.md", ReadText(folder.path / "docs/operators/add.md"));
+}
+
+TEST_CASE("a second run writes nothing and a change writes few files", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder first(folder.path.string());
+  EmitAll(*GoldenModel(), first);
+  CHECK(first.num_written() == first.num_files());
+  const auto written = fs::last_write_time(folder.path / "ops/add.h");
+  OutputFolder second(folder.path.string());
+  EmitAll(*GoldenModel(), second);
+  CHECK(second.num_written() == 0);
+  CHECK(fs::last_write_time(folder.path / "ops/add.h") == written);
+
+  std::string yaml = ReadText(kGolden / "native.yaml");
+  const size_t at = yaml.find("Exchanges");
+  REQUIRE(at != std::string::npos);
+  yaml.replace(at, 9, "Swaps");
+  OutputFolder third(folder.path.string(), /*check=*/true);
+  EmitAll(*LoadTexts(yaml), third);
+  CHECK(third.num_written() > 0);
+  CHECK(third.num_written() < third.num_files() / 2);
+  // Check mode writes none of them.
+  CHECK_THAT(ReadText(folder.path / "ops/transpose.h"), Catch::Matchers::Contains("Exchanges"));
+}
+
+TEST_CASE("an operator that is gone takes its header with it", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder first(folder.path.string());
+  EmitAll(*GoldenModel(), first);
+  REQUIRE(fs::exists(folder.path / "ops/transpose.h"));
+  std::string yaml = ReadText(kGolden / "native.yaml");
+  const size_t begin = yaml.find("- func: transpose"), end = yaml.find("- func: total");
+  yaml.erase(begin, end - begin);
+  OutputFolder second(folder.path.string());
+  EmitAll(*LoadTexts(yaml), second);
+  CHECK(!fs::exists(folder.path / "ops/transpose.h"));
+  CHECK(fs::exists(folder.path / "ops/add.h"));
+}
+
+TEST_CASE("a printer refuses a variable that it was not given", "[codegen]") {
+  Printer p;
+  p.Indent();
+  p.Print({{"a", "1"}}, "x = $a$; y = $$;");
+  CHECK(p.text() == "  x = 1; y = $;\n");
+  CHECK_THROWS_WITH(p.Print({{"a", "1"}}, "$b$"), "An emitter's variable (b) is not given.");
+  CHECK_THROWS_WITH(p.Print({}, "$b"), Catch::Matchers::Contains("has no end"));
+}
+
+}  // namespace mica::codegen

@@ -1,0 +1,141 @@
+// Convolutions, their gradients and transposed ones against plain loops in double.
+#include "mica/plugins/cpu/convolution/convolution.h"
+#include "mica/test/support/mica_test.h"
+#include "mica/test/unit/cpu/library_fixture.h"
+
+namespace mica::cpu::test {
+namespace {
+
+struct Case {
+  int64_t batch, in_channels, out_channels, groups, spatial;
+  int64_t in, kernel, stride, padding, dilation;
+  int64_t out() const { return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
+};
+
+std::vector<int64_t> Cube(int64_t a, int64_t b, int64_t side, int64_t spatial) {
+  std::vector<int64_t> sizes{a, b};
+  for (int64_t d = 0; d < spatial; ++d) sizes.push_back(side);
+  return sizes;
+}
+
+// Calls f(input, weight, output) with the flat places of each product of the ordinary
+// convolution.
+template <class F>
+void EachTerm(const Case& c, F f) {
+  const int64_t s = c.spatial, ig = c.in_channels / c.groups, og = c.out_channels / c.groups;
+  const auto power = [&](int64_t side) { return s == 1 ? side : s == 2 ? side * side : side * side * side; };
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t o = 0; o < c.out_channels; ++o)
+      for (int64_t i = 0; i < ig; ++i)
+        for (int64_t p = 0; p < power(c.out()); ++p)
+          for (int64_t q = 0; q < power(c.kernel); ++q) {
+            int64_t at = 0, step = 1, rp = p, rq = q;
+            bool inside = true;
+            for (int64_t d = 0; d < s; ++d) {
+              const int64_t x = rp % c.out() * c.stride - c.padding + rq % c.kernel * c.dilation;
+              rp /= c.out();
+              rq /= c.kernel;
+              inside = inside && x >= 0 && x < c.in;
+              at += x * step;
+              step *= c.in;
+            }
+            if (!inside) continue;
+            const int64_t channel = o / og * ig + i;
+            f(static_cast<size_t>((n * c.in_channels + channel) * power(c.in) + at),
+              static_cast<size_t>((o * ig + i) * power(c.kernel) + q),
+              static_cast<size_t>((n * c.out_channels + o) * power(c.out()) + p));
+          }
+}
+
+const Case kCases[] = {
+    {2, 3, 5, 1, 2, 7, 3, 1, 1, 1},   {1, 8, 16, 1, 2, 9, 3, 2, 0, 1},   {3, 1, 32, 1, 2, 8, 3, 1, 1, 1},
+    {2, 16, 16, 1, 2, 8, 1, 1, 0, 1}, {2, 6, 4, 2, 2, 10, 3, 1, 2, 2},   {2, 8, 8, 8, 2, 11, 3, 2, 1, 1},
+    {2, 4, 6, 1, 1, 20, 5, 3, 2, 1},  {1, 3, 4, 1, 3, 6, 3, 1, 1, 1},    {2, 32, 64, 1, 2, 8, 3, 1, 1, 1},
+    {1, 5, 7, 1, 2, 12, 4, 3, 1, 1},  {64, 32, 64, 1, 2, 8, 3, 1, 1, 1}, {2, 64, 32, 1, 2, 13, 3, 1, 1, 1},
+};
+
+double Tolerance(int32_t dtype) { return dtype == MICA_F32 ? 1e-5 : 1e-2; }
+
+TEST_CASE("convolution and its gradients", "[convolution]") {
+  for (const Case& c : kCases)
+    for (const int32_t dtype : {MICA_F32, MICA_BF16})
+      for (const Layout layout : {Layout::kDense, Layout::kChannelsLast, Layout::kSpread}) {
+        if (dtype == MICA_BF16 && layout == Layout::kChannelsLast) continue;
+        const auto in = Cube(c.batch, c.in_channels, c.in, c.spatial),
+                   out = Cube(c.batch, c.out_channels, c.out(), c.spatial),
+                   w = Cube(c.out_channels, c.in_channels / c.groups, c.kernel, c.spatial);
+        HostTensor x(dtype, in, Strides(in, layout)), weight(dtype, w), bias(dtype, {c.out_channels}),
+            y(dtype, out, Strides(out, layout)), grad(dtype, out, Strides(out, layout)),
+            dx(dtype, in, Strides(in, layout)), dw(dtype, w);
+        Randomize(x, 1);
+        Randomize(weight, 2);
+        Randomize(bias, 3);
+        Randomize(grad, 4);
+        const std::vector<int64_t> stride{c.stride}, padding{c.padding}, dilation{c.dilation}, none{0};
+        const MicaCall call = Call(2);
+        CAPTURE(dtype, static_cast<int>(layout), c.batch, c.in_channels, c.out_channels, c.groups, c.spatial,
+                c.in, c.kernel);
+        const auto run = [&] {
+          Convolution(&call, x.get(), weight.get(), bias.get(), Span(stride), Span(padding), Span(dilation),
+                      0, Span(none), c.groups, y.get());
+          ConvolutionBackwardInput(&call, grad.get(), weight.get(), Span(in), Span(stride), Span(padding),
+                                   Span(dilation), 0, Span(none), c.groups, dx.get());
+          ConvolutionBackwardWeight(&call, grad.get(), x.get(), Span(w), Span(stride), Span(padding),
+                                    Span(dilation), 0, Span(none), c.groups, dw.get());
+        };
+        run();
+        run();  // from the cache
+        const auto xs = Elements(x), ws = Elements(weight), gs = Elements(grad);
+        std::vector<double> ys(gs.size()), dxs(xs.size()), dws(ws.size());
+        const size_t area = gs.size() / static_cast<size_t>(c.batch * c.out_channels);
+        for (size_t i = 0; i < ys.size(); ++i)
+          ys[i] = Get(bias, static_cast<int64_t>(i / area) % c.out_channels);
+        EachTerm(c, [&](size_t i, size_t k, size_t o) {
+          ys[o] += xs[i] * ws[k];
+          dxs[i] += gs[o] * ws[k];
+          dws[k] += gs[o] * xs[i];
+        });
+        REQUIRE(Distance(Elements(y), ys) < Tolerance(dtype));
+        REQUIRE(Distance(Elements(dx), dxs) < Tolerance(dtype));
+        REQUIRE(Distance(Elements(dw), dws) < Tolerance(dtype));
+      }
+}
+
+TEST_CASE("transposed convolution and its gradients", "[convolution]") {
+  for (const Case& c : kCases) {
+    // The transposed convolution maps what the ordinary one calls its output.
+    const auto in = Cube(c.batch, c.out_channels, c.out(), c.spatial),
+               out = Cube(c.batch, c.in_channels, c.in, c.spatial),
+               w = Cube(c.out_channels, c.in_channels / c.groups, c.kernel, c.spatial);
+    HostTensor x(MICA_F32, in), weight(MICA_F32, w), bias(MICA_F32, {c.in_channels}), y(MICA_F32, out),
+        grad(MICA_F32, out), dx(MICA_F32, in), dw(MICA_F32, w);
+    Randomize(x, 5);
+    Randomize(weight, 6);
+    Randomize(bias, 7);
+    Randomize(grad, 8);
+    const std::vector<int64_t> stride{c.stride}, padding{c.padding}, dilation{c.dilation}, extra{0};
+    const MicaCall call = Call(1);
+    Convolution(&call, x.get(), weight.get(), bias.get(), Span(stride), Span(padding), Span(dilation), 1,
+                Span(extra), c.groups, y.get());
+    ConvolutionBackwardInput(&call, grad.get(), weight.get(), Span(in), Span(stride), Span(padding),
+                             Span(dilation), 1, Span(extra), c.groups, dx.get());
+    ConvolutionBackwardWeight(&call, grad.get(), x.get(), Span(w), Span(stride), Span(padding),
+                              Span(dilation), 1, Span(extra), c.groups, dw.get());
+    const auto xs = Elements(x), ws = Elements(weight), gs = Elements(grad);
+    std::vector<double> ys(gs.size()), dxs(xs.size()), dws(ws.size());
+    const size_t area = gs.size() / static_cast<size_t>(c.batch * c.in_channels);
+    for (size_t i = 0; i < ys.size(); ++i) ys[i] = Get(bias, static_cast<int64_t>(i / area) % c.in_channels);
+    EachTerm(c, [&](size_t o, size_t k, size_t i) {
+      ys[o] += xs[i] * ws[k];
+      dxs[i] += gs[o] * ws[k];
+      dws[k] += gs[o] * xs[i];
+    });
+    CAPTURE(c.batch, c.in_channels, c.out_channels, c.groups, c.spatial, c.in, c.kernel);
+    REQUIRE(Distance(Elements(y), ys) < 1e-5);
+    REQUIRE(Distance(Elements(dx), dxs) < 1e-5);
+    REQUIRE(Distance(Elements(dw), dws) < 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace mica::cpu::test

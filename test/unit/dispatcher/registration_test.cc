@@ -1,0 +1,198 @@
+// Scopes, layers and overrides: what is registered is called, and what leaves is
+// gone. Operators here are defined at run time and called with boxed arguments;
+// each test brings its own, so that their order does not matter.
+#include "mica/dispatcher/explain.h"
+#include "mica/test/support/mica_test.h"
+#include "mica/test/unit/dispatcher/test_operators.h"
+
+namespace mica::testing {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("a layer gets a bit between its neighbours", "[dispatcher]") {
+  const int bit = Layer("between", "Autocast", "Autograd");
+  CHECK(bit < LayerBit("Autocast"));
+  CHECK(bit > LayerBit("Autograd"));
+  CHECK(Layer("between", "", "") == bit);
+  const int above = Layer("above_between", "Autocast", "between");
+  CHECK(above > bit);
+}
+
+TEST_CASE("a layer's place is refused with the reason", "[dispatcher]") {
+  CHECK(std::string(RegisterLayer("lost", {"NoSuchLayer", ""}).status().message())
+            .find("unknown neighbour (NoSuchLayer)") != std::string::npos);
+  CHECK(std::string(RegisterLayer("twisted", {"Autograd", "Autocast"}).status().message())
+            .find("asks to stand after") != std::string::npos);
+  absl::Status full;
+  for (int i = 0; i < 40 && full.ok(); ++i)
+    full = RegisterLayer("filler" + std::to_string(i), {"FrameEscape", "Autograd"}).status();
+  CHECK(std::string(full.message()).find("No bit is free") != std::string::npos);
+}
+
+TEST_CASE("an operator defined at run time is called at its backend", "[dispatcher]") {
+  auto scope = Scope::Create("test", "");
+  scope->AddBoxedKernel("test::early", "cpu", Leaf("cpu kernel"), {});  // before the definition
+  REQUIRE(scope->Define("test::early(Tensor x) -> int", {"here.cc", 3}).ok());
+  REQUIRE(scope->Commit().ok());
+  Trace().clear();
+  CHECK(CallWithTensor(GetOperator("test::early"), EmptyTensor({2}, DType::kF32, {})) == 8);
+  CHECK(Trace() == Names{"cpu kernel"});
+}
+
+TEST_CASE("a kernel may come before its operator, from another scope", "[dispatcher]") {
+  auto kernels = Scope::Create("kernels", "");
+  kernels->AddBoxedKernel("test::later", "cpu", Leaf("waiting"), {});
+  REQUIRE(kernels->Commit().ok());
+  auto definition = Scope::Create("definition", "");
+  REQUIRE(definition->Define("test::later(Tensor x) -> int", {}).ok());
+  REQUIRE(definition->Commit().ok());
+  CHECK(CallWithTensor(GetOperator("test::later"), EmptyTensor({2}, DType::kF32, {})) == 8);
+}
+
+TEST_CASE("layers are passed highest first, and guards take them in and out", "[dispatcher]") {
+  const int outer = Layer("outer", "Autocast", "Autograd");
+  const int inner = Layer("inner", "Autograd", "DispatchMode");
+  auto scope = Scope::Create("layers", "");
+  REQUIRE(scope->Define("test::layered(Tensor x) -> int", {}).ok());
+  scope->AddBoxedKernel("test::layered", "cpu", Leaf("cpu"), {});
+  scope->AddBoxedKernel("test::layered", "outer", PassOn("outer"), {});
+  scope->AddBoxedKernel("test::layered", "inner", PassOn("inner"), {});
+  REQUIRE(scope->Commit().ok());
+  const Operator& op = GetOperator("test::layered");
+  const Tensor x = EmptyTensor({2}, DType::kF32, {});
+  const IncludeGuard both(KeySet::Of(outer) | KeySet::Of(inner));
+  Trace().clear();
+  CallWithTensor(op, x);
+  CHECK(Trace() == Names{"outer", "inner", "cpu"});
+  {
+    const ExcludeGuard no_outer(KeySet::Of(outer));
+    Trace().clear();
+    CallWithTensor(op, x);
+    CHECK(Trace() == Names{"inner", "cpu"});
+  }
+  Trace().clear();
+  CallWithTensor(op, x);
+  CHECK(Trace().size() == 3);
+}
+
+TEST_CASE("a layer without a kernel is passed; a boxed fallback serves every operator", "[dispatcher]") {
+  const int layer = Layer("watcher", "Autocast", "Autograd");
+  auto scope = Scope::Create("ops", "");
+  REQUIRE(scope->Define("test::watched(Tensor x) -> int", {}).ok());
+  REQUIRE(scope->Define("test::unwatched(Tensor x) -> int", {}).ok());
+  scope->AddBoxedKernel("test::watched", "cpu", Leaf("cpu"), {});
+  scope->AddBoxedKernel("test::unwatched", "cpu", Leaf("cpu"), {});
+  scope->AddFallthrough("test::unwatched", "watcher");
+  REQUIRE(scope->Commit().ok());
+  const Tensor x = EmptyTensor({2}, DType::kF32, {});
+  const IncludeGuard include(KeySet::Of(layer));
+  Trace().clear();
+  CallWithTensor(GetOperator("test::watched"), x);
+  CHECK(Trace() == Names{"cpu"});
+  auto fallback = Scope::Create("watcher", "");
+  fallback->AddBoxedFallback("watcher", PassOn("watcher"), {});
+  REQUIRE(fallback->Commit().ok());
+  Trace().clear();
+  CallWithTensor(GetOperator("test::watched"), x);
+  CallWithTensor(GetOperator("test::unwatched"), x);
+  CHECK(Trace() == Names{"watcher", "cpu", "cpu"});
+  fallback->Disable();
+  Trace().clear();
+  CallWithTensor(GetOperator("test::watched"), x);
+  CHECK(Trace() == Names{"cpu"});
+}
+
+const Scope* g_overrider = nullptr;
+void Override(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+              MicaValue* results) {
+  Trace().push_back("override");
+  const Slot previous = PreviousSlot(op, "cpu", *g_overrider);
+  const BoxedKernel& inner = *static_cast<const BoxedKernel*>(previous.context);
+  inner.fn(inner, op, keys, args, n, results);
+  results[0].u.i *= 10;
+  static_cast<void>(k);
+}
+
+TEST_CASE("an override calls the previous kernel and goes as it came", "[dispatcher]") {
+  auto base = Scope::Create("base", "");
+  REQUIRE(base->Define("test::overridden(Tensor x) -> int", {}).ok());
+  base->AddBoxedKernel("test::overridden", "cpu", Leaf("base"), {});
+  REQUIRE(base->Commit().ok());
+  const Operator& op = GetOperator("test::overridden");
+  const Tensor x = EmptyTensor({2}, DType::kF32, {});
+  {
+    auto over = Scope::Create("over", "");
+    g_overrider = over.get();
+    over->AddBoxedKernel("test::overridden", "cpu", {&Override, nullptr, nullptr}, {});
+    REQUIRE(over->Commit().ok());
+    Trace().clear();
+    CHECK(CallWithTensor(op, x) == 80);
+    CHECK(Trace() == Names{"override", "base"});
+    over->Disable();
+    CHECK(CallWithTensor(op, x) == 8);
+    over->Enable();
+    CHECK(CallWithTensor(op, x) == 80);
+  }
+  CHECK(CallWithTensor(op, x) == 8);
+}
+
+TEST_CASE("registration is all or nothing", "[dispatcher]") {
+  auto scope = Scope::Create("halfway", "");
+  REQUIRE(scope->Define("test::halfway(Tensor x) -> int", {}).ok());
+  scope->AddBoxedKernel("test::halfway", "no_such_backend", Leaf("x"), {});
+  const absl::Status s = scope->Commit();
+  CHECK(std::string(s.message()).find("neither a layer nor a backend") != std::string::npos);
+  CHECK(FindOperator("test::halfway") == nullptr);
+  auto again = Scope::Create("again", "");
+  REQUIRE(again->Define("mica::add.Tensor(Tensor self, Tensor other) -> Tensor", {}).ok());
+  CHECK(std::string(again->Commit().message()).find("is defined already") != std::string::npos);
+  CHECK(!again->Define("no_namespace(Tensor x) -> int", {}).ok());
+  CHECK(!again->Define("test::bad(Tensr x) -> int", {}).ok());
+}
+
+TEST_CASE("a kernel built for another schema is refused by name", "[dispatcher]") {
+  auto scope = Scope::Create("stale", "");
+  MicaKernelRecord r{};
+  r.struct_size = sizeof(r);
+  r.name = "mica::add.out";
+  r.backend = "cpu";
+  r.boxed = [](const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t) -> MicaStatus {
+    return nullptr;
+  };
+  r.schema_hash = 12345;
+  REQUIRE(scope->AddLeaf(r).ok());
+  CHECK(std::string(scope->Commit().message()).find("(mica::add.out) was built for another schema") !=
+        std::string::npos);
+}
+
+TEST_CASE("an operator leaves with the scope that defined it", "[dispatcher]") {
+  {
+    auto scope = Scope::Create("gone", "");
+    REQUIRE(scope->Define("test::gone(Tensor x) -> int", {}).ok());
+    REQUIRE(scope->Commit().ok());
+    CHECK(FindOperator("test::gone") != nullptr);
+  }
+  CHECK(FindOperator("test::gone") == nullptr);
+}
+
+TEST_CASE("an unknown operator's message names what is near", "[dispatcher]") {
+  MICA_REQUIRE_ERROR(GetOperator("mica::add.Tensr"), "add.Tensor");
+}
+
+TEST_CASE("explain names each layer and the plugin that fills it", "[dispatcher]") {
+  Layer("explained", "FunctionMode", "Autocast");
+  auto scope = Scope::Create("explainer", "/somewhere/x.so");
+  REQUIRE(scope->Define("test::explained(Tensor x) -> int", {}).ok());
+  scope->AddBoxedKernel("test::explained", "cpu", Leaf("cpu"), {});
+  scope->AddBoxedKernel("test::explained", "explained", PassOn("explained"), {});
+  REQUIRE(scope->Commit().ok());
+  const std::string text =
+      ExplainText(GetOperator("test::explained"), KeySet::Of(LayerBit("explained")) | KeySet::Of(0));
+  CHECK_THAT(text, Catch::Contains("1. explained:"));
+  CHECK_THAT(text, Catch::Contains("2. cpu:"));
+  CHECK_THAT(text, Catch::Contains("explainer (/somewhere/x.so)"));
+}
+
+}  // namespace
+}  // namespace mica::testing

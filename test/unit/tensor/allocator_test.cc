@@ -1,0 +1,247 @@
+// The caching allocator: classes, reuse, limits, statistics, threads, fork.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "mica/tensor/allocator.h"
+#include "mica/tensor/small_pool.h"
+#include "mica/tensor/tensor.h"
+#include "mica/test/support/mica_test.h"
+
+namespace mica {
+namespace {
+
+CachingAllocator& Cpu() { return AllocatorFor(Device{}); }
+
+// Raw memory that counts, and has so many bytes only.
+class CountingMemory : public RawMemory {
+ public:
+  explicit CountingMemory(int64_t bytes) : left_(bytes) {}
+  void* Allocate(int, int64_t size) override {
+    if (size > left_) return nullptr;
+    left_ -= size;
+    ++allocations;
+    return std::aligned_alloc(512, (size + 511) / 512 * 512);
+  }
+  void Free(int, void* data, int64_t size) override {
+    left_ += size;
+    ++frees;
+    std::free(data);
+  }
+  int allocations = 0;
+  int frees = 0;
+
+ private:
+  int64_t left_;
+};
+
+TEST_CASE("small classes cover every size with little waste", "[tensor]") {
+  for (int64_t size = 1; size <= internal::kMaxSmallBlock; ++size) {
+    const int c = internal::SmallClass(size);
+    REQUIRE(c < internal::kSmallClasses);
+    REQUIRE(internal::SmallClassSize(c) >= size);
+    REQUIRE(internal::SmallClassSize(c) % 64 == 0);
+    if (c > 0) REQUIRE(internal::SmallClassSize(c - 1) < size);
+    if (size > 1024) REQUIRE(internal::SmallClassSize(c) <= size + size / 8);
+  }
+}
+
+TEST_CASE("large requests are rounded by an eighth at most", "[tensor]") {
+  for (int64_t size = 33000; size < (int64_t{1} << 40); size += size / 7 + 13) {
+    const int64_t rounded = CachingAllocator::RoundedSize(size);
+    REQUIRE(rounded >= size);
+    REQUIRE(rounded <= size + size / 8 + 512);
+    REQUIRE(CachingAllocator::RoundedSize(rounded) == rounded);
+  }
+}
+
+TEST_CASE("blocks are aligned and reused", "[tensor]") {
+  for (int64_t size : {0, 1, 64, 65, 1000, 5000, 32768, 32769, 100000, 1 << 20, 5 << 20}) {
+    void* data = Cpu().Allocate(size);
+    INFO("size " << size);
+    CHECK(reinterpret_cast<uintptr_t>(data) % 64 == 0);
+    if (size >= 1 << 20) CHECK(reinterpret_cast<uintptr_t>(data) % (2 << 20) == 0);
+    std::memset(data, 1, size);
+    Cpu().Free(data, size);
+    void* again = Cpu().Allocate(size);
+    CHECK(again == data);
+    Cpu().Free(again, size);
+    void* unsized = Cpu().AllocateUnsized(size);
+    CHECK(reinterpret_cast<uintptr_t>(unsized) % 64 == 0);
+    std::memset(unsized, 2, size);
+    Cpu().FreeUnsized(unsized);
+  }
+  Cpu().FreeUnsized(nullptr);
+}
+
+TEST_CASE("the best idle block is taken, within a quarter", "[tensor]") {
+  CountingMemory raw(int64_t{1} << 30);
+  const int backend = RegisterBackendName("counting");
+  RegisterRawMemory(backend, &raw);
+  CachingAllocator& a = AllocatorFor({static_cast<int16_t>(backend), 0});
+  CHECK(&a == &AllocatorFor({static_cast<int16_t>(backend), 0}));
+  void* small = a.Allocate(100 << 10);
+  void* middle = a.Allocate(112 << 10);
+  void* large = a.Allocate(400 << 10);
+  a.Free(large, 0);
+  a.Free(middle, 0);
+  a.Free(small, 0);
+  CHECK(a.Allocate(110 << 10) == middle);
+  CHECK(a.Allocate(90 << 10) == small);
+  CHECK(raw.allocations == 3);
+  void* fresh = a.Allocate(300 << 10);  // 400 is more than a quarter larger
+  CHECK(fresh != large);
+  CHECK(raw.allocations == 4);
+  const AllocatorStats stats = a.stats();
+  CHECK(stats.allocations == 6);
+  CHECK(stats.cache_hits == 2);
+  CHECK(stats.raw_allocations == 4);
+  CHECK(stats.bytes_in_use == CachingAllocator::RoundedSize(100 << 10) + (112 << 10) + (320 << 10));
+  a.EmptyCache();
+  CHECK(raw.frees == 1);
+  CHECK(a.stats().bytes_reserved == a.stats().bytes_in_use);
+  a.Free(fresh, 0);
+  a.Free(middle, 0);
+  a.Free(small, 0);
+  CHECK(a.stats().bytes_in_use == 0);
+  CHECK(a.stats().peak_in_use >= (612 << 10));
+  a.ResetPeak();
+  CHECK(a.stats().peak_in_use == 0);
+  a.SetCacheLimit(0);
+  CHECK(raw.frees == 4);
+  a.Free(a.Allocate(64 << 10), 0);
+  CHECK(raw.frees == 5);
+  MICA_REQUIRE_ERROR((RegisterRawMemory(backend, nullptr), 0), "registered its memory already");
+  MICA_REQUIRE_ERROR(AllocatorFor(Device{1, 0}), "The device meta has no memory");
+  int local = 0;
+  MICA_REQUIRE_ERROR((a.Free(&local, 0), 0), "not one of the allocator");
+}
+
+TEST_CASE("a limit empties the cache first and then refuses", "[tensor]") {
+  CountingMemory raw(int64_t{1} << 30);
+  CachingAllocator a(Device{static_cast<int16_t>(RegisterBackendName("limited")), 0}, &raw);
+  a.SetLimit(1 << 20);
+  void* first = a.Allocate(600 << 10);
+  a.Free(first, 0);
+  void* second = a.Allocate(900 << 10);  // fits only without the idle block
+  CHECK(raw.frees == 1);
+  MICA_REQUIRE_ERROR(a.Allocate(200 << 10),
+                     "The device limited:0 has no memory for a request of 204800 bytes; 983040 bytes are in "
+                     "use, 983040 reserved, and the limit is 1048576 bytes.");
+  a.SetLimit(0);
+  a.Free(a.Allocate(200 << 10), 0);
+  a.Free(second, 0);
+  a.EmptyCache();
+  MICA_REQUIRE_ERROR(a.Allocate(int64_t{2} << 30), "the limit is not set");
+  MICA_REQUIRE_ERROR(a.Allocate(INT64_MAX), "has no memory");
+  MICA_REQUIRE_ERROR(a.Allocate(-1), "is negative");
+  MICA_REQUIRE_ERROR((a.SetLimit(-1), 0), "is negative");
+}
+
+TEST_CASE("statistics count small blocks too", "[tensor]") {
+  const AllocatorStats before = Cpu().stats();
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 100; ++i) tensors.push_back(EmptyTensor({4}, DType::kF32, Device{}));
+  const AllocatorStats during = Cpu().stats();
+  CHECK(during.allocations - before.allocations == 200);
+  CHECK(during.bytes_in_use - before.bytes_in_use == 100 * (192 + 128));
+  tensors.clear();
+  CHECK(Cpu().stats().bytes_in_use == before.bytes_in_use);
+  for (int i = 0; i < 1000; ++i) EmptyTensor({4}, DType::kF32, Device{});
+  const AllocatorStats after = Cpu().stats();
+  CHECK(after.cache_hits - during.cache_hits == 2000);
+}
+
+TEST_CASE("large results reuse their pages", "[tensor]") {
+  void* first = EmptyTensor({4 << 20}, DType::kF32, Device{}).data();
+  for (int i = 0; i < 5; ++i) CHECK(EmptyTensor({4 << 20}, DType::kF32, Device{}).data() == first);
+  CHECK(EmptyTensor({(4 << 20) - 1000}, DType::kF32, Device{}).data() == first);
+}
+
+TEST_CASE("threads allocate, pass on and free", "[tensor]") {
+  const int64_t before = Cpu().stats().bytes_in_use;
+  constexpr int kThreads = 4;
+  std::vector<std::atomic<TensorImpl*>> slots(64);
+  std::vector<std::thread> threads;
+  for (int id = 0; id < kThreads; ++id) {
+    threads.emplace_back([&slots, id] {
+      uint32_t state = 12345u + static_cast<uint32_t>(id);
+      for (int i = 0; i < 20000; ++i) {
+        state = state * 1664525u + 1013904223u;
+        const int64_t n = (state >> 8) % (i % 50 == 0 ? 20000 : 300);
+        Tensor t = EmptyTensor({n}, DType::kF32, Device{});
+        if (n > 0) t.data_as<float>()[n - 1] = static_cast<float>(id);
+        Tensor view = MakeView(t, {n}, {1}, 0);
+        // Leave one for another thread, and drop what another left.
+        Tensor::Steal(slots[(state >> 3) % slots.size()].exchange(view.release()));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (auto& slot : slots) Tensor::Steal(slot.exchange(nullptr));
+  CHECK(Cpu().stats().bytes_in_use == before);
+}
+
+TEST_CASE("a thread's end gives its blocks to the others", "[tensor]") {
+  EmptyTensor({700}, DType::kF32, Device{});
+  const int64_t reserved = Cpu().stats().bytes_reserved;
+  for (int i = 0; i < 200; ++i) {
+    std::thread([] {
+      std::vector<Tensor> tensors;
+      for (int k = 0; k < 40; ++k) tensors.push_back(EmptyTensor({700}, DType::kF32, Device{}));
+    }).join();
+  }
+  CHECK(Cpu().stats().bytes_reserved - reserved <= (4 << 20));
+}
+
+struct LateTensor {
+  Tensor tensor;
+};
+
+TEST_CASE("a thread_local that outlives the thread's lists still frees", "[tensor]") {
+  const int64_t before = Cpu().stats().bytes_in_use;
+  std::thread([] {
+    thread_local LateTensor late;  // made before the pool's own thread_local
+    late.tensor = Tensor();
+    late.tensor = EmptyTensor({10}, DType::kF32, Device{});
+  }).join();
+  CHECK(Cpu().stats().bytes_in_use == before);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("a forked child allocates while threads of the parent do", "[tensor]") {
+  std::atomic<bool> stop{false};
+  std::thread busy([&stop] {
+    while (!stop) {
+      EmptyTensor({20000}, DType::kF32, Device{});
+      std::vector<Tensor> many(600);
+      for (Tensor& t : many) t = EmptyTensor({4}, DType::kF32, Device{});
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      for (int k = 0; k < 100; ++k) {
+        EmptyTensor({30000}, DType::kF32, Device{});
+        EmptyTensor({k}, DType::kF32, Device{});
+      }
+      _exit(0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+  }
+  stop = true;
+  busy.join();
+}
+#endif
+
+}  // namespace
+}  // namespace mica
