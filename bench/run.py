@@ -1,0 +1,138 @@
+"""`./dev bench`: Mica beside NumPy and torch in one process, interleaved.
+
+Prints a table, and writes bench.json and bench.png to build/bench. Options: --only TEXT
+(rows whose group or name contains it), --out FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
+
+
+def dispatch_costs() -> dict[str, Any]:
+    """Nanoseconds and, with valgrind, instructions of one call, by number of layers."""
+    program = BUILD / "bin" / "bench_dispatch"
+    times = json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+    costs = {layers: {"ns": ns, "instructions": None} for layers, ns in times.items()}
+
+    def instructions(calls: int, layers: str) -> int:
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            program,
+            str(calls),
+            layers,
+        ]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+        found = re.search(r"Collected : (\d+)", text)
+        if not found:
+            raise RuntimeError(f"valgrind printed no instruction count: {text}")
+        return int(found[1])
+
+    try:
+        for layers, cost in costs.items():
+            cost["instructions"] = (instructions(30000, layers) - instructions(10000, layers)) / 20000
+    except FileNotFoundError:
+        print("valgrind is not installed: no instruction counts")
+    return costs
+
+
+def import_costs() -> dict[str, float]:
+    """Milliseconds and MB that `import mica` adds to Python's own, medians of 7."""
+    script = (
+        "import time; r = lambda: int(open('/proc/self/statm').read().split()[1]) / 256;"
+        "m = r(); t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1e3, r() - m)"
+    )
+    out = {}
+    for name in ("mica", "torch"):
+        runs = []
+        for _ in range(7 if name == "mica" else 3):
+            text = subprocess.run(
+                [sys.executable, "-c", script.format(name)], check=True, capture_output=True, text=True
+            )
+            runs.append([float(v) for v in text.stdout.split()])
+        out[f"{name}_ms"] = statistics.median(r[0] for r in runs)
+        out[f"{name}_mb"] = statistics.median(r[1] for r in runs)
+    return out
+
+
+def draw(results: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    names = [f"{r['name']}  vs {r['peer']}" for r in results]
+    ratios = [r["ratio"] for r in results]
+    errors = [[r["ratio"] - r["low"] for r in results], [r["high"] - r["ratio"] for r in results]]
+    colors = ["tab:gray" if r["met"] is None else "tab:green" if r["met"] else "tab:red" for r in results]
+    figure, axis = plt.subplots(figsize=(9, 0.32 * len(names) + 1.5), layout="constrained")
+    axis.barh(names, ratios, xerr=errors, color=colors)
+    for i, r in enumerate(results):
+        if r["goal"]:
+            axis.plot([r["goal"], r["goal"]], [i - 0.4, i + 0.4], color="black", linewidth=1)
+    axis.axvline(1, color="gray", linestyle=":", linewidth=1)
+    axis.invert_yaxis()
+    axis.set(xlabel="Mica's time / peer's time (black: the goal)", xscale="log")
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+
+    import torch
+    from measure import compare
+    from rows import all_rows
+
+    import mica
+
+    results = []
+    print(
+        f"{'row':44} {'peer':18} {'mica us':>10} {'peer us':>10} {'ratio':>7} {'quartiles':>15} {'goal':>6}"
+    )
+    for row in all_rows():
+        if args.only and args.only not in row.group and args.only not in row.name:
+            continue
+        mica.set_num_threads(row.threads)
+        torch.set_num_threads(row.threads)
+        r = compare(row.name, row.mica, row.peer, row.peer_name, row.goal, row.pairs, row.seconds)
+        mark = "" if r.met is None else "  met" if r.met else "  MISSED"
+        goal = "" if r.goal is None else f"{r.goal:.2f}"
+        print(f"{r.name:44} {r.peer:18} {r.mica_us:10.2f} {r.peer_us:10.2f} {r.ratio:7.3f} {r.low:7.3f}-{r.high:7.3f} {goal:>6}{mark}", flush=True)  # fmt: skip
+        results.append(r.as_dict() | {"group": row.group, "threads": row.threads})
+    report: dict[str, Any] = {"rows": results}
+    if not args.only:
+        report["dispatch"] = dispatch_costs()
+        for layers, cost in report["dispatch"].items():
+            count = "" if cost["instructions"] is None else f", {cost['instructions']:.0f} instructions"
+            print(f"C++ dispatch to an empty kernel, layers: {layers}: {cost['ns']:.2f} ns{count}")
+        report["import"] = import_costs()
+        print(
+            "import: mica {mica_ms:.0f} ms, {mica_mb:.0f} MB; torch {torch_ms:.0f} ms, {torch_mb:.0f} MB".format(
+                **report["import"]
+            )
+        )
+    (args.out / "bench.json").write_text(json.dumps(report, indent=1))
+    draw(results, args.out / "bench.png")
+    print(f"written: {args.out / 'bench.json'}, {args.out / 'bench.png'}")
+
+
+if __name__ == "__main__":
+    main()
