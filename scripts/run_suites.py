@@ -61,10 +61,10 @@ def count_catch2(output: str) -> Counts:
 
 
 def count_ctest(output: str) -> Counts:
-    """Counts of every `N% tests passed, M tests failed out of T` line."""
+    """Counts of every `N% tests passed[, M tests failed] out of T` line; CMake 4 leaves out a zero M."""
     counts = Counts()
-    for failed, total in re.findall(r"(\d+) tests failed out of (\d+)", output):
-        counts += Counts(int(total) - int(failed), int(failed))
+    for failed, total in re.findall(r"% tests passed(?:, (\d+) tests? failed)? out of (\d+)", output):
+        counts += Counts(int(total) - int(failed or 0), int(failed or 0))
     return counts
 
 
