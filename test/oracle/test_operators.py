@@ -1,6 +1,6 @@
 """Every operator against torch 2.13: values, shapes, dtypes, strides, forms, errors, gradients.
 
-The data are samples.py and native_functions.yaml; a new operator needs samples
+The data are test/data and native_functions.yaml; a new operator needs samples
 there and nothing here. Each test runs all dtypes and layouts of one overload and
 fails with a list of what differs. Where torch does not support a dtype Mica may
 support it; the other way round is a failure, unless UNSUPPORTED says so.
@@ -13,8 +13,9 @@ from typing import Any
 import both
 import pytest
 import torch
-from both import DTYPES, ENTRIES, LAYOUTS, Entry, arguments, attempt, difference, function, kind
-from samples import Call, args, b, i, t
+from both import difference, function, kind
+from operators import DTYPES, ENTRIES, LAYOUTS, Entry, arguments, attempt, make, reason_unsampled
+from samples import Call, T, args, b, i, t
 
 import mica
 
@@ -142,7 +143,7 @@ def _compare(entry: Entry, ours: Any, theirs: Any, call: Call, dtype: str, layou
 
 
 def test_every_operator_has_samples() -> None:
-    missing = [name for name in ENTRIES if name not in SAMPLED and not both.reason_unsampled(name)]
+    missing = [name for name in ENTRIES if name not in SAMPLED and not reason_unsampled(name)]
     assert not missing
 
 
@@ -167,8 +168,7 @@ def _writable(library: Any, x: Any) -> Any:
 @pytest.mark.parametrize("name", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
 def test_inplace(name: str) -> None:
     entry, found = ENTRIES[name], []
-    twin = Entry.__new__(Entry)
-    twin.base, twin.variant = entry.base + "_", entry.variant
+    twin = entry.inplace()
     ours = function(mica, twin)
     assert ours is not None, f"mica.ops.mica has no {twin.base}.{twin.variant}"
     twin.variant = _TORCH_INPLACE.get(name, entry.variant)
@@ -272,9 +272,9 @@ def _gradients(
     def weights(like: list[Any], seed: int) -> list[Any]:
         name = both.dtype_name(like[0].dtype)
         return [
-            both.make(
+            make(
                 library,
-                both.T(tuple(x.shape), 0.5, 1.5),
+                T(tuple(x.shape), 0.5, 1.5),
                 both.dtype_name(x.dtype) or name,
                 "contiguous",
                 seed + k,
@@ -422,7 +422,7 @@ def test_copy() -> None:
         for target in DTYPES:
             results = []
             for library in (mica, torch):
-                x = both.make(library, t(3, 4, low=0, high=100), source, "transposed", 3)
+                x = make(library, t(3, 4, low=0, high=100), source, "transposed", 3)
                 y = library.zeros([3, 4], dtype=getattr(library, target))
                 results.append(y.copy_(x))
             if d := difference(*results, strides=True):

@@ -1,4 +1,4 @@
-"""Sample inputs of the operators, as data: what test_operators.py runs.
+"""Sample inputs of the operators, as data: what every test of all operators runs.
 
 `SAMPLES` maps an overload of native_functions.yaml ("sum.dim_IntList") to calls.
 A call is `args(...)` whose tensors are described, not made: `T` is a tensor of the
