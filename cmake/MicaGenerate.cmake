@@ -3,8 +3,8 @@
 # mica-gen rewrites only the files whose text changes, and ninja looks at their
 # times again after the run (restat), so one touched entry recompiles only its
 # shards. Shards have fixed names. Headers are many and named after operators:
-# those of the last run are listed, which makes ninja notice a changed header in
-# the same build; new ones are noticed through the glob at the next.
+# mica-gen lists them in headers.txt, from which ninja learns that they are outputs
+# and notices a changed one in the same build. A longer list configures anew.
 set(MICA_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 set(out ${MICA_GENERATED_DIR}/mica)
 
@@ -30,7 +30,13 @@ set(MICA_DERIVATIVES_YAML derivatives.yaml CACHE STRING "The gradient formulas, 
 get_filename_component(native ${MICA_NATIVE_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
 get_filename_component(derivatives ${MICA_DERIVATIVES_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
 set(yaml ${native} ${derivatives})
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${out}/*.h)
+set(headers)
+if(NOT EXISTS ${out}/headers.txt)
+  file(WRITE ${out}/headers.txt "")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${out}/headers.txt)
+file(STRINGS ${out}/headers.txt headers)
+list(TRANSFORM headers PREPEND ${out}/)
 set(generator_environment)
 if(MICA_SANITIZE)  # a generator that ends need not free what it read
   set(generator_environment ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0)

@@ -24,7 +24,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(MICA_PLUGIN_DIR ${PROJECT_BINARY_DIR}/lib/mica/plugins)
 
 # -fPIC for programs too, so that they can use the libraries' precompiled headers.
-add_compile_options(-fPIC -Wall -Wextra $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-init-list-lifetime>
+# Not warned of: fields that an initializer leaves out, which C++ defines as zero, and
+# two of GCC 12's guesses that are wrong about absl::InlinedVector and spans of lists.
+add_compile_options(-fPIC -Wall -Wextra -Wno-missing-field-initializers
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-init-list-lifetime> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   -fno-semantic-interposition -ffp-contract=off)
 
 if(MICA_SANITIZE)

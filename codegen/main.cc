@@ -103,6 +103,7 @@ int Run(const Options& options) {
     for (const std::string& name : options.emit) wanted = wanted || name == emitter.name;
     if (wanted) emitter.run(*model, out);
   }
+  if (options.emit.empty()) out.Write("headers.txt", out.Listing(".h"));  // for the build: what ninja tracks
   if (!options.check || out.num_written() == 0) return 0;
   std::fprintf(stderr,
                "Output folder (%s) is not up to date: %d of %d files differ; expected none. Run mica-gen "

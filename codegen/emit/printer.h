@@ -44,6 +44,8 @@ class OutputFolder {
   void Write(const std::string& path, const std::string& text);
   // Removes files below `folder` with the suffix that this run did not write.
   void RemoveOthers(const std::string& folder, std::string_view suffix);
+  // The paths with the suffix that this run wrote, or found as they should be; one a line.
+  std::string Listing(std::string_view suffix) const;
   int num_written() const { return num_written_; }
   int num_files() const { return num_files_; }
 
