@@ -55,7 +55,7 @@ def large() -> Iterator[Row]:
     w, v = mica.from_numpy(weight), torch.from_numpy(weight)
     rows = [
         ("x + x", lambda m, t, w: t + t, 1 / 3),
-        ("x.sum()", lambda m, t, w: t.sum(), 1.0),
+        ("x.sum()", lambda m, t, w: t.sum(), 1 / 0.98),  # both read at the machine's bandwidth
         ("x.sum(0)", lambda m, t, w: t.sum(0), 1.0),
         ("x.exp()", lambda m, t, w: t.exp(), 1.0),
         ("x.t() + x", lambda m, t, w: t.t() + t, 1.0),

@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# NumPy's OpenBLAS reads this when it loads; its rows are of one thread.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
