@@ -20,7 +20,7 @@ from pathlib import Path
 CXX = {".h", ".cc", ".c"}
 COMMENTED = CXX | {".cmake"}
 MAX_LINES = 500
-DATA = {"test/data/samples.py"}
+DATA = {"bindings/python/mica/conformance/samples.py"}
 ROOT = Path(__file__).resolve().parent.parent
 # Version 14 decides, because versions differ in what they write.
 CLANG_FORMAT = ["clang-format-14", f"--style=file:{ROOT / '.clang-format'}"]

@@ -35,6 +35,8 @@ PyObject* OperatorRepr(PyObject* self) {
   return PyUnicode_FromFormat("<operator %s>", std::string(OpOf(self).name()).c_str());
 }
 
+PyObject* NameOrNone(const char* name) { return name ? NewStr(name) : NewNone(); }
+
 PyGetSetDef kOperatorAttributes[] = {
     {"name", [](PyObject* o, void*) { return NewStr(OpOf(o).name()); }, nullptr, "The full name.", nullptr},
     {"schema",
@@ -42,6 +44,15 @@ PyGetSetDef kOperatorAttributes[] = {
      nullptr, "The schema's text.", nullptr},
     {"__doc__", [](PyObject* o, void*) { return NewStr(OpOf(o).spec().doc ? OpOf(o).spec().doc : ""); },
      nullptr, nullptr, nullptr},
+    {"op_class", [](PyObject* o, void*) { return NewStr(Name(OpOf(o).spec().op_class)); }, nullptr,
+     "The class of its entry: \"pointwise\", \"view\", ...", nullptr},
+    {"functional", [](PyObject* o, void*) { return NameOrNone(OpOf(o).spec().functional_name); }, nullptr,
+     "The full name of the functional form of its entry; None where there is none.", nullptr},
+    {"out", [](PyObject* o, void*) { return NameOrNone(OpOf(o).spec().out_name); }, nullptr,
+     "The full name of the out form of its entry; None where there is none.", nullptr},
+    {"differentiable",
+     [](PyObject* o, void*) { return PyBool_FromLong((OpOf(o).spec().flags & kNotDifferentiable) == 0); },
+     nullptr, "False where its entry says that it has no gradient.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // The types of a schema's arguments and results as text, for mica.library.
@@ -144,6 +155,13 @@ PyObject* ScopeAddFallthrough(PyObject* self, PyObject* args) {
     return NewNone();
   });
 }
+// add_backend(name): this scope provides the device of that name, kernels or not.
+PyObject* ScopeAddBackend(PyObject* self, PyObject* name) {
+  return Guarded([&] {
+    ScopeOf(self).AddBackend(StrView(name));
+    return NewNone();
+  });
+}
 PyObject* ScopeCommit(PyObject* self, PyObject*) {
   return Guarded([&] {
     ThrowIfBad(ScopeOf(self).Commit());
@@ -160,6 +178,7 @@ PyMethodDef kScopeMethods[] = {{"define", ScopeDefine, METH_VARARGS, nullptr},
                                {"add_kernel", ScopeAddKernel, METH_VARARGS, nullptr},
                                {"add_fallback", ScopeAddFallback, METH_VARARGS, nullptr},
                                {"add_fallthrough", ScopeAddFallthrough, METH_VARARGS, nullptr},
+                               {"add_backend", ScopeAddBackend, METH_O, nullptr},
                                {"commit", ScopeCommit, METH_NOARGS, nullptr},
                                {"disable", ScopeDisable, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};

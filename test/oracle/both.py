@@ -1,7 +1,7 @@
 """torch and Mica side by side: makes equal tensors in both and compares results.
 
 Used by the data-driven tests of this folder, with the operators and samples of
-test/data. Both libraries have the same names, so one function serves them.
+mica.conformance. Both libraries have the same names, so one function serves them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from operators import ENTRIES, Entry, operator
-from samples import UNSAMPLED
 
 import mica
+from mica.conformance.operators import ENTRIES, Entry, operator
+from mica.conformance.samples import UNSAMPLED
 
 warnings.filterwarnings("ignore", module="torch")
 # Relative and absolute: the interpreter computes in float64 and rounds once,

@@ -10,7 +10,7 @@ stands in `UNSAMPLED` with the reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 
@@ -23,6 +23,14 @@ class T:
     high: float = 2
     dtype: str | None = None
     grad: bool = True  # takes part in comparisons of gradients
+
+    def __repr__(self) -> str:
+        given = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)[1:]
+            if getattr(self, f.name) != f.default
+        ]
+        return f"T({', '.join([repr(self.shape), *given])})"
 
 
 @dataclass(frozen=True)
@@ -622,6 +630,94 @@ SAMPLES: dict[str, list[Call]] = {
     "is_complex": [args(X)],
     "is_floating_point": [args(X)],
     "numel": [args(X), args(NONE)],
+}
+
+# Operators that subtract terms which nearly cancel: a result is as exact as its largest
+# input allows, not as its own size does. The reason stands beside each.
+CANCELS: dict[str, str] = {
+    "addcmul": "a product is rounded before it is added",
+    "addcdiv": "a quotient is rounded before it is added",
+    "lerp.Scalar": "a product is rounded before it is added",
+    "lerp.Tensor": "a product is rounded before it is added",
+    "tanhshrink": "x - tanh(x), both near x",
+    "sinc": "pi x is rounded before its sine is taken",
+}
+
+# Calls that are refused, each with the same kind of exception on every device.
+ERRORS: dict[str, list[Call]] = {
+    "add.Tensor": [args(t(3), t(4)), args(t(2, 3), t(3, 2))],
+    "sum.dim_IntList": [args(t(3, 4), [2]), args(t(3, 4), [0, 0])],
+    "max.dim": [args(t(3, 4), 5), args(t(0, 3), 0)],
+    "amax": [args(t(0, 3), [0])],
+    "argmax": [args(t(0)), args(t(3), 4)],
+    "max": [args(t(0))],
+    "softmax.int": [args(t(3, 4), 3)],
+    "cumsum": [args(t(3), 2)],
+    "view": [args(t(3, 4), [5]), args(t(3, 4), [-1, -1]), args(t(3, 4), [-1, 5])],
+    "reshape": [args(t(3, 4), [5])],
+    "expand": [args(t(3, 4), [2, 4]), args(t(3, 4), [4])],
+    "transpose.int": [args(t(3, 4), 0, 2)],
+    "permute": [args(t(3, 4), [0]), args(t(3, 4), [0, 0])],
+    "t": [args(t(2, 3, 4))],
+    "squeeze.dim": [args(t(3, 4), 4)],
+    "unsqueeze": [args(t(3), 3)],
+    "select.int": [args(t(3, 4), 0, 3), args(t(), 0, 0)],
+    "slice.Tensor": [args(t(3), 0, 0, 3, 0), args(t(3), 0, 0, 3, -1), args(t(), 0)],
+    "narrow": [args(t(3), 0, 2, 2)],
+    "unfold": [args(t(3), 0, 4, 1)],
+    "diagonal": [args(t(3, 3), 0, 0, 0)],
+    "split.Tensor": [args(t(4), -1)],
+    "split_with_sizes": [args(t(4), [1, 2])],
+    "as_strided": [args(t(3), [4], [1])],
+    "cat": [args([t(2, 3), t(2, 4)]), args([]), args([t(2), t(2, 2)])],
+    "stack": [args([t(2), t(3)]), args([])],
+    "gather": [
+        args(t(3, 4), 1, i(3, 2, high=9, low=8)),
+        args(t(3, 4), 2, i(3, 2, high=1)),
+        args(t(3, 4), 1, i(3, high=1)),
+    ],
+    "index_select": [args(t(3), 0, i(2, low=5, high=6)), args(t(3), 0, i(2, 2, high=1))],
+    "index.Tensor": [
+        args(t(3), [i(2, low=5, high=6)]),
+        args(t(3), [b(4)]),
+        args(t(3), [i(2, high=1), i(2, high=1)]),
+    ],
+    "scatter.src": [args(t(3, 4), 1, i(3, 1, low=9, high=10), t(3, 4))],
+    "index_add": [args(t(3), 0, i(2, high=2), t(3))],
+    "masked_fill.Scalar": [args(t(3), b(4), 1)],
+    "masked_select": [args(t(3), b(4))],
+    "mm": [args(t(3, 4), t(3, 4)), args(t(3), t(3))],
+    "bmm": [args(t(2, 3, 4), t(3, 4, 5))],
+    "mv": [args(t(3, 4), t(3))],
+    "dot": [args(t(3), t(4))],
+    "matmul": [args(t(3, 4), t(3, 4)), args(t(), t(3))],
+    "linear": [args(t(3, 4), t(5, 3))],
+    "addmm": [args(t(2), t(3, 4), t(4, 5))],
+    "linalg_inv": [args(t(3, 4)), args(t(3, 3, low=0, high=1e-300, dtype="float32"))],
+    "trace": [args(t(3))],
+    "topk": [args(t(3), 4), args(t(3), 1, 2)],
+    "sort": [args(t(3), 2)],
+    "kthvalue": [args(t(3), 4)],
+    "convolution": [
+        args(t(1, 2, 5), t(3, 3, 2), None, [1], [0], [1], False, [0], 1),
+        args(t(1, 2, 2), t(3, 2, 5), None, [1], [0], [1], False, [0], 1),
+    ],
+    "max_pool2d_with_indices": [args(t(2, 3), [2, 2]), args(t(1, 3, 3), [2, 2], [1, 1], [2, 2])],
+    "avg_pool2d": [args(t(1, 3, 3), [5, 5])],
+    "embedding": [args(t(5, 3), i(2, low=7, high=8))],
+    "nll_loss_forward": [args(t(3, 4), i(3, low=5, high=6), None, 1, -100)],
+    "repeat": [args(t(3, 4), [2])],
+    "flip": [args(t(3), [1]), args(t(3, 4), [0, 0])],
+    "roll": [args(t(3), [1, 2], [0])],
+    "one_hot": [args(i(3, low=4, high=5), 3)],
+    "einsum": [args("ij,jk->ik", [t(3, 4), t(3, 4)]), args("ij", [t(3)])],
+    "arange.start_step": [args(0, 5, -1), args(0, 5, 0)],
+    "linspace": [args(0, 1, -1)],
+    "eye.m": [args(-1, 2)],
+    "full": [args([-1], 2)],
+    "layer_norm": [args(t(3, 4), [5])],
+    "glu": [args(t(3, 3))],
+    "pixel_shuffle": [args(t(1, 3, 2, 2), 2)],
 }
 
 _SHAPE_ONLY = "uninitialised memory: shapes are compared in test_factories.py"

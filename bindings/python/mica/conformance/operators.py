@@ -1,26 +1,23 @@
-"""Every operator of native_functions.yaml with its sample calls: the one source of test data.
+"""Every operator that is registered with its sample calls: the one source of test data.
 
-`ENTRIES` maps an overload to its entry, and `Entry.calls()` gives its sample
-calls (samples.py). A call describes its tensors; `arguments` makes them in any
-library with NumPy's names (Mica, or torch in test/oracle) in one of `DTYPES` and
-`LAYOUTS`. The values depend on the call alone, so they are the same everywhere.
-Nothing here imports torch: what runs operators without a peer uses it too.
+`ENTRIES` maps an overload of namespace `mica` to its entry, and `Entry.calls()` gives
+its sample calls (samples.py). A call describes its tensors; `arguments` makes them in
+any library with NumPy's names (Mica, or torch where Mica is compared with it), in one
+of `DTYPES` and `LAYOUTS`, on any device. The values depend on the call alone, so they
+are the same everywhere. The conformance kit and Mica's own tests of operators use it.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
-from samples import SAMPLES, UNSAMPLED, Call, T, pointwise
 
 import mica
+from mica.conformance.samples import SAMPLES, UNSAMPLED, Call, T, pointwise
 
-ROOT = Path(__file__).resolve().parents[2]
 DTYPES = [
     "bool",
     "uint8",
@@ -34,81 +31,58 @@ DTYPES = [
     "complex64",
     "complex128",
 ]
-LAYOUTS = ["contiguous", "transposed", "sliced", "expanded"]
+LAYOUTS = ["contiguous", "transposed", "sliced", "expanded", "offset"]
 DTYPE_NAMES = {*DTYPES, "int16", "uint16", "uint32", "uint64"}
-
-
-class Entry:
-    """One functional overload of native_functions.yaml."""
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        head, rest = data["func"].split("(", 1)
-        self.overload: str = head
-        self.base, _, self.variant = head.partition(".")
-        self.op_class: str = data["class"].split("(")[0]
-        self.forms: list[str] = data.get("forms") or ["functional", "out"]
-        self.module: str = data.get("python_module", "")
-        self.out_name: str = data.get("out_name", "out")
-        self.differentiable: bool = data.get("differentiable", True)
-        self.arguments = _arguments(rest.rsplit("->", 1)[0].rstrip()[:-1])
-        # A view's forms are [functional] when the entry does not say; composites and
-        # custom operators too.
-        if (
-            "forms" not in data
-            and self.op_class in ("view", "decompose", "custom")
-            and "out_name" not in data
-        ):
-            self.forms = ["functional"]
-
-    def calls(self) -> list[Call]:
-        if self.overload in SAMPLES:
-            return SAMPLES[self.overload]
-        return pointwise(self.base, self.arguments) if self.op_class == "pointwise" else []
-
-    def inplace(self) -> Entry:
-        """The entry's in-place form, as a name to look up."""
-        twin = Entry.__new__(Entry)
-        twin.base, twin.variant = self.base + "_", self.variant
-        return twin
-
-
-def _arguments(text: str) -> list[tuple[str, str, bool]]:
-    parts, depth, start = [], 0, 0
-    for at, c in enumerate(text + ","):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    keyword, found = False, []
-    for part in filter(None, parts):
-        if part == "*":
-            keyword = True
-        else:
-            kind, name = part.split("=")[0].rsplit(" ", 1)
-            found.append((kind.split("(")[0] if kind.startswith("Tensor(") else kind, name, keyword))
-    return found
-
-
-def _read(name: str) -> Any:
-    with open(ROOT / name) as file:
-        return yaml.safe_load(file)
-
-
-def entries() -> dict[str, Entry]:
-    return {e.overload: e for e in map(Entry, _read("native_functions.yaml"))}
-
-
-def formulas() -> list[str]:
-    """The overloads that derivatives.yaml gives a formula."""
-    return [d["op"] for d in _read("derivatives.yaml")["derivatives"]]
-
-
-ENTRIES = entries()
 
 
 def operator(entry: Entry) -> Any:
     """Mica's overload itself; None where there is none."""
     return mica._C._find_operator("mica::" + ".".join(filter(None, (entry.base, entry.variant))))
+
+
+class Entry:
+    """One overload of which the other forms are made: functional, or in place where it is the only form."""
+
+    def __init__(self, found: Any) -> None:
+        self.overload: str = found.name.removeprefix("mica::")
+        self.base, _, self.variant = self.overload.partition(".")
+        self.op_class: str = found.op_class
+        self.differentiable: bool = found.differentiable
+        self.out: str | None = found.out
+        # (type, name, keyword-only)
+        self.arguments = [(kind, name, keyword) for name, kind, keyword, _ in found._schema_info()[0]]
+        self.forms = ["functional"]
+        if getattr(operator(self.inplace()), "functional", None) == found.name:
+            self.forms.append("inplace")
+        if self.out:
+            self.forms.append("out")
+
+    def calls(self) -> list[Call]:
+        """The sample calls; none for an overload of UNSAMPLED."""
+        if self.overload in SAMPLES:
+            return SAMPLES[self.overload]
+        return pointwise(self.base, self.arguments) if self.op_class == "pointwise" else []
+
+    def inplace(self) -> Entry:
+        """The entry's in-place form, as a name to look up; it need not exist."""
+        twin = Entry.__new__(Entry)
+        twin.base, twin.variant = self.base + "_", self.variant
+        return twin
+
+
+def entries(namespace: str = "mica") -> dict[str, Entry]:
+    """The entries of a namespace by overload."""
+    found = {}
+    for name in mica._C._operator_names():
+        if name.startswith(namespace + "::"):
+            overload = mica._C._find_operator(name)
+            if overload.functional in (None, name):
+                entry = Entry(overload)
+                found[entry.overload] = entry
+    return found
+
+
+ENTRIES = entries()
 
 
 def numbers(described: T, dtype: str, seed: int) -> np.ndarray:
@@ -127,8 +101,10 @@ def numbers(described: T, dtype: str, seed: int) -> np.ndarray:
     return np.asarray(values, dtype="float32" if dtype == "bfloat16" else dtype)
 
 
-def make(library: Any, described: T, dtype: str, layout: str, seed: int, grad: bool = False) -> Any:
-    """A tensor of the library in the layout, as a leaf if `grad`."""
+def make(
+    library: Any, described: T, dtype: str, layout: str, seed: int, grad: bool = False, device: str = "cpu"
+) -> Any:
+    """A tensor of the library in the layout, as a leaf if `grad`; its layout is made on the device."""
     dtype = described.dtype or dtype
     shape, values = described.shape, numbers(described, dtype, seed)
     if layout == "transposed" and len(shape) >= 2:
@@ -137,22 +113,28 @@ def make(library: Any, described: T, dtype: str, layout: str, seed: int, grad: b
         values = np.repeat(values, 2, axis=-1)
     elif layout == "expanded" and shape and shape[0] > 0:
         values = np.ascontiguousarray(values[:1])
+    elif layout == "offset":
+        values = np.concatenate([np.zeros(3, values.dtype), values.reshape(-1)])
     x = library.from_numpy(np.array(values))
     if dtype == "bfloat16":
         x = x.to(library.bfloat16)
+    if device != "cpu":
+        x = x.to(device)
     if layout == "transposed" and len(shape) >= 2:
         x = x.transpose(-1, -2)
     elif layout == "sliced" and shape:
         x = x[..., ::2]
     elif layout == "expanded" and shape and shape[0] > 0:
         x = x.expand(shape)
+    elif layout == "offset":
+        x = x[3:].view(shape)
     if grad and described.grad and dtype in ("float64", "complex128"):
         x = x.detach().requires_grad_()
     return x
 
 
 def arguments(
-    library: Any, call: Call, dtype: str, layout: str, grad: bool = False
+    library: Any, call: Call, dtype: str, layout: str, grad: bool = False, device: str = "cpu"
 ) -> tuple[list[Any], dict[str, Any], list[Any]]:
     """Arguments of a call, and the tensors among them."""
     tensors: list[Any] = []
@@ -162,7 +144,7 @@ def arguments(
             seed = zlib.crc32(repr((len(tensors), value.shape)).encode())
             # Indices, masks and what is written beside (running means) keep their layout.
             plain = value.dtype in ("int64", "bool") or not value.grad
-            tensors.append(make(library, value, dtype, "contiguous" if plain else layout, seed, grad))
+            tensors.append(make(library, value, dtype, "contiguous" if plain else layout, seed, grad, device))
             return tensors[-1]
         if isinstance(value, list):
             return [convert(v) for v in value]
