@@ -21,6 +21,7 @@
 
 #include "mica/abi.h"
 #include "mica/program.h"
+#include "mica/signature.h"
 
 namespace mica {
 namespace plugin {
@@ -181,6 +182,23 @@ struct Thunk<kFunction> {
     return r;
   }
 };
+// The other single results.
+template <typename... A, int64_t (*kFunction)(const MicaCall*, A...)>
+struct Thunk<kFunction> {
+  static MicaIntResult Call(const MicaCall* call, A... a) noexcept {
+    MicaIntResult r{0, nullptr};
+    r.status = CatchAll([&] { r.value = kFunction(call, a...); });
+    return r;
+  }
+};
+template <typename... A, double (*kFunction)(const MicaCall*, A...)>
+struct Thunk<kFunction> {
+  static MicaFloatResult Call(const MicaCall* call, A... a) noexcept {
+    MicaFloatResult r{0, nullptr};
+    r.status = CatchAll([&] { r.value = kFunction(call, a...); });
+    return r;
+  }
+};
 // A class kernel.
 template <void (*kFunction)(const MicaCall*, const MicaValue*, int64_t, MicaTensor* const*, int64_t)>
 struct ClassThunk {
@@ -204,9 +222,13 @@ class Registrar {
   Registrar(const MicaRegistrar* r, const char* backend) : r_(r), backend_(backend) {}
   void Device(const MicaDeviceTable& table) { Check(r_->register_device(r_->context, backend_, &table)); }
   // `name` is the operator's, of the out form ("add.out"); namespace mica if none is given.
+  // With a schema's hash, the kernel is left out where the operator has another schema;
+  // MICA_KERNEL (signature.h) gives it, and checks the function's signature too.
   template <auto kFunction>
-  void Kernel(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  void Kernel(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+              uint64_t schema_hash = 0) {
     MicaKernelRecord k{};
+    k.schema_hash = schema_hash;
     k.struct_size = sizeof(k);
     k.name = name;
     k.backend = backend_;
