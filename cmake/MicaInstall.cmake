@@ -41,5 +41,5 @@ configure_package_config_file(cmake/MicaConfig.cmake.in ${PROJECT_BINARY_DIR}/Mi
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   ${PROJECT_BINARY_DIR}/MicaConfig.cmake ${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake
-  cmake/MicaPlugin.cmake cmake/plugin.map
+  cmake/MicaPlugin.cmake cmake/DescribePlugin.cmake cmake/plugin.map
   DESTINATION ${config_dir})

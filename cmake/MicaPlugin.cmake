@@ -6,6 +6,7 @@
 # nothing of Mica: everything comes through the host table (rule 13 of the ABI).
 # MICA_PLUGIN_DIR says where it goes (by default the current build folder).
 set(MICA_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
+set(MICA_DESCRIBE_PLUGIN ${CMAKE_CURRENT_LIST_DIR}/DescribePlugin.cmake)
 
 function(mica_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
@@ -40,8 +41,11 @@ function(mica_plugin_flags target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${MICA_PLUGIN_MAP})
 endfunction()
 
-# Writes <folder>/<name>.json, which the loader's discovery reads.
+# Writes <folder>/<name>.json when the plugin is linked: the manifest of its ELF note
+# and its path. The loader reads these and opens nothing before it is needed.
 function(mica_describe_plugin name folder)
-  file(CONFIGURE OUTPUT ${folder}/${name}.json
-    CONTENT "{\"name\": \"@name@\", \"path\": \"mica_@name@.so\"}\n" @ONLY)
+  add_custom_command(TARGET mica_${name} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DPLUGIN=$<TARGET_FILE:mica_${name}> -DDESCRIPTION=${folder}/${name}.json
+      -P ${MICA_DESCRIBE_PLUGIN}
+    VERBATIM)
 endfunction()

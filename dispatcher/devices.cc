@@ -52,9 +52,13 @@ std::atomic<HostParallelFor> g_parallel_for{nullptr};
 
 }  // namespace
 
-absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table) {
+absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table) {
   if (!name || !table)
     return absl::InvalidArgumentError("A device was registered without a name or without a table.");
+  if (table->struct_size >= offsetof(MicaDeviceTable, context) && table->major != MICA_ABI_MAJOR)
+    return absl::InvalidArgumentError(absl::StrCat("The device table of (", name, ") speaks ABI major (",
+                                                   table->major, "); this Mica speaks (", MICA_ABI_MAJOR,
+                                                   ")."));
   for (const MandatoryField& f : kMandatory) {
     const bool inside = f.offset + sizeof(void*) <= table->struct_size;
     const auto* slot = reinterpret_cast<void* const*>(reinterpret_cast<const char*>(table) + f.offset);
@@ -62,6 +66,11 @@ absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table)
       return absl::InvalidArgumentError(
           absl::StrCat("The device table of (", name, ") lacks the mandatory function `", f.name, "`."));
   }
+  return absl::OkStatus();
+}
+
+absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table) {
+  if (absl::Status s = CheckDeviceTable(name, table); !s.ok()) return s;
   const int backend = RegisterBackendName(name);
   // A table of an older minor is shorter: copy what there is, the rest is NULL.
   auto copy = std::make_unique<MicaDeviceTable>();

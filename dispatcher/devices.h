@@ -8,6 +8,8 @@
 
 namespace mica {
 
+// OK when the table has the right ABI and every mandatory function.
+absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table);
 // Checks that every mandatory function is there, gives the backend its name and
 // index, and puts the host's caching allocator over its memory.
 absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table);

@@ -1,11 +1,14 @@
 // The registry: operators by name, tables made and interned.
 #include "mica/dispatcher/dispatcher.h"
 
+#include <pthread.h>
+
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/loader_state.h"
+#include "mica/tensor/allocator.h"
 
 namespace mica {
 
@@ -17,8 +20,26 @@ Dispatcher::Dispatcher() {
   }
 }
 
+namespace {
+// A fork while another thread registers or loads would leave the child with a mutex
+// that nobody lets go of. The loader's comes first, as it does everywhere; the
+// allocator's own handlers, registered before these, run after them.
+void LockForFork() {
+  GetLoader().mutex.lock();
+  Dispatcher::Get().mutex.lock();
+}
+void UnlockAfterFork() {
+  Dispatcher::Get().mutex.unlock();
+  GetLoader().mutex.unlock();
+}
+}  // namespace
+
 Dispatcher& Dispatcher::Get() {
-  static Dispatcher* d = new Dispatcher();
+  static Dispatcher* d = [] {
+    static_cast<void>(AllocatorFor(Device{}));
+    pthread_atfork(LockForFork, UnlockAfterFork, UnlockAfterFork);
+    return new Dispatcher();
+  }();
   return *d;
 }
 
@@ -39,8 +60,25 @@ void Dispatcher::AddOperator(Operator* op) {
   auto it = waiting.find(std::string(op->name()));
   if (it == waiting.end()) return;
   OperatorState& state = StateOf(*op);
-  state.kernels.insert(state.kernels.end(), it->second.begin(), it->second.end());
+  for (const KernelEntry& e : it->second) {
+    const std::string why = UnfitFor(*op, e);
+    if (why.empty()) {
+      state.kernels.push_back(e);
+      continue;
+    }
+    unsaid.push_back(absl::StrCat("The kernel of plugin (", e.scope->name(), ") for (", op->spec().name,
+                                  "), which waited for the operator, ", why, " It is left out."));
+    notes[e.scope].push_back(unsaid.back());
+  }
   waiting.erase(it);
+}
+
+std::string Dispatcher::UnfitFor(const Operator& op, const KernelEntry& e) const {
+  if (e.schema_hash && e.schema_hash != schema::Hash(op.schema()))
+    return absl::StrCat("was built for another schema than ", op.spec().schema, ".");
+  if (e.kind == KernelEntry::Kind::kLeaf && !op.spec().adapters && !e.leaf_boxed)
+    return "has no boxed function, and an operator that is defined at run time is called boxed alone.";
+  return "";
 }
 
 void Dispatcher::RemoveOperator(Operator* op) {
@@ -115,8 +153,14 @@ const OpTable& Operator::Resolve() const {
 Operator* FindOperator(std::string_view name) {
   Dispatcher& d = Dispatcher::Get();
   for (bool discovered : {false, true}) {
-    // A plugin that the user asked for may define it.
-    if (discovered) DiscoverPlugins();
+    // A plugin that the user asked for may define it, or one that provides its
+    // namespace.
+    if (discovered) {
+      DiscoverPlugins();
+      const size_t colons = name.find("::");
+      if (colons != std::string_view::npos && name.substr(0, colons) != "mica")
+        EnsureProvider(absl::StrCat("operators:", std::string(name.substr(0, colons))));
+    }
     std::lock_guard lock(d.mutex);
     if (Operator* op = d.Find(name)) return op;
   }

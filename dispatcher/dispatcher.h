@@ -34,7 +34,8 @@ struct KernelEntry {
   MicaFunction fn = nullptr;               // kLayer, kLeaf
   MicaBoxedFunction leaf_boxed = nullptr;  // kLeaf
   void* context = nullptr;
-  BoxedKernel boxed{};  // kBoxed
+  BoxedKernel boxed{};       // kBoxed
+  uint64_t schema_hash = 0;  // kLeaf: of the schema it was built for; 0 says none
   const Scope* scope = nullptr;
   SourceLocation where;
 };
@@ -83,13 +84,17 @@ class Dispatcher {
   std::array<std::vector<FallbackEntry>, 64> fallbacks;
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, 64> decompose_at;
-  std::vector<std::weak_ptr<Scope>> scopes;
+  // What was left out of each scope, and what nobody has been told yet.
+  absl::flat_hash_map<const Scope*, std::vector<std::string>> notes;
+  std::vector<std::string> unsaid;
 
   // All with the mutex held.
   OperatorState& StateOf(const Operator& op);
   Operator* Find(std::string_view name) const;
   void AddOperator(Operator* op);
   void RemoveOperator(Operator* op);
+  // Why the kernel cannot serve the operator, as the rest of a sentence; "" if it can.
+  std::string UnfitFor(const Operator& op, const KernelEntry& entry) const;
   bool BackendLoaded(int bit) const { return !backends[bit].empty(); }
   Resolution ResolveSlot(const Operator& op, int bit);
   const OpTable* MakeTable(const Operator& op);

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "mica/dispatcher/adapters_return.h"
@@ -21,6 +24,11 @@ namespace {
 
 std::atomic<void (*)(std::string_view)> g_warn{nullptr};
 std::atomic<bool (*)()> g_interrupt{nullptr};
+struct HeldWarnings {
+  bool hold = false;
+  std::vector<std::string> messages;
+};
+thread_local HeldWarnings t_held;
 
 std::string_view View(MicaStr s) { return {s.data, static_cast<size_t>(s.size > 0 ? s.size : 0)}; }
 
@@ -123,25 +131,30 @@ const void* Extension(MicaStr name, uint32_t) {
 template <typename F>
 MicaStatus WithScope(void* context, F&& f) {
   return CatchAll([&] {
-    const absl::Status s = f(*static_cast<Scope*>(context));
+    Scope& scope = *static_cast<Scope*>(context);
+    MICA_CHECK(scope.open(), "Plugin (", scope.name(),
+               ") registers after its init has returned; a registrar is valid during init only.");
+    const absl::Status s = f(scope);
     MICA_CHECK(s.ok(), std::string(s.message()));
   });
 }
+// A string or record that the plugin must give.
+template <typename T>
+const T* Given(const T* pointer, const char* what) {
+  MICA_CHECK(pointer, "A plugin registers ", what, " and gives NULL.");
+  return pointer;
+}
 MicaStatus RegisterDevice(void* context, const char* name, const MicaDeviceTable* table) {
-  return WithScope(context, [&](Scope& s) -> absl::Status {
-    if (absl::Status ok = RegisterDeviceTable(name, table); !ok.ok()) return ok;
-    s.AddBackend(name);
-    return absl::OkStatus();
-  });
+  return WithScope(context, [&](Scope& s) { return s.AddDevice(name, table); });
 }
 MicaStatus RegisterKernel(void* context, const MicaKernelRecord* r) {
-  return WithScope(context, [&](Scope& s) { return s.AddLeaf(*r); });
+  return WithScope(context, [&](Scope& s) { return s.AddLeaf(*Given(r, "a kernel record")); });
 }
 MicaStatus RegisterClass(void* context, const MicaClassRecord* r) {
-  return WithScope(context, [&](Scope& s) { return s.AddClass(*r); });
+  return WithScope(context, [&](Scope& s) { return s.AddClass(*Given(r, "a class record")); });
 }
 MicaStatus DefineOperator(void* context, const char* text) {
-  return WithScope(context, [&](Scope& s) { return s.Define(text, {}); });
+  return WithScope(context, [&](Scope& s) { return s.Define(Given(text, "a schema"), {}); });
 }
 
 }  // namespace
@@ -180,10 +193,17 @@ MicaRegistrar MakeRegistrar(Scope* scope) {
 
 void SetWarningHandler(void (*handler)(std::string_view)) { g_warn.store(handler); }
 void HostWarn(std::string_view message) {
-  if (auto* handler = g_warn.load())
+  if (t_held.hold)
+    t_held.messages.emplace_back(message);
+  else if (auto* handler = g_warn.load())
     handler(message);
   else
     std::fprintf(stderr, "mica: warning: %.*s\n", static_cast<int>(message.size()), message.data());
+}
+void HoldWarnings(bool hold) {
+  t_held.hold = hold;
+  if (hold) return;
+  for (const std::string& message : std::exchange(t_held.messages, {})) HostWarn(message);
 }
 
 void SetInterruptCheck(bool (*check)()) { g_interrupt.store(check); }

@@ -18,6 +18,8 @@ MicaRegistrar MakeRegistrar(Scope* scope);
 // Warnings go to stderr until the binding sets where they go (Python's warnings).
 void SetWarningHandler(void (*handler)(std::string_view message));
 void HostWarn(std::string_view message);
+// While this thread holds its warnings, they are kept and said when it lets go.
+void HoldWarnings(bool hold);
 
 // Asked in long loops: 1 when the user wants to stop. Set by the binding.
 void SetInterruptCheck(bool (*check)());

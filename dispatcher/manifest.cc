@@ -1,22 +1,27 @@
-// Reads a plugin's manifest from its ELF note, as from a stranger: every offset
-// is checked against the file's size, nothing of the file is run.
+// Every offset is checked against the file's size; nothing of the file is run.
+#include "mica/dispatcher/manifest.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "mica/abi.h"
-#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/flat_json.h"
 
 namespace mica {
 namespace {
 
 constexpr int64_t kMaxNoteBytes = 1 << 16;
+constexpr int64_t kMaxDescriptionBytes = 1 << 16;
 constexpr int kMaxHeaders = 256;
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = EM_X86_64;
@@ -28,14 +33,17 @@ constexpr const char* kMachineName = "aarch64";
 
 class File {
  public:
-  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat st;
     if (fd_ >= 0 && fstat(fd_, &st) == 0 && S_ISREG(st.st_mode)) size_ = st.st_size;
   }
   ~File() {
     if (fd_ >= 0) close(fd_);
   }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
   bool ok() const { return size_ >= 0; }
+  int64_t size() const { return size_; }
   // Whether [offset, offset + size) lies inside.
   bool Has(uint64_t offset, uint64_t size) const {
     return offset <= static_cast<uint64_t>(size_) && size <= static_cast<uint64_t>(size_) - offset;
@@ -51,84 +59,53 @@ class File {
   int64_t size_ = -1;
 };
 
-// A flat JSON object of strings and numbers, as MICA_PLUGIN writes it.
-class FlatJson {
- public:
-  explicit FlatJson(std::string_view text) : text_(text) {}
-  // Calls f(key, value) for each member; false on anything else.
-  template <typename F>
-  bool Parse(F&& f) {
-    if (!Take('{')) return false;
-    if (Take('}')) return AtEnd();
-    do {
-      std::string key, value;
-      if (!String(key) || !Take(':') || !(Peek() == '"' ? String(value) : Number(value))) return false;
-      f(key, value);
-    } while (Take(','));
-    return Take('}') && AtEnd();
-  }
-
- private:
-  void Space() {
-    while (pos_ < text_.size() && std::strchr(" \t\r\n", text_[pos_]) && text_[pos_]) ++pos_;
-  }
-  char Peek() {
-    Space();
-    return pos_ < text_.size() ? text_[pos_] : '\0';
-  }
-  bool Take(char c) {
-    if (Peek() != c) return false;
-    ++pos_;
-    return true;
-  }
-  bool AtEnd() {
-    Space();
-    return pos_ == text_.size();
-  }
-  bool String(std::string& out) {
-    if (!Take('"')) return false;
-    while (pos_ < text_.size() && text_[pos_] != '"') {
-      const unsigned char c = static_cast<unsigned char>(text_[pos_]);
-      if (c < 0x20 || c == '\\') return false;
-      out.push_back(text_[pos_++]);
-    }
-    return pos_ < text_.size() && text_[pos_++] == '"';
-  }
-  bool Number(std::string& out) {
-    while (pos_ < text_.size() && text_[pos_] >= '0' && text_[pos_] <= '9') out.push_back(text_[pos_++]);
-    return !out.empty() && out.size() < 10;
-  }
-
-  std::string_view text_;
-  size_t pos_ = 0;
+// The members of a manifest that are text, by their names in JSON.
+struct TextMember {
+  const char* name;
+  std::string Manifest::*member;
 };
+constexpr TextMember kTextMembers[] = {{"name", &Manifest::name},
+                                       {"vendor", &Manifest::vendor},
+                                       {"version", &Manifest::version},
+                                       {"cpu_features", &Manifest::cpu_features},
+                                       {"runtime_version", &Manifest::runtime_version},
+                                       {"provides", &Manifest::provides}};
+
+// Letters, digits, '_', '-' and '.': a name stands in lists, messages and paths.
+bool IsPluginName(std::string_view name) {
+  return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+absl::StatusOr<Manifest> ManifestOf(const FlatJsonMembers& members, const std::string& file) {
+  Manifest m;
+  bool has_abi = false;
+  for (const auto& [key, value] : members) {
+    for (const TextMember& t : kTextMembers)
+      if (key == t.name) m.*t.member = value;
+    if (key == "abi_major") has_abi = absl::SimpleAtoi(value, &m.abi_major);
+    if (key == "abi_minor") (void)absl::SimpleAtoi(value, &m.abi_minor);
+  }
+  if (m.name.empty())
+    return absl::InvalidArgumentError(absl::StrCat("The manifest in (", file, ") gives no name."));
+  if (!IsPluginName(m.name))
+    return absl::InvalidArgumentError(
+        absl::StrCat("The manifest in (", file, ") gives the name (", m.name,
+                     "), which is not made of letters, digits, '_', '-' and '.'."));
+  if (!has_abi)
+    return absl::InvalidArgumentError(
+        absl::StrCat("The manifest in (", file, ") does not say its ABI: `abi_major` lacks."));
+  return m;
+}
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view json, const std::string& path) {
-  Manifest m;
-  const bool ok = FlatJson(json).Parse([&](const std::string& key, const std::string& value) {
-    if (key == "name")
-      m.name = value;
-    else if (key == "vendor")
-      m.vendor = value;
-    else if (key == "version")
-      m.version = value;
-    else if (key == "cpu_features")
-      m.cpu_features = value;
-    else if (key == "runtime_version")
-      m.runtime_version = value;
-    else if (key == "provides")
-      m.provides = value;
-    else if (key == "abi_major")
-      (void)absl::SimpleAtoi(value, &m.abi_major);
-    else if (key == "abi_minor")
-      (void)absl::SimpleAtoi(value, &m.abi_minor);
-  });
-  if (!ok)
+  FlatJsonMembers members;
+  if (!ParseFlatJson(json, &members))
     return absl::InvalidArgumentError(
         absl::StrCat("The manifest in (", path, ") is not the flat JSON object that a plugin carries."));
-  if (m.name.empty())
-    return absl::InvalidArgumentError(absl::StrCat("The manifest in (", path, ") gives no name."));
-  return m;
+  return ManifestOf(members, path);
 }
 
 // The payload of the Mica note among the notes in `data`.
@@ -151,6 +128,11 @@ std::optional<std::string_view> FindNote(std::string_view data) {
 }
 
 }  // namespace
+
+std::string RealPath(const std::string& path) {
+  std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  return real ? real.get() : path;
+}
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
   const File file(path);
@@ -189,6 +171,53 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
   if (manifest) return ParseManifest(*manifest, path);
   return absl::NotFoundError(
       absl::StrCat("The shared object (", path, ") carries no Mica manifest: it is not a plugin."));
+}
+
+absl::StatusOr<Description> ReadDescription(const std::string& name) {
+  const File file(name);
+  if (!file.ok())
+    return absl::NotFoundError(
+        absl::StrCat("The plugin description (", name, ") does not exist or cannot be read."));
+  if (file.size() > kMaxDescriptionBytes)
+    return absl::InvalidArgumentError(absl::StrCat("The plugin description (", name, ") has ", file.size(),
+                                                   " bytes; it may have ", kMaxDescriptionBytes, "."));
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  FlatJsonMembers members;
+  if (!file.Read(0, text.data(), text.size()) || !ParseFlatJson(text, &members))
+    return absl::InvalidArgumentError(absl::StrCat("The plugin description (", name,
+                                                   ") is not a flat JSON object of strings and numbers."));
+  Description d;
+  bool copies = false;
+  for (const auto& [key, value] : members) {
+    if (key == "path") d.path = value;
+    copies |= key == "abi_major";
+  }
+  if (d.path.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("The plugin description (", name, ") gives no `path` of a shared object."));
+  // Relative to the description.
+  if (d.path[0] != '/') d.path = name.substr(0, name.rfind('/') + 1) + d.path;
+  if (!copies) return d;
+  absl::StatusOr<Manifest> m = ManifestOf(members, name);
+  if (!m.ok()) return m.status();
+  d.manifest = *std::move(m);
+  return d;
+}
+
+bool Manifest::Provides(std::string_view what) const {
+  for (absl::string_view item : absl::StrSplit(provides, ','))
+    if (std::string_view(item.data(), item.size()) == what) return true;
+  return false;
+}
+
+std::string DifferenceOf(const Manifest& mine, const Manifest& yours) {
+  for (const TextMember& t : kTextMembers)
+    if (mine.*t.member != yours.*t.member)
+      return absl::StrCat("`", t.name, "` (", mine.*t.member, ") against (", yours.*t.member, ")");
+  if (mine.abi_major != yours.abi_major || mine.abi_minor != yours.abi_minor)
+    return absl::StrCat("ABI (", mine.abi_major, ".", mine.abi_minor, ") against (", yours.abi_major, ".",
+                        yours.abi_minor, ")");
+  return "";
 }
 
 }  // namespace mica

@@ -5,34 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/dispatcher.h"
+#include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/host.h"
+#include "mica/dispatcher/scope_impl.h"
 #include "mica/schema/schema.h"
 #include "mica/tensor/device.h"
 
 namespace mica {
 namespace {
-
-struct NamedKernel {
-  std::string op;
-  std::string key;
-  KernelEntry entry;
-  uint64_t schema_hash = 0;
-};
-struct NamedClass {
-  std::string backend;
-  int op_class;
-  ClassEntry entry;
-};
-struct NamedFallback {
-  std::string key;
-  FallbackEntry entry;
-};
-// A run-time operator and the text that its spec points to.
-struct Definition {
-  std::string name, schema, file;
-  OperatorSpec spec{};
-  std::unique_ptr<Operator> op;
-};
 
 int ClassByName(std::string_view name) {
   for (int i = 0; i < 15; ++i)
@@ -47,24 +27,6 @@ std::string Qualified(std::string_view op) {
 
 }  // namespace
 
-struct Scope::Impl {
-  std::string name, path;
-  std::vector<NamedKernel> kernels;
-  std::vector<NamedClass> classes;
-  std::vector<NamedFallback> fallbacks;
-  std::vector<std::string> decompose;
-  std::vector<std::string> backends;
-  std::vector<std::unique_ptr<Definition>> definitions;
-  bool committed = false;
-  bool enabled = false;
-
-  // All with the dispatcher's mutex held.
-  absl::StatusOr<int> KeyOf(const std::string& key) const;
-  absl::Status Check(Dispatcher& d) const;
-  void Put(Dispatcher& d, const Scope* scope);
-  void Take(Dispatcher& d, const Scope* scope);
-};
-
 std::shared_ptr<Scope> Scope::Create(std::string name, std::string path) {
   std::shared_ptr<Scope> s(new Scope());
   s->impl_ = std::make_unique<Impl>();
@@ -75,11 +37,24 @@ std::shared_ptr<Scope> Scope::Create(std::string name, std::string path) {
 
 Scope::~Scope() {
   if (impl_->committed) Disable();
+  Dispatcher& d = Dispatcher::Get();
+  std::lock_guard lock(d.mutex);
+  d.notes.erase(this);
 }
 
 const std::string& Scope::name() const { return impl_->name; }
 const std::string& Scope::path() const { return impl_->path; }
 bool Scope::enabled() const { return impl_->enabled; }
+bool Scope::open() const { return !impl_->committed && !impl_->abandoned; }
+
+void Scope::Abandon() {
+  if (impl_->committed) return;
+  auto empty = std::make_unique<Impl>();
+  empty->name = impl_->name;
+  empty->path = impl_->path;
+  empty->abandoned = true;
+  impl_ = std::move(empty);
+}
 
 void Scope::AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
                       SourceLocation where) {
@@ -107,21 +82,34 @@ void Scope::AddFallthrough(std::string_view op, std::string_view key) {
 }
 
 absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
+  if (r.struct_size < sizeof(MicaKernelRecord))
+    return absl::InvalidArgumentError(absl::StrCat("A kernel record has the struct_size (", r.struct_size,
+                                                   "); ABI 1.0 asks for (", sizeof(MicaKernelRecord),
+                                                   ") bytes."));
   if (!r.name || !r.backend)
     return absl::InvalidArgumentError("A kernel record has no operator or no backend name.");
   if (!r.function && !r.boxed)
     return absl::InvalidArgumentError(absl::StrCat("The kernel record of (", r.name, ") has no function."));
+  for (const NamedKernel& k : impl_->kernels)
+    if (k.entry.kind == KernelEntry::Kind::kLeaf && k.op == Qualified(r.name) && k.key == r.backend)
+      return absl::AlreadyExistsError(absl::StrCat(
+          "The operator (", r.name, ") gets two kernels for the backend (", r.backend, ") from one plugin."));
   KernelEntry e;
   e.kind = KernelEntry::Kind::kLeaf;
   e.fn = r.function;
   e.leaf_boxed = r.boxed;
   e.context = r.context;
+  e.schema_hash = r.schema_hash;
   e.where = {r.file ? r.file : "", static_cast<int>(r.line)};
-  impl_->kernels.push_back({Qualified(r.name), r.backend, e, r.schema_hash});
+  impl_->kernels.push_back({Qualified(r.name), r.backend, e});
   return absl::OkStatus();
 }
 
 absl::Status Scope::AddClass(const MicaClassRecord& r) {
+  if (r.struct_size < sizeof(MicaClassRecord))
+    return absl::InvalidArgumentError(absl::StrCat("A class record has the struct_size (", r.struct_size,
+                                                   "); ABI 1.0 asks for (", sizeof(MicaClassRecord),
+                                                   ") bytes."));
   const int c = r.class_name ? ClassByName(r.class_name) : -1;
   if (c < 0)
     return absl::InvalidArgumentError(
@@ -131,6 +119,18 @@ absl::Status Scope::AddClass(const MicaClassRecord& r) {
         absl::StrCat("The record of class (", r.class_name, ") has no backend or no function."));
   impl_->classes.push_back(
       {r.backend, c, {r.function, r.context, nullptr, {r.file ? r.file : "", static_cast<int>(r.line)}}});
+  return absl::OkStatus();
+}
+
+absl::Status Scope::AddDevice(const char* name, const MicaDeviceTable* table) {
+  if (absl::Status s = CheckDeviceTable(name, table); !s.ok()) return s;
+  // The plugin may ask for its index before its table is published.
+  static_cast<void>(RegisterBackendName(name));
+  NamedDevice d{name, {}};
+  __builtin_memcpy(&d.table, table, std::min<size_t>(table->struct_size, sizeof(MicaDeviceTable)));
+  d.table.struct_size = std::min<size_t>(table->struct_size, sizeof(MicaDeviceTable));
+  impl_->devices.push_back(std::move(d));
+  AddBackend(name);
   return absl::OkStatus();
 }
 
@@ -186,21 +186,41 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
     if (const Operator* old = d.Find(def->name))
       return absl::AlreadyExistsError(
           absl::StrCat("Operator (", def->name, ") is defined already, as ", old->spec().schema, "."));
+    for (const auto& other : definitions)
+      if (other != def && other->name == def->name)
+        return absl::AlreadyExistsError(
+            absl::StrCat("Operator (", def->name, ") is defined twice by (", name, ")."));
   }
-  for (const NamedKernel& k : kernels) {
+  for (const NamedKernel& k : kernels)
     if (auto bit = KeyOf(k.key); !bit.ok()) return bit.status();
-    if (!k.schema_hash) continue;
-    const Operator* op = d.Find(k.op);
-    if (op && schema::Hash(op->schema()) != k.schema_hash)
-      return absl::FailedPreconditionError(absl::StrCat("The kernel of plugin (", name, ") for (", k.op,
-                                                        ") was built for another schema than ",
-                                                        op->spec().schema, "."));
-  }
+  for (const NamedClass& c : classes)
+    if (auto bit = KeyOf(c.backend); !bit.ok()) return bit.status();
   for (const NamedFallback& f : fallbacks)
     if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
   for (const std::string& layer : decompose)
     if (auto bit = KeyOf(layer); !bit.ok()) return bit.status();
   return absl::OkStatus();
+}
+
+absl::Status Scope::Impl::PublishDevices() {
+  for (const NamedDevice& device : devices)
+    if (absl::Status s = RegisterDeviceTable(device.name.c_str(), &device.table); !s.ok()) return s;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
+  std::vector<std::string> said;
+  std::erase_if(kernels, [&](const NamedKernel& k) {
+    const Operator* op = d.Find(k.op);
+    for (const auto& def : definitions)
+      if (def->name == k.op) op = def->op.get();
+    std::string why = op ? d.UnfitFor(*op, k.entry) : "";
+    if (why.empty()) return false;
+    said.push_back(absl::StrCat("The kernel of plugin (", name, ") for (", k.op, ") at (", k.key, ") ", why,
+                                " It is left out; the plugin's other kernels are not."));
+    return true;
+  });
+  return said;
 }
 
 void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
@@ -263,13 +283,22 @@ void DropTables(Dispatcher& d, const Impl& impl) {
 }  // namespace
 
 absl::Status Scope::Commit() {
-  Dispatcher& d = Dispatcher::Get();
-  std::lock_guard lock(d.mutex);
-  if (impl_->committed) return absl::FailedPreconditionError("The scope was committed already.");
-  if (absl::Status s = impl_->Check(d); !s.ok()) return s;
-  impl_->Put(d, this);
-  impl_->committed = impl_->enabled = true;
-  DropTables(d, *impl_);
+  std::vector<std::string> said;
+  {
+    Dispatcher& d = Dispatcher::Get();
+    std::lock_guard lock(d.mutex);
+    if (!open()) return absl::FailedPreconditionError("The scope was committed or given up already.");
+    if (absl::Status s = impl_->Check(d); !s.ok()) return s;
+    if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
+    said = impl_->DropUnfit(d);
+    d.notes[this] = said;
+    impl_->Put(d, this);
+    impl_->committed = impl_->enabled = true;
+    DropTables(d, *impl_);
+    said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
+    d.unsaid.clear();
+  }
+  for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();
 }
 

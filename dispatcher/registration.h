@@ -9,12 +9,22 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "mica/dispatcher/keys.h"
 #include "mica/dispatcher/operator.h"
 
 namespace mica {
+
+// One thing that a scope put into the dispatcher.
+struct Registration {
+  std::string kind;       // "device", "operator", "kernel", "class", "fallback", "decomposition"
+  std::string name;       // of the operator, class or device
+  std::string key;        // the backend or layer that it stands at, or ""
+  std::string overrides;  // whose kernel it stands above: a plugin's name, or ""
+  bool waits = false;     // a kernel for an operator that does not exist (yet)
+};
 
 struct SourceLocation {
   const char* file = "";
@@ -47,10 +57,22 @@ class Scope {
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.
   void AddBackend(std::string_view name);
+  // The same with a device table, which is copied and published by Commit.
+  absl::Status AddDevice(const char* name, const MicaDeviceTable* table);
   // A new operator; boxed calls only. Errors when it exists with another schema.
   absl::Status Define(std::string_view schema_with_namespace, SourceLocation where);
 
+  // A kernel built for another schema than its operator's is left out, and said;
+  // anything else that is wrong leaves out the whole scope.
   absl::Status Commit();
+  // Drops everything collected; nothing more is taken.
+  void Abandon();
+  bool open() const;  // neither committed nor abandoned
+  // The backends and layers of others that it registers at.
+  std::vector<std::string> BorrowedKeys() const;
+  // What was left out, a sentence each.
+  std::vector<std::string> Notes() const;
+  std::vector<Registration> Registrations() const;
   void Disable();
   void Enable();
   bool enabled() const;

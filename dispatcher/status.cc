@@ -3,6 +3,8 @@
 #include <new>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace mica {
 namespace {
 
@@ -40,6 +42,12 @@ void ThrowStatus(MicaStatus status) {
     const auto code = static_cast<int64_t>(reinterpret_cast<uintptr_t>(status));
     throw Error(KindOfCode(code), SentenceOfCode(code), "", 0);
   }
+  if (status->struct_size < sizeof(MicaStatusBody) || !status->destroy)
+    throw Error(ErrorKind::kRuntime,
+                absl::StrCat("A plugin returned a status of struct_size (", status->struct_size,
+                             status->destroy ? ")" : ") without destroy", "; ABI 1.0 asks for (",
+                             sizeof(MicaStatusBody), ") bytes and a destroy."),
+                "", 0);
   std::string message = status->message_length > 0
                             ? std::string(status->message, static_cast<size_t>(status->message_length))
                             : std::string(SentenceOfCode(status->code));

@@ -29,6 +29,7 @@ SUITES = [
     Suite("lint", "{python} scripts/lint.py", "tally", quick=True),
     Suite("unit", "{match}", "catch2", each="{build}/bin/unit_*", quick=True, needs=("release",)),
     Suite("python", "{python} -m pytest test/python", "pytest", quick=True, needs=("release:package",)),
+    Suite("abi", "{python} -m pytest test/abi", "pytest", quick=True, needs=("release:package bench_abi",)),
     Suite(
         "oracle",
         "{oracle} -m pytest test/oracle",
@@ -41,6 +42,20 @@ SUITES = [
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
     ),
     Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
-    Suite("stress", "{match}", "catch2", each="{root}/build/tsan/bin/stress_*", needs=("tsan:stress",)),
+    Suite(
+        "stress",
+        "{match}",
+        "catch2",
+        each="{root}/build/tsan/bin/stress_*",
+        needs=("tsan:stress",),
+        env={"MICA_SWAP_CYCLES": "1000"},
+    ),
+    Suite(
+        "swap",
+        "{match}",
+        "catch2",
+        each="{root}/build/asan/bin/stress_plugin_swap",
+        needs=("asan:stress_plugin_swap",),
+    ),
     Suite("fuzz", "{python} scripts/fuzz.py 60", "tally", needs=("fuzz:fuzzers",)),
 ]

@@ -8,5 +8,6 @@ namespace mica::python {
 void InitSize(PyObject* module);
 void InitAutograd(PyObject* module);  // autograd.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
+void InitPlugins(PyObject* module);   // plugins.cc
 
 }  // namespace mica::python

@@ -8,7 +8,6 @@
 #include "mica/bindings/python/interrupt.h"
 #include "mica/dispatcher/explain.h"
 #include "mica/dispatcher/host.h"
-#include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/allocator.h"
@@ -87,41 +86,6 @@ PyObject* ExplainFunction(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* PluginsFunction(PyObject*, PyObject*) {
-  return Guarded([&] {
-    DiscoverPlugins();
-    Ref list = Own(PyList_New(0));
-    for (const PluginInfo& p : Plugins()) {
-      static constexpr const char* kStates[] = {"found", "loaded", "disabled", "refused"};
-      const Ref item = Own(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "name", p.manifest.name.c_str(),
-                                         "state", kStates[static_cast<int>(p.state)], "provides",
-                                         p.manifest.provides.c_str(), "path", p.path.c_str(), "version",
-                                         p.manifest.version.c_str(), "vendor", p.manifest.vendor.c_str(),
-                                         "found_by", p.found_by.c_str(), "reason", p.reason.c_str()));
-      Check(PyList_Append(list.get(), item.get()));
-    }
-    return list.release();
-  });
-}
-void ThrowIfBad(const absl::Status& s) {
-  if (!s.ok()) MICA_THROW(kRuntime, s.message());
-}
-PyObject* LoadPluginFunction(PyObject*, PyObject* path) {
-  return Guarded([&] {
-    ThrowIfBad(LoadPlugin(std::string(StrView(path))));
-    return NewNone();
-  });
-}
-PyObject* EnablePluginFunction(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    const char* name;
-    int on;
-    if (!PyArg_ParseTuple(args, "sp:_enable_plugin", &name, &on)) throw PythonErrorIsSet();
-    ThrowIfBad(on ? EnablePlugin(name) : DisablePlugin(name));
-    return NewNone();
-  });
-}
-
 PyObject* MemoryStats(PyObject*, PyObject* device) {
   return Guarded([&] {
     const AllocatorStats s = AllocatorFor(ToDevice(device)).stats();
@@ -171,9 +135,6 @@ PyMethodDef kFunctions[] = {
     {"set_num_threads", SetNumThreadsFunction, METH_O,
      "set_num_threads(n)\n\nAt most this many threads in a kernel."},
     {"_explain", ExplainFunction, METH_VARARGS, nullptr},
-    {"_plugins", PluginsFunction, METH_NOARGS, nullptr},
-    {"load_plugin", LoadPluginFunction, METH_O, "load_plugin(path)\n\nOpens a plugin now."},
-    {"_enable_plugin", EnablePluginFunction, METH_VARARGS, nullptr},
     {"_memory_stats", MemoryStats, METH_O, nullptr},
     {"_empty_cache", EmptyCache, METH_O, nullptr},
     {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
@@ -196,6 +157,7 @@ void InitModule(PyObject* module) {
   InitBufferType(module);
   InitAutograd(module);
   InitLibrary(module);
+  InitPlugins(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

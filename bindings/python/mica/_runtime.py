@@ -22,9 +22,13 @@ def explain(operator: str, *arguments: Any) -> Explanation:
     return Explanation(_C._explain(operator, *arguments))
 
 
-def plugins() -> list[dict[str, str]]:
-    """Every plugin that was found: name, state, what it provides, path, reason."""
-    return _C._plugins()
+def plugins() -> list[dict[str, Any]]:
+    """Every plugin that was found: name, state, what it provides, path, reason, and more.
+
+    `python -m mica doctor` shows the same for people.
+    """
+    plugins: list[dict[str, Any]] = _C._plugins()
+    return plugins
 
 
 def disable_plugin(name: str) -> None:
@@ -33,5 +37,5 @@ def disable_plugin(name: str) -> None:
 
 
 def enable_plugin(name: str) -> None:
-    """Puts a disabled plugin's kernels back."""
+    """Puts a disabled plugin's kernels back; `name` may be its path."""
     _C._enable_plugin(name, True)

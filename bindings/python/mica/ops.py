@@ -94,7 +94,7 @@ class OpNamespace:
             raise AttributeError(name)
         packet = OpPacket(self._name, name)
         if not packet.overloads():
-            _C._plugins()  # looks through MICA_PLUGINS and the folders, which may define it
+            _C._find_operator(f"{self._name}::{name}")  # opens the plugin that provides the namespace
         if not packet.overloads():
             raise AttributeError(f"No operator is named {self._name}::{name}.")
         setattr(self, name, packet)

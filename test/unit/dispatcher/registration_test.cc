@@ -151,19 +151,66 @@ TEST_CASE("registration is all or nothing", "[dispatcher]") {
   CHECK(!again->Define("test::bad(Tensr x) -> int", {}).ok());
 }
 
-TEST_CASE("a kernel built for another schema is refused by name", "[dispatcher]") {
-  auto scope = Scope::Create("stale", "");
+MicaStatus Nothing(const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t) { return nullptr; }
+
+MicaKernelRecord Record(const char* op, uint64_t hash) {
   MicaKernelRecord r{};
   r.struct_size = sizeof(r);
-  r.name = "mica::add.out";
+  r.name = op;
   r.backend = "cpu";
-  r.boxed = [](const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t) -> MicaStatus {
-    return nullptr;
-  };
-  r.schema_hash = 12345;
-  REQUIRE(scope->AddLeaf(r).ok());
-  CHECK(std::string(scope->Commit().message()).find("(mica::add.out) was built for another schema") !=
-        std::string::npos);
+  r.boxed = &Nothing;
+  r.schema_hash = hash;
+  return r;
+}
+
+TEST_CASE("a kernel built for another schema is left out by name, alone", "[dispatcher]") {
+  auto scope = Scope::Create("stale", "");
+  REQUIRE(scope->AddLeaf(Record("mica::add.out", 12345)).ok());
+  REQUIRE(scope->Define("test::kept(Tensor x) -> int", {}).ok());
+  REQUIRE(scope->AddLeaf(Record("test::kept", schema::HashText("test::kept(Tensor x) -> int"))).ok());
+  REQUIRE(scope->Commit().ok());
+  REQUIRE(scope->Notes().size() == 1);
+  CHECK_THAT(scope->Notes()[0], Catch::Contains("(mica::add.out) at (cpu) was built for another schema"));
+  const std::vector<Registration> r = scope->Registrations();
+  REQUIRE(r.size() == 2);
+  CHECK(r[0].kind == "operator");
+  CHECK(r[1].kind == "kernel");
+  CHECK(r[1].name == "test::kept");
+}
+
+TEST_CASE("a kernel that waited for another schema is left out when the operator comes", "[dispatcher]") {
+  auto early = Scope::Create("early", "");
+  REQUIRE(early->AddLeaf(Record("test::awaited", 12345)).ok());
+  REQUIRE(early->Commit().ok());
+  REQUIRE(early->Registrations().size() == 1);
+  CHECK(early->Registrations()[0].waits);
+  auto late = Scope::Create("late", "");
+  REQUIRE(late->Define("test::awaited(Tensor x) -> int", {}).ok());
+  REQUIRE(late->Commit().ok());
+  REQUIRE(early->Notes().size() == 1);
+  CHECK_THAT(early->Notes()[0], Catch::Contains("plugin (early) for (test::awaited), which waited"));
+}
+
+TEST_CASE("registrations say whose kernel they stand above", "[dispatcher]") {
+  auto below = Scope::Create("below", ""), above = Scope::Create("above", "");
+  REQUIRE(below->Define("test::stacked(Tensor x) -> int", {}).ok());
+  below->AddBoxedKernel("test::stacked", "cpu", Leaf("below"), {});
+  above->AddBoxedKernel("test::stacked", "cpu", Leaf("above"), {});
+  REQUIRE(below->Commit().ok());
+  REQUIRE(above->Commit().ok());
+  CHECK(below->Registrations()[1].overrides.empty());
+  CHECK(above->Registrations()[0].overrides == "below");
+  above->Disable();
+  CHECK(above->Registrations().empty());
+}
+
+TEST_CASE("a scope that is given up takes nothing more", "[dispatcher]") {
+  auto scope = Scope::Create("given up", "");
+  REQUIRE(scope->Define("test::given_up(Tensor x) -> int", {}).ok());
+  scope->Abandon();
+  CHECK_FALSE(scope->open());
+  CHECK_FALSE(scope->Commit().ok());
+  CHECK(FindOperator("test::given_up") == nullptr);
 }
 
 TEST_CASE("an operator leaves with the scope that defined it", "[dispatcher]") {

@@ -1,0 +1,176 @@
+#include "mica/dispatcher/start_plugin.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <fenv.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "mica/abi.h"
+#include "mica/dispatcher/cpu_features.h"
+#include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/host.h"
+#include "mica/dispatcher/status.h"
+#include "mica/tensor/device.h"
+
+namespace mica {
+namespace {
+
+// Opening a library may change the floating-point environment (a static
+// constructor of -ffast-math code turns denormals off); it must not.
+class FloatEnvironmentGuard {
+ public:
+  FloatEnvironmentGuard() { fegetenv(&saved_); }
+  ~FloatEnvironmentGuard() { fesetenv(&saved_); }
+
+ private:
+  fenv_t saved_;
+};
+
+// Says that a plugin takes long to start, while it still does: on stderr and from
+// a thread of its own, since whoever loads may hold the GIL and every lock.
+class SlowStartWatch {
+ public:
+  explicit SlowStartWatch(const PluginInfo& info) : thread_([this, &info] { Watch(info); }) {}
+  ~SlowStartWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void Watch(const PluginInfo& info) {
+    double seconds = 10;
+    const char* text = std::getenv("MICA_PLUGIN_SLOW_SECONDS");
+    if (text && (!absl::SimpleAtod(text, &seconds) || !(seconds > 0 && seconds < 1e6))) seconds = 10;
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; })) return;
+    std::fprintf(stderr,
+                 "mica: warning: Plugin (%s) at (%s) has been starting for (%g) s and has not come back; the "
+                 "process waits for it. MICA_PLUGINS_DISABLE=%s leaves it out.\n",
+                 info.manifest.name.c_str(), info.path.c_str(), seconds, info.manifest.name.c_str());
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+absl::Status Refused(const PluginInfo& info, std::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("Plugin (", info.path, ") ", absl::string_view(why.data(), why.size())));
+}
+
+// Calls into the plugin's entry; what it throws breaks rule 6 and stops here.
+template <typename F>
+absl::Status CallEntry(const PluginInfo& info, const char* symbol, F&& f) {
+  std::string what;
+  try {
+    f();
+    return absl::OkStatus();
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    what = "an object that is no std::exception of this process";
+  }
+  return Refused(info, absl::StrCat("lets an exception pass its C border, in `", symbol, "`: ", what,
+                                    ". A plugin catches everything and returns a status."));
+}
+
+std::string Text(const char* s) { return s ? s : ""; }
+
+// What query answers, held to the manifest that stands in the file.
+absl::Status CheckAnswer(const PluginInfo& info, const MicaManifest* m) {
+  if (!m) return Refused(info, "answers its query with no manifest.");
+  if (m->struct_size < sizeof(MicaManifest))
+    return Refused(info, absl::StrCat("answers its query with a manifest of struct_size (", m->struct_size,
+                                      "); ABI 1.0 asks for (", sizeof(MicaManifest), ") bytes."));
+  const Manifest answer{
+      Text(m->name),     Text(m->vendor), Text(m->version), Text(m->cpu_features), Text(m->runtime_version),
+      Text(m->provides), m->abi_major,    m->abi_minor};
+  if (const std::string difference = DifferenceOf(answer, info.manifest); !difference.empty())
+    return Refused(
+        info, absl::StrCat("answers its query with another manifest than its ELF note: ", difference, "."));
+  return absl::OkStatus();
+}
+
+absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, Scope* scope) {
+  MicaStatus status = nullptr;
+  // A plugin may keep the pointer, against the rules; what it then does is refused
+  // by the scope, so the registrar must outlive it.
+  const MicaRegistrar* registrar = new MicaRegistrar(MakeRegistrar(scope));
+  absl::Status called = CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar); });
+  if (!called.ok()) return called;
+  if (!status) return absl::OkStatus();
+  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED))
+    return absl::AbortedError(absl::StrCat("Plugin (", info.path,
+                                           ") failed to start: it needs more of its host than ABI (",
+                                           MICA_ABI_MAJOR, ".", MICA_ABI_MINOR, ") gives."));
+  try {
+    ThrowStatus(status);
+  } catch (const Error& error) {
+    return absl::AbortedError(absl::StrCat("Plugin (", info.path, ") failed to start: ", error.message()));
+  }
+}
+
+}  // namespace
+
+absl::Status CheckFits(const Manifest& m, const std::string& path) {
+  if (m.abi_major != MICA_ABI_MAJOR)
+    return absl::FailedPreconditionError(absl::StrCat("Plugin (", path, ") speaks ABI major (", m.abi_major,
+                                                      "); this Mica speaks (", MICA_ABI_MAJOR, ")."));
+  if (absl::Status s = CheckCpuFeatures(m.cpu_features); !s.ok())
+    return absl::FailedPreconditionError(absl::StrCat("Plugin (", path, ") ", s.message(), "."));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
+  const FloatEnvironmentGuard guard;
+  const SlowStartWatch watch(info);
+  void* handle = dlopen(info.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!handle) {
+    const char* why = dlerror();
+    return absl::UnavailableError(
+        absl::StrCat("Plugin (", info.path, ") cannot be opened: ", why ? why : "no reason given", "."));
+  }
+  auto query = reinterpret_cast<MicaPluginQuery>(dlsym(handle, MICA_PLUGIN_QUERY));
+  auto init = reinterpret_cast<MicaPluginInit>(dlsym(handle, MICA_PLUGIN_INIT));
+  if (!query || !init)
+    return Refused(
+        info, absl::StrCat("lacks the entry symbol `", query ? MICA_PLUGIN_INIT : MICA_PLUGIN_QUERY, "`."));
+  const MicaManifest* answer = nullptr;
+  absl::Status s = CallEntry(info, MICA_PLUGIN_QUERY, [&] { answer = query(MICA_ABI_MINOR); });
+  if (s.ok()) s = CheckAnswer(info, answer);
+  if (!s.ok()) return s;
+
+  // Never destroyed, as the plugin is never unmapped.
+  auto* kept = new std::shared_ptr<Scope>(Scope::Create(info.manifest.name, info.path));
+  const HostParallelFor parallel_for = GetParallelFor();
+  s = RunInit(info, init, kept->get());
+  // What overrides stands above what it overrides, whichever is asked for first.
+  if (s.ok())
+    for (const std::string& key : (*kept)->BorrowedKeys())
+      EnsureProvider(absl::StrCat(BackendIndex(key) >= 0 ? "backend:" : "layer:", key));
+  if (s.ok())
+    if (s = (*kept)->Commit(); !s.ok())
+      s = Refused(info, absl::StrCat("registers what cannot stand: ", s.message()));
+  if (s.ok()) return *kept;
+  (*kept)->Abandon();
+  SetParallelFor(parallel_for);
+  return s;
+}
+
+}  // namespace mica

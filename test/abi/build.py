@@ -1,0 +1,54 @@
+"""Builds the small plugins of this folder with the system's compilers, and runs programs on them.
+
+Each build is kept by the hash of its command and sources, under build/abi, so that
+a second run builds nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = Path(__file__).resolve().parent / "plugins"
+INCLUDE = ROOT / "sdk" / "include"
+FOLDER = ROOT / "build" / "abi"
+C = ("cc", "-std=gnu11")
+CXX = ("c++", "-std=c++17", "-fvisibility-inlines-hidden", "-fno-gnu-unique")
+CLANGXX = ("clang++-14", "-std=c++17", "-fvisibility-inlines-hidden")
+LIBCXX = (*CLANGXX, "-stdlib=libc++")
+OLD_STRING = (*CXX, "-D_GLIBCXX_USE_CXX11_ABI=0")
+
+
+def plugin(source: str, *options: str, compiler: tuple[str, ...] = C) -> Path:
+    """The shared object of plugins/<source>, built with these options."""
+    headers = sorted([*(INCLUDE / "mica").glob("*.h"), *SOURCES.glob("*.h")])
+    # As in Mica's own build: "mica/test/..." is this repository's test/.
+    (FOLDER / "include" / "mica").mkdir(parents=True, exist_ok=True)
+    if not (FOLDER / "include" / "mica" / "test").exists():
+        (FOLDER / "include" / "mica" / "test").symlink_to(ROOT / "test")
+    content = b"".join(path.read_bytes() for path in [SOURCES / source, *headers])
+    command = [
+        *compiler, "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall",
+        f"-I{INCLUDE}", f"-I{FOLDER / 'include'}", str(SOURCES / source),
+    ]  # fmt: skip
+    link = [f"-Wl,--version-script={ROOT / 'cmake' / 'plugin.map'}", "-Wl,-z,now", *options]
+    key = hashlib.sha256(" ".join(command + link).encode() + content).hexdigest()[:16]
+    target = FOLDER / f"{Path(source).stem}-{key}.so"
+    if not target.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, *link, "-o", str(unfinished)], check=True)
+        unfinished.rename(target)
+    return target
+
+
+def python(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **environment},
+    )  # fmt: skip

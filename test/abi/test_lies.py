@@ -1,0 +1,187 @@
+"""A plugin that lies is refused by name, with the rule that it broke; what it had
+registered is taken back; the process goes on.
+
+Each lie is one row: the macro that plugins/liar.c is built with, and what the
+message must say. Every load runs in a process of its own, so that a crash is a
+failure with a name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from build import CXX, plugin, python
+
+# (options for the compiler, what the message says)
+LIES = {
+    "wrong ABI number": (["-DABI=2"], r"speaks ABI major \(2\); this Mica speaks \(1\)"),
+    "no ABI number": (
+        [r'-DNOTE="{\"name\":\"liar\",\"provides\":\"\"}"'],
+        r"does not say its ABI: `abi_major` lacks",
+    ),
+    "empty manifest": ([r'-DNOTE="{}"'], "gives no name"),
+    "manifest of no bytes": ([r'-DNOTE=""'], "is not the flat JSON object"),
+    "manifest that is no JSON": ([r'-DNOTE="name=liar"'], "is not the flat JSON object"),
+    "manifest with a strange name": (
+        [r'-DNOTE="{\"name\":\"../liar\",\"abi_major\":1}"'],
+        "not made of letters, digits",
+    ),
+    "no manifest": (["-DLIE_NO_NOTE"], "carries no Mica manifest"),
+    "a CPU feature that lacks": (['-DFEATURES="mmx9"'], r"needs the CPU feature \(mmx9\)"),
+    "query answers nothing": (["-DLIE_NO_MANIFEST"], "answers its query with no manifest"),
+    "query answers another name": (["-DLIE_ANSWER_NAME"], r"`name` \(somebody else\) against \(liar\)"),
+    "query answers another ABI": (["-DLIE_ANSWER_ABI"], r"ABI \(2.0\) against \(1.0\)"),
+    "query answers other features": (["-DLIE_ANSWER_FEATURES"], r"`cpu_features` \(avx2\) against \(\)"),
+    "manifest of a wrong size": (["-DLIE_MANIFEST_SIZE"], r"manifest of struct_size \(8\)"),
+    "no query": (["-DLIE_NO_QUERY"], "lacks the entry symbol `mica_plugin_query_v1`"),
+    "no init": (["-DLIE_NO_INIT"], "lacks the entry symbol `mica_plugin_init_v1`"),
+    "a symbol that lacks": (["-DLIE_MISSING_SYMBOL"], "cannot be opened: .*a_function_of_nowhere"),
+    "a table of a wrong size": (["-DLIE_TABLE_SIZE"], r"\(liar.dev\) lacks the mandatory function `copy`"),
+    "a table of another ABI": (["-DLIE_TABLE_MAJOR"], r"table of \(liar.dev\) speaks ABI major \(9\)"),
+    "a mandatory function lacks": (["-DLIE_NO_COPY"], r"\(liar.dev\) lacks the mandatory function `copy`"),
+    "no table": (["-DLIE_NULL_TABLE"], "without a name or without a table"),
+    "a device's name": (["-DLIE_DEVICE_NAME"], r"backend name \(9 no name!\) is not made of"),
+    "a duplicate operator": (["-DLIE_DUPLICATE_OPERATOR"], r"Operator \(liar::seven\) is defined twice"),
+    "an operator that exists": (["-DLIE_TAKEN_OPERATOR"], r"Operator \(mica::add.Tensor\) is defined already"),
+    "a bad schema": (["-DLIE_BAD_SCHEMA"], r"Type \(Tensr\) is unknown"),
+    "no schema": (["-DLIE_NULL_SCHEMA"], "registers a schema and gives NULL"),
+    "two kernels for one place": (["-DLIE_DUPLICATE_KERNEL"], r"\(liar::seven\) gets two kernels"),
+    "a kernel for an unknown backend": (["-DLIE_BACKEND"], r"\(somebody.elses\), which is neither a layer"),
+    "no record": (["-DLIE_NULL_RECORD"], "registers a kernel record and gives NULL"),
+    "a record of a wrong size": (["-DLIE_RECORD_SIZE"], r"kernel record has the struct_size \(16\)"),
+    "a record without function": (["-DLIE_NO_FUNCTION"], r"\(liar::seven\) has no function"),
+    "an unknown class": (["-DLIE_CLASS"], r"Class \(no such class\) is unknown"),
+    "init fails halfway": (["-DLIE_HALFWAY"], "failed to start: the driver is not there"),
+    "init fails with a bare code": (["-DLIE_BARE_STATUS"], "failed to start: .*out of memory"),
+    "a status of a wrong size": (["-DLIE_STATUS_SIZE"], r"a status of struct_size \(8\)"),
+}  # fmt: skip
+
+LOAD = """
+import json, sys, mica
+answer = {"error": "", "operators": []}
+try:
+    mica.load_plugin(sys.argv[1])
+except RuntimeError as error:
+    answer["error"] = str(error)
+answer["operators"] = [n for n in mica._C._operator_names() if n.split("::")[0] in ("liar", "thrower")]
+[answer["state"]] = [p["state"] for p in mica.plugins() if p["path"] == sys.argv[1]]
+answer["goes_on"] = (mica.ones(3) + mica.ones(3)).tolist()
+answer["neg"] = mica.neg(mica.ones(1)).tolist()
+answer["tiny"] = float(mica.tensor(1e-310, dtype=mica.float64).item() * 1.0)
+print(json.dumps(answer))
+"""
+
+
+def load(path: Path, **environment: str) -> tuple[dict[str, object], str]:
+    """What became of a plugin, and what stderr said."""
+    result = python(LOAD, str(path), **environment)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout.splitlines()[-1]), result.stderr
+
+
+def goes_on(answer: dict[str, object]) -> bool:
+    return answer["goes_on"] == [2.0, 2.0, 2.0] and answer["neg"] == [-1.0]
+
+
+def test_honest_plugin_loads() -> None:
+    answer, _ = load(plugin("liar.c"))
+    assert answer["error"] == ""
+    assert answer["operators"] == ["liar::seven"]
+    assert answer["state"] == "loaded"
+    assert goes_on(answer)
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lie_is_refused_with_its_rule(lie: str) -> None:
+    options, message = LIES[lie]
+    path = plugin("liar.c", *options)
+    answer, _ = load(path)
+    assert path.name in str(answer["error"])
+    assert re.search(message, str(answer["error"]))
+    assert answer["state"] == "refused"
+    assert answer["operators"] == []
+    assert goes_on(answer)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("-DLIE_INIT", "thrown in init"),
+        ("-DLIE_QUERY", "thrown in query"),
+        ("-DLIE_THROW_INT", "no std::exception"),
+    ],
+)
+def test_exception_stops_at_the_border(option: str, message: str) -> None:
+    answer, _ = load(plugin("thrower.cc", option, compiler=CXX))
+    assert "lets an exception pass its C border" in str(answer["error"])
+    assert message in str(answer["error"])
+    assert answer["operators"] == []
+    assert goes_on(answer)
+
+
+def test_kernel_of_another_schema_is_left_out_alone() -> None:
+    answer, stderr = load(plugin("liar.c", "-DLIE_HASH"))
+    assert answer["state"] == "loaded"
+    assert answer["operators"] == ["liar::seven"]
+    assert "(mica::neg.out) at (cpu) was built for another schema" in stderr
+    assert goes_on(answer)
+
+
+def test_kernel_with_a_signature_that_cannot_be_called_is_left_out() -> None:
+    answer, stderr = load(plugin("liar.c", "-DLIE_UNBOXED"))
+    assert answer["state"] == "loaded"
+    assert "(liar::seven) at (cpu) has no boxed function" in stderr
+
+
+def test_slow_start_is_said_while_it_lasts() -> None:
+    path = plugin("liar.c", "-DLIE_SLOW")
+    answer, stderr = load(path, MICA_PLUGIN_SLOW_SECONDS="0.2")
+    assert answer["state"] == "loaded"
+    assert f"Plugin (liar) at ({path}) has been starting for (0.2) s" in stderr
+    _, quiet = load(path)
+    assert "has been starting" not in quiet
+
+
+@pytest.mark.parametrize("option", ["-DLIE_MXCSR", "-DLIE_CONSTRUCTOR_MXCSR"])
+def test_loading_leaves_the_floating_point_environment(option: str) -> None:
+    answer, _ = load(plugin("liar.c", option))
+    assert answer["state"] == "loaded"
+    assert answer["tiny"] == 1e-310
+
+
+def test_second_plugin_of_a_name_names_both_files() -> None:
+    first, second = plugin("liar.c"), plugin("liar.c", "-DLIE_WAITING")
+    program = """
+import sys, mica
+mica.load_plugin(sys.argv[1])
+mica.load_plugin(sys.argv[1])
+try:
+    mica.load_plugin(sys.argv[2])
+except RuntimeError as error:
+    print(error)
+print([p["state"] for p in mica.plugins() if p["path"] in sys.argv[1:]])
+mica.disable_plugin("liar")
+mica.load_plugin(sys.argv[2])
+print([p["state"] for p in mica.plugins() if p["path"] in sys.argv[1:]])
+"""
+    result = python(program, str(first), str(second))
+    assert result.returncode == 0, result.stderr
+    message, states, swapped = result.stdout.splitlines()
+    assert message.startswith("Two plugins have the name (liar)")
+    assert str(first) in message
+    assert str(second) in message
+    assert states == "['loaded', 'refused']"
+    assert swapped == "['disabled', 'loaded']"
+
+
+def test_one_file_by_two_paths_is_one_plugin(tmp_path: Path) -> None:
+    path = plugin("liar.c")
+    link = tmp_path / "link.so"
+    link.symlink_to(path)
+    program = "import sys, mica\nfor p in sys.argv[1:]: mica.load_plugin(p)\nprint(len([p for p in mica.plugins() if p['name'] == 'liar']))"
+    result = python(program, str(path), str(link))
+    assert result.stdout == "1\n", result.stderr
