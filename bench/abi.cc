@@ -1,0 +1,55 @@
+// What the plugin border costs: `neg.out` on four floats, its kernel in this program
+// or in a plugin.
+//
+//   bench_abi tree N            N calls of the kernel compiled in here
+//   bench_abi <plugin.so> N     N calls of the same kernel in the plugin
+//
+// Run under callgrind by test/abi/test_cost.py, which counts instructions.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/registration.h"
+#include "mica/dispatcher/typed_operator.h"
+#include "mica/test/abi/plugins/neg_kernel.h"
+
+namespace {
+
+using namespace mica;
+
+MicaStatus Neg(const MicaCall*, MicaTensor* self, MicaTensor* out) {
+  NegateFloats(self, out);
+  return nullptr;
+}
+
+absl::Status RegisterInTree(Scope& scope) {
+  MicaKernelRecord r{};
+  r.struct_size = sizeof(r);
+  r.name = "mica::neg.out";
+  r.backend = "cpu";
+  r.function = reinterpret_cast<MicaFunction>(&Neg);
+  if (absl::Status s = scope.AddLeaf(r); !s.ok()) return s;
+  return scope.Commit();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  auto device = Scope::Create("device", ""), scope = Scope::Create("tree", "");
+  device->AddBackend("cpu");
+  if (!device->Commit().ok()) return 1;
+  const bool in_tree = std::string(argv[1]) == "tree";
+  const absl::Status ready = in_tree ? RegisterInTree(*scope) : LoadPlugin(argv[1]);
+  if (!ready.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(ready.message()).c_str());
+    return 1;
+  }
+  const Operator& op = GetOperator("mica::neg.out");
+  const Tensor x = EmptyTensor({4}, DType::kF32, {}), y = EmptyTensor({4}, DType::kF32, {});
+  for (int i = 0; i < 4; ++i) static_cast<float*>(x.data())[i] = static_cast<float>(i);
+  const int64_t n = std::atoll(argv[2]);
+  for (int64_t i = 0; i < n; ++i) TypedOperator<void(const Tensor&, const Tensor&)>::Call(op, x, y);
+  return static_cast<float*>(y.data())[3] == -3.0f ? 0 : 1;
+}
