@@ -203,9 +203,13 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
 }
 
 absl::Status Scope::Impl::PublishDevices() {
-  for (const NamedDevice& device : devices)
-    if (absl::Status s = RegisterDeviceTable(device.name.c_str(), &device.table); !s.ok()) return s;
-  return absl::OkStatus();
+  try {
+    for (const NamedDevice& device : devices)
+      if (absl::Status s = RegisterDeviceTable(device.name.c_str(), &device.table); !s.ok()) return s;
+    return absl::OkStatus();
+  } catch (const Error& error) {
+    return absl::FailedPreconditionError(error.message());
+  }
 }
 
 std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
