@@ -36,7 +36,7 @@ bool Accepts(const Param& p, PyObject* o, bool strict) {
     case Kind::kBool:
       return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0;
     case Kind::kBools:
-      return IsBoolList(o);
+      return IsBoolList(o, p.size);
     case Kind::kScalar:
       return IsNumber(o);
     case Kind::kScalars:

@@ -30,7 +30,7 @@ Value ListValue(PyObject* o, const Type& type, const std::string& argument) {
       if (!IsFloatList(o)) RaiseType(o, type, argument);
       return Value(ToFloatList(o));
     case TypeKind::kBool:
-      if (!IsBoolList(o)) RaiseType(o, type, argument);
+      if (!IsBoolList(o, type.list_size)) RaiseType(o, type, argument);
       return Value::Bools(ToBoolList(o));
     case TypeKind::kScalar: {
       if (!IsScalarList(o)) RaiseType(o, type, argument);
@@ -125,8 +125,8 @@ std::vector<Value> BindToSchema(const schema::FunctionSchema& schema, PyObject* 
     }
   }
   if (kwargs && used != PyDict_GET_SIZE(kwargs)) {
-    Raise(PyExc_TypeError,
-          schema.FullName() + "() was given a keyword that its schema lacks: " + schema::ToString(schema));
+    Raise(PyExc_TypeError, schema.FullName() + "() was given a keyword that its schema, " +
+                               schema::ToString(schema) + ", lacks.");
   }
   return values;
 }

@@ -20,6 +20,12 @@ bool IsNumpyScalar(PyObject* o) {
         std::string("A value of type ") + TypeName(o) + " is given where " + what + " is expected.");
 }
 
+[[noreturn]] void RaiseTooLarge(PyObject* o) {
+  const Ref bits = Own(PyObject_CallMethod(o, "bit_length", nullptr));
+  Raise(PyExc_OverflowError, "An integer of (" + std::string(StrView(Own(PyObject_Str(bits.get())).get())) +
+                                 ") bits does not fit 64 bits.");
+}
+
 }  // namespace
 
 bool IsIntSlow(PyObject* o) {
@@ -43,15 +49,20 @@ int64_t ToIntSlow(PyObject* o) {
   if (IsTensor(o)) return ItemOf(Unwrap(o)).ToInt();
   if (PyFloat_Check(o)) RaiseNot(o, "an integer");
   const Ref index = Own(PyNumber_Index(o));
-  const long long v = PyLong_AsLongLong(index.get());
-  if (v == -1 && PyErr_Occurred()) throw PythonErrorIsSet();
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow != 0) RaiseTooLarge(index.get());
   return v;
 }
 
 double ToDouble(PyObject* o) {
   if (IsTensor(o)) return ItemOf(Unwrap(o)).ToDouble();
+  if (PyComplex_Check(o)) RaiseNot(o, "a real number");
   const double v = PyFloat_AsDouble(o);
-  if (v == -1 && PyErr_Occurred()) throw PythonErrorIsSet();
+  if (v == -1 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError) || !PyLong_Check(o)) throw PythonErrorIsSet();
+    Raise(PyExc_OverflowError, "An integer is too large for a float; expected one below 2^1024.");
+  }
   return v;
 }
 
@@ -61,11 +72,7 @@ Scalar ToScalar(PyObject* o) {
   if (PyLong_Check(o)) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow) {
-      Raise(PyExc_OverflowError, std::string("The integer (") +
-                                     std::string(StrView(Own(PyObject_Str(o)).get())) +
-                                     ") does not fit 64 bits.");
-    }
+    if (overflow != 0) RaiseTooLarge(o);
     return Scalar(static_cast<int64_t>(v));
   }
   if (PyComplex_Check(o)) {
@@ -161,9 +168,9 @@ std::vector<double> ToFloatList(PyObject* o) {
   return out;
 }
 
-bool IsBoolList(PyObject* o) {
+bool IsBoolList(PyObject* o, int size) {
   const Items items = ItemsOf(o);
-  if (!items) return false;
+  if (!items || (size > 0 && items.size != size)) return false;
   for (Py_ssize_t i = 0; i < items.size; ++i)
     if (!PyBool_Check(items.data[i])) return false;
   return true;

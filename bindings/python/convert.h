@@ -34,7 +34,12 @@ inline int64_t ToInt(PyObject* o) {
 }
 double ToDouble(PyObject* o);
 Scalar ToScalar(PyObject* o);
-inline bool ToBool(PyObject* o) { return o == Py_True || (o != Py_False && PyObject_IsTrue(o) > 0); }
+inline bool ToBool(PyObject* o) {
+  if (o == Py_True || o == Py_False) return o == Py_True;
+  const int truth = PyObject_IsTrue(o);
+  Check(truth);
+  return truth > 0;
+}
 PyObject* FromScalar(const Scalar& s);
 
 // A dtype: mica.dtype, or one of Python's bool, int, float, complex.
@@ -49,7 +54,7 @@ bool IsIntList(PyObject* o, int size);
 Dims ToIntList(PyObject* o, int size);
 bool IsFloatList(PyObject* o);
 std::vector<double> ToFloatList(PyObject* o);
-bool IsBoolList(PyObject* o);
+bool IsBoolList(PyObject* o, int size);  // of exactly `size` if that is not 0
 std::vector<uint8_t> ToBoolList(PyObject* o);
 bool IsScalarList(PyObject* o);
 bool IsTensorList(PyObject* o, bool none_allowed);

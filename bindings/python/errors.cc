@@ -9,8 +9,13 @@ namespace mica::python {
 
 PyObject* g_out_of_memory_error = nullptr;
 
+void SetError(PyObject* type, std::string_view message) noexcept {
+  const Ref text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
+  if (text) PyErr_SetObject(type, text.get());
+}
+
 void Raise(PyObject* type, const std::string& message) {
-  PyErr_SetString(type, message.c_str());
+  SetError(type, message);
   throw PythonErrorIsSet();
 }
 
@@ -48,11 +53,11 @@ void SetErrorFromException() noexcept {
     e.Restore();
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::kInterrupted) ForgetInterrupt();
-    PyErr_SetString(PythonTypeOf(e.kind()), e.what());
+    SetError(PythonTypeOf(e.kind()), e.message());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    SetError(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "A C++ exception of an unknown type was thrown.");
   }

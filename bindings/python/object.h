@@ -55,6 +55,9 @@ inline void Check(int status) {
 // Throws a Python exception of `type` with a sentence.
 [[noreturn]] void Raise(PyObject* type, const std::string& message);
 
+// Sets a Python error whose message may be any bytes.
+void SetError(PyObject* type, std::string_view message) noexcept;
+
 // Sets the Python error that stands for the C++ exception being handled.
 void SetErrorFromException() noexcept;
 
@@ -85,9 +88,12 @@ inline PyObject* NewBool(bool b) { return PyBool_FromLong(b); }
 inline PyObject* NewStr(std::string_view s) {
   return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
 }
+// A string's UTF-8, borrowed; a ValueError if it has none (a lone surrogate).
 inline std::string_view StrView(PyObject* s) {
   Py_ssize_t n;
   const char* p = PyUnicode_AsUTF8AndSize(s, &n);
+  if (!p && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+    Raise(PyExc_ValueError, "A string holds a lone surrogate, which UTF-8 cannot express.");
   if (!p) throw PythonErrorIsSet();
   return {p, static_cast<size_t>(n)};
 }

@@ -149,14 +149,15 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntSpan output_size) {
 Tensor adaptive_avg_pool1d(const Tensor& self, IntSpan output_size) {
   MICA_CHECK(self.ndim() == 2 || self.ndim() == 3, "Number of dimensions (", self.ndim(),
              ") of `self` is not 2 or 3.");
-  return ops::squeeze(ops::_adaptive_avg_pool2d(ops::unsqueeze(self, -2), {1, output_size[0]}), -2);
+  return ops::squeeze(
+      ops::_adaptive_avg_pool2d(ops::unsqueeze(self, -2), {1, Repeated(output_size, 1, 1)[0]}), -2);
 }
 
 Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   const int64_t n = self.ndim(), r = upscale_factor;
   MICA_CHECK(n >= 3, "Number of dimensions (", n, ") of `self` is below 3.");
-  MICA_CHECK(r > 0 && self.size(-3) % (r * r) == 0, "Number of channels (", self.size(-3),
-             ") is no multiple of the square of `upscale_factor` (", r, ").");
+  MICA_CHECK(r > 0 && r < (int64_t{1} << 31) && self.size(-3) % (r * r) == 0, "Number of channels (",
+             self.size(-3), ") is no multiple of the square of `upscale_factor` (", r, ").");
   const int64_t channels = self.size(-3) / (r * r), height = self.size(-2), width = self.size(-1);
   Dims split = ToDims(self.sizes().subspan(0, n - 3)), sizes = split, order;
   for (int64_t d = 0; d < n - 3; ++d) order.push_back(d);

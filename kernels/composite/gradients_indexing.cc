@@ -72,6 +72,9 @@ Tensor _as_strided_backward(const Tensor& grad, const Tensor& self, IntSpan size
   // All in one flat buffer that begins at the smaller of the two offsets.
   const int64_t of_self = self.storage_offset(), of_view = storage_offset.value_or(of_self),
                 base = std::min(of_self, of_view);
+  MICA_CHECK(size.size() == stride.size() && grad.sizes() == size && of_view >= 0, "Shape ",
+             ShapeText(grad.sizes()), " of `grad`, size ", ShapeText(size), ", stride ", ShapeText(stride),
+             " and offset (", of_view, ") do not describe one view.");
   const auto extent = [](IntSpan sizes, IntSpan strides) {
     int64_t last = 0;
     for (int64_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
@@ -91,6 +94,8 @@ Tensor _as_strided_backward(const Tensor& grad, const Tensor& self, IntSpan size
 
 Tensor _inverse_permute(const Tensor& self, IntSpan dims) {
   const Dims order = WrapDims(dims, self.ndim());
+  MICA_CHECK(dims.size() == self.ndim(), "Number of dims (", dims.size(),
+             ") is not the number of dimensions (", self.ndim(), ") of `self`.");
   Dims inverse(order.size());
   for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return ops::permute(self, inverse);
@@ -233,6 +238,7 @@ Tensor _plane_gather(const Tensor& self, const Tensor& indices) {
                       indices.sizes());
 }
 Tensor _plane_scatter(const Tensor& grad, IntSpan sizes, const Tensor& indices) {
+  MICA_CHECK(sizes.size() >= 2, "Number of sizes (", sizes.size(), ") is below 2; expected planes.");
   Dims flat = ToDims(sizes.subspan(0, sizes.size() - 2));
   flat.push_back(sizes[sizes.size() - 2] * sizes[sizes.size() - 1]);
   const Tensor added =

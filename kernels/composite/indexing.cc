@@ -59,6 +59,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   MICA_CHECK(self.ndim() == indices.ndim(), "Number of dimensions (", indices.ndim(),
              ") of `indices` differs from that (", self.ndim(), ") of `self`.");
   const int64_t d = WrapDim(*dim, self.ndim());
+  if (self.ndim() == 0) return ops::gather(self, 0, indices);
   Dims of_self = ToDims(self.sizes()), of_indices = ToDims(indices.sizes());
   of_self[static_cast<size_t>(d)] = of_indices[static_cast<size_t>(d)] = 1;
   Dims shape = BroadcastShapes(of_self, of_indices, "self", "indices");

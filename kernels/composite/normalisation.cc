@@ -71,6 +71,11 @@ Statistics StatisticsOf(const Tensor& x, const Dims& dims, double eps) {
   return {mean, ops::rsqrt(ops::add(var, Scalar(eps)))};
 }
 
+void CheckStatistics(const Tensor& running_mean, const Tensor& running_var, bool training) {
+  MICA_CHECK(training || (running_mean.defined() && running_var.defined()),
+             "Running statistics are not given; expected `running_mean` and `running_var` outside training.");
+}
+
 Tensor PerChannel(const Tensor& t, int64_t ndim) {
   Dims sizes(static_cast<size_t>(ndim), 1);
   sizes[1] = t.numel();
@@ -148,9 +153,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
       ops::lerp_(running_var, Cast(unbiased, running_var.dtype()), Scalar(momentum));
     }
   } else {
-    MICA_CHECK(
-        running_mean.defined() && running_var.defined(),
-        "Running statistics are not given; expected `running_mean` and `running_var` outside training.");
+    CheckStatistics(running_mean, running_var, training);
     mean = PerChannel(running_mean, n);
     rstd = ops::rsqrt(ops::add(PerChannel(running_var, n), Scalar(eps)));
   }
@@ -166,6 +169,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     const Tensor& grad_out, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
     const Tensor& running_var, const Tensor&, const Tensor&, bool train, double eps, BoolSpan output_mask) {
   const int64_t n = input.ndim();
+  MICA_CHECK(n >= 2, "Number of dimensions (", n, ") of `input` is below 2; expected batch and channels.");
+  CheckStatistics(running_mean, running_var, train);
   const Dims dims = AllButChannels(n);
   const DType wide = StatisticsDType(input.dtype());
   const Tensor x = Cast(input, wide), g = Cast(grad_out, wide);

@@ -19,6 +19,19 @@
 #include "mica/ops/view.h"
 
 namespace mica::composite {
+namespace {
+
+// More than any tensor has, and far from the end of int64_t.
+constexpr int64_t kMostElements = int64_t{1} << 62;
+
+// A list of more tensors than memory holds ends in a sentence, not in swapping.
+void CheckPieces(int64_t count) {
+  constexpr int64_t kMost = int64_t{1} << 26;  // some 16 GB of tensors without data
+  MICA_CHECK_KIND(kOutOfMemory, count <= kMost, "The call asks for (", count,
+                  ") tensors; a list holds at most (", kMost, ").");
+}
+
+}  // namespace
 
 Tensor reshape(const Tensor& self, IntSpan shape) {
   const Dims sizes = InferSize(shape, self.numel());
@@ -37,6 +50,7 @@ Tensor movedim_list(const Tensor& self, IntSpan source, IntSpan destination) {
              ") differs from that of `destination` (", destination.size(), ").");
   const int64_t n = self.ndim();
   const Dims from = WrapDims(source, n), to = WrapDims(destination, n);
+  if (n == 0) return ops::permute(self, {});
   Dims order(static_cast<size_t>(n), -1);
   for (size_t i = 0; i < from.size(); ++i) order[static_cast<size_t>(to[i])] = from[i];
   int64_t next = 0;
@@ -77,7 +91,7 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   MICA_CHECK_INDEX(start >= -size && start <= size, "Start (", start, ") is out of range for dimension (",
                    dim, ") of size (", size, ").");
   if (start < 0) start += size;
-  MICA_CHECK(start + length <= size, "Start (", start, ") and length (", length, ") exceed the size (", size,
+  MICA_CHECK(length <= size - start, "Start (", start, ") and length (", length, ") exceed the size (", size,
              ") of dimension (", dim, ").");
   return ops::slice(self, dim, start, start + length, 1);
 }
@@ -93,6 +107,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   dim1 = WrapDim(dim1, n);
   dim2 = WrapDim(dim2, n);
   MICA_CHECK(dim1 != dim2, "Dimensions `dim1` and `dim2` are the same (", dim1, "); expected two.");
+  MICA_CHECK(offset > -kMostElements && offset < kMostElements, "Offset (", offset,
+             ") of a diagonal is out of range.");
   const int64_t side = self.size(-1) + (offset < 0 ? -offset : offset);
   Dims sizes = ToDims(self.sizes().subspan(0, self.ndim() - 1));
   sizes.insert(sizes.begin() + std::min(dim1, dim2), side);
@@ -125,8 +141,10 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
              ") is not positive.");
   std::vector<Tensor> pieces;
   if (size == 0) return {ops::narrow(self, dim, 0, 0)};
-  for (int64_t start = 0; start < size; start += split_size)
-    pieces.push_back(ops::narrow(self, dim, start, std::min(split_size, size - start)));
+  const int64_t count = (size - 1) / split_size + 1;
+  CheckPieces(count);
+  for (int64_t i = 0; i < count; ++i)
+    pieces.push_back(ops::narrow(self, dim, i * split_size, std::min(split_size, size - i * split_size)));
   return pieces;
 }
 
@@ -134,13 +152,15 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   MICA_CHECK(chunks > 0, "Number of chunks (", chunks, ") is not positive.");
   MICA_CHECK(self.ndim() > 0, "A 0-d tensor cannot be split; expected at least one dimension.");
   const int64_t size = self.size(dim);
-  if (size == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), ops::narrow(self, dim, 0, 0));
-  return split(self, (size + chunks - 1) / chunks, dim);
+  if (size > 0) return split(self, (size - 1) / chunks + 1, dim);
+  CheckPieces(chunks);
+  return std::vector<Tensor>(static_cast<size_t>(chunks), ops::narrow(self, dim, 0, 0));
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   MICA_CHECK(sections > 0, "Number of sections (", sections, ") is not positive.");
   MICA_CHECK(self.ndim() > 0, "A 0-d tensor cannot be split; expected at least one dimension.");
+  CheckPieces(sections);
   const int64_t size = self.size(dim);
   std::vector<Tensor> pieces;
   int64_t start = 0;
@@ -155,6 +175,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   MICA_CHECK_INDEX(self.ndim() > 0, "A 0-d tensor cannot be unbound; expected at least one dimension.");
   dim = WrapDim(dim, self.ndim());
+  CheckPieces(self.sizes()[dim]);
   std::vector<Tensor> slices;
   for (int64_t i = 0; i < self.sizes()[dim]; ++i) slices.push_back(ops::select(self, dim, i));
   return slices;

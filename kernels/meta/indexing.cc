@@ -185,8 +185,9 @@ void embedding_dense_backward(MetaResult& result, const Tensor& grad_output, con
             grad_output.device());
 }
 
-void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& target, const Tensor& weight,
-                      int64_t reduction, int64_t) {
+namespace {
+// What the loss and its gradient expect of their arguments.
+void CheckNll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
   MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
              ") of `self` is not 1 or 2; expected (batch,) classes.");
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator nll_loss does not support the dtype (",
@@ -200,12 +201,29 @@ void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& targ
              "Shape ", weight.defined() ? ShapeText(weight.sizes()) : "",
              " of `weight` is not one number for each of the (", self.sizes()[self.ndim() - 1], ") classes.");
   CheckSameDevice(self, target, "self", "target");
+  MICA_CHECK_VALUE(reduction >= 0 && reduction <= 2, "Reduction (", reduction,
+                   ") is unknown; expected 0 (none), 1 (mean) or 2 (sum).");
+}
+}  // namespace
+
+void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& target, const Tensor& weight,
+                      int64_t reduction, int64_t) {
+  CheckNll(self, target, weight, reduction);
   const bool each = reduction == 0 && self.ndim() == 2;
   AddOutput(result, each ? self.sizes().subspan(0, 1) : IntSpan(), self.dtype(), self.device());
   AddOutput(result, {}, self.dtype(), self.device());
 }
-void nll_loss_backward(MetaResult& result, const Tensor&, const Tensor& self, const Tensor&, const Tensor&,
-                       int64_t, int64_t, const Tensor&) {
+void nll_loss_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
+                       const Tensor& target, const Tensor& weight, int64_t reduction, int64_t,
+                       const Tensor& total_weight) {
+  CheckNll(self, target, weight, reduction);
+  const bool each = reduction == 0 && self.ndim() == 2;
+  MICA_CHECK(each ? grad_output.sizes() == self.sizes().subspan(0, 1) : grad_output.numel() == 1, "Shape ",
+             ShapeText(grad_output.sizes()),
+             " of `grad_output` is not that of the loss of `self` with shape ", ShapeText(self.sizes()), ".");
+  MICA_CHECK(total_weight.numel() == 1, "Number of elements (", total_weight.numel(),
+             ") of `total_weight` is not 1.");
+  CheckSameDevice(grad_output, self, "grad_output", "self");
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 

@@ -80,7 +80,7 @@ void roll(MetaResult& result, const Tensor& self, IntSpan shifts, IntSpan dims) 
   MICA_CHECK(!shifts.empty(), "List `shifts` is empty; expected at least one shift.");
   MICA_CHECK(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(), "Number of shifts (",
              shifts.size(), ") and of dims (", dims.empty() ? 0 : dims.size(), ") differ; expected as many.");
-  for (const int64_t d : dims) WrapDim(d, self.ndim());
+  for (const int64_t d : dims) WrapDim(d, self.ndim(), false);
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 
@@ -111,8 +111,14 @@ void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const 
 
 void unfold_backward(MetaResult& result, const Tensor& grad_in, IntSpan input_sizes, int64_t dim,
                      int64_t size, int64_t step) {
-  WrapDim(dim, input_sizes.size());
-  MICA_CHECK(size >= 0 && step > 0, "Window size (", size, ") or step (", step, ") is out of range.");
+  const int64_t ndim = input_sizes.size(), d = WrapDim(dim, ndim), length = ndim == 0 ? 1 : input_sizes[d];
+  MICA_CHECK(size >= 0 && size <= length && step > 0, "Window size (", size, ") or step (", step,
+             ") is out of range for a dimension of size (", length, ").");
+  Dims windows = ToDims(input_sizes);
+  if (ndim > 0) windows[static_cast<size_t>(d)] = (length - size) / step + 1;
+  windows.push_back(size);
+  MICA_CHECK(grad_in.sizes() == IntSpan(windows), "Shape ", ShapeText(grad_in.sizes()),
+             " of `grad_in` is not the shape ", ShapeText(windows), " of the windows.");
   AddOutput(result, input_sizes, grad_in.dtype(), grad_in.device());
 }
 

@@ -5,7 +5,16 @@
 namespace mica::meta {
 namespace {
 
+// Kernels, strides and paddings beyond this fit no image, and their products overflow.
+constexpr int64_t kLargestStep = (int64_t{1} << 31) - 1;
+
+// The value for one of the two dimensions of a plane; one number stands for both.
 int64_t At(IntSpan list, int64_t i, int64_t otherwise) {
+  MICA_CHECK(list.size() <= 2, "Number of values (", list.size(),
+             ") of a window's argument exceeds 2; expected one, or one for each of height and width.");
+  for (const int64_t v : list)
+    MICA_CHECK(v >= -kLargestStep && v <= kLargestStep, "Value (", v,
+               ") of a window's argument is out of range; expected at most 2^31 - 1.");
   return list.empty() ? otherwise : list.size() == 1 ? list[0] : list[i];
 }
 
@@ -48,6 +57,11 @@ Dims PooledSizes(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpa
   return sizes;
 }
 
+void CheckPooledGradient(const Tensor& grad_output, const Dims& pooled) {
+  MICA_CHECK(grad_output.sizes() == IntSpan(pooled), "Shape ", ShapeText(grad_output.sizes()),
+             " of `grad_output` is not the pooled shape ", ShapeText(pooled), ".");
+}
+
 void AddPlanes(MetaResult& result, const Tensor& like, const Dims& sizes, DType dtype) {
   OutputSpec& out = AddOutput(result, sizes, dtype, like.device());
   if (like.ndim() == 4 && !like.is_contiguous() && like.is_contiguous(MemoryFormat::kChannelsLast))
@@ -75,9 +89,15 @@ void max_pool2d_with_indices(MetaResult& result, const Tensor& self, IntSpan ker
   AddPlanes(result, self, sizes, DType::kI64);
 }
 void max_pool2d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
-                                      IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor& indices) {
+                                      IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                      bool ceil_mode, const Tensor& indices) {
+  CheckPooledGradient(grad_output, PooledSizes(self, kernel_size, stride, padding, dilation, ceil_mode));
   MICA_CHECK(grad_output.sizes() == indices.sizes(), "Shape ", ShapeText(grad_output.sizes()),
              " of `grad_output` differs from shape ", ShapeText(indices.sizes()), " of `indices`.");
+  MICA_CHECK(indices.dtype() == DType::kI64, "Dtype (", Name(indices.dtype()),
+             ") of `indices` is not int64.");
+  CheckSameDevice(grad_output, self, "grad_output", "self");
+  CheckSameDevice(indices, self, "indices", "self");
   CheckSameDType(grad_output, self, "grad_output", "self");
   AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
 }
@@ -92,9 +112,8 @@ void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, Int
 void avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                          IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                          std::optional<int64_t>) {
-  const Dims sizes = PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode);
-  MICA_CHECK(grad_output.sizes() == IntSpan(sizes), "Shape ", ShapeText(grad_output.sizes()),
-             " of `grad_output` is not the pooled shape ", ShapeText(sizes), ".");
+  CheckPooledGradient(grad_output, PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode));
+  CheckSameDevice(grad_output, self, "grad_output", "self");
   CheckSameDType(grad_output, self, "grad_output", "self");
   AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
 }
@@ -106,8 +125,14 @@ void _adaptive_avg_pool2d(MetaResult& result, const Tensor& self, IntSpan output
   AddPlanes(result, self, AdaptiveSizes(self, output_size), self.dtype());
 }
 void _adaptive_avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self) {
-  MICA_CHECK(grad_output.ndim() == self.ndim(), "Number of dimensions (", grad_output.ndim(),
-             ") of `grad_output` differs from that (", self.ndim(), ") of `self`.");
+  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
+             ") of `self` is not 3 or 4.");
+  Dims pooled = ToDims(self.sizes());
+  if (grad_output.ndim() == self.ndim())  // any height and width
+    for (size_t d = pooled.size() - 2; d < pooled.size(); ++d)
+      pooled[d] = grad_output.sizes()[static_cast<int64_t>(d)];
+  CheckPooledGradient(grad_output, pooled);
+  CheckSameDevice(grad_output, self, "grad_output", "self");
   CheckSameDType(grad_output, self, "grad_output", "self");
   AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
 }
@@ -136,13 +161,13 @@ void im2col(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan
   const int64_t n = self.ndim();
   int64_t windows = 1, area = 1;
   for (int64_t d = 0; d < 2; ++d) {
-    windows *= Windows(self.sizes()[n - 2 + d], At(kernel_size, d, 1), At(dilation, d, 1), At(padding, d, 0),
-                       At(stride, d, 1));
-    area *= At(kernel_size, d, 1);
+    windows = CheckedNumel({windows, Windows(self.sizes()[n - 2 + d], At(kernel_size, d, 1),
+                                             At(dilation, d, 1), At(padding, d, 0), At(stride, d, 1))});
+    area = CheckedNumel({area, At(kernel_size, d, 1)});
   }
   Dims sizes;
   if (n == 4) sizes.push_back(self.sizes()[0]);
-  sizes.push_back(self.sizes()[n - 3] * area);
+  sizes.push_back(CheckedNumel({self.sizes()[n - 3], area}));
   sizes.push_back(windows);
   AddOutput(result, sizes, self.dtype(), self.device());
 }
@@ -153,9 +178,9 @@ void col2im(MetaResult& result, const Tensor& self, IntSpan output_size, IntSpan
              ") of `self` is not 2 or 3; expected (batch,) channels times kernel, and windows.");
   int64_t windows = 1, area = 1;
   for (int64_t d = 0; d < 2; ++d) {
-    windows *= Windows(At(output_size, d, 1), At(kernel_size, d, 1), At(dilation, d, 1), At(padding, d, 0),
-                       At(stride, d, 1));
-    area *= At(kernel_size, d, 1);
+    windows = CheckedNumel({windows, Windows(At(output_size, d, 1), At(kernel_size, d, 1), At(dilation, d, 1),
+                                             At(padding, d, 0), At(stride, d, 1))});
+    area = CheckedNumel({area, At(kernel_size, d, 1)});
   }
   MICA_CHECK(self.sizes()[n - 2] % area == 0, "Size (", self.sizes()[n - 2], ") of dimension (", n - 2,
              ") is no multiple of the kernel's area (", area, ").");

@@ -70,9 +70,10 @@ void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
   if (dims.empty()) {  // the flattened tensor is rolled
     const std::vector<int64_t> from = AllOffsets(self), to = AllOffsets(out);
     const auto n = static_cast<int64_t>(from.size());
+    const int64_t shift = n > 0 ? shifts[0] % n : 0;
     VisitSize(out.itemsize(), [&]<typename T>() {
       for (int64_t i = 0; i < n; ++i) {
-        const int64_t j = ((i - shifts[0]) % n + n) % n;
+        const int64_t j = ((i - shift) % n + n) % n;
         *reinterpret_cast<T*>(out.data_as<char>() + to[static_cast<size_t>(i)]) =
             *reinterpret_cast<const T*>(self.data_as<char>() + from[static_cast<size_t>(j)]);
       }
@@ -80,8 +81,10 @@ void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
     return;
   }
   Dims shift(static_cast<size_t>(self.ndim()), 0);
-  for (int64_t i = 0; i < dims.size(); ++i)
-    shift[static_cast<size_t>(Wrapped(dims[i], self.ndim()))] += shifts[i];
+  for (int64_t i = 0; i < dims.size(); ++i) {
+    const int64_t d = Wrapped(dims[i], self.ndim());
+    shift[static_cast<size_t>(d)] += shifts[i] % std::max<int64_t>(self.sizes()[d], 1);
+  }
   FillFrom(self, out, nullptr, [&](const Dims& at) {
     int64_t o = 0;
     for (int64_t d = 0; d < self.ndim(); ++d) {

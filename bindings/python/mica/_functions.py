@@ -14,7 +14,6 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
-    "compile",
     "einsum",
     "frombuffer",
     "from_dlpack",
@@ -49,17 +48,17 @@ def is_storage(obj: object) -> bool:
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
-    return input.dtype.is_floating_point
+    return Tensor.is_floating_point(input)
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return input.dtype.is_complex
+    return Tensor.is_complex(input)
 
 
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return input.numel()
+    return Tensor.numel(input)
 
 
 def typename(obj: object) -> str:
@@ -194,7 +193,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     swap = indexing == "xy" and len(items) >= 2
     if swap:
         items[0], items[1] = items[1], items[0]
-    shape = [t.numel() for t in items]
+    shape = [Tensor.numel(t) for t in items]
     grids = []
     for i, t in enumerate(items):
         view = t.reshape([-1 if j == i else 1 for j in range(len(items))])
@@ -215,7 +214,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a tensor along `dim`, as views."""
-    return tensor.split(split_size_or_sections, dim)
+    return Tensor.split(tensor, split_size_or_sections, dim)
 
 
 def save(obj: Any, f: Any) -> None:
@@ -240,8 +239,3 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
     from mica.utils._tree import map_tensors
 
     return map_tensors(obj, lambda t: t.to(map_location))
-
-
-def compile(model: Any = None, **options: Any) -> Any:
-    """The model as it is: this release runs models eagerly."""
-    return (lambda m: m) if model is None else model

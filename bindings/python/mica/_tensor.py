@@ -199,7 +199,7 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
 def split(self: Tensor, split_size: Any, dim: int = 0) -> Any:
     """Parts of `split_size` (or of the sizes listed) along `dim`, as views."""
     if isinstance(split_size, (list, tuple)):
-        return self.split_with_sizes(split_size, dim)
+        return Tensor.split_with_sizes(self, split_size, dim)
     return _generated_split(self, split_size, dim)
 
 

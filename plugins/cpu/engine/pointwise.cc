@@ -331,7 +331,8 @@ void ThrowPlanError(const MicaCall* call, const Plan& plan) {
 }
 
 void ThrowFlags(int flags) {
-  if ((flags & kFlagZeroDivision) != 0) MICA_PLUGIN_THROW(MICA_ERROR_RUNTIME, "ZeroDivisionError");
+  if ((flags & kFlagZeroDivision) != 0)
+    MICA_PLUGIN_THROW(MICA_ERROR_RUNTIME, "ZeroDivisionError: an integer is divided by zero.");
 }
 
 void RunPointwise(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,

@@ -1,6 +1,7 @@
 // Batch normalisation and its gradient: two passes for the statistics and one to
 // normalise, over the channels that a thread has, so that a channel of ordinary size
 // is read from memory once.
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <optional>
@@ -186,6 +187,8 @@ void NativeBatchNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
                              MicaBoolSpan output_mask, MicaValue* results) {
   const TensorRef in(input), grad(grad_out);
   CheckBatch(in);
+  MICA_PLUGIN_CHECK(grad.ndim() == in.ndim() && std::equal(in.sizes(), in.sizes() + in.ndim(), grad.sizes()),
+                    MICA_ERROR_RUNTIME, "The shape of `grad_out` differs from that of `input`.");
   const int32_t dtype = NormalizationDtype(in), threads = ThreadsOf(call);
   const bool last = AdjacentChannels(in, dtype) && AdjacentChannels(grad, dtype);
   const ChannelLayout l = LayoutOf(in, last);

@@ -1,0 +1,132 @@
+"""Wrong calls of every operator end in a clear exception and leave a process that works.
+
+bad_input.py makes the calls in processes of its own, so that a crash or a hang is
+reported here with the call that made it. MICA_TEST_SEED and MICA_TEST_CALLS choose
+other calls, and more of them, than the ones that every run makes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mica
+
+PROGRAM = Path(__file__).parent / "bad_input.py"
+SHARDS = 4
+SEED = os.environ.get("MICA_TEST_SEED", "1")
+CALLS = os.environ.get("MICA_TEST_CALLS", "60")
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_operators_refuse_bad_input(shard: int, tmp_path: Path) -> None:
+    log = tmp_path / "last call"
+    command = [sys.executable, str(PROGRAM), SEED, CALLS, str(shard), str(SHARDS), str(log)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert run.returncode == 0, (
+        f"The process ended with ({run.returncode}) in the call\n  {log.read_text()}{run.stderr[-2000:]}"
+    )
+    assert "WRONG" not in run.stdout, run.stdout
+    made = int(run.stdout.split(" calls, ")[0].split()[-1])
+    assert made > 1000
+
+
+# Calls that once crashed, hung or spoke in half sentences.
+REFUSED = [
+    ("mica.tensor(2.0).roll([2, 3], [-1, -1])", IndexError, "dim"),
+    ("ops._inverse_permute(mica.ones(2, 3), [-1])", RuntimeError, r"Number of dims \(1\)"),
+    ("ops._plane_scatter(mica.ones(0), (), mica.ones(2))", RuntimeError, "expected planes"),
+    (
+        "ops.max_pool2d_with_indices_backward(mica.ones(3), mica.ones(2, 2, 3), [1, 1], [2, 3], [0, 0], [1, 1],"
+        " True, mica.tensor([0, 1, 2]))",
+        RuntimeError,
+        "pooled shape",
+    ),
+    (
+        "ops.nll_loss_backward(mica.ones(3), mica.ones(2, 3), mica.tensor([0]), None, 1, -100, mica.ones(1))",
+        RuntimeError,
+        "`target`",
+    ),
+    (
+        "ops._convolution_backward_weight(mica.ones(1, 1, 2, 2), mica.ones(1, 1, 3, 3), [1, 1, 2, 2], [1], [0], [1],"
+        " False, [0], 0)",
+        RuntimeError,
+        "groups",
+    ),
+    (
+        "ops._convolution_backward_input(mica.ones(1, 1, 9, 9), mica.ones(1, 1, 2, 2), [1, 1, 3, 3], [1], [0], [1],"
+        " False, [0], 1)",
+        RuntimeError,
+        "`grad_output`",
+    ),
+    ("nn.conv2d(mica.ones(1, 1, 3, 3), mica.ones(1, 1, 2, 2), padding=2**63 - 1)", RuntimeError, "2\\^31"),
+    ("nn.conv2d(mica.ones(1, 1, 3, 3), mica.ones(1, 1, 0, 2))", RuntimeError, "kernel of at least 1"),
+    ("nn.max_pool2d(mica.ones(1, 4, 4), 2**62)", RuntimeError, "out of range"),
+    (
+        "ops.native_layer_norm_backward(mica.ones(2, 3), mica.ones(2, 3), [3], mica.ones(2), mica.ones(2), None,"
+        " None, [])",
+        TypeError,
+        "output_mask",
+    ),
+    (
+        "ops.native_batch_norm_backward(mica.ones(9, 9), mica.ones(2, 3), None, None, None, None, None, True, 1.0,"
+        " [True] * 3)",
+        RuntimeError,
+        "grad_out",
+    ),
+    (
+        "ops.native_batch_norm_backward(mica.ones(2, 3, device='meta'), mica.ones(2, 3, device='meta'), None, None, None,"
+        " None, None, False, 1.0, [True] * 3)",
+        RuntimeError,
+        "Running statistics",
+    ),
+    ("ops.unfold_backward(mica.ones(3), [1, 1], 0, 2, 2)", RuntimeError, "Window size"),
+    ("ops.unfold_backward(mica.ones(3), [4, 4], 0, 2, 2)", RuntimeError, "windows"),
+    ("ops._as_strided_backward(mica.tensor(2.0), mica.tensor(2.0), [-1], (), -1)", RuntimeError, "one view"),
+    ("nn.pixel_shuffle(mica.ones(1, 2, 4, 4), 2**40)", RuntimeError, "multiple of the square"),
+    ("mica.ones(3).narrow(0, 1, 2**63 - 1)", RuntimeError, "exceed the size"),
+    ("mica.ones(3).tensor_split(2**40)", mica.OutOfMemoryError, "asks for"),
+    ("mica.ones(0).chunk(2**40)", mica.OutOfMemoryError, "asks for"),
+    ("mica.ones(2**40, device='meta').unbind()", mica.OutOfMemoryError, "asks for"),
+    ("mica.ones(2**40)", mica.OutOfMemoryError, "has no memory for a request of"),
+    ("mica.ones(2**31, 2**31, 2**31)", RuntimeError, "2\\^63"),
+    ("mica.ones(2).select(0, 2**70)", OverflowError, "An integer of \\(71\\) bits"),
+    ("mica.ones(2) * 10**400", OverflowError, "bits does not fit"),
+    ("ops.elu(mica.ones(2), 1j)", RuntimeError, "does not fit the dtype"),
+    ("mica.nan_to_num(mica.ones(2), 10**400)", OverflowError, "too large for a float"),
+    ("nn.gelu(mica.ones(2), approximate='a\\0b')", RuntimeError, "a\0b"),
+    ("nn.gelu(mica.ones(2), approximate='\\ud800')", ValueError, "lone surrogate"),
+    ("mica.einsum('é', mica.ones(2))", (RuntimeError, ValueError), "."),
+    ("mica.tensor([1]) // mica.tensor([0])", RuntimeError, "integer is divided by zero"),
+    ("mica.ones(2).to('cpu', mica.float32, True, mica.ones(2))", RuntimeError, "."),
+    ("mica.is_floating_point('a')", TypeError, "."),
+    ("mica.split(3, 1)", TypeError, "."),
+    ("mica.meshgrid([None])", TypeError, "."),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), REFUSED, ids=[c[0][:60] for c in REFUSED])
+def test_the_call_is_refused(call: str, kind: type[Exception], words: str) -> None:
+    names = {"mica": mica, "ops": mica.ops.mica, "nn": mica.nn.functional}
+    with pytest.raises(kind, match=words):
+        eval(call, names)
+
+
+RIGHT = [
+    ("mica.tensor(2.0).movedim(0, -1)", 2.0),
+    ("mica.tensor(2.0).take_along_dim(mica.tensor(0), 0)", 2.0),
+    ("[t.tolist() for t in mica.arange(3).chunk(2**63 - 1)]", [[0], [1], [2]]),
+    ("[t.tolist() for t in mica.arange(3).split(2**63 - 1)]", [[0, 1, 2]]),
+    ("mica.arange(3).roll(-2**63, 0)", [2, 0, 1]),
+    ("mica.arange(3).roll([2**63 - 1, 2**63 - 1], [0, 0])", [1, 2, 0]),
+]
+
+
+@pytest.mark.parametrize(("call", "expected"), RIGHT, ids=[c[0] for c in RIGHT])
+def test_the_call_is_right(call: str, expected: object) -> None:
+    result = eval(call, {"mica": mica})
+    assert (result.tolist() if isinstance(result, mica.Tensor) else result) == expected
