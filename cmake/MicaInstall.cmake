@@ -26,6 +26,9 @@ if(MICA_WHEEL)
 endif()
 
 install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})
+# What `mica-gen --emit=opencl` of a vendor reads.
+install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY tensor schema dispatcher DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica
   FILES_MATCHING PATTERN "*.h")
@@ -37,7 +40,7 @@ install(FILES ${MICA_GENERATED_DIR}/mica/api.h ${MICA_GENERATED_DIR}/mica/ops.h
 set(config_dir ${libdir}/cmake/Mica)
 install(EXPORT MicaTargets NAMESPACE Mica:: DESTINATION ${config_dir})
 configure_package_config_file(cmake/MicaConfig.cmake.in ${PROJECT_BINARY_DIR}/MicaConfig.cmake
-  INSTALL_DESTINATION ${config_dir} PATH_VARS CMAKE_INSTALL_BINDIR NO_SET_AND_CHECK_MACRO)
+  INSTALL_DESTINATION ${config_dir} PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_DATADIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   ${PROJECT_BINARY_DIR}/MicaConfig.cmake ${PROJECT_BINARY_DIR}/MicaConfigVersion.cmake

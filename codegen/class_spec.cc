@@ -27,8 +27,8 @@ const std::vector<ClassInfo>& Classes() {
       {"scan", "kScan", {"dim"}},
       {"row", "kRow", {"dim", "dims"}},
       {"window", "kWindow", {"kernel", "stride", "pad", "dilation", "output_size"}},
-      {"gather", "kGather", {"dim", "dims", "index", "bounds"}},
-      {"scatter", "kScatter", {"dim", "dims", "index", "combine", "bounds"}},
+      {"gather", "kGather", {"dim", "dims", "index", "replace", "bounds", "fill", "none"}},
+      {"scatter", "kScatter", {"dim", "dims", "index", "replace", "source", "bounds"}},
       {"random", "kRandom", {}},
       {"view", "kView", {"dims", "dim"}},
       {"factory", "kFactory", {}},
@@ -60,6 +60,12 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
                   StrCat("Class ", info.name, " has no argument (", key, ")", DidYouMean(key, info.keys),
                          "; expected ", info.keys.empty() ? "none" : JoinNames(info.keys), "."));
   const std::string what = StrCat("`", key, "` of class ", info.name);
+  if (key == "none" && entry->op_class == OpClass::kGather) {
+    if (value.text != "flat")
+      throw Mistake(where, StrCat("Argument `none` of class gather is (", value.text, "); expected flat."));
+    entry->none_is_flat = true;
+    return;
+  }
   if (key == "none") {
     if (value.text != "all" && value.text != "error")
       throw Mistake(where, StrCat("Argument `none` of class ", info.name, " is (", value.text,
@@ -67,13 +73,24 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
     entry->none_is_all = value.text == "all";
     return;
   }
-  if (key == "combine" || key == "bounds") return;  // words of the kernels, kept in class_text
+  if (key == "bounds") {
+    static constexpr const char* kWords[] = {"error", "fill", "runtime"};  // MICA_BOUNDS_...
+    for (int i = 0; i < 3; ++i)
+      if (value.text == kWords[i]) entry->bounds = i;
+    if (value.text != kWords[entry->bounds])
+      throw Mistake(where, StrCat("Argument `bounds` of class ", info.name, " is (", value.text,
+                                  "); expected error, fill or runtime."));
+    return;
+  }
   if (value.kind == NodeKind::kList) {
     for (const Node& item : value.children)
       entry->view_dim_args.push_back(ArgumentNumber(*entry, item.text, text.At(item.begin), what));
     return;
   }
-  if (value.kind == NodeKind::kInt) return;
+  if (value.kind == NodeKind::kInt) {
+    if (key == "dim") entry->fixed_dim = static_cast<int>(value.i);
+    return;
+  }
   const int number = ArgumentNumber(*entry, value.text, where, what);
   entry->class_args[key] = number;
   if (key == "dim" || key == "dims") entry->dims_arg = number;
@@ -124,6 +141,8 @@ void ReadClass(const YamlMap& map, Entry* entry) {
       ReadClassArgument(text, *info, node.keywords[i], value, entry);
     } else if (entry->op_class == OpClass::kReduction && value.text == "all") {
       entry->reduce_all = true;
+    } else if (entry->op_class == OpClass::kContraction && value.kind == NodeKind::kString) {
+      entry->equation = value.text;
     } else if (value.kind == NodeKind::kName && entry->op_class != OpClass::kDecompose) {
       throw Mistake(text.At(value.begin), StrCat("Class ", info->name, " gets a bare argument (", value.text,
                                                  "); expected `key=argument`."));

@@ -19,6 +19,9 @@ void ReadDType(const YamlMap& map, Entry* entry);
 void ReadSupports(const YamlMap& map, Entry* entry);
 // load_programs.cc: `compute`, `reduce`, `stages`, `map`, `index`.
 void ReadPrograms(const YamlMap& map, Entry* entry);
+// load_bodies.cc: an item `- def: schema`; then, with all operators known, every `body:`.
+std::unique_ptr<Helper> ReadDefinition(const YamlMap& map, const Model& model);
+void CheckBodies(Model* model, std::vector<std::string>* mistakes);
 // load_derivatives.cc
 void ReadDerivatives(const std::shared_ptr<const SourceFile>& file, Model* model,
                      std::vector<std::string>* mistakes);

@@ -28,6 +28,7 @@ void ReadHelper(const YAML::Node& node, const std::shared_ptr<const SourceFile>&
                              " Expected a schema such as `scale(Tensor grad, Scalar s) -> Tensor`."));
   }
   helper->schema = *std::move(schema);
+  helper->cpp_name = StrCat("::mica::autograd::", helper->schema.name);
   for (const Helper* other : model->Helpers(helper->schema.name))
     if (other->schema == helper->schema)
       throw Mistake(at, StrCat("Helper (", helper->schema.name, ") stands twice; expected it once."));

@@ -153,6 +153,8 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
   entry->view = ReadCppName(map, "view");
   entry->structured = map.Flag("structured", true) && entry->out && entry->op_class != OpClass::kDecompose;
   const Location where = map.WhereKey("class");
+  if (map.has("shape")) entry->shape = map.Placed("shape");
+  if (entry->op_class != OpClass::kCustom) Refuse(map, "shape", *entry, "expected `class: custom`.");
   if (entry->op_class != OpClass::kDecompose) {
     Refuse(map, "composite", *entry, "expected `class: decompose`.");
     Refuse(map, "body", *entry, "expected `class: decompose`.");
@@ -194,6 +196,7 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
 void ReadRest(const YamlMap& map, Entry* entry) {
   entry->hint = map.Text("hint");
   entry->hot = map.Flag("hot", false);
+  entry->batch_rule = map.Text("batch_rule");
   entry->differentiable = map.Flag("differentiable", true);
   entry->doc = std::string(Trim(map.Text("doc")));
   if (entry->doc.empty())
@@ -206,9 +209,9 @@ void ReadRest(const YamlMap& map, Entry* entry) {
 const std::vector<std::string>& EntryKeys() {
   static const std::vector<std::string> keys = {
       "func",     "forms",      "out_name",  "variants",       "class", "compute",  "reduce",
-      "stages",   "map",        "index",     "bounds",         "dtype", "supports", "meta",
+      "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
       "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
-      "hint",     "hot",        "autocast",  "differentiable", "doc"};
+      "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule"};
   return keys;
 }
 
@@ -269,8 +272,43 @@ std::vector<std::string> Model::BaseNames() const {
   return names;
 }
 
+namespace {
+
+// The operators and definitions of one file.
+template <typename Attempt>
+void ReadFile(const std::shared_ptr<const SourceFile>& file, bool is_base, Model* model, Attempt&& attempt) {
+  const YAML::Node root = LoadYaml(file);
+  if (!root.IsSequence()) throw Mistake({file, 1, 1}, "File holds no list; expected `- func: ...` items.");
+  for (const YAML::Node& item : root) {
+    if (item.IsMap() && item["def"].IsDefined()) {
+      attempt([&] {
+        const YamlMap map(item, file, "A definition", {"def", "body", "doc"});
+        model->helpers.push_back(ReadDefinition(map, *model));
+      });
+      continue;
+    }
+    attempt([&] {
+      std::unique_ptr<Entry> entry = ReadEntry(YamlMap(item, file, "An entry", EntryKeys()));
+      entry->is_base = is_base;
+      for (const auto& f : entry->functions) {
+        const auto [it, is_new] = model->by_name.emplace(f->full_name, f.get());
+        if (!is_new)
+          throw Mistake(entry->location,
+                        StrCat("Operator (", f->full_name, ") stands twice, first at ",
+                               it->second->entry->location.ToString(), "; expected another overload name",
+                               f->form == OpForm::kOut ? " or an `out_name`." : "."));
+      }
+      for (const auto& f : entry->functions) model->by_base[f->schema.name].push_back(f.get());
+      model->entries.push_back(std::move(entry));
+    });
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<const Model> LoadModel(std::shared_ptr<const SourceFile> native,
-                                       std::shared_ptr<const SourceFile> derivatives) {
+                                       std::shared_ptr<const SourceFile> derivatives,
+                                       std::shared_ptr<const SourceFile> base) {
   auto model = std::make_unique<Model>();
   std::vector<std::string> mistakes;
   const auto attempt = [&](auto&& step) {
@@ -280,26 +318,9 @@ std::unique_ptr<const Model> LoadModel(std::shared_ptr<const SourceFile> native,
       mistakes.push_back(mistake.what());
     }
   };
-  attempt([&] {
-    const YAML::Node root = LoadYaml(native);
-    if (!root.IsSequence())
-      throw Mistake({native, 1, 1}, "File holds no list; expected `- func: ...` items.");
-    for (const YAML::Node& item : root) {
-      attempt([&] {
-        std::unique_ptr<Entry> entry = ReadEntry(YamlMap(item, native, "An entry", EntryKeys()));
-        for (const auto& f : entry->functions) {
-          const auto [it, is_new] = model->by_name.emplace(f->full_name, f.get());
-          if (!is_new)
-            throw Mistake(entry->location,
-                          StrCat("Operator (", f->full_name, ") stands twice, first at ",
-                                 it->second->entry->location.ToString(), "; expected another overload name",
-                                 f->form == OpForm::kOut ? " or an `out_name`." : "."));
-        }
-        for (const auto& f : entry->functions) model->by_base[f->schema.name].push_back(f.get());
-        model->entries.push_back(std::move(entry));
-      });
-    }
-  });
+  if (base) attempt([&] { ReadFile(base, true, model.get(), attempt); });
+  attempt([&] { ReadFile(native, false, model.get(), attempt); });
+  CheckBodies(model.get(), &mistakes);
   if (derivatives) attempt([&] { ReadDerivatives(derivatives, model.get(), &mistakes); });
   if (!mistakes.empty()) throw std::runtime_error(Join(mistakes, "\n"));
   return model;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "mica/codegen/reduce.h"
+#include "mica/codegen/syntax/parser.h"
 #include "mica/codegen/text.h"
 
 namespace mica::codegen {
@@ -42,6 +43,7 @@ std::shared_ptr<Program> NewProgram(const Entry& entry, std::string source) {
   program->keepdim_arg = entry.keepdim_arg;
   if (entry.none_is_all) program->flags |= MICA_PROGRAM_DIMS_NONE_IS_ALL;
   if (entry.trailing_dims) program->flags |= MICA_PROGRAM_TRAILING_DIMS;
+  if (entry.none_is_flat) program->flags |= MICA_PROGRAM_DIMS_NONE_IS_FLAT;
   return program;
 }
 
@@ -138,11 +140,28 @@ std::shared_ptr<Program> CompileElementwise(const YamlMap& map, const Entry& ent
   std::shared_ptr<Program> program = NewProgram(entry, JoinTexts(texts));
   ComputeScope scope = ArgumentScope(entry, -1);
   scope.allows_random = entry.op_class == OpClass::kRandom;
-  if (entry.op_class == OpClass::kFactory || entry.op_class == OpClass::kGather) AddCoordinates(&scope);
+  if (entry.op_class == OpClass::kFactory) AddCoordinates(&scope);
   CodeWriter writer(program.get(), kind, &program->main);
   for (size_t i = 0; i < texts.size(); ++i) writer.Write(texts[i], scope, MICA_OP_STORE, static_cast<int>(i));
   program->num_outputs = static_cast<int>(texts.size());
   return program;
+}
+
+int ClassArg(const Entry& entry, const char* key) {
+  const auto it = entry.class_args.find(key);
+  return it == entry.class_args.end() ? -1 : it->second;
+}
+
+void SetWindow(const Entry& entry, Program* program) {
+  program->data_arg = FirstTensor(entry);
+  program->kernel_arg = ClassArg(entry, "kernel");
+  program->stride_arg = ClassArg(entry, "stride");
+  program->pad_arg = ClassArg(entry, "pad");
+  program->dilation_arg = ClassArg(entry, "dilation");
+  program->output_arg = ClassArg(entry, "output_size");
+  const int sized = program->kernel_arg >= 0 ? program->kernel_arg : program->output_arg;
+  if (sized >= 0)
+    program->num_windowed = std::max(1, entry.primary().schema.arguments[sized].type.unwrapped().list_size);
 }
 
 // A `reduce` mapping may stand under kinds, as `compute` does.
@@ -171,6 +190,7 @@ std::shared_ptr<Program> CompileReduction(const YamlMap& map, const Entry& entry
   const int element = FirstTensor(entry);
   program->input_args.push_back(element);
   program->num_states = static_cast<int>(reduce.states.size());
+  if (entry.op_class == OpClass::kWindow) SetWindow(entry, program.get());
   const ComputeScope scope = ArgumentScope(entry, element);
   ReduceCompiler compiler(reduce, scope, kind, 0, program.get());
   compiler.Compile(program->num_states);
@@ -258,6 +278,89 @@ std::shared_ptr<Program> CompileRow(const YamlMap& map, const Entry& entry, Comp
   return programs[0];
 }
 
+// `index` and `keep` of gather and scatter: where elements come from or go to. They
+// compute in int64 whatever the element is.
+void CompilePlaces(const YamlMap& map, const Entry& entry, Program* program) {
+  program->data_arg = FirstTensor(entry);
+  program->source_arg = ClassArg(entry, "source");
+  program->index_arg = ClassArg(entry, "index");
+  program->bounds = entry.bounds;
+  program->fill_arg = ClassArg(entry, "fill");
+  if (entry.fixed_dim) program->dim = *entry.fixed_dim;
+  if (const int replace = ClassArg(entry, "replace"); replace >= 0) {
+    program->index_arg = replace;
+    program->index_place = MICA_INDEX_REPLACE;
+  }
+  ComputeScope scope;
+  const auto& arguments = entry.primary().schema.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const schema::Argument& a = arguments[i];
+    const int number = static_cast<int>(i);
+    if (a.type.is_list_of(TypeKind::kInt) || a.type.is_list_of(TypeKind::kSymInt)) {
+      scope.names[a.name] = {Binding::Kind::kList, number, MICA_OP_LIST, false, ""};
+      scope.names[a.name + ".before"] = {Binding::Kind::kList, number, MICA_OP_BEFORE, false, ""};
+      scope.names[a.name + ".after"] = {Binding::Kind::kList, number, MICA_OP_AFTER, false, ""};
+    } else if (a.type.is(TypeKind::kInt) || a.type.is(TypeKind::kSymInt)) {
+      scope.names[a.name] = {Binding::Kind::kNumber, number, 0, false, ""};
+    }
+  }
+  if (program->index_arg >= 0) scope.names["j"] = SourceBinding(MICA_OP_ELEMENT, 0);
+  ComputeScope of_index = scope;
+  of_index.names["i"] = SourceBinding(MICA_OP_COORD, 0);
+  of_index.names["n"] = SourceBinding(MICA_OP_SIZE, 0);
+  of_index.names["m"] = SourceBinding(MICA_OP_SIZE, 1);
+  if (map.has("index"))
+    CodeWriter(program, ComputeKind::kInt, &program->index)
+        .Write(map.Placed("index"), of_index, MICA_OP_STORE, 0);
+  AddCoordinates(&scope);
+  if (map.has("keep"))
+    CodeWriter(program, ComputeKind::kInt, &program->keep).Write(map.Placed("keep"), scope, MICA_OP_STORE, 0);
+}
+
+std::shared_ptr<Program> CompileGather(const YamlMap& map, const Entry& entry) {
+  std::shared_ptr<Program> program =
+      NewProgram(entry, map.has("index") ? map.Text("index") : map.Text("keep"));
+  program->num_outputs = 1;
+  CompilePlaces(map, entry, program.get());
+  return program;
+}
+
+// `reduce: {element: e, combine: c}`: `a` is what stands there, `b` the element.
+std::shared_ptr<Program> CompileScatter(const YamlMap& map, const Entry& entry, ComputeKind kind) {
+  const YamlMap reduce(NodeForKind(map, "reduce", kind), map.file(), "`reduce`", {"element", "combine"});
+  if (!reduce.has("combine"))
+    throw Mistake(reduce.Where(), "`reduce` has no `combine`; expected what is written, over `a` and `b`.");
+  std::shared_ptr<Program> program = NewProgram(entry, reduce.Text("combine"));
+  program->num_outputs = 1;
+  program->num_states = 1;
+  CompilePlaces(map, entry, program.get());
+  ComputeScope scope = ArgumentScope(entry, program->source_arg);
+  if (program->source_arg >= 0) scope.names["x"] = SourceBinding(MICA_OP_ELEMENT, 0);
+  CodeWriter writer(program.get(), kind, &program->main);
+  Value element;
+  if (reduce.has("element")) {
+    const PlacedText text = reduce.Placed("element");
+    element = ExpressionCompiler(text, scope, &writer.builder()).Compile(syntax::Parse(text));
+  } else {
+    element = writer.builder().Source(MICA_OP_ELEMENT, 0);
+  }
+  scope.names["a"] = SourceBinding(MICA_OP_STATE, 0);
+  writer.WriteTogether({reduce.Placed("combine")}, scope, MICA_OP_STORE_STATE, 0, {{"b", element}});
+  return program;
+}
+
+// The sum over what two tensors share is all that there is to say.
+void SetContraction(Entry* entry) {
+  if (entry->equation.empty()) return;
+  std::shared_ptr<Program> program = NewProgram(*entry, entry->equation);
+  program->equation = entry->equation;
+  program->num_outputs = 1;
+  const auto& arguments = entry->primary().schema.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].type.is(TypeKind::kTensor)) program->input_args.push_back(static_cast<int32_t>(i));
+  for (auto& p : entry->programs) p = program;
+}
+
 }  // namespace
 
 void ReadPrograms(const YamlMap& map, Entry* entry) {
@@ -295,8 +398,19 @@ void ReadPrograms(const YamlMap& map, Entry* entry) {
         require("stages` and `map", "the reduce stages and the expression of an element");
       break;
     case OpClass::kGather:
-      if (map.has("compute"))
-        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileElementwise(map, *entry, kind); });
+      if (entry->portable.empty() && entry->structured) {
+        const std::shared_ptr<const Program> program = CompileGather(map, *entry);
+        for (auto& p : entry->programs) p = program;
+      }
+      break;
+    case OpClass::kScatter:
+      if (map.has("reduce"))
+        CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileScatter(map, *entry, kind); });
+      else
+        require("reduce", "`{combine: ...}`");
+      break;
+    case OpClass::kContraction:
+      if (entry->portable.empty()) SetContraction(entry);
       break;
     default:
       break;

@@ -3,7 +3,9 @@
 //
 //   mica-gen --native F [--derivatives F] --out DIR [--emit ops,registry,...]
 //            [--stats] [--check]
+//   mica-gen --base native_functions.yaml --native MINE [--derivatives MINE] --out DIR
 //
+// The second form makes the operators of a plugin, which lives outside the house.
 // Prints nothing when all is well. Exits with 1 and one message a mistake when a
 // file is wrong; with --check, with 2 when the output folder is not up to date.
 #include <cstdio>
@@ -22,6 +24,7 @@ namespace {
 struct Emitter {
   std::string_view name;
   void (*run)(const Model&, OutputFolder&);
+  bool by_default = true;
 };
 constexpr Emitter kEmitters[] = {
     {"ops", &EmitOps},
@@ -33,10 +36,12 @@ constexpr Emitter kEmitters[] = {
     {"python", &EmitPython},
     {"stubs", &EmitStubs},
     {"docs", &EmitDocs},
+    {"opencl", &EmitOpenCl, false},
+    {"plugin", &EmitPlugin, false},
 };
 
 struct Options {
-  std::string native, derivatives, out;
+  std::string native, derivatives, base, out;
   std::vector<std::string> emit;  // empty: all
   bool stats = false;
   bool check = false;
@@ -45,16 +50,21 @@ struct Options {
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
     "  --emit LIST  comma-separated: ops, registry, declarations, composites, api, autograd, python,\n"
-    "               stubs, docs; all of them if absent\n"
+    "               stubs, docs (all of these if absent), opencl, plugin\n"
+    "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"
     "  --check      write nothing; exit with 2 if the output folder is not up to date\n";
 
 // False, with a message printed, when the command line is wrong.
 bool ReadOptions(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
+    std::string_view flag = argv[i];
+    const size_t equals = flag.find('=');
+    const bool joined = flag.starts_with("--") && equals != std::string_view::npos;  // --emit=opencl
+    if (joined) flag = flag.substr(0, equals);
     std::string* target = flag == "--native"        ? &options->native
                           : flag == "--derivatives" ? &options->derivatives
+                          : flag == "--base"        ? &options->base
                           : flag == "--out"         ? &options->out
                                                     : nullptr;
     std::string list;
@@ -67,12 +77,12 @@ bool ReadOptions(int argc, char** argv, Options* options) {
       options->check = true;
       continue;
     }
-    if (!target || i + 1 >= argc) {
+    if (!target || (!joined && i + 1 >= argc)) {
       std::fprintf(stderr, "Option (%s) %s.\n%s", argv[i],
                    target ? "has no value; expected one after it" : "is unknown", kUsage);
       return false;
     }
-    *target = argv[++i];
+    *target = joined ? argv[i] + equals + 1 : argv[++i];
     if (flag != "--emit" || list == "all") continue;
     for (const std::string_view name : Split(list, ',')) {
       bool known = false;
@@ -92,14 +102,15 @@ bool ReadOptions(int argc, char** argv, Options* options) {
 int Run(const Options& options) {
   const auto native = SourceFile::Read(options.native);
   const auto derivatives = options.derivatives.empty() ? nullptr : SourceFile::Read(options.derivatives);
-  const std::unique_ptr<const Model> model = LoadModel(native, derivatives);
+  const auto base = options.base.empty() ? nullptr : SourceFile::Read(options.base);
+  const std::unique_ptr<const Model> model = LoadModel(native, derivatives, base);
   if (options.stats) {
     std::fputs(StatsText(*model).c_str(), stdout);
     return 0;
   }
   OutputFolder out(options.out, options.check);
   for (const Emitter& emitter : kEmitters) {
-    bool wanted = options.emit.empty();
+    bool wanted = options.emit.empty() && (base ? emitter.name == "plugin" : emitter.by_default);
     for (const std::string& name : options.emit) wanted = wanted || name == emitter.name;
     if (wanted) emitter.run(*model, out);
   }

@@ -116,6 +116,8 @@ struct Entry {
   std::string hint;
   std::string doc;
   std::string autocast = "none";
+  std::string batch_rule;  // a plugin's name of a rule, kept for the layer that reads it
+  bool is_base = false;    // of --base: Mica's own operators beside a plugin's
   bool hot = false;
   bool differentiable = true;
   bool structured = false;       // the backend's kernel is the out form
@@ -127,7 +129,10 @@ struct Entry {
   // Hand-written C++ functions of kernels/, "" if none: mica::meta::<meta>, ...
   std::string meta, portable, composite, view;
   bool generic_meta = false;  // `meta` names the class's own (mica::meta::GenericPointwise)
-  PlacedText body;            // class decompose: the formula; empty if in C++
+  PlacedText shape;           // a plugin's operator: its result on the meta device
+  std::shared_ptr<const struct FormulaTree> shape_formula;  // of `shape`, checked
+  PlacedText body;                                          // class decompose: the formula; empty if in C++
+  std::shared_ptr<const struct FormulaTree> formula;        // of `body`, checked
 
   // What the class's arguments say; argument numbers, -1 if none.
   int dims_arg = -1;
@@ -135,6 +140,10 @@ struct Entry {
   bool reduce_all = false;  // reduction(all)
   bool none_is_all = true;
   bool trailing_dims = false;             // row(dims=normalized_shape)
+  bool none_is_flat = false;              // gather(none=flat)
+  int bounds = 0;                         // gather, scatter: MICA_BOUNDS_...
+  std::optional<int> fixed_dim;           // gather(dim=0)
+  std::string equation;                   // contraction("ij,jk->ik")
   std::vector<int> view_dim_args;         // view(dims=[dim0, dim1])
   std::map<std::string, int> class_args;  // window(kernel=...), by key
   std::string class_text;                 // "reduction(dims=dim, keepdim=keepdim)"
@@ -165,15 +174,20 @@ struct Derivative {
   std::vector<bool> output_differentiability;  // one per Tensor result
 };
 
-// A C++ function of keys/autograd/helpers.h, namespace mica::autograd.
+// What formulas call besides operators: a C++ function of keys/autograd/helpers.h,
+// a function of the language (formula/functions.h), or a definition of the YAML
+// file, `- def: schema` with a `body:`, which becomes a C++ function.
 struct Helper {
   Location location;
   schema::FunctionSchema schema;
+  std::string cpp_name;                               // "::mica::composites::reduce_loss"
+  PlacedText body;                                    // of a definition
+  std::shared_ptr<const struct FormulaTree> formula;  // of `body`, checked
 };
 
 struct Model {
   std::vector<std::unique_ptr<Entry>> entries;
-  std::vector<std::unique_ptr<Helper>> helpers;
+  std::vector<std::unique_ptr<Helper>> helpers;  // of both files
   std::vector<std::unique_ptr<Derivative>> derivatives;
 
   // By full name without namespace for `mica` ("add.Tensor"), with it for others.
@@ -189,8 +203,10 @@ struct Model {
 };
 
 // Reads the files; throws Mistakes as one std::runtime_error whose text holds all
-// of them. `derivatives` may be empty.
+// of them. `derivatives` may be empty. `base` holds operators that a plugin's own
+// formulas call, from which nothing is made; it may be NULL.
 std::unique_ptr<const Model> LoadModel(std::shared_ptr<const SourceFile> native,
-                                       std::shared_ptr<const SourceFile> derivatives);
+                                       std::shared_ptr<const SourceFile> derivatives,
+                                       std::shared_ptr<const SourceFile> base = nullptr);
 
 }  // namespace mica::codegen

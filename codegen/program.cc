@@ -47,7 +47,8 @@ bool Program::operator==(const Program& o) const {
          scalar_args == o.scalar_args && SameConstants(constants, o.constants) && SameCode(main, o.main) &&
          SameCode(init, o.init) && SameCode(combine, o.combine) && SameCode(finish, o.finish) &&
          SameCode(map, o.map) && dims_arg == o.dims_arg && keepdim_arg == o.keepdim_arg && flags == o.flags &&
-         first_state == o.first_state && same_next;
+         first_state == o.first_state && SameCode(index, o.index) && SameCode(keep, o.keep) &&
+         Places() == o.Places() && list_args == o.list_args && equation == o.equation && same_next;
 }
 
 std::string Listing(const Program& program) {
@@ -57,6 +58,8 @@ std::string Listing(const Program& program) {
   List("combine", program.combine, program, &out);
   List("finish", program.finish, program, &out);
   List("map", program.map, program, &out);
+  List("index", program.index, program, &out);
+  List("keep", program.keep, program, &out);
   return program.next ? StrCat(out, "next:\n", Listing(*program.next)) : out;
 }
 

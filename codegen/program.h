@@ -32,10 +32,22 @@ struct Program {
   int dims_arg = -1;
   int keepdim_arg = -1;
   int flags = 0;
-  int first_state = 0;                  // row: states below are results of earlier stages
+  int first_state = 0;  // row: states below are results of earlier stages
+  // gather, scatter, window, contraction: the fields of MicaProgram
+  Code index, keep;
+  int data_arg = -1, source_arg = -1, index_arg = -1, index_place = 0;
+  int bounds = 0, fill_arg = -1, dim = MICA_NO_DIM;
+  std::vector<int32_t> list_args;
+  int num_windowed = 0, kernel_arg = -1, stride_arg = -1, pad_arg = -1, dilation_arg = -1, output_arg = -1;
+  std::string equation;
   std::shared_ptr<const Program> next;  // row: the following stage
 
   bool operator==(const Program&) const;
+  // The numbers of gather, scatter and window, in the order of MicaProgram.
+  std::vector<int> Places() const {
+    return {data_arg,     source_arg, index_arg,  index_place, bounds,       fill_arg,  dim,
+            num_windowed, kernel_arg, stride_arg, pad_arg,     dilation_arg, output_arg};
+  }
 };
 
 // A readable listing, one instruction a line: "r2 = MUL r0 r1".

@@ -14,11 +14,11 @@ const std::vector<std::string>& ReduceKeys() {
   return keys;
 }
 
-Binding Refused(std::string sentence) { return {Binding::Kind::kRefused, 0, 0, std::move(sentence)}; }
+Binding Refused(std::string sentence) { return {Binding::Kind::kRefused, 0, 0, false, std::move(sentence)}; }
 
 }  // namespace
 
-Binding SourceBinding(int opcode, int aux) { return {Binding::Kind::kSource, aux, opcode, ""}; }
+Binding SourceBinding(int opcode, int aux) { return {Binding::Kind::kSource, aux, opcode, false, ""}; }
 
 // The arguments by name; `element_arg` is read by ELEMENT (-1: none).
 ComputeScope ArgumentScope(const Entry& entry, int element_arg) {
@@ -31,12 +31,15 @@ ComputeScope ArgumentScope(const Entry& entry, int element_arg) {
     if (number == element_arg) {
       binding = SourceBinding(MICA_OP_ELEMENT, 0);
     } else if (a.type.is(TypeKind::kTensor)) {
-      binding = {Binding::Kind::kTensor, number, 0, ""};
+      binding = {Binding::Kind::kTensor, number, 0, false, ""};
     } else if (a.type.is(TypeKind::kBool)) {
-      binding = {Binding::Kind::kFlag, number, 0, ""};
+      binding = {Binding::Kind::kFlag, number, 0, false, ""};
+    } else if (entry.op_class == OpClass::kWindow && a.type.is_optional() &&
+               (a.type.unwrapped().is(TypeKind::kInt) || a.type.unwrapped().is(TypeKind::kFloat))) {
+      binding = {Binding::Kind::kNumber, number, 0, true, ""};
     } else if (a.type.is(TypeKind::kInt) || a.type.is(TypeKind::kSymInt) || a.type.is(TypeKind::kFloat) ||
                a.type.is(TypeKind::kScalar)) {
-      binding = {Binding::Kind::kNumber, number, 0, ""};
+      binding = {Binding::Kind::kNumber, number, 0, false, ""};
     } else {
       binding = Refused(StrCat("Argument (", a.name, ") has type ",
                                TypeKind::kOptional == a.type.kind ? "optional " : "",
@@ -119,6 +122,7 @@ ComputeScope ReduceCompiler::StateScope() const {
     if (NumStates() == 1) scope.names["a"] = state;
   }
   scope.names["count"] = SourceBinding(MICA_OP_COUNT, 0);
+  if (program_->num_windowed > 0) scope.names["area"] = SourceBinding(MICA_OP_AREA, 0);
   return scope;
 }
 

@@ -20,13 +20,13 @@ Way WayOf(const Entry& e) {
 }  // namespace
 
 std::string StatsText(const Model& model) {
-  int entries[kWayCount] = {}, by_class[kOpClassCount] = {};
+  int entries[kWayCount] = {}, by_class[kOpClassCount][kWayCount] = {};
   std::set<std::string> bases[kWayCount], all;
   int functions = 0, formulas = 0;
   for (const auto& entry : model.entries) {
     const Way way = WayOf(*entry);
     ++entries[way];
-    ++by_class[static_cast<int>(entry->op_class)];
+    ++by_class[static_cast<int>(entry->op_class)][way];
     bases[way].insert(entry->base_name);
     all.insert(entry->base_name);
     functions += static_cast<int>(entry->functions.size());
@@ -35,8 +35,12 @@ std::string StatsText(const Model& model) {
   std::string text;
   for (int way = 0; way < kWayCount; ++way)
     StrAppend(&text, kWayNames[way], ": ", entries[way], " entries, ", bases[way].size(), " base names\n");
-  for (int c = 0; c < kOpClassCount; ++c)
-    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ", by_class[c], "\n");
+  for (int c = 0; c < kOpClassCount; ++c) {
+    const int* of = by_class[c];
+    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ",
+              of[kData] + of[kYaml] + of[kCpp] + of[kHand], " (from data ", of[kData], ", in YAML ",
+              of[kYaml], ", in C++ ", of[kCpp], ", by hand ", of[kHand], ")\n");
+  }
   StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");
   StrAppend(&text, "total: ", model.entries.size(), " entries, ", all.size(), " base names, ", functions,
             " operators\n");

@@ -36,6 +36,12 @@ std::string CamelCase(std::string_view name) {
   return out;
 }
 
+int CountReads(const FormulaExpr& e, const std::string& name) {
+  int count = e.kind == FormulaExpr::Kind::kName && e.text == name;
+  for (const FormulaExpr& operand : e.operands) count += CountReads(operand, name);
+  return count;
+}
+
 class DerivativeEmitter {
  public:
   DerivativeEmitter(const DerivativePlan& plan, std::string node, Printer& p)
@@ -54,6 +60,7 @@ class DerivativeEmitter {
   void EmitGrads();
   void EmitRule(const GradientRule& rule);
   void EmitUnpack(const GradientRule& rule);
+  bool IsReadInPlace(const std::string& name, const GradientRule& rule) const;
   std::string ValueText(const FormulaExpr& name, const GradientRule& rule) const;
   std::string MetadataText(const FormulaExpr& e, const GradientRule& rule, const EmitOptions& options) const;
   std::string Wants(const std::vector<int>& arguments) const;
@@ -151,9 +158,16 @@ std::string DerivativeEmitter::Wants(const std::vector<int>& arguments) const {
   return Join(parts, " || ");
 }
 
+// Unpacked where it is read: a tensor that one place reads as a value, so that the
+// branch of an `if` that is not taken asks nothing of it.
+bool DerivativeEmitter::IsReadInPlace(const std::string& name, const GradientRule& rule) const {
+  return !rule.formula->metadata.count(name) && CountReads(rule.formula->root, name) == 1;
+}
+
 void DerivativeEmitter::EmitUnpack(const GradientRule& rule) {
   for (const SavedName& s : plan_.saved) {
     if (!rule.formula->names.count(s.name)) continue;
+    if (s.kind != Kind::kTensors && IsReadInPlace(s.name, rule)) continue;
     const std::string local = s.argument >= 0 ? Argument(s.argument).name : s.name;
     if (s.kind == Kind::kTensor || s.kind == Kind::kResult)
       p_.Print({{"local", local}, {"member", Member(s)}}, "const Tensor $local$ = $member$.Unpack(this);");
@@ -168,6 +182,8 @@ std::string DerivativeEmitter::ValueText(const FormulaExpr& name, const Gradient
     return StrCat("BoolSpan(output_mask, ", rule.inputs.size(), ")");
   if (name.text == "grads") return "grad_list";
   const int argument = f_.schema.FindArgument(name.text);
+  const SavedName* saved = plan_.Find(argument < 0 ? Kind::kResult : Kind::kTensor, name.text);
+  if (saved && IsReadInPlace(name.text, rule)) return StrCat(Member(*saved), ".Unpack(this)");
   if (argument < 0) return name.text;
   const SavedName* value = plan_.Find(Kind::kValue, name.text);
   return value ? Member(*value) : Argument(argument).name;
@@ -427,6 +443,9 @@ void EmitAutograd(const Model& model, OutputFolder& out) {
     p.Line("#include <cmath>\n#include <tuple>\n\n#include \"mica/keys/autograd/kernel.h\"");
     for (const std::string& header : shard.headers)
       p.Print({{"header", header}}, "#include \"mica/ops/$header$.h\"");
+    const bool defined = shard.code.text().find("::mica::composites::") != std::string::npos;
+    if (defined) p.Line("#include \"mica/kernels/generated_composites.h\"");
+    p.Line("#include \"mica/kernels/formula.h\"");
     p.Line("#include \"mica/tensor/scalar_math.h\"\n\nnamespace mica::autograd {\nnamespace {\n");
     p.Line(shard.code.text());
     p.Print({{"i", StrCat(i)}},

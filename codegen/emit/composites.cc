@@ -12,6 +12,11 @@
 namespace mica::codegen {
 namespace {
 
+std::string Trimmed(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 std::string FunctionalCall(const Function& f) {
   const Function& functional = *f.entry->functional;
   std::vector<std::string> names;
@@ -19,18 +24,27 @@ std::string FunctionalCall(const Function& f) {
   return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
 }
 
-void EmitBody(const Function& f, const Model& model, Printer& p) {
-  FormulaScope scope;
-  for (const schema::Argument& a : f.schema.arguments) scope.names[a.name] = a.type;
-  scope.expected = f.schema.returns[0].type;
-  if (f.schema.returns.size() > 1) {
-    scope.expected = schema::Type(schema::TypeKind::kTuple);
-    for (const schema::Return& r : f.schema.returns) scope.expected.elements.push_back(r.type);
-  }
-  const FormulaTree tree = ParseFormula(f.entry->body, model, scope);
+void EmitBody(const FormulaTree& tree, bool returns, Printer& p) {
   EmitOptions options;
   options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
-  p.Print({{"value", EmitFormula(tree.root, options)}}, "return $value$;");
+  p.Line(Trimmed(EmitStatements(tree.root, options, returns, 0)));
+}
+
+// A definition's head: "Tensor kept(const Tensor& t, IntSpan sizes)".
+std::string HeadOf(const Helper& helper) {
+  std::vector<std::string> parameters;
+  for (const schema::Argument& a : helper.schema.arguments)
+    parameters.push_back(StrCat("[[maybe_unused]] ", CppParameterType(a.type), " ", CppIdentifier(a.name)));
+  return StrCat(CppReturnType(helper.schema), " ", CppIdentifier(helper.schema.name), "(",
+                Join(parameters, ", "), ")");
+}
+
+// Bodies need not read every argument.
+std::string Unused(const Function& f) {
+  std::vector<std::string> parameters;
+  for (const CppArgument& a : f.arguments)
+    parameters.push_back(StrCat("[[maybe_unused]] ", a.type, " ", a.name));
+  return Join(parameters, ", ");
 }
 
 void EmitCopies(const Function& f, Printer& p) {
@@ -68,18 +82,28 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   std::vector<Printer> shards(kCompositeShards);
   Printer header;
   header.Line("#pragma once\n\n#include \"mica/ops/prelude.h\"\n\nnamespace mica::composites {");
+  for (const auto& helper : model.helpers) {
+    if (!helper->formula) continue;
+    header.Line(HeadOf(*helper) + ";");
+    Printer& p = shards[ShardOf(helper->schema.name, kCompositeShards)];
+    p.Line(HeadOf(*helper) + " {");
+    p.Indent();
+    EmitBody(*helper->formula, true, p);
+    p.Outdent();
+    p.Line("}");
+  }
   for (const auto& entry : model.entries) {
     for (const auto& function : entry->functions) {
       const Function& f = *function;
       if (!NeedsGeneratedComposite(f)) continue;
-      const std::string head = StrCat(f.return_type, " ", f.struct_name, "(", f.Parameters(false), ")");
+      const std::string head = StrCat(f.return_type, " ", f.struct_name, "(", Unused(f), ")");
       header.Comment(f.schema_text);
       header.Line(head + ";");
       Printer& p = shards[ShardOf(entry->base_name, kCompositeShards)];
       p.Line(head + " {");
       p.Indent();
       if (&f == &entry->primary())
-        EmitBody(f, model, p);
+        EmitBody(*entry->formula, entry->functional != nullptr, p);
       else
         EmitCopies(f, p);
       p.Outdent();
@@ -93,7 +117,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kCompositeShards; ++i) {
     Printer p;
     p.Line(
-        "#include <cmath>\n\n#include \"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
+        "#include <cmath>\n\n#include \"mica/kernels/formula.h\"\n#include "
+        "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"mica/tensor/promote.h\"\n#include \"mica/tensor/scalar_math.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");
     if (can_copy) p.Line(kHelpers);

@@ -10,7 +10,7 @@ namespace mica::codegen {
 
 inline constexpr int kOpsShards = 8;
 inline constexpr int kRegistryShards = 4;
-inline constexpr int kCompositeShards = 2;
+inline constexpr int kCompositeShards = 4;
 inline constexpr int kAutogradShards = 8;
 inline constexpr int kPythonShards = 8;
 
@@ -36,5 +36,10 @@ void EmitPython(const Model& model, OutputFolder& out);
 void EmitStubs(const Model& model, OutputFolder& out);
 // docs/operators/<base>.md, index.md
 void EmitDocs(const Model& model, OutputFolder& out);
+// plugin/operators.{h,cc,py,pyi}: a plugin's own operators, against the SDK; only
+// where --emit names it or with --base
+void EmitPlugin(const Model& model, OutputFolder& out);
+// opencl/mica_programs.h; only where --emit names it
+void EmitOpenCl(const Model& model, OutputFolder& out);
 
 }  // namespace mica::codegen

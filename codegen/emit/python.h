@@ -40,4 +40,8 @@ std::string PythonSignatureText(const PythonGroup& group, const PythonSignature&
 // none. Counted with `self`.
 int VarargsParameter(const PythonSignature& signature);
 
+// A function's parameters and result as a stub writes them: "x: Tensor, *, n: _int = ...".
+std::string StubParameters(const Function& function);
+std::string StubResult(const Function& function);
+
 }  // namespace mica::codegen

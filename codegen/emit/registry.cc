@@ -19,13 +19,16 @@ std::string CodeText(const Code& code) {
 // Prints the tables of one program, `name` being the MicaProgram's.
 void EmitProgram(const std::string& name, const Program& program, Printer& p) {
   if (program.next) EmitProgram(name + "_next", *program.next, p);
-  const std::pair<const char*, const Code*> codes[] = {{"main", &program.main},
-                                                       {"init", &program.init},
-                                                       {"combine", &program.combine},
-                                                       {"finish", &program.finish},
-                                                       {"map", &program.map}};
-  std::string fields;
+  const std::pair<const char*, const Code*> codes[] = {
+      {"main", &program.main},     {"init", &program.init}, {"combine", &program.combine},
+      {"finish", &program.finish}, {"map", &program.map},   {"index", &program.index},
+      {"keep", &program.keep}};
+  std::string fields, places;
   for (const auto& [field, code] : codes) {
+    if (code == &program.index) {
+      places = std::move(fields);
+      fields.clear();
+    }
     if (code->empty()) {
       fields += "{nullptr, 0}, ";
       continue;
@@ -40,6 +43,14 @@ void EmitProgram(const std::string& name, const Program& program, Printer& p) {
             "constexpr int32_t $name$_$field$[] = {$numbers$};");
     return StrCat(name, "_", field);
   };
+  std::swap(fields, places);
+  const std::string lists = table("lists", program.list_args);
+  const std::vector<int> numbers_of_places = program.Places();
+  const std::string first = Join(std::vector<int>(numbers_of_places.begin(), numbers_of_places.begin() + 6),
+                                 ", "),
+                    last =
+                        Join(std::vector<int>(numbers_of_places.begin() + 7, numbers_of_places.end()), ", ");
+  const std::string dim = program.dim == MICA_NO_DIM ? "MICA_NO_DIM" : StrCat(program.dim);
   const std::string inputs = table("inputs", program.input_args);
   const std::string scalars = table("scalars", program.scalar_args);
   std::string constants = "nullptr";
@@ -55,23 +66,28 @@ void EmitProgram(const std::string& name, const Program& program, Printer& p) {
   const std::string numbers =
       StrCat(program.input_args.size(), ", ", program.scalar_args.size(), ", ", program.num_outputs, ", ",
              program.num_states, ", ", program.num_registers, ", ", program.constants.size());
-  p.Print({{"name", name},
-           {"class", CppString(program.class_name)},
-           {"source", CppString(program.source)},
-           {"hint", CppString(program.hint)},
-           {"numbers", numbers},
-           {"inputs", inputs},
-           {"scalars", scalars},
-           {"constants", constants},
-           {"codes", fields},
-           {"dims", StrCat(program.dims_arg)},
-           {"keepdim", StrCat(program.keepdim_arg)},
-           {"flags", StrCat(program.flags)},
-           {"first", StrCat(program.first_state)},
-           {"next", program.next ? StrCat("&", name, "_next") : "nullptr"}},
-          "const MicaProgram $name$ = {sizeof(MicaProgram), $class$, $source$, $hint$, $numbers$,\n"
-          "    $inputs$, $scalars$, $constants$, $codes$\n"
-          "    $dims$, $keepdim$, $flags$, $first$, $next$};");
+  p.Print(
+      {{"name", name},
+       {"class", CppString(program.class_name)},
+       {"source", CppString(program.source)},
+       {"hint", CppString(program.hint)},
+       {"numbers", numbers},
+       {"inputs", inputs},
+       {"scalars", scalars},
+       {"constants", constants},
+       {"codes", fields},
+       {"dims", StrCat(program.dims_arg)},
+       {"keepdim", StrCat(program.keepdim_arg)},
+       {"flags", StrCat(program.flags)},
+       {"first", StrCat(program.first_state)},
+       {"next", program.next ? StrCat("&", name, "_next") : "nullptr"},
+       {"places", places},
+       {"place_numbers", StrCat(first, ", ", dim, ", ", program.list_args.size(), ", ", lists, ", ", last)},
+       {"equation", CppString(program.equation)}},
+      "const MicaProgram $name$ = {sizeof(MicaProgram), $class$, $source$, $hint$, $numbers$,\n"
+      "    $inputs$, $scalars$, $constants$, $codes$\n"
+      "    $dims$, $keepdim$, $flags$, $first$, $next$,\n"
+      "    $places$$place_numbers$, 0, $equation$};");
 }
 
 // "{&program_add_Tensor_0, NULL, ...}"; equal programs are printed once.

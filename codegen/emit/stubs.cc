@@ -185,6 +185,19 @@ Number = Union[_int, _float, _bool, _complex]
 
 }  // namespace
 
+std::string StubParameters(const Function& function) {
+  PythonSignature signature;
+  signature.function = &function;
+  return Parameters(signature, /*is_method=*/false);
+}
+
+std::string StubResult(const Function& function) {
+  std::vector<std::string> types;
+  for (const Return& r : function.schema.returns) types.push_back(ResultType(r.type));
+  if (types.empty()) return "None";
+  return types.size() == 1 ? types[0] : StrCat("tuple[", Join(types, ", "), "]");
+}
+
 void EmitStubs(const Model& model, OutputFolder& out) {
   const std::vector<PythonGroup> groups = PythonGroups(model);
   Printer p;

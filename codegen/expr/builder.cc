@@ -109,6 +109,13 @@ int ProgramBuilder::IndexOf(std::vector<int32_t>* table, int arg) {
 Value ProgramBuilder::Load(int arg) { return Source(MICA_OP_LOAD, IndexOf(&program_->input_args, arg)); }
 Value ProgramBuilder::Scalar(int arg) { return Source(MICA_OP_SCALAR, IndexOf(&program_->scalar_args, arg)); }
 
+Value ProgramBuilder::List(int opcode, int arg) { return Source(opcode, IndexOf(&program_->list_args, arg)); }
+Value ProgramBuilder::Given(int arg) {
+  Value value = Source(MICA_OP_GIVEN, IndexOf(&program_->scalar_args, arg));
+  value.type = LaneType::kMask;
+  return value;
+}
+
 Value ProgramBuilder::Source(int opcode, int aux) {
   const auto key = std::make_tuple(opcode, 255, 255, 255, aux);
   const auto it = known_.find(key);

@@ -33,8 +33,10 @@ class ProgramBuilder {
 
   static Value Constant(double f, int64_t i, bool is_integer);
   Value Source(int opcode, int aux);
-  Value Load(int arg);    // a Tensor argument of the functional form
-  Value Scalar(int arg);  // a number argument
+  Value Load(int arg);              // a Tensor argument of the functional form
+  Value Scalar(int arg);            // a number argument
+  Value List(int opcode, int arg);  // LIST, BEFORE or AFTER of a list argument
+  Value Given(int arg);             // a mask: whether an optional number is given
   // Operands have the types that the opcode takes. False when the registers run
   // out (kMaxRegisters).
   bool Emit(int opcode, const Value* operands, int count, Value* result);

@@ -143,6 +143,9 @@ Value ExpressionCompiler::CompileName(const Node& node) {
     case Binding::Kind::kSource:
       value = builder_->Source(binding.opcode, binding.number);
       break;
+    case Binding::Kind::kList:
+      value = builder_->List(binding.opcode, binding.number);
+      break;
     case Binding::Kind::kRefused:
       throw Mistake(At(node.begin), binding.refusal);
   }
@@ -227,8 +230,18 @@ Value ExpressionCompiler::CompileCast(const Node& node) {
   return a;
 }
 
+// given(name): whether an optional number is there; without it the name reads 0.
+Value ExpressionCompiler::CompileGiven(const Node& node) {
+  const auto it = node.children.size() == 1 ? scope_.names.find(node.children[0].text) : scope_.names.end();
+  if (it == scope_.names.end() || !it->second.optional)
+    throw Mistake(At(node.begin),
+                  "`given` is asked of no optional number; expected an argument such as `int? n`.");
+  return builder_->Given(it->second.number);
+}
+
 Value ExpressionCompiler::CompileCall(const Node& node) {
   if (node.text == "bool" || node.text == "float" || node.text == "int") return CompileCast(node);
+  if (node.text == "given") return CompileGiven(node);
   const int opcode = OpcodeOfFunction(node.text);
   if (opcode < 0)
     throw Mistake(At(node.offset),

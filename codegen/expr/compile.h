@@ -22,11 +22,12 @@ class KindMistake : public Mistake {
 };
 
 struct Binding {
-  enum class Kind : uint8_t { kTensor, kNumber, kFlag, kSource, kRefused };
+  enum class Kind : uint8_t { kTensor, kNumber, kFlag, kSource, kList, kRefused };
   Kind kind = Kind::kSource;
-  int number = 0;       // argument number; aux of a source
-  int opcode = 0;       // kSource
-  std::string refusal;  // kRefused: the sentence
+  int number = 0;         // argument number; aux of a source
+  int opcode = 0;         // kSource, kList
+  bool optional = false;  // kNumber: `given(name)` tells whether it is there
+  std::string refusal;    // kRefused: the sentence
 };
 
 struct ComputeScope {
@@ -51,6 +52,7 @@ class ExpressionCompiler {
   Value CompileBinary(const syntax::Node& node);
   Value CompileCall(const syntax::Node& node);
   Value CompileCast(const syntax::Node& node);
+  Value CompileGiven(const syntax::Node& node);
   Value CompileLet(const syntax::Node& node);
   Value Apply(const syntax::Node& node, int opcode, std::vector<Value> operands);
   Value ToMask(const syntax::Node& node, const Value& value);

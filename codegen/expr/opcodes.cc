@@ -79,7 +79,7 @@ uint8_t KindsOf(int opcode) {
 // a sign or a word of its own.
 bool HasFunction(int opcode) {
   if (opcode == MICA_OP_U01 || opcode == MICA_OP_NORMAL || opcode == MICA_OP_BITS) return true;
-  if (opcode < MICA_OP_ADD) return false;
+  if (opcode < MICA_OP_ADD || opcode >= MICA_OP_LIST) return false;
   return opcode < MICA_OP_MASK_AND || opcode > MICA_OP_MASK_SELECT;
 }
 

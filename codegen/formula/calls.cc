@@ -1,5 +1,6 @@
 // Calls: candidates by name, the choice among overloads, and the built-ins.
 #include "mica/codegen/formula/check.h"
+#include "mica/codegen/formula/functions.h"
 #include "mica/codegen/names.h"
 #include "mica/codegen/text.h"
 
@@ -34,13 +35,18 @@ bool IsInt(const Type& t) { return t.is(TypeKind::kInt) || t.is(TypeKind::kSymIn
 
 }  // namespace
 
-std::vector<Candidate> FormulaChecker::CandidatesOf(std::string_view name) const {
+std::vector<Candidate> FormulaChecker::CandidatesOf(std::string_view name, OpForm form) const {
   std::vector<Candidate> candidates;
-  for (const Helper* helper : model_.Helpers(name)) candidates.push_back({&helper->schema, nullptr, helper});
+  if (form == OpForm::kFunctional) {
+    for (const auto& function : FormulaFunctions())
+      if (function->schema.name == name) candidates.push_back({&function->schema, nullptr, function.get()});
+    for (const Helper* helper : model_.Helpers(name))
+      candidates.push_back({&helper->schema, nullptr, helper});
+  }
   const size_t dot = name.find('.');
   for (const Function* f : model_.Overloads(name.substr(0, dot))) {
     const bool wanted = dot == std::string_view::npos || f->schema.overload == name.substr(dot + 1);
-    if (wanted && f->form == OpForm::kFunctional) candidates.push_back({&f->schema, f, nullptr});
+    if (wanted && f->form == form) candidates.push_back({&f->schema, f, nullptr});
   }
   return candidates;
 }
@@ -65,6 +71,7 @@ std::optional<Conversion> FormulaChecker::Resolve(const std::vector<Candidate>& 
 std::vector<std::string> FormulaChecker::KnownFunctions() const {
   std::vector<std::string> names = model_.BaseNames();
   for (const auto& helper : model_.helpers) names.push_back(helper->schema.name);
+  for (const auto& function : FormulaFunctions()) names.push_back(function->schema.name);
   for (const Builtin& b : kTensorBuiltins) names.emplace_back(b.name);
   return names;
 }
@@ -108,7 +115,11 @@ std::optional<FormulaExpr> FormulaChecker::CheckBuiltin(const Node& node) {
 
 FormulaExpr FormulaChecker::CheckCall(const Node& node) {
   if (std::optional<FormulaExpr> builtin = CheckBuiltin(node)) return *std::move(builtin);
-  const std::vector<Candidate> candidates = CandidatesOf(node.text);
+  return CheckOperatorCall(node, OpForm::kFunctional);
+}
+
+FormulaExpr FormulaChecker::CheckOperatorCall(const Node& node, OpForm form) {
+  const std::vector<Candidate> candidates = CandidatesOf(node.text, form);
   if (candidates.empty())
     throw Mistake(text_.At(node.offset),
                   StrCat("Operator (", node.text, ") is unknown", DidYouMean(node.text, KnownFunctions()),

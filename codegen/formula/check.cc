@@ -78,18 +78,27 @@ FormulaExpr FormulaChecker::Check(const Node& node) {
       return CheckCall(node);
     case NodeKind::kSubscript:
       return CheckSubscript(node);
+    case NodeKind::kSlice:
+      return CheckSlice(node);
     case NodeKind::kList:
       return CheckList(node);
+    case NodeKind::kFor:
+      return CheckFor(node);
     case NodeKind::kIf:
       return CheckIf(node);
     case NodeKind::kLet:
-      throw Mistake(text_.At(node.begin),
-                    "`let` has no place in a formula; expected an expression over operators.");
+      return CheckLet(node, nullptr);
+    case NodeKind::kCheck:
+      return CheckCheck(node, nullptr);
+    case NodeKind::kDo:
+      return CheckDo(node, nullptr);
   }
   __builtin_unreachable();
 }
 
 FormulaExpr FormulaChecker::CheckName(const Node& node) {
+  const auto local = locals_.find(node.text);
+  if (local != locals_.end()) return Make(Kind::kLocal, local->second, node.text, node);
   const auto it = scope_.names.find(node.text);
   if (it != scope_.names.end()) return Make(Kind::kName, it->second, node.text, node);
   if (node.text == "inf" || node.text == "nan" || node.text == "pi")
@@ -108,6 +117,7 @@ FormulaExpr FormulaChecker::CheckName(const Node& node) {
   if (!dtype.empty()) return Make(Kind::kLiteral, Type(TypeKind::kScalarType), dtype, node);
   std::vector<std::string> names;
   for (const auto& [name, type] : scope_.names) names.push_back(name);
+  for (const auto& [name, type] : locals_) names.push_back(name);
   throw Mistake(text_.At(node.begin),
                 StrCat("Name (", node.text, ") is unknown", DidYouMean(node.text, names),
                        "; expected one of ", JoinNames(names), "."));
@@ -116,9 +126,10 @@ FormulaExpr FormulaChecker::CheckName(const Node& node) {
 FormulaExpr FormulaChecker::CheckUnary(const Node& node) {
   FormulaExpr a = Check(node.children[0]);
   if (node.text == "not") {
-    if (!a.type.is(TypeKind::kBool))
+    if (!a.type.unwrapped().is(TypeKind::kBool))
       throw Mistake(text_.At(node.offset),
                     StrCat("Operand of `not` is a ", TypeText(a.type), "; expected a bool."));
+    a = Must(Convert(a, Type(TypeKind::kBool)));
     return Make(Kind::kLogical, Type(TypeKind::kBool), "not", node, {std::move(a)});
   }
   if (node.text == "+") return a;
@@ -153,14 +164,25 @@ FormulaExpr FormulaChecker::CheckBinary(const Node& node) {
     return Make(Kind::kIsNone, Type(TypeKind::kBool), sign, node, {std::move(a)});
   }
   if (sign == "and" || sign == "or") {
-    if (!a.type.is(TypeKind::kBool) || !b.type.is(TypeKind::kBool)) throw fail("two bools");
+    const Type flag(TypeKind::kBool);
+    if (!a.type.unwrapped().is(TypeKind::kBool) || !b.type.unwrapped().is(TypeKind::kBool))
+      throw fail("two bools");
+    a = Must(Convert(a, flag));
+    b = Must(Convert(b, flag));
     return Make(Kind::kLogical, Type(TypeKind::kBool), sign, node, {std::move(a), std::move(b)});
   }
   if (a.type.is_tensor() || b.type.is_tensor()) return CheckTensorInfix(node, std::move(a), std::move(b));
+  if (a.type.is(TypeKind::kList) && b.type.is(TypeKind::kList))
+    return CheckListInfix(node, std::move(a), std::move(b));
   if (IsCompare(sign)) {
     const bool equality = sign == "==" || sign == "!=";
-    const bool numbers = IsNumber(a.type) && IsNumber(b.type);
     const bool optional_numbers = IsNumber(a.type.unwrapped()) && IsNumber(b.type.unwrapped());
+    // To be less or greater, an optional must have been found given.
+    if (optional_numbers && !equality) {
+      a = Must(Convert(a, a.type.unwrapped()));
+      b = Must(Convert(b, b.type.unwrapped()));
+    }
+    const bool numbers = IsNumber(a.type) && IsNumber(b.type);
     if (!numbers && !(equality && (optional_numbers || a.type.unwrapped().kind == b.type.unwrapped().kind)))
       throw fail("two numbers, or `==` of two values of one type");
     // A Scalar compares with a Scalar; under a `?` it must have been found given.
@@ -172,7 +194,9 @@ FormulaExpr FormulaChecker::CheckBinary(const Node& node) {
     }
     return Make(Kind::kCompare, Type(TypeKind::kBool), sign, node, {std::move(a), std::move(b)});
   }
-  if (!IsNumber(a.type) || !IsNumber(b.type)) throw fail("numbers or Tensors");
+  if (!IsNumber(a.type.unwrapped()) || !IsNumber(b.type.unwrapped())) throw fail("numbers or Tensors");
+  a = Must(Convert(a, a.type.unwrapped()));
+  b = Must(Convert(b, b.type.unwrapped()));
   if (sign == "&" || sign == "|" || sign == "^" || sign == "<<" || sign == ">>")
     throw fail("Tensors, since bit operations are for them");
   Type type = Widest(a.type, b.type);
@@ -207,14 +231,33 @@ FormulaExpr FormulaChecker::CheckTensorInfix(const Node& node, FormulaExpr a, Fo
   return std::move(call->expr);
 }
 
+// Lists of numbers are joined and compared, lists of Tensors joined.
+FormulaExpr FormulaChecker::CheckListInfix(const Node& node, FormulaExpr a, FormulaExpr b) const {
+  const bool is_join = node.text == "+";
+  const auto fail = [&] {
+    return Mistake(text_.At(node.offset),
+                   StrCat("Operands of `", node.text, "` are a ", TypeText(a.type), " and a ",
+                          TypeText(b.type), "; expected lists of one type, for `+`, `==` or `!=`."));
+  };
+  const bool a_decides = a.kind != Kind::kList || (b.kind == Kind::kList && !a.operands.empty());
+  const Type type = a_decides ? a.type : b.type;
+  std::optional<Conversion> left = Convert(a, type), right = Convert(b, type);
+  const bool comparable = type.elements[0].is(TypeKind::kInt) || type.elements[0].is(TypeKind::kSymInt);
+  if (!left || !right || !(is_join || (comparable && (node.text == "==" || node.text == "!=")))) throw fail();
+  return Make(is_join ? Kind::kConcat : Kind::kCompare, is_join ? type : Type(TypeKind::kBool), node.text,
+              node, {std::move(left->expr), std::move(right->expr)});
+}
+
 FormulaExpr FormulaChecker::CheckIf(const Node& node) {
-  FormulaExpr condition = Check(node.children[0]);
-  if (!condition.type.is(TypeKind::kBool))
-    throw Mistake(text_.At(node.children[0].begin),
-                  StrCat("Condition is a ", TypeText(condition.type),
-                         "; expected a bool, such as `x is None` or `is_complex(x)`."));
+  FormulaExpr condition = CheckBool(node.children[0], "Condition");
   FormulaExpr a = Check(node.children[1]);
   FormulaExpr b = Check(node.children[2]);
+  // `x if c else None` is an optional.
+  for (FormulaExpr* none : {&a, &b}) {
+    const FormulaExpr& other = none == &a ? b : a;
+    if (none->kind == Kind::kNone && other.kind != Kind::kNone && !other.type.is_optional())
+      none->type = Type::OptionalOf(other.type);
+  }
   std::optional<Conversion> b_as_a = Convert(b, a.type), a_as_b = Convert(a, b.type);
   const bool to_a = b_as_a && (!a_as_b || b_as_a->cost <= a_as_b->cost);
   if (!b_as_a && !a_as_b)
@@ -252,7 +295,12 @@ FormulaExpr FormulaChecker::CheckSubscript(const Node& node) {
 
 FormulaExpr FormulaChecker::CheckList(const Node& node) {
   std::vector<FormulaExpr> items;
-  for (const Node& child : node.children) items.push_back(Check(child));
+  for (const Node& child : node.children) {
+    FormulaExpr item = Check(child);
+    // An optional number in a list must have been found given.
+    if (IsNumber(item.type.unwrapped())) item = Must(Convert(item, item.type.unwrapped()));
+    items.push_back(std::move(item));
+  }
   const Type element = items.empty() ? Type(TypeKind::kInt) : items[0].type;
   return Make(Kind::kList, Type::ListOf(element), "", node, std::move(items));
 }
@@ -270,28 +318,9 @@ void CollectNames(const FormulaExpr& expr, FormulaTree* tree) {
 FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope) {
   FormulaChecker checker(text, model, scope);
   const Node node = syntax::Parse(text);
-  FormulaExpr root = checker.Check(node);
-  const Type& expected = scope.expected;
   FormulaTree tree;
   tree.source = text.text();
-  if (expected.is(TypeKind::kTuple)) {
-    // A list of as many values, or one call that gives them all.
-    if (root.kind == Kind::kList && root.operands.size() == expected.elements.size()) {
-      root.kind = Kind::kTuple;
-      root.type = expected;
-    } else if (!root.type.is(TypeKind::kTuple) || root.type.elements.size() != expected.elements.size()) {
-      throw Mistake(text.At(node.begin),
-                    StrCat("Formula gives a ", TypeText(root.type), "; expected ", expected.elements.size(),
-                           " Tensors, one for each of the named inputs."));
-    }
-  } else {
-    std::optional<Conversion> converted = Convert(root, expected);
-    if (!converted)
-      throw Mistake(text.At(node.begin), StrCat("Formula gives a ", TypeText(root.type), "; expected a ",
-                                                TypeText(expected), "."));
-    root = std::move(converted->expr);
-  }
-  tree.root = std::move(root);
+  tree.root = checker.CheckRoot(node, scope.expected);
   CollectNames(tree.root, &tree);
   return tree;
 }

@@ -1,6 +1,6 @@
 // FormulaChecker: from a syntax tree to a typed FormulaExpr. Internal to
-// ParseFormula; split in check.cc (names, calls, infix) and convert.cc
-// (conversions and overload resolution).
+// ParseFormula; split in check.cc (names, infix), calls.cc, statements.cc (`let`,
+// `for`, `check`, `do`) and convert.cc (conversions and overload resolution).
 #pragma once
 
 #include <optional>
@@ -38,6 +38,8 @@ class FormulaChecker {
   FormulaChecker(const PlacedText& text, const Model& model, const FormulaScope& scope)
       : text_(text), model_(model), scope_(scope) {}
   FormulaExpr Check(const syntax::Node& node);
+  // The whole formula, whose value must be an `expected`.
+  FormulaExpr CheckRoot(const syntax::Node& node, const schema::Type& expected);
 
  private:
   FormulaExpr CheckName(const syntax::Node& node);
@@ -45,11 +47,24 @@ class FormulaChecker {
   FormulaExpr CheckBinary(const syntax::Node& node);
   FormulaExpr CheckTensorInfix(const syntax::Node& node, FormulaExpr a, FormulaExpr b);
   FormulaExpr CheckCall(const syntax::Node& node);
+  FormulaExpr CheckOperatorCall(const syntax::Node& node, OpForm form);
   std::optional<FormulaExpr> CheckBuiltin(const syntax::Node& node);
   FormulaExpr CheckIf(const syntax::Node& node);
   FormulaExpr CheckSubscript(const syntax::Node& node);
   FormulaExpr CheckList(const syntax::Node& node);
-  std::vector<Candidate> CandidatesOf(std::string_view name) const;
+  FormulaExpr CheckListInfix(const syntax::Node& node, FormulaExpr a, FormulaExpr b) const;
+  FormulaExpr CheckSlice(const syntax::Node& node);
+  FormulaExpr CheckFor(const syntax::Node& node);
+  FormulaExpr CheckRange(const syntax::Node& node);
+  FormulaExpr CheckBool(const syntax::Node& node, const char* what);
+  // With `expected` as the root of the formula, whose value is what follows `in`.
+  FormulaExpr CheckLet(const syntax::Node& node, const schema::Type* expected);
+  FormulaExpr CheckCheck(const syntax::Node& node, const schema::Type* expected);
+  FormulaExpr CheckDo(const syntax::Node& node, const schema::Type* expected);
+  FormulaExpr CheckRest(const syntax::Node& node, const schema::Type* expected);
+  FormulaExpr Fit(FormulaExpr value, const schema::Type& expected, const syntax::Node& node) const;
+  void Declare(const syntax::Node& node, const schema::Type& type);
+  std::vector<Candidate> CandidatesOf(std::string_view name, OpForm form = OpForm::kFunctional) const;
   std::optional<Conversion> Resolve(const std::vector<Candidate>& candidates,
                                     const std::vector<CallArgument>& arguments, std::string* why) const;
   std::vector<std::string> KnownFunctions() const;
@@ -59,6 +74,7 @@ class FormulaChecker {
   const PlacedText& text_;
   const Model& model_;
   const FormulaScope& scope_;
+  std::map<std::string, schema::Type> locals_;  // what `let` and `for` have given so far
 };
 
 }  // namespace mica::codegen

@@ -26,10 +26,13 @@ class Emitter {
                    ? "nullptr"
                    : "std::nullopt";
       case Kind::kCall:
+        if (options_.call) return options_.call(e, All(e.operands));
         return StrCat("::", e.function->entry->ns, "::ops::op::", e.function->struct_name, "::call(",
                       All(e.operands), ")");
+      case Kind::kLocal:
+        return CppIdentifier(e.text);
       case Kind::kHelper:
-        return StrCat("::mica::autograd::", e.helper->schema.name, "(", All(e.operands), ")");
+        return StrCat(e.helper->cpp_name, "(", All(e.operands), ")");
       case Kind::kBuiltin:
         return Builtin(e);
       case Kind::kMetadata:
@@ -53,10 +56,44 @@ class Emitter {
       case Kind::kTuple:
         return StrCat(CppValueType(e.type), "(", All(e.operands), ")");
       case Kind::kElement:
-        return e.text == "list" ? StrCat(Emit(e.operands[0]), "[", Emit(e.operands[1]), "]")
-                                : StrCat("std::get<", e.index, ">(", Emit(e.operands[0]), ")");
+        return e.text == "list"
+                   ? StrCat("::mica::formula::At(", Emit(e.operands[0]), ", ", Emit(e.operands[1]), ")")
+                   : StrCat("std::get<", e.index, ">(", Emit(e.operands[0]), ")");
+      case Kind::kSlice:
+        return Slice(e);
+      case Kind::kConcat:
+        return StrCat("::mica::formula::Concat(", All(e.operands), ")");
+      case Kind::kFor:
+        return For(e);
+      case Kind::kRange:
+        break;
+      case Kind::kLet:
+      case Kind::kCheck:
+      case Kind::kDo:
+        return StrCat("[&]() -> ", CppValueType(e.type), " {\n", Statements(e, true, 2), "}()");
     }
     __builtin_unreachable();
+  }
+
+  std::string Statements(const FormulaExpr& e, bool returns, int indent) const {
+    const std::string blanks(static_cast<size_t>(indent), ' ');
+    switch (e.kind) {
+      case Kind::kLet:
+        return StrCat(blanks, "const ", CppValueType(e.operands[0].type), " ", CppIdentifier(e.text), " = ",
+                      Owned(e.operands[0]), ";\n", Statements(e.operands[1], returns, indent));
+      case Kind::kCheck:
+        return StrCat(blanks, Check(e), "\n", Statements(e.operands.back(), returns, indent));
+      case Kind::kDo:
+        return StrCat(blanks, e.operands.size() > 2 ? StrCat("if (", Emit(e.operands[1]), ") ") : "",
+                      Emit(e.operands[0]), ";\n", Statements(e.operands.back(), returns, indent));
+      case Kind::kIf: {
+        const std::string then = Statements(e.operands[1], returns, indent + 2);
+        return StrCat(blanks, "if (", Emit(e.operands[0]), ") {\n", then, blanks, "}\n",
+                      Statements(e.operands[2], returns, indent));
+      }
+      default:
+        return returns ? StrCat(blanks, "return ", Owned(e), ";\n") : StrCat(blanks, "return;\n");
+    }
   }
 
  private:
@@ -111,6 +148,8 @@ class Emitter {
     const std::string a = Emit(e.operands[0]), b = Emit(e.operands[1]);
     const bool scalar = e.operands[0].type.unwrapped().is(TypeKind::kScalar) ||
                         e.operands[1].type.unwrapped().is(TypeKind::kScalar);
+    if (e.operands[0].type.is(TypeKind::kList))
+      return StrCat("(IntSpan(", a, ") ", e.text, " IntSpan(", b, "))");
     if (!scalar) return StrCat("(", a, " ", e.text, " ", b, ")");
     if (e.text == "==") return StrCat("scalar_math::Equal(", a, ", ", b, ")");
     if (e.text == "!=") return StrCat("!scalar_math::Equal(", a, ", ", b, ")");
@@ -124,11 +163,62 @@ class Emitter {
     return StrCat(none ? "!" : "", "(", x, ").has_value()");
   }
 
+  // A value that no parameter or temporary must outlive.
+  std::string Owned(const FormulaExpr& e) const {
+    const std::string x = Emit(e);
+    if (!e.type.is_list()) return x;
+    switch (e.kind) {
+      case Kind::kCall:
+      case Kind::kHelper:
+      case Kind::kFor:
+      case Kind::kConcat:
+      case Kind::kSlice:
+      case Kind::kIf:
+      case Kind::kNone:
+        return x;
+      default:
+        return StrCat("::mica::formula::Own(", x, ")");
+    }
+  }
+
   // Both branches as owned values of one type.
   std::string If(const FormulaExpr& e) const {
     const std::string type = CppValueType(e.type);
-    return StrCat("(", Emit(e.operands[0]), " ? ", type, "(", Emit(e.operands[1]), ") : ", type, "(",
-                  Emit(e.operands[2]), "))");
+    return StrCat("(", Emit(e.operands[0]), " ? ", type, "(", Owned(e.operands[1]), ") : ", type, "(",
+                  Owned(e.operands[2]), "))");
+  }
+
+  std::string Check(const FormulaExpr& e) const {
+    std::string text = StrCat(e.text, "((", Emit(e.operands[0]), "), ", CppString(e.pieces[0]));
+    for (size_t i = 1; i < e.pieces.size(); ++i) {
+      StrAppend(&text, ", ::mica::formula::Show(", Emit(e.operands[i]), ")");
+      if (!e.pieces[i].empty()) StrAppend(&text, ", ", CppString(e.pieces[i]));
+    }
+    return text + ");";
+  }
+
+  std::string Slice(const FormulaExpr& e) const {
+    const auto bound = [&](const FormulaExpr& b, const char* absent) {
+      return b.kind == Kind::kNone ? std::string(absent) : Emit(b);
+    };
+    return StrCat("::mica::formula::Slice(", Emit(e.operands[0]), ", ", bound(e.operands[1], "0"), ", ",
+                  bound(e.operands[2], "INT64_MAX"), ")");
+  }
+
+  std::string For(const FormulaExpr& e) const {
+    const FormulaExpr& list = e.operands[1];
+    const std::string name = CppIdentifier(e.text);
+    std::string loop;
+    if (list.kind == Kind::kRange) {
+      loop = StrCat("for (int64_t ", name, " = ", Emit(list.operands[0]), "; ", name, " < ",
+                    Emit(list.operands[1]), "; ", name, " += ", Emit(list.operands[2]), ")");
+    } else {
+      loop = StrCat("for (const auto& ", name, " : ::mica::formula::Own(", Emit(list), "))");
+    }
+    const std::string condition =
+        e.operands.size() > 2 ? StrCat("if (", Emit(e.operands[2]), ") ") : std::string();
+    return StrCat("[&] { ", CppValueType(e.type), " items_; ", loop, " { ", condition, "items_.push_back(",
+                  Emit(e.operands[0]), "); } return items_; }()");
   }
 
   std::string List(const FormulaExpr& e) const {
@@ -152,6 +242,10 @@ class Emitter {
 
 std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options) {
   return Emitter(options).Emit(expr);
+}
+
+std::string EmitStatements(const FormulaExpr& expr, const EmitOptions& options, bool returns, int indent) {
+  return Emitter(options).Statements(expr, returns, indent);
 }
 
 }  // namespace mica::codegen

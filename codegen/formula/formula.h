@@ -2,6 +2,9 @@
 // operators that exist.
 //
 //   grad * conj(self) if is_complex(self) else grad * self
+//   let n = size(self, dim) in
+//   check n % 2 == 0 else "Size ({n}) of dimension ({dim}) is odd; expected two halves." in
+//   narrow(self, dim, 0, n // 2) * sigmoid(narrow(self, dim, n // 2, n // 2))
 //
 // ParseFormula reads and type-checks one text in a scope of named values; what
 // it returns is a tree of typed expressions in which every call is resolved to
@@ -24,10 +27,11 @@ namespace mica::codegen {
 struct FormulaExpr {
   enum class Kind {
     kName,        // text: the name
+    kLocal,       // text: a name that `let` or `for` gave
     kLiteral,     // text: C++ text of its value
     kNone,        // an absent optional of `type`
     kCall,        // function: operands are all its arguments, in order
-    kHelper,      // helper: the same
+    kHelper,      // helper: the same; an operator, a definition or a function of the language
     kBuiltin,     // text: sizes ndim numel dtype device is_complex size itemsize; operands
     kMetadata,    // the same over a Tensor's name (operands[0]): only its metadata is needed
     kConvert,     // operands[0] to `type`
@@ -38,7 +42,14 @@ struct FormulaExpr {
     kIf,          // operands: condition, then, else
     kList,        // operands of one type; `type` is the list
     kTuple,       // operands: several results of a rule that names several inputs
-    kElement,     // operands[0] (a tuple or a list) at number `index`
+    kElement,     // operands[0] at number `index` (a tuple) or operands[1] (a list; text "list")
+    kSlice,       // operands: a list, begin, end (kNone where not written)
+    kConcat,      // operands: two lists
+    kFor,         // operands: item, list, condition (may lack); text: the item's name
+    kRange,       // operands: begin, end, step; what a kFor may walk instead of a list
+    kLet,         // operands: value, rest; text: the name
+    kCheck,       // operands: condition, values of the message, rest; text: the macro; `pieces`
+    kDo,          // operands: an operator's call, its condition (may lack), rest
   };
   Kind kind = Kind::kNone;
   schema::Type type;  // of a tuple: TypeKind::kTuple
@@ -47,6 +58,7 @@ struct FormulaExpr {
   const Helper* helper = nullptr;
   int index = 0;
   std::vector<FormulaExpr> operands;
+  std::vector<std::string> pieces;  // kCheck: the message around its values, one more than they
   Location location;
 };
 
@@ -61,6 +73,8 @@ struct FormulaScope {
   std::map<std::string, schema::Type> names;
   // What the value must be: Tensor, or a tuple of `count` Tensors.
   schema::Type expected;
+  // A `body:`, which may also check and do (call in-place operators).
+  bool is_body = false;
 };
 
 FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope);
@@ -72,11 +86,18 @@ struct EmitOptions {
   // C++ text of a metadata built-in over a name: `sizes(self)`. NULL: computed
   // from the name's text.
   std::function<std::string(const FormulaExpr& builtin)> metadata;
+  // C++ text of an operator's call, given that of its arguments. NULL: the call of
+  // libmica's C++ function.
+  std::function<std::string(const FormulaExpr& call, const std::string& arguments)> call;
 };
 
 // One C++ expression of the type that CppValueType(root.type) says. Operators are
 // called as ::mica::ops::op::mul_Tensor::call(...), helpers as
 // ::mica::autograd::helper(...).
 std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options);
+// The statements of a function that returns the value (or, of an in-place
+// operator, returns nothing): `let`, `check`, `do` and the last `if` become ones
+// of C++, each line indented by `indent` blanks.
+std::string EmitStatements(const FormulaExpr& expr, const EmitOptions& options, bool returns, int indent);
 
 }  // namespace mica::codegen

@@ -22,9 +22,13 @@ enum class NodeKind : uint8_t {
   kBinary,     // text: + - * / // % ** & | ^ << >> == != < <= > >= and or
   kCall,       // text: the callee's name; children: arguments; keywords: their names ("" if positional)
   kSubscript,  // children[0][children[1]]
+  kSlice,      // children[0][children[1]:children[2]]; a bound that is not written is kNone
   kList,       // children
+  kFor,        // [children[0] for text in children[1] if children[2]]; without `if` two children
   kIf,         // children[1] if children[0] else children[2]: children = {condition, then, else}
   kLet,        // let text = children[0] in children[1]
+  kCheck,  // check children[0] else children[1] in children[2]; text: the kind, "" or "index" and its like
+  kDo,     // do children[0] if children[2] in children[1]; without `if` two children
 };
 
 struct Node {

@@ -44,12 +44,10 @@ std::string Lexer::Found() const {
 }
 
 Token Lexer::Scan() {
-  const std::string& s = text_.text();
+  const std::string_view s = std::string_view(text_.text()).substr(0, end_);
   while (at_ < s.size() && (s[at_] == ' ' || s[at_] == '\n' || s[at_] == '\t' || s[at_] == '\r')) ++at_;
   const size_t begin = at_;
-  const auto token = [&](TokenKind kind) {
-    return Token{kind, std::string_view(s).substr(begin, at_ - begin), begin};
-  };
+  const auto token = [&](TokenKind kind) { return Token{kind, s.substr(begin, at_ - begin), begin}; };
   if (at_ >= s.size()) return {TokenKind::kEnd, {}, s.size()};
   if (IsNameStart(s[at_])) {
     while (at_ < s.size() &&
@@ -77,12 +75,12 @@ Token Lexer::Scan() {
   }
   if (s[at_] == '"' || s[at_] == '\'') {
     const size_t end = s.find(s[at_], at_ + 1);
-    if (end == std::string::npos) Fail(at_, "A string has no end; expected the closing quote.");
+    if (end == std::string_view::npos) Fail(at_, "A string has no end; expected the closing quote.");
     at_ = end + 1;
-    return {TokenKind::kString, std::string_view(s).substr(begin + 1, end - begin - 1), begin};
+    return {TokenKind::kString, s.substr(begin + 1, end - begin - 1), begin};
   }
   for (const std::string_view symbol : kLongSymbols) {
-    if (!std::string_view(s).substr(at_).starts_with(symbol)) continue;
+    if (!s.substr(at_).starts_with(symbol)) continue;
     at_ += 2;
     return token(TokenKind::kSymbol);
   }

@@ -18,7 +18,8 @@ struct Token {
 
 class Lexer {
  public:
-  explicit Lexer(const PlacedText& text) : text_(text) { Next(); }
+  // Reads the bytes from `begin` to `end` of `text`.
+  Lexer(const PlacedText& text, size_t begin, size_t end) : text_(text), at_(begin), end_(end) { Next(); }
   const Token& peek() const { return token_; }
   Token Next();
   bool TakeSymbol(std::string_view symbol);
@@ -30,7 +31,8 @@ class Lexer {
  private:
   Token Scan();
   const PlacedText& text_;
-  size_t at_ = 0;
+  size_t at_;
+  size_t end_;
   Token token_;
 };
 

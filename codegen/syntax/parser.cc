@@ -23,7 +23,7 @@ constexpr int kLevelCount = 7;
 
 class Parser {
  public:
-  explicit Parser(const PlacedText& text) : lexer_(text) {}
+  Parser(const PlacedText& text, size_t begin, size_t end) : lexer_(text, begin, end) {}
 
   Node ReadAll() {
     Node node = ReadExpression();
@@ -70,16 +70,25 @@ class Parser {
     Depth depth(*this);
     const size_t offset = lexer_.peek().offset;
     if (lexer_.TakeWord("let")) {
-      const Token name = lexer_.Next();
-      if (name.kind != TokenKind::kName)
-        lexer_.Fail(name.offset, StrCat("Found `", name.text, "` after `let`; expected a name."));
+      const Token name = ReadName("after `let`");
       Expect("=", "after the name of a `let`");
       Node value = ReadExpression();
-      if (!lexer_.TakeWord("in"))
-        lexer_.Fail(lexer_.peek().offset, StrCat("Found ", lexer_.Found(), " after the value of `", name.text,
-                                                 "`; expected `in`."));
+      ExpectIn(StrCat("the value of `", name.text, "`"));
       return Make(NodeKind::kLet, offset, name.text, List(std::move(value), ReadExpression()));
     }
+    if (lexer_.TakeWord("do")) {
+      std::vector<Node> parts = List(ReadPostfix());
+      Node condition;
+      const bool conditional = lexer_.TakeWord("if");
+      if (conditional) condition = ReadOr();
+      ExpectIn("the call of a `do`");
+      parts.push_back(ReadExpression());
+      if (conditional) parts.push_back(std::move(condition));
+      return Make(NodeKind::kDo, offset, "do", std::move(parts));
+    }
+    for (const std::string_view word :
+         {"check", "check.index", "check.value", "check.type", "check.implemented", "check.memory"})
+      if (lexer_.TakeWord(word)) return ReadCheck(offset, word.substr(std::min<size_t>(word.size(), 6)));
     Node value = ReadOr();
     const size_t at = lexer_.peek().offset;
     if (!lexer_.TakeWord("if")) return value;
@@ -91,6 +100,31 @@ class Parser {
     Node node = Make(NodeKind::kIf, at, "if", List(std::move(condition), std::move(value), ReadExpression()));
     node.begin = begin;
     return node;
+  }
+
+  Token ReadName(std::string_view where) {
+    const Token name = lexer_.Next();
+    if (name.kind != TokenKind::kName)
+      lexer_.Fail(name.offset, StrCat("Found `", name.text, "` ", where, "; expected a name."));
+    return name;
+  }
+  void ExpectIn(const std::string& after) {
+    if (!lexer_.TakeWord("in"))
+      lexer_.Fail(lexer_.peek().offset,
+                  StrCat("Found ", lexer_.Found(), " after ", after, "; expected `in`."));
+  }
+
+  Node ReadCheck(size_t offset, std::string_view kind) {
+    Node condition = ReadOr();
+    if (!lexer_.TakeWord("else"))
+      lexer_.Fail(lexer_.peek().offset,
+                  StrCat("Found ", lexer_.Found(), " after the condition of a `check`; expected `else`."));
+    Node message = ReadPrimary();
+    if (message.kind != NodeKind::kString)
+      lexer_.Fail(message.begin, "The message of a `check` is no string; expected a sentence in quotes.");
+    ExpectIn("the message of a `check`");
+    return Make(NodeKind::kCheck, offset, kind,
+                List(std::move(condition), std::move(message), ReadExpression()));
   }
 
   Node ReadOr() {
@@ -149,15 +183,46 @@ class Parser {
     while (true) {
       const size_t at = lexer_.peek().offset;
       if (lexer_.TakeSymbol("[")) {
-        Node index = ReadExpression();
-        Expect("]", "after an index");
-        node = Make(NodeKind::kSubscript, at, "[]", List(std::move(node), std::move(index)));
+        node = ReadSubscript(at, std::move(node));
       } else if (node.kind == NodeKind::kName && lexer_.TakeSymbol("(")) {
         node = ReadCall(std::move(node));
       } else {
         return node;
       }
     }
+  }
+
+  // What follows `[`: an index, or a slice.
+  Node ReadSubscript(size_t at, Node base) {
+    const auto is_symbol = [&](std::string_view s) {
+      return lexer_.peek().kind == TokenKind::kSymbol && lexer_.peek().text == s;
+    };
+    const auto none = [&] { return Make(NodeKind::kNone, lexer_.peek().offset, "None", {}); };
+    Node begin = is_symbol(":") ? none() : ReadExpression();
+    if (!lexer_.TakeSymbol(":")) {
+      Expect("]", "after an index");
+      return Make(NodeKind::kSubscript, at, "[]", List(std::move(base), std::move(begin)));
+    }
+    Node end = is_symbol("]") ? none() : ReadExpression();
+    Expect("]", "after a slice");
+    return Make(NodeKind::kSlice, at, "[:]", List(std::move(base), std::move(begin), std::move(end)));
+  }
+
+  // What follows `[`: items, or one item for each of another list.
+  Node ReadList(size_t at) {
+    Node list = Make(NodeKind::kList, at, "[]", {});
+    if (lexer_.TakeSymbol("]")) return list;
+    do list.children.push_back(ReadExpression());
+    while (lexer_.TakeSymbol(","));
+    if (list.children.size() == 1 && lexer_.TakeWord("for")) {
+      list.kind = NodeKind::kFor;
+      list.text = ReadName("after `for`").text;
+      ExpectIn("the name of a `for`");
+      list.children.push_back(ReadOr());
+      if (lexer_.TakeWord("if")) list.children.push_back(ReadOr());
+    }
+    Expect("]", "in a list");
+    return list;
   }
 
   Node ReadCall(Node callee) {
@@ -191,18 +256,12 @@ class Parser {
       Expect(")", "after an expression in parentheses");
       return node;
     }
-    if (lexer_.TakeSymbol("[")) {
-      Node list = Make(NodeKind::kList, token.offset, "[]", {});
-      if (lexer_.TakeSymbol("]")) return list;
-      do list.children.push_back(ReadExpression());
-      while (lexer_.TakeSymbol(","));
-      Expect("]", "in a list");
-      return list;
-    }
+    if (lexer_.TakeSymbol("[")) return ReadList(token.offset);
     Node node = Make(NodeKind::kName, token.offset, token.text, {});
     switch (token.kind) {
       case TokenKind::kName:
-        for (const std::string_view word : {"if", "else", "in", "and", "or", "not", "is", "let"})
+        for (const std::string_view word :
+             {"if", "else", "in", "and", "or", "not", "is", "let", "for", "do", "check"})
           if (token.text == word)
             lexer_.Fail(token.offset, StrCat("Found `", token.text,
                                              "` where a value belongs; expected a name, a number or `(`."));
@@ -246,6 +305,9 @@ class Parser {
 
 }  // namespace
 
-Node Parse(const PlacedText& text) { return Parser(text).ReadAll(); }
+Node Parse(const PlacedText& text) { return ParsePart(text, 0, text.text().size()); }
+Node ParsePart(const PlacedText& text, size_t begin, size_t end) {
+  return Parser(text, begin, end).ReadAll();
+}
 
 }  // namespace mica::codegen::syntax

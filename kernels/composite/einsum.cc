@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "mica/kernels/composite/composite_helpers.h"
+#include "mica/kernels/composite_declarations.h"
 #include "mica/ops/bmm.h"
 #include "mica/ops/diagonal.h"
 #include "mica/ops/movedim.h"
@@ -108,7 +108,11 @@ Tensor ProductPair(Tensor left, Tensor right, const Dims& sum) {
   }
   if (!lone_left.empty()) left = ops::sum(left, lone_left, true);
   if (!lone_right.empty()) right = ops::sum(right, lone_right, true);
-  const auto size = [](const Tensor& t, const Dims& dims) { return CountOver(t.sizes(), dims); };
+  const auto size = [](const Tensor& t, const Dims& dims) {
+    int64_t count = 1;
+    for (const int64_t d : dims) count *= t.sizes()[d];
+    return count;
+  };
   for (const Dims* dims : {&lro, &both})
     for (const int64_t d : *dims)
       MICA_CHECK(left.sizes()[d] == right.sizes()[d], "Sizes (", left.sizes()[d], ") and (", right.sizes()[d],

@@ -84,6 +84,7 @@ Dims AdaptiveSizes(const Tensor& self, IntSpan output_size) {
 
 void max_pool2d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                              IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  ComputeIn(result, self.dtype());
   const Dims sizes = PooledSizes(self, kernel_size, stride, padding, dilation, ceil_mode);
   AddPlanes(result, self, sizes, self.dtype());
   AddPlanes(result, self, sizes, DType::kI64);
@@ -107,6 +108,7 @@ void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, Int
   MICA_CHECK(!divisor_override || *divisor_override != 0, "Argument `divisor_override` (0) divides by zero.");
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kI64,
                          "Operator avg_pool2d does not support the dtype (", Name(self.dtype()), ").");
+  ComputeIn(result, self.dtype());
   AddPlanes(result, self, PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode), self.dtype());
 }
 void avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
@@ -122,6 +124,7 @@ void _adaptive_avg_pool2d(MetaResult& result, const Tensor& self, IntSpan output
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()),
                          "Operator adaptive_avg_pool2d does not support the dtype (", Name(self.dtype()),
                          ").");
+  ComputeIn(result, self.dtype());
   AddPlanes(result, self, AdaptiveSizes(self, output_size), self.dtype());
 }
 void _adaptive_avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self) {
@@ -139,6 +142,7 @@ void _adaptive_avg_pool2d_backward(MetaResult& result, const Tensor& grad_output
 void adaptive_max_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
   CheckPlanes(self);
   const Dims sizes = AdaptiveSizes(self, output_size);
+  ComputeIn(result, self.dtype());
   AddPlanes(result, self, sizes, self.dtype());
   AddPlanes(result, self, sizes, DType::kI64);
 }

@@ -26,7 +26,7 @@ std::vector<T> BroadcastLanes(const Tensor& t, IntSpan shape) {
   return out;
 }
 
-// out = beta * self + alpha * a b over batches; `self` undefined means beta 0.
+// out = beta * self + alpha * a b over batches.
 void Product(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
              int64_t batches, int64_t m, int64_t k, int64_t n, const Tensor& out) {
   VisitLane(LaneOf(out.dtype()), [&]<typename T>() {
@@ -35,30 +35,16 @@ void Product(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar&
     for (int64_t i = 0; i < batches; ++i)
       Multiply(left.data() + i * m * k, right.data() + i * k * n, c.data() + i * m * n, m, k, n);
     // A beta of 0 does not read self, NaN included.
-    if (self.defined()) {
-      const T scale = alpha.To<T>(), keep = beta.To<T>();
-      const std::vector<T> old =
-          keep == T(0) ? std::vector<T>(c.size(), T(0)) : BroadcastLanes<T>(self, out.sizes());
-      for (size_t i = 0; i < c.size(); ++i) c[i] = scale * c[i] + keep * old[i];
-    }
+    const T scale = alpha.To<T>(), keep = beta.To<T>();
+    const std::vector<T> old =
+        keep == T(0) ? std::vector<T>(c.size(), T(0)) : BroadcastLanes<T>(self, out.sizes());
+    for (size_t i = 0; i < c.size(); ++i) c[i] = scale * c[i] + keep * old[i];
     FromLanes(c, out);
   });
 }
 
 }  // namespace
 
-void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  Product({}, self, mat2, 0, 1, 1, self.sizes()[0], self.sizes()[1], mat2.sizes()[1], out);
-}
-void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  Product({}, self, mat2, 0, 1, self.sizes()[0], self.sizes()[1], self.sizes()[2], mat2.sizes()[2], out);
-}
-void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {
-  Product({}, self, vec, 0, 1, 1, self.sizes()[0], self.sizes()[1], 1, out);
-}
-void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {
-  Product({}, self, tensor, 0, 1, 1, 1, self.sizes()[0], 1, out);
-}
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
            const Scalar& alpha, const Tensor& out) {
   Product(self, mat1, mat2, beta, alpha, 1, mat1.sizes()[0], mat1.sizes()[1], mat2.sizes()[1], out);

@@ -28,45 +28,6 @@ std::vector<bool> MaskValues(const Tensor& mask, IntSpan shape) {
 
 }  // namespace
 
-void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
-  const int64_t d = Wrapped(dim, self.ndim());
-  const int64_t size = self.ndim() == 0 ? 1 : self.sizes()[d];
-  const std::vector<int64_t> values = CheckedIndices(index, size, d, false, ErrorKind::kRuntime);
-  Dims strides = ToDims(self.strides());
-  const int64_t step = self.ndim() == 0 ? 0 : strides[static_cast<size_t>(d)] * self.itemsize();
-  if (self.ndim() > 0) strides[static_cast<size_t>(d)] = 0;
-  std::vector<int64_t> from(values.size());
-  const Dims walk = self.ndim() == 0 ? Dims(static_cast<size_t>(index.ndim()), 0) : strides;
-  Offsets(index.sizes(), walk, self.itemsize()).Next(from.data(), static_cast<int64_t>(from.size()));
-  for (size_t i = 0; i < from.size(); ++i) from[i] += values[i] * step;
-  CopyFrom(self, from, out);
-}
-
-void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
-  const int64_t d = Wrapped(dim, self.ndim());
-  const int64_t size = self.ndim() == 0 ? 1 : self.sizes()[d];
-  const std::vector<int64_t> values = CheckedIndices(index, size, d, false);
-  const Around a(out.sizes(), d);
-  const std::vector<int64_t> all = AllOffsets(self);
-  std::vector<int64_t> from;
-  from.reserve(static_cast<size_t>(out.numel()));
-  for (int64_t o = 0; o < a.outer; ++o)
-    for (int64_t v : values)
-      for (int64_t i = 0; i < a.inner; ++i)
-        from.push_back(all[static_cast<size_t>((o * size + v) * a.inner + i)]);
-  CopyFrom(self, from, out);
-}
-
-void embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool, const Tensor& out) {
-  const std::vector<int64_t> values = CheckedIndices(indices, weight.sizes()[0], 0, false);
-  std::vector<int64_t> from;
-  from.reserve(static_cast<size_t>(out.numel()));
-  for (int64_t v : values)
-    for (int64_t i = 0; i < weight.sizes()[1]; ++i)
-      from.push_back((v * weight.strides()[0] + i * weight.strides()[1]) * weight.itemsize());
-  CopyFrom(weight, from, out);
-}
-
 void _index(const Tensor& self, TensorSpan indices, const Tensor& out) {
   CopyFrom(self, Select(self, indices).offsets, out);
 }

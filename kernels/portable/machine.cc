@@ -35,12 +35,19 @@ void Machine<T>::Select(const MicaProgram& stage) {
   scalars_.clear();
   for (int i = 0; i < stage.num_scalars; ++i) {
     const MicaValue& v = args_[stage.scalar_args[i]];
-    const Scalar s = v.tag == MICA_VALUE_SCALAR  ? Scalar::FromAbi(v.u.scalar)
-                     : v.tag == MICA_VALUE_FLOAT ? Scalar(v.u.f)
-                                                 : Scalar(v.u.i);
+    const Scalar s = v.tag == MICA_VALUE_NONE     ? Scalar(0)
+                     : v.tag == MICA_VALUE_SCALAR ? Scalar::FromAbi(v.u.scalar)
+                     : v.tag == MICA_VALUE_FLOAT  ? Scalar(v.u.f)
+                                                  : Scalar(v.u.i);
     scalars_.push_back(s.To<T>());
   }
   Wrap(scalars_.data(), stage.num_scalars);
+}
+
+template <typename T>
+void Machine<T>::SetList(int list, int64_t value, int64_t before, int64_t after) {
+  lists_.resize(std::max(lists_.size(), static_cast<size_t>(list) + 1));
+  lists_[static_cast<size_t>(list)] = {value, before, after};
 }
 
 template <typename T>
@@ -136,6 +143,19 @@ bool Machine<T>::RunSource(const MicaInstruction& in, int64_t n) {
       return true;
     case MICA_OP_SIZE:
       fill(T(static_cast<double>(sizes_[static_cast<size_t>(dim())])));
+      return true;
+    case MICA_OP_LIST:
+    case MICA_OP_BEFORE:
+    case MICA_OP_AFTER:
+      fill(T(static_cast<double>(
+          lists_[static_cast<size_t>(in.aux)][static_cast<size_t>(in.opcode - MICA_OP_LIST)])));
+      return true;
+    case MICA_OP_AREA:
+      fill(T(static_cast<double>(area_)));
+      return true;
+    case MICA_OP_GIVEN:
+      std::fill_n(mask(in.dst), n,
+                  static_cast<uint8_t>(args_[program_->scalar_args[in.aux]].tag != MICA_VALUE_NONE));
       return true;
     case MICA_OP_STORE:
     case MICA_OP_STORE_STATE: {

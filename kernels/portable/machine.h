@@ -5,6 +5,7 @@
 // kernels in classes.cc drive it over tensors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,9 @@ class Machine {
   T* element() { return element_.data(); }
   void SetIndex(int64_t index) { index_ = index; }
   void SetCount(int64_t count) { count_ = count; }
+  void SetArea(int64_t area) { area_ = area; }
+  // What LIST, BEFORE and AFTER of list argument `list` read.
+  void SetList(int list, int64_t value, int64_t before, int64_t after);
   // Of the tensor that COORD and SIZE speak of.
   void SetSizes(IntSpan sizes);
   // The program whose tables (inputs, scalars, constants) the next Run uses: a
@@ -53,7 +57,8 @@ class Machine {
   std::vector<T> lanes_, inputs_, outputs_, states_, coordinates_, element_, scalars_;
   std::vector<uint8_t> masks_, is_mask_;
   Dims sizes_;
-  int64_t index_ = 0, count_ = 0;
+  std::vector<std::array<int64_t, 3>> lists_;
+  int64_t index_ = 0, count_ = 0, area_ = 0;
 };
 
 }  // namespace mica::portable

@@ -41,53 +41,9 @@ struct Planes {
   }
 };
 
-// The part inside the image of the window with number `at`.
-Range WindowRange(int64_t at, int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                  int64_t dilation) {
-  Range r{at * stride - padding, 0, dilation};
-  r.end = std::min(r.start + (kernel - 1) * dilation + 1, size);
-  while (r.start < 0) r.start += dilation;
-  return r;
-}
 // The part of an adaptive pooling: `outs` nearly equal parts, which may overlap.
 Range AdaptiveRange(int64_t at, int64_t size, int64_t outs) {
   return {at * size / outs, ((at + 1) * size + outs - 1) / outs, 1};
-}
-
-// The largest element of each window and its index; rows(y) and columns(x) are
-// the window's ranges.
-template <typename Rows, typename Columns>
-void LargestOfWindows(const Tensor& self, const Tensor& values, const Tensor& indices, Rows&& rows,
-                      Columns&& columns) {
-  MICA_CHECK_IMPLEMENTED(!IsComplex(self.dtype()), "Max pooling does not support the dtype (",
-                         Name(self.dtype()), "), which has no order.");
-  const Planes planes(self, values);
-  VisitLane(LaneOf(self.dtype()), [&]<typename T>() {
-    if constexpr (!std::is_same_v<T, Complex>) {
-      const std::vector<T> in = ToLanes<T>(self);
-      std::vector<T> largest(static_cast<size_t>(values.numel()));
-      std::vector<int64_t> where(largest.size());
-      planes.ForEach([&](int64_t p, int64_t y, int64_t x, size_t place) {
-        const T* plane = in.data() + p * planes.area();
-        const Range r = rows(y, planes), c = columns(x, planes);
-        T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                      : std::numeric_limits<T>::lowest();
-        int64_t index = r.start * planes.width + c.start;
-        for (int64_t i = r.start; i < r.end; i += r.step)
-          for (int64_t j = c.start; j < c.end; j += c.step) {
-            const T v = plane[i * planes.width + j];
-            if (v > best || v != v) {
-              best = v;
-              index = i * planes.width + j;
-            }
-          }
-        largest[place] = best;
-        where[place] = index;
-      });
-      FromLanes(largest, values);
-      FromLanes(where, indices);
-    }
-  });
 }
 
 // A window of a mean and what its sum is divided by.
@@ -101,22 +57,6 @@ void ForEachIn(const MeanWindow& w, int64_t width, F&& f) {
     for (int64_t j = w.columns.start; j < w.columns.end; ++j) f(i * width + j);
 }
 
-template <typename F>
-void MeanOfWindows(const Tensor& self, const Tensor& out, F&& window) {
-  const Planes planes(self, out);
-  VisitLane(LaneOf(self.dtype()), [&]<typename T>() {
-    const std::vector<T> in = ToLanes<T>(self);
-    std::vector<T> means(static_cast<size_t>(out.numel()));
-    planes.ForEach([&](int64_t p, int64_t y, int64_t x, size_t place) {
-      const MeanWindow w = window(y, x, planes);
-      T sum(0);
-      ForEachIn(w, planes.width, [&](int64_t at) { sum += in[static_cast<size_t>(p * planes.area() + at)]; });
-      const bool empty = w.rows.start >= w.rows.end || w.columns.start >= w.columns.end;
-      means[place] = empty ? T(0) : sum / static_cast<T>(w.divisor);
-    });
-    FromLanes(means, out);
-  });
-}
 template <typename F>
 void MeanBackward(const Tensor& grad_output, const Tensor& out, F&& window) {
   const Planes planes(out, grad_output);
@@ -162,24 +102,6 @@ MeanWindow AdaptiveWindow(int64_t y, int64_t x, const Planes& planes) {
 
 }  // namespace
 
-void max_pool2d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                             IntSpan dilation, bool, const Tensor& out0, const Tensor& out1) {
-  const auto range = [&](int64_t d, int64_t at, int64_t size) {
-    const int64_t kernel = ListAt(kernel_size, d, 1);
-    return WindowRange(at, size, kernel, ListAt(stride, d, kernel), ListAt(padding, d, 0),
-                       ListAt(dilation, d, 1));
-  };
-  LargestOfWindows(
-      self, out0, out1, [&](int64_t y, const Planes& p) { return range(0, y, p.height); },
-      [&](int64_t x, const Planes& p) { return range(1, x, p.width); });
-}
-
-void adaptive_max_pool2d(const Tensor& self, IntSpan, const Tensor& out0, const Tensor& out1) {
-  LargestOfWindows(
-      self, out0, out1, [](int64_t y, const Planes& p) { return AdaptiveRange(y, p.height, p.out_height); },
-      [](int64_t x, const Planes& p) { return AdaptiveRange(x, p.width, p.out_width); });
-}
-
 void max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan, IntSpan,
                                       IntSpan, IntSpan, bool, const Tensor& indices, const Tensor& out) {
   const Planes planes(self, grad_output);
@@ -194,10 +116,6 @@ void max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& s
   });
 }
 
-void avg_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool,
-                bool count_include_pad, std::optional<int64_t> divisor_override, const Tensor& out) {
-  MeanOfWindows(self, out, AverageWindows(kernel_size, stride, padding, count_include_pad, divisor_override));
-}
 void avg_pool2d_backward(const Tensor& grad_output, const Tensor&, IntSpan kernel_size, IntSpan stride,
                          IntSpan padding, bool, bool count_include_pad,
                          std::optional<int64_t> divisor_override, const Tensor& out) {
@@ -205,9 +123,6 @@ void avg_pool2d_backward(const Tensor& grad_output, const Tensor&, IntSpan kerne
                AverageWindows(kernel_size, stride, padding, count_include_pad, divisor_override));
 }
 
-void _adaptive_avg_pool2d(const Tensor& self, IntSpan, const Tensor& out) {
-  MeanOfWindows(self, out, AdaptiveWindow);
-}
 void _adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor&, const Tensor& out) {
   MeanBackward(grad_output, out, AdaptiveWindow);
 }

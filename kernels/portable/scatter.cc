@@ -56,36 +56,6 @@ T Smaller(T a, T b) {
 
 }  // namespace
 
-void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
-  InLanes(out, [&]<typename T>() {
-    std::vector<T> values = ToLanes<T>(self);
-    const std::vector<int64_t> at = ScatterPositions(self.sizes(), dim, index);
-    const std::vector<T> from = Leading<T>(src, index);
-    for (size_t i = 0; i < at.size(); ++i) values[static_cast<size_t>(at[i])] = from[i];
-    FromLanes(values, out);
-  });
-}
-
-void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
-                   const Tensor& out) {
-  InLanes(out, [&]<typename T>() {
-    std::vector<T> values = ToLanes<T>(self);
-    for (int64_t i : ScatterPositions(self.sizes(), dim, index))
-      values[static_cast<size_t>(i)] = value.To<T>();
-    FromLanes(values, out);
-  });
-}
-
-void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
-  InLanes(out, [&]<typename T>() {
-    std::vector<T> values = ToLanes<T>(self);
-    const std::vector<int64_t> at = ScatterPositions(self.sizes(), dim, index);
-    const std::vector<T> from = Leading<T>(src, index);
-    for (size_t i = 0; i < at.size(); ++i) values[static_cast<size_t>(at[i])] += from[i];
-    FromLanes(values, out);
-  });
-}
-
 void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                     std::string_view reduce, bool include_self, const Tensor& out) {
   InLanes(out, [&]<typename T>() {
@@ -116,42 +86,6 @@ void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
         values[i] /= static_cast<double>(count[i]);
       }
     }
-    FromLanes(values, out);
-  });
-}
-
-void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-               const Scalar& alpha, const Tensor& out) {
-  InLanes(out, [&]<typename T>() {
-    std::vector<T> values = ToLanes<T>(self);
-    const std::vector<T> from = ToLanes<T>(source);
-    const int64_t d = Wrapped(dim, self.ndim());
-    const Around a(self.sizes(), d);
-    const std::vector<int64_t> rows = CheckedIndices(index, a.size, d, false);
-    const auto n = static_cast<int64_t>(rows.size());
-    for (int64_t o = 0; o < a.outer; ++o)
-      for (int64_t r = 0; r < n; ++r)
-        for (int64_t i = 0; i < a.inner; ++i)
-          values[static_cast<size_t>((o * a.size + rows[static_cast<size_t>(r)]) * a.inner + i)] +=
-              alpha.To<T>() * from[static_cast<size_t>((o * n + r) * a.inner + i)];
-    FromLanes(values, out);
-  });
-}
-
-void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                const Tensor& out) {
-  InLanes(out, [&]<typename T>() {
-    std::vector<T> values = ToLanes<T>(self);
-    const std::vector<T> from = ToLanes<T>(source);
-    const int64_t d = Wrapped(dim, self.ndim());
-    const Around a(self.sizes(), d);
-    const std::vector<int64_t> rows = CheckedIndices(index, a.size, d, false);
-    const auto n = static_cast<int64_t>(rows.size());
-    for (int64_t o = 0; o < a.outer; ++o)
-      for (int64_t r = 0; r < n; ++r)
-        for (int64_t i = 0; i < a.inner; ++i)
-          values[static_cast<size_t>((o * a.size + rows[static_cast<size_t>(r)]) * a.inner + i)] =
-              from[static_cast<size_t>((o * n + r) * a.inner + i)];
     FromLanes(values, out);
   });
 }

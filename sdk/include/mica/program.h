@@ -46,7 +46,13 @@
                   X(ACOSH, 1, L) X(ATANH, 1, L) X(ATAN2, 2, L) X(HYPOT, 2, L) X(ERF, 1, L) X(ERFC, 1, L)     \
                       X(ERFINV, 1, L) X(LGAMMA, 1, L) X(DIGAMMA, 1, L) X(SIGMOID, 1, L) X(LOGADDEXP, 2, L)   \
                           X(COPYSIGN, 2, L) X(NEXTAFTER, 2, L) /* complex */                                 \
-      X(REAL, 1, L) X(IMAG, 1, L) X(CONJ, 1, L) X(ANGLE, 1, L) X(COMPLEX, 2, L)
+      X(REAL, 1, L) X(IMAG, 1, L) X(CONJ, 1, L) X(ANGLE, 1, L) X(COMPLEX, 2, L)                              \
+      /* later sources; aux is the index of the list argument or of the scalar */                            \
+      X(LIST, 0, L)   /* the list's value for the dimension at hand; the sum of several */                   \
+      X(BEFORE, 0, L) /* of a list of pairs from the last dimension on: what stands before, */               \
+      X(AFTER, 0, L)  /* and after, the dimension at hand */                                                 \
+      X(AREA, 0, L)   /* window: places of the window inside the padding */                                  \
+      X(GIVEN, 0, M)  /* whether an optional scalar is given; SCALAR reads 0 where it is not */
 /* clang-format on */
 
 enum {
@@ -107,10 +113,48 @@ typedef struct MicaProgram {
    * by STATE. Only the last stage has `map`. Tables of inputs, scalars and
    * constants belong to each stage. */
   const struct MicaProgram* next;
+  /* gather, scatter. For each element of the output (gather) or of the source
+   * (scatter) and each dimension that dims_arg names (all where there is none;
+   * the dimension `dim` where dims_arg is -1 and dim is not MICA_NO_DIM), `index`
+   * gives the coordinate in the data: STORE 0, in int64 lanes. It reads COORD 0
+   * (the element's coordinate), SIZE 0 (the data's size), SIZE 1 (the element's
+   * side's size), ELEMENT (the value of the tensor index_arg), LIST, BEFORE,
+   * AFTER. `keep` gives a mask over the element's coordinates (COORD d, from the
+   * end if negative): other elements are filled, or not scattered. Either may be
+   * empty. */
+  MicaCode index;
+  MicaCode keep;
+  int32_t data_arg;    /* gathered from, scattered into, or seen through windows */
+  int32_t source_arg;  /* scatter: the tensor whose elements are scattered; -1: a number alone */
+  int32_t index_arg;   /* tensor of indices, -1 if none */
+  int32_t index_place; /* MICA_INDEX_... */
+  int32_t bounds;      /* MICA_BOUNDS_... */
+  int32_t fill_arg;    /* gather: Scalar that fills; -1: 0 */
+  int32_t dim;
+  int32_t num_lists;
+  const int32_t* list_args; /* int[] arguments read by LIST, BEFORE and AFTER */
+  /* window: int[] arguments, one value a windowed dimension (the last ones) or one
+   * for all; -1 where there is none. Where kernel_arg is -1 the windows divide the
+   * dimension into output_arg parts. INDEX is the place in the flattened windowed
+   * dimensions, COUNT the number of elements. */
+  int32_t num_windowed;
+  int32_t kernel_arg, stride_arg, pad_arg, dilation_arg, output_arg;
+  int32_t reserved;
+  const char* equation; /* contraction: "bij,bjk->bik", over input_args; "" otherwise */
 } MicaProgram;
 
 #define MICA_PROGRAM_DIMS_NONE_IS_ALL 1 /* dims None or empty: all of them */
 #define MICA_PROGRAM_USES_INDEX 2
-#define MICA_PROGRAM_TRAILING_DIMS 4 /* row: dims_arg is normalized_shape, the last dims */
+#define MICA_PROGRAM_TRAILING_DIMS 4     /* row: dims_arg is normalized_shape, the last dims */
+#define MICA_PROGRAM_DIMS_NONE_IS_FLAT 8 /* gather: dims empty: the flattened tensor */
+
+#define MICA_NO_DIM INT32_MIN
+
+#define MICA_INDEX_WHOLE 0   /* the index has the element's shape: gather */
+#define MICA_INDEX_REPLACE 1 /* its dimensions stand where `dim` stood: index_select, embedding */
+
+#define MICA_BOUNDS_ERROR 0   /* a coordinate out of bounds raises INDEX */
+#define MICA_BOUNDS_FILL 1    /* it is filled, or not scattered */
+#define MICA_BOUNDS_RUNTIME 2 /* it raises RUNTIME, as torch's gather and scatter do */
 
 #endif /* MICA_PROGRAM_H_ */

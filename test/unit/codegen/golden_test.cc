@@ -80,6 +80,81 @@ TEST_CASE("the output for four operators is as it was", "[codegen]") {
   CheckGolden("add.md", ReadText(folder.path / "docs/operators/add.md"));
 }
 
+TEST_CASE("the node and the kernels of a derivative are as they were", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder out(folder.path.string());
+  const auto model = LoadModel(SourceFile::Read((kGolden / "native.yaml").string()),
+                               SourceFile::Read((kGolden / "derivatives.yaml").string()));
+  EmitAutograd(*model, out);
+  // Saved tensors and numbers, metadata alone, in-place kernels, a view.
+  CheckGolden("autograd_add.cc", Joined(folder.path, "autograd", kAutogradShards, "class AddBackward0 "));
+  CheckGolden("autograd_sum.cc", Joined(folder.path, "autograd", kAutogradShards, "class SumBackward0 "));
+  CheckGolden("autograd_transpose.cc",
+              Joined(folder.path, "autograd", kAutogradShards, "class TransposeBackward0 "));
+}
+
+TEST_CASE("programs become statements of OpenCL C", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder out(folder.path.string());
+  EmitOpenCl(*GoldenModel(), out);
+  CheckGolden("opencl.h", ReadText(folder.path / "opencl/mica_programs.h"));
+}
+
+namespace {
+std::unique_ptr<const Model> PluginModel(const std::string& yaml, const std::string& derivatives) {
+  return LoadModel(SourceFile::FromText("plugin.yaml", yaml),
+                   derivatives.empty() ? nullptr : SourceFile::FromText("derivatives.yaml", derivatives),
+                   SourceFile::Read((kGolden / "native.yaml").string()));
+}
+}  // namespace
+
+TEST_CASE("a plugin's operators are made against the SDK", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder out(folder.path.string());
+  EmitPlugin(*PluginModel(ReadText(kGolden / "plugin.yaml"), ReadText(kGolden / "plugin_derivatives.yaml")),
+             out);
+  CHECK(out.num_files() == 4);
+  for (const char* name : {"operators.h", "operators.cc", "operators.py", "operators.pyi"})
+    CheckGolden(std::string("plugin_") + name, ReadText(folder.path / "plugin" / name));
+}
+
+TEST_CASE("what a plugin cannot carry is refused with its place", "[codegen]") {
+  const auto refusal = [](const std::string& yaml, const std::string& derivatives = "") {
+    const TemporaryFolder folder;
+    OutputFolder out(folder.path.string());
+    try {
+      EmitPlugin(*PluginModel(yaml, derivatives), out);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: pointwise\n  compute: self\n  doc: F.\n"),
+      Contains("plugin.yaml:1:3: Operator (acme::f) of a plugin has class pointwise; expected custom"));
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: self + kep(self)\n  doc: "
+              "F.\n"),
+      Contains("plugin.yaml:3:16: Operator (kep) is unknown"));
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: sum(self, filled(1, 0))\n"
+              "  doc: F.\n"),
+      Contains("Function (filled) is not in the SDK"));
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self, Tensor[] list) -> Tensor\n  class: decompose\n  body: self\n  "
+              "doc: F.\n"),
+      Contains("Argument (list) is a Tensor[], which a plugin's formulas do not read"));
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: custom\n  doc: F.\n- func: b::g(Tensor self) "
+              "-> Tensor\n  class: custom\n  doc: G.\n"),
+      Contains("Namespace (b) differs from (acme)"));
+  CHECK_THAT(
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: pointwise\n  compute: self\n  shape: self\n"
+              "  doc: F.\n"),
+      Contains("Key (shape) has no place in class pointwise"));
+}
+
 TEST_CASE("a second run writes nothing and a change writes few files", "[codegen]") {
   const TemporaryFolder folder;
   OutputFolder first(folder.path.string());

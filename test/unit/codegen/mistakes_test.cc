@@ -304,8 +304,10 @@ const std::vector<Case>& DerivativeCases() {
        "derivatives.yaml:2:3: Helper's schema is wrong: Type (Tensr) is unknown"},
       {"outputs", MUL, D "- op: mul.Tensor\n  output_differentiability: [True, False]\n  self: grad\n",
        "derivatives.yaml:3:29: `output_differentiability` has 2 values; expected 1, one a result of mul."},
-      {"let in a formula", MUL, D "- op: mul.Tensor\n  self: let a = grad in a\n",
-       "derivatives.yaml:3:9: `let` has no place in a formula"},
+      {"check in a formula", MUL, D "- op: mul.Tensor\n  self: check 1 == 1 else 'No.' in grad\n",
+       "derivatives.yaml:3:9: `check` has no place in a gradient; expected it in a `body`."},
+      {"do in a formula", MUL, D "- op: mul.Tensor\n  self: do mul(grad, grad) in grad\n",
+       "derivatives.yaml:3:9: `do` has no place in a gradient; expected it in a `body`."},
   };
   return cases;
 }

@@ -2,6 +2,10 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/ops/_adaptive_avg_pool2d.h"
+#include "mica/ops/adaptive_max_pool2d.h"
+#include "mica/ops/avg_pool2d.h"
+#include "mica/ops/max_pool2d_with_indices.h"
 #include "mica/test/unit/kernels/portable_fixture.h"
 
 namespace mica::testing {
@@ -88,22 +92,22 @@ TEST_CASE("windows become columns and add up again", "[kernels]") {
 }
 
 TEST_CASE("max pooling gives values and places, and NaN wins", "[kernels]") {
-  const Tensor x = Of({1, 3, 3}, {1, kNan, 3, 4, 5, kNan, 1, 2, 3}), values = Empty({1, 2, 2}),
-               where = Empty({1, 2, 2}, DType::kI64);
-  portable::max_pool2d_with_indices(x, {2}, {1}, {0}, {1}, false, values, where);
+  const Tensor x = Of({1, 3, 3}, {1, kNan, 3, 4, 5, kNan, 1, 2, 3});
+  Tensor values, where;
+  std::tie(values, where) = ops::max_pool2d_with_indices(x, {2}, {1}, {0}, {1}, false);
   CHECK(Ints(where) == Integers{1, 5, 4, 5});  // torch 2.13 gives the last NaN too
   CHECK(std::isnan(Values(values)[0]));
   CHECK(Values(values)[2] == 5);
-  portable::adaptive_max_pool2d(x, {2}, values, where);
+  std::tie(values, where) = ops::adaptive_max_pool2d(x, {2});
   CHECK(Ints(where) == Integers{1, 5, 4, 5});
 }
 
 TEST_CASE("max pooling strides by the kernel, pads and dilates", "[kernels]") {
-  const Tensor x = Of({1, 1, 1, 5}, {-1, -2, -3, -4, -5}, DType::kI32),
-               values = Empty({1, 1, 1, 3}, DType::kI32), where = Empty({1, 1, 1, 3}, DType::kI64);
-  portable::max_pool2d_with_indices(x, {1, 2}, {}, {0, 1}, {1, 1}, false, values, where);
+  const Tensor x = Of({1, 1, 1, 5}, {-1, -2, -3, -4, -5}, DType::kI32);
+  Tensor values, where;
+  std::tie(values, where) = ops::max_pool2d_with_indices(x, {1, 2}, {}, {0, 1}, {1, 1}, false);
   CHECK(Values(values) == Numbers{-1, -2, -4});
-  portable::max_pool2d_with_indices(x, {1, 2}, {1, 1}, {0, 0}, {1, 2}, false, values, where);
+  std::tie(values, where) = ops::max_pool2d_with_indices(x, {1, 2}, {1, 1}, {0, 0}, {1, 2}, false);
   CHECK(Values(values) == Numbers{-1, -2, -3});
   const Tensor grad = Of({1, 1, 1, 3}, {1, 2, 4}, DType::kI32), dx = Empty({1, 1, 1, 5}, DType::kI32);
   portable::max_pool2d_with_indices_backward(grad, x, {1, 2}, {}, {0, 1}, {1, 1}, false,
@@ -116,15 +120,15 @@ TEST_CASE("max pooling strides by the kernel, pads and dilates", "[kernels]") {
 }
 
 TEST_CASE("average pooling counts the padding or not, or divides as told", "[kernels]") {
-  const Tensor x = Of({1, 1, 4}, {1, 2, 3, 4}), out = Empty({1, 1, 3});
-  portable::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, true, std::nullopt, out);
+  const Tensor x = Of({1, 1, 4}, {1, 2, 3, 4});
+  Tensor out, ceiled;
+  out = ops::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, true);
   CHECK(Values(out) == Numbers{.5, 2.5, 2});
-  portable::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, false, std::nullopt, out);
+  out = ops::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, false);
   CHECK(Values(out) == Numbers{1, 2.5, 4});
-  portable::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, true, 4, out);
+  out = ops::avg_pool2d(x, {1, 2}, {1, 2}, {0, 1}, false, true, 4);
   CHECK(Values(out) == Numbers{.25, 1.25, 1});
-  const Tensor ceiled = Empty({1, 1, 2});
-  portable::avg_pool2d(x, {1, 3}, {1, 3}, {0, 0}, true, true, std::nullopt, ceiled);
+  ceiled = ops::avg_pool2d(x, {1, 3}, {1, 3}, {0, 0}, true, true);
   CHECK(Values(ceiled) == Numbers{2, 4});
   const Tensor dx = Empty({1, 1, 4});
   portable::avg_pool2d_backward(Of({1, 1, 3}, {1, 2, 4}), x, {1, 2}, {1, 2}, {0, 1}, false, true,
@@ -133,8 +137,9 @@ TEST_CASE("average pooling counts the padding or not, or divides as told", "[ker
 }
 
 TEST_CASE("adaptive windows overlap where sizes do not divide", "[kernels]") {
-  const Tensor x = Of({1, 1, 3}, {2, 4, 8}), out = Empty({1, 1, 2}), dx = Empty({1, 1, 3});
-  portable::_adaptive_avg_pool2d(x, {1, 2}, out);
+  const Tensor x = Of({1, 1, 3}, {2, 4, 8}), dx = Empty({1, 1, 3});
+  Tensor out;
+  out = ops::_adaptive_avg_pool2d(x, {1, 2});
   CHECK(Values(out) == Numbers{3, 6});
   portable::_adaptive_avg_pool2d_backward(Of({1, 1, 2}, {2, 4}), x, dx);
   CHECK(Values(dx) == Numbers{1, 3, 2});

@@ -1,0 +1,50 @@
+// Composites that repeat a step as often as an argument says.
+#include "mica/kernels/composite_declarations.h"
+#include "mica/ops/cat.h"
+#include "mica/ops/expand.h"
+#include "mica/ops/eye.h"
+#include "mica/ops/linalg_inv.h"
+#include "mica/ops/logical_xor.h"
+#include "mica/ops/matmul.h"
+#include "mica/ops/narrow.h"
+#include "mica/ops/sub.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::composite {
+
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  MICA_CHECK(self.ndim() > 0, "A 0-d tensor has no neighbours; expected at least one dimension.");
+  MICA_CHECK(n >= 0, "Order `n` (", n, ") is negative; expected 0 or more.");
+  dim = WrapDim(dim, self.ndim());
+  Tensor x = self;
+  if (prepend.defined() || append.defined()) {
+    std::vector<Tensor> parts;
+    if (prepend.defined()) parts.push_back(prepend);
+    parts.push_back(self);
+    if (append.defined()) parts.push_back(append);
+    x = ops::cat(parts, dim);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t length = x.size(dim);
+    if (length == 0) break;
+    const Tensor after = ops::narrow(x, dim, 1, length - 1), before = ops::narrow(x, dim, 0, length - 1);
+    x = x.dtype() == DType::kBool ? ops::logical_xor(after, before) : ops::sub(after, before);
+  }
+  return x;
+}
+
+Tensor matrix_power(const Tensor& self, int64_t n) {
+  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), "Matrices with shape ",
+             ShapeText(self.sizes()), " are not square.");
+  if (n == 0)
+    return ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes());
+  Tensor base = n < 0 ? ops::linalg_inv(self) : self;
+  Tensor result;
+  for (int64_t k = n < 0 ? -n : n; k > 0; k >>= 1) {
+    if (k & 1) result = result.defined() ? ops::matmul(result, base) : base;
+    if (k > 1) base = ops::matmul(base, base);
+  }
+  return result;
+}
+
+}  // namespace mica::composite

@@ -1,0 +1,53 @@
+// Composites that ask the core for memory: what other factories are made of.
+#include "mica/dispatcher/thread_state.h"
+#include "mica/kernels/composite_declarations.h"
+#include "mica/tensor/promote.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::composite {
+namespace {
+
+// What is made in inference mode says so.
+Tensor Marked(Tensor t) {
+  if (__builtin_expect(CurrentThread().inference_mode, 0)) t.impl()->set_flag(tensor_flags::kInference, true);
+  return t;
+}
+Device Place(std::optional<Device> device) { return device.value_or(CurrentThread().default_device); }
+
+}  // namespace
+
+Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
+             std::optional<bool>, std::optional<MemoryFormat> memory_format) {
+  MICA_CHECK(memory_format.value_or(MemoryFormat::kContiguous) != MemoryFormat::kPreserve,
+             "Memory format (preserve_format) has nothing to preserve here; expected contiguous_format or "
+             "channels_last.");
+  return Marked(EmptyTensor(size, dtype.value_or(DefaultDType()), Place(device),
+                            memory_format.value_or(MemoryFormat::kContiguous)));
+}
+Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Layout>,
+                     std::optional<Device> device, std::optional<bool>) {
+  MICA_CHECK(size.size() == stride.size(), "Number of sizes (", size.size(),
+             ") differs from the number of strides (", stride.size(), ").");
+  return Marked(EmptyStrided(size, stride, dtype.value_or(DefaultDType()), Place(device)));
+}
+
+Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout>,
+                  std::optional<Device> device, std::optional<bool>,
+                  std::optional<MemoryFormat> memory_format) {
+  const DType type = dtype.value_or(self.dtype());
+  const Device place = device.value_or(self.device());
+  const MemoryFormat wanted = memory_format.value_or(MemoryFormat::kPreserve);
+  if (wanted != MemoryFormat::kPreserve) return Marked(EmptyTensor(self.sizes(), type, place, wanted));
+  if (self.is_contiguous()) return Marked(EmptyTensor(self.sizes(), type, place));
+  const Layouted in{self.sizes(), self.strides()};
+  return Marked(
+      EmptyStrided(self.sizes(), ElementwiseStrides(self.sizes(), Span<Layouted>(&in, 1)), type, place));
+}
+
+void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> memory_format) {
+  const bool channels_last = memory_format == MemoryFormat::kChannelsLast;
+  if (self.sizes() == size && !memory_format) return;
+  ResizeTensor(self, size, channels_last ? ChannelsLastStrides(size) : ContiguousStrides(size));
+}
+
+}  // namespace mica::composite
