@@ -15,6 +15,7 @@
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/status.h"
 #include "mica/dispatcher/structured.h"
+#include "mica/dispatcher/vendor_operators.h"
 #include "mica/tensor/allocator.h"
 #include "mica/tensor/generator.h"
 #include "mica/tensor/shape.h"
@@ -125,6 +126,7 @@ int32_t HostBackendIndex(MicaStr name) { return BackendIndex(View(name)); }
 
 // Extensions that plugins offer each other and the host, by name.
 const void* Extension(MicaStr name, uint32_t) {
+  if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
   return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
 }
 

@@ -1,0 +1,116 @@
+"""acme's operators: values, shapes on meta, gradients, errors, and the generated module."""
+
+import importlib.util
+import math
+import os
+import sys
+
+import pytest
+
+import mica
+
+
+def rows(*shape, requires_grad=False):
+    x = mica.randn(*shape, dtype=mica.float64)
+    return x.requires_grad_() if requires_grad else x
+
+
+def reference(q, k, v, scale=None):
+    scale = 1 / math.sqrt(q.size(-1)) if scale is None else scale
+    return mica.softmax(q @ k.transpose(1, 2) * scale, -1) @ v
+
+
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_values(scale):
+    q, k, v = rows(2, 5, 4), rows(2, 3, 4), rows(2, 3, 6)
+    y = mica.ops.acme.fused_attention(q, k, v, scale=scale)
+    mica.testing.assert_close(y, reference(q, k, v, scale))
+    strided = mica.ops.acme.fused_attention(q.transpose(0, 1).contiguous().transpose(0, 1), k, v, scale=scale)
+    mica.testing.assert_close(strided, y)
+
+
+def test_shape_on_meta_agrees():
+    shapes = [(2, 5, 4), (2, 3, 4), (2, 3, 6)]
+    meta = mica.ops.acme.fused_attention(*[mica.empty(s, device="meta") for s in shapes])
+    real = mica.ops.acme.fused_attention(*[mica.randn(s) for s in shapes])
+    assert (meta.shape, meta.dtype, str(meta.device)) == (real.shape, real.dtype, "meta")
+    with pytest.raises(RuntimeError, match="are not those of batches of rows"):
+        mica.ops.acme.fused_attention(*[mica.empty(2, 2, device="meta")] * 3)
+
+
+def test_gradients_and_gradients_of_gradients():
+    inputs = [
+        rows(2, 3, 2, requires_grad=True),
+        rows(2, 4, 2, requires_grad=True),
+        rows(2, 4, 3, requires_grad=True),
+    ]
+    y = mica.ops.acme.fused_attention(*inputs)
+    assert "fused_attentionBackward" in str(y.grad_fn)
+    expected = mica.autograd.grad(reference(*inputs).square().sum(), inputs)
+    for got, want in zip(mica.autograd.grad(y.square().sum(), inputs), expected):
+        mica.testing.assert_close(got, want)
+    assert mica.autograd.gradcheck(mica.ops.acme.fused_attention, inputs)
+    assert mica.autograd.gradgradcheck(mica.ops.acme.fused_attention, inputs)
+
+
+def test_gradients_that_nobody_wants_are_not_made():
+    q, k, v = rows(1, 2, 2), rows(1, 2, 2, requires_grad=True), rows(1, 2, 2)
+    mica.ops.acme.fused_attention(q, k, v).sum().backward()
+    assert k.grad is not None and q.grad is None
+    with mica.no_grad():
+        assert not mica.ops.acme.fused_attention(q, k, v).requires_grad
+
+
+def test_a_write_after_the_forward_is_found():
+    q, k, v = rows(1, 2, 2, requires_grad=True), rows(1, 2, 2), rows(1, 2, 2)
+    y = mica.ops.acme.fused_attention(q, k, v)
+    v.add_(1)
+    with pytest.raises(RuntimeError, match="written in place"):
+        y.sum().backward()
+
+
+def test_bad_input():
+    with pytest.raises(NotImplementedError, match="float32 and float64"):
+        mica.ops.acme.fused_attention(*[mica.ones(1, 2, 2, dtype=mica.int64)] * 3)
+    with pytest.raises(TypeError, match="one dtype"):
+        mica.ops.acme.fused_attention(mica.ones(1, 2, 2), mica.ones(1, 2, 2), rows(1, 2, 2))
+    with pytest.raises(RuntimeError, match="differs from shape"):
+        mica.ops.acme.swiglu(mica.ones(2), mica.ones(3))
+
+
+def test_a_decomposition_differentiates_by_its_parts():
+    x, gate = rows(3, requires_grad=True), rows(3, requires_grad=True)
+    mica.testing.assert_close(mica.ops.acme.swiglu(x, gate), x * mica.nn.functional.silu(gate))
+    assert mica.autograd.gradcheck(mica.ops.acme.swiglu, [x, gate])
+    assert mica.ops.acme.swiglu(mica.empty(3, device="meta"), mica.empty(3, device="meta")).shape == (3,)
+
+
+def test_the_generated_module():
+    folder = os.environ["ACME_GENERATED"]
+    spec = importlib.util.spec_from_file_location("acme_operators", f"{folder}/operators.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["acme_operators"] = module
+    spec.loader.exec_module(module)
+    x = mica.ones(2)
+    mica.testing.assert_close(module.swiglu(x, x), x * mica.sigmoid(x))
+    with open(f"{folder}/operators.pyi") as stub:
+        text = stub.read()
+    assert (
+        "def fused_attention(query: Tensor, key: Tensor, value: Tensor, *, scale: _float | None = ...) -> Tensor"
+        in text
+    )
+
+
+# snippet: opcheck
+def test_opcheck():
+    if not hasattr(mica.testing, "opcheck"):
+        pytest.skip("mica.testing has no opcheck")
+    inputs = (
+        rows(2, 3, 2, requires_grad=True),
+        rows(2, 4, 2, requires_grad=True),
+        rows(2, 4, 3, requires_grad=True),
+    )
+    mica.testing.opcheck(mica.ops.acme.fused_attention.default, inputs)
+
+
+# end snippet

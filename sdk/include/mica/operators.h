@@ -1,0 +1,64 @@
+/* Operators that a plugin brings: shape function, decomposition and gradient, in
+ * C11. mica-gen --emit=plugin writes these records from the plugin's own YAML.
+ *
+ * The host offers them as the extension MICA_OPERATORS_EXTENSION, for use during
+ * the plugin's init only. What is defined goes with the plugin. Append-only.
+ */
+#ifndef MICA_OPERATORS_H_
+#define MICA_OPERATORS_H_
+
+#include "mica/abi.h"
+#include "mica/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MICA_OPERATORS_EXTENSION "mica.operators"
+
+/* The gradient of an operator. `args` are the forward's arguments and `results`
+ * its results; those tensors are NULL (or NONE) that the record does not ask to
+ * keep. `grads` has one incoming gradient a result. For each argument i with
+ * wanted[i] the function puts an owned tensor, or NULL for none, into
+ * gradients[i]. It may call operators: the host runs it so that gradients of
+ * gradients follow where they are wanted. */
+typedef MicaStatus (*MicaBackwardFunction)(void* context, const MicaValue* args, int64_t num_args,
+                                           MicaTensor* const* results, MicaTensor* const* grads,
+                                           int64_t num_results, const uint8_t* wanted,
+                                           MicaTensor** gradients);
+
+typedef struct MicaOperatorRecord {
+  uint64_t struct_size;
+  const char* schema; /* "acme::spin(Tensor self, float angle) -> Tensor" */
+  const char* doc;
+  const char* file; /* of the YAML entry, for explain */
+  int64_t line;
+  /* The policies that the entry names, kept for the layers that read them. */
+  const char* autocast;   /* "lower", "float32", "promote", "none", "parts" */
+  const char* batch_rule; /* the plugin's name of a rule, "" if none */
+  /* Shapes and dtypes: a boxed kernel that runs on tensors of the meta device and
+   * gives results there. NULL where there is a composite. */
+  MicaBoxedFunction shape;
+  /* The decomposition into other operators, for every device; or NULL. */
+  MicaBoxedFunction composite;
+  /* The gradient, or NULL; bits by argument and by result. */
+  MicaBackwardFunction backward;
+  uint64_t differentiable;         /* arguments that can get a gradient: Tensor, Tensor? */
+  uint64_t differentiable_results; /* results that have one */
+  uint64_t kept_args;              /* tensor arguments that `backward` reads */
+  uint64_t kept_results;
+  void* context; /* of all functions of this record */
+} MicaOperatorRecord;
+
+typedef struct MicaOperatorsExtension {
+  uint64_t struct_size;
+  uint32_t major, minor;
+  /* `registrar_context` is the registrar's. The record is copied; what it points to
+   * stays, since a plugin is never unloaded. */
+  MicaStatus (*define)(void* registrar_context, const MicaOperatorRecord* record);
+} MicaOperatorsExtension;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MICA_OPERATORS_H_ */
