@@ -1,19 +1,50 @@
-// Device tables by backend, and the thread pool that a backend lends the host.
+// Device tables by backend: registering them, asking them, and the thread pool
+// that a backend lends the host.
+//
+// A table lives as long as the process, as its plugin does: memory may outlive
+// use. At exit every device is asked to quiesce, then to detach; after that
+// nothing is called any more, and late frees do nothing. The same holds in a child
+// that was forked after the device was used: drivers do not survive a fork.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "mica/abi.h"
+#include "mica/tensor/device.h"
 
 namespace mica {
 
 // OK when the table has the right ABI and every mandatory function.
 absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table);
-// Checks that every mandatory function is there, gives the backend its name and
-// index, and puts the host's caching allocator over its memory.
+// A copy in today's size that lives as long as the process; what an older table did
+// not have is NULL.
+const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table);
+// Gives the backend its name and index, puts the host's caching allocator over its
+// memory, and makes `kept` the table that it is driven by from now on.
+void PublishDeviceTable(const char* name, const MicaDeviceTable* kept);
+// All three.
 absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table);
-const MicaDeviceTable* DeviceTable(int backend);  // NULL if none
+const MicaDeviceTable* DeviceTable(int backend);      // NULL if none
+const MicaDeviceTable* LiveDeviceTable(int backend);  // NULL, too, where it ended
+
+// The table of a device that exists; throws a kRuntime Error that names the
+// device and says how many its backend has.
+const MicaDeviceTable& DeviceTableOf(Device device);
+// The number of devices of a backend; opens its plugin. 0 if there is none.
+int DeviceCount(int backend);
+
+struct DeviceProperties {
+  std::string name;
+  int64_t total_memory = -1;
+  int64_t free_memory = -1;
+};
+DeviceProperties PropertiesOf(Device device);
+
+// Makes the device current for this thread in its backend's own runtime, which a
+// kernel on another device than the last needs. Free on backends with one device.
+void MakeCurrent(Device device);
 
 using HostParallelFor = void (*)(int64_t begin, int64_t end, int64_t grain,
                                  void (*body)(void* context, int64_t begin, int64_t end), void* context);

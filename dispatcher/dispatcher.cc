@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include <cstring>
+#include <mutex>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
@@ -32,12 +34,18 @@ void UnlockAfterFork() {
   Dispatcher::Get().mutex.unlock();
   GetLoader().mutex.unlock();
 }
+// A recursive mutex knows its holder by the thread's number, which the child's is not:
+// it gets a fresh one.
+void UnlockInChild() {
+  Dispatcher::Get().mutex.unlock();
+  new (&GetLoader().mutex) std::recursive_mutex();
+}
 }  // namespace
 
 Dispatcher& Dispatcher::Get() {
   static Dispatcher* d = [] {
     static_cast<void>(AllocatorFor(Device{}));
-    pthread_atfork(LockForFork, UnlockAfterFork, UnlockAfterFork);
+    pthread_atfork(LockForFork, UnlockAfterFork, UnlockInChild);
     return new Dispatcher();
   }();
   return *d;

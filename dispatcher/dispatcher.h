@@ -108,6 +108,7 @@ class Dispatcher {
   Resolution FromEntry(const Operator& op, const KernelEntry& entry);
   Resolution ResolveLayer(const Operator& op, int bit);
   Resolution ResolveBackend(const Operator& op, int bit);
+  bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);
   const KernelEntry* Top(const Operator& op, int key);
   StructuredContext* Intern(const Operator& op, const StructuredContext& context);

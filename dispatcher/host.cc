@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "mica/dispatcher/adapters_return.h"
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/status.h"
+#include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/vendor_operators.h"
 #include "mica/tensor/allocator.h"
@@ -76,6 +78,12 @@ MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan str
     return Tensor::Steal(TensorImpl::Make(std::move(s), 0, shape, given, d));
   });
 }
+MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
+  return CatchAll([&] {
+    const IntSpan shape(sizes.data, sizes.size);
+    ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape));
+  });
+}
 MicaTensor** TensorListCreate(int64_t size) {
   try {
     return NewTensorList(size);
@@ -83,10 +91,19 @@ MicaTensor** TensorListCreate(int64_t size) {
     return nullptr;
   }
 }
-MicaStatus Allocate(MicaDevice device, int64_t size, void** out) {
-  return CatchAll([&] { *out = AllocatorFor(Device::FromAbi(device)).AllocateUnsized(size); });
+MicaStatus Allocate(MicaDevice device, int64_t size, uint64_t stream, void** out) {
+  return CatchAll([&] { *out = AllocatorFor(Device::FromAbi(device)).AllocateUnsized(size, stream); });
 }
 void Free(MicaDevice device, void* data) { AllocatorFor(Device::FromAbi(device)).FreeUnsized(data); }
+MicaStatus RecordStream(MicaTensor* t, uint64_t stream) {
+  return CatchAll([&] { mica::RecordStream(Tensor::Ref(t), stream); });
+}
+MicaStatus HostCurrentStream(MicaDevice device, uint64_t* out) {
+  return CatchAll([&] { *out = CurrentStream(Device::FromAbi(device)); });
+}
+MicaStatus HostExchangeStream(MicaDevice device, uint64_t stream, uint64_t* previous) {
+  return CatchAll([&] { *previous = ExchangeStream(Device::FromAbi(device), stream); });
+}
 
 void ParallelFor(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t),
                  void* context) {
@@ -97,21 +114,33 @@ void ParallelFor(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, 
 }
 int32_t HostNumThreads() { return NumThreads(); }
 
-Generator& GeneratorOrDefault(MicaGenerator* g) {
-  return g ? *reinterpret_cast<Generator*>(g) : DefaultGenerator(Device{});
+Generator& GeneratorOrDefault(MicaGenerator* g, MicaDevice device) {
+  return g ? *Generator::FromAbi(g) : DefaultGenerator(Device::FromAbi(device));
 }
-MicaStatus RandomU32(MicaGenerator* g, uint32_t* out, int64_t count) {
+MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
   return CatchAll([&] {
-    Generator& generator = GeneratorOrDefault(g);
+    Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
-    for (int64_t i = 0; i < count; ++i) out[i] = generator.Random32();
+    generator.Fill32(out, count);
   });
 }
-MicaStatus RandomU64(MicaGenerator* g, uint64_t* out, int64_t count) {
+MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t count) {
   return CatchAll([&] {
-    Generator& generator = GeneratorOrDefault(g);
+    Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
-    for (int64_t i = 0; i < count; ++i) out[i] = generator.Random64();
+    generator.Fill64(out, count);
+  });
+}
+MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint64_t* seed,
+                        uint64_t* offset) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g, device);
+    auto* philox = dynamic_cast<PhiloxGenerator*>(&generator);
+    MICA_CHECK_TYPE(philox, "The generator (", generator.algorithm(), " on ", generator.device().ToString(),
+                    ") is no philox4x32-10, so that no part of its stream can be set aside; take its words "
+                    "with random_u32.");
+    std::lock_guard lock(generator.mutex());
+    std::tie(*seed, *offset) = philox->SetAside(count);
   });
 }
 MicaStatus OpFind(MicaStr name, void** handle) {
@@ -123,6 +152,11 @@ MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue
 int32_t HostInterrupted() { return Interrupted() ? 1 : 0; }
 void Warn(MicaStr message) { HostWarn(View(message)); }
 int32_t HostBackendIndex(MicaStr name) { return BackendIndex(View(name)); }
+MicaStr HostBackendName(int32_t index) {
+  if (index < 0 || index >= BackendNameCount()) return {"", 0};
+  const std::string& name = BackendName(index);
+  return {name.data(), static_cast<int64_t>(name.size())};
+}
 
 // Extensions that plugins offer each other and the host, by name.
 const void* Extension(MicaStr name, uint32_t) {
@@ -172,18 +206,24 @@ const MicaHost* HostTable() {
                                  &TensorEmpty,
                                  &TensorAsStrided,
                                  &TensorFromMemory,
+                                 &TensorResize,
                                  &TensorListCreate,
                                  &Allocate,
                                  &Free,
+                                 &RecordStream,
+                                 &HostCurrentStream,
+                                 &HostExchangeStream,
                                  &ParallelFor,
                                  &HostNumThreads,
                                  &RandomU32,
                                  &RandomU64,
+                                 &RandomPhilox,
                                  &OpFind,
                                  &OpCallBoxed,
                                  &HostInterrupted,
                                  &Warn,
                                  &HostBackendIndex,
+                                 &HostBackendName,
                                  &Extension};
   return &table;
 }

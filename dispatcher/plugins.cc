@@ -98,7 +98,7 @@ absl::Status EnableEntry(Loader& l, Entry& e) {
     return absl::AlreadyExistsError(absl::StrCat("Plugin (", e.info.path, ") cannot be put back while ",
                                                  other->info.path, " of the same name (",
                                                  e.info.manifest.name, ") is loaded; disable that first."));
-  e.scope->Enable();
+  if (absl::Status s = e.scope->Enable(); !s.ok()) return s;
   e.info.state = PluginState::kLoaded;
   return absl::OkStatus();
 }

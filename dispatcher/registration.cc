@@ -82,9 +82,9 @@ void Scope::AddFallthrough(std::string_view op, std::string_view key) {
 }
 
 absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
-  if (r.struct_size < sizeof(MicaKernelRecord))
+  if (r.struct_size < MICA_KERNEL_RECORD_SIZE_1_0)
     return absl::InvalidArgumentError(absl::StrCat("A kernel record has the struct_size (", r.struct_size,
-                                                   "); ABI 1.0 asks for (", sizeof(MicaKernelRecord),
+                                                   "); ABI 1.0 asks for (", MICA_KERNEL_RECORD_SIZE_1_0,
                                                    ") bytes."));
   if (!r.name || !r.backend)
     return absl::InvalidArgumentError("A kernel record has no operator or no backend name.");
@@ -106,9 +106,9 @@ absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
 }
 
 absl::Status Scope::AddClass(const MicaClassRecord& r) {
-  if (r.struct_size < sizeof(MicaClassRecord))
+  if (r.struct_size < MICA_CLASS_RECORD_SIZE_1_0)
     return absl::InvalidArgumentError(absl::StrCat("A class record has the struct_size (", r.struct_size,
-                                                   "); ABI 1.0 asks for (", sizeof(MicaClassRecord),
+                                                   "); ABI 1.0 asks for (", MICA_CLASS_RECORD_SIZE_1_0,
                                                    ") bytes."));
   const int c = r.class_name ? ClassByName(r.class_name) : -1;
   if (c < 0)
@@ -126,10 +126,7 @@ absl::Status Scope::AddDevice(const char* name, const MicaDeviceTable* table) {
   if (absl::Status s = CheckDeviceTable(name, table); !s.ok()) return s;
   // The plugin may ask for its index before its table is published.
   static_cast<void>(RegisterBackendName(name));
-  NamedDevice d{name, {}};
-  __builtin_memcpy(&d.table, table, std::min<size_t>(table->struct_size, sizeof(MicaDeviceTable)));
-  d.table.struct_size = std::min<size_t>(table->struct_size, sizeof(MicaDeviceTable));
-  impl_->devices.push_back(std::move(d));
+  impl_->devices.push_back({name, KeepDeviceTable(*table)});
   AddBackend(name);
   return absl::OkStatus();
 }
@@ -204,8 +201,7 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
 
 absl::Status Scope::Impl::PublishDevices() {
   try {
-    for (const NamedDevice& device : devices)
-      if (absl::Status s = RegisterDeviceTable(device.name.c_str(), &device.table); !s.ok()) return s;
+    for (const NamedDevice& device : devices) PublishDeviceTable(device.name.c_str(), device.kept);
     return absl::OkStatus();
   } catch (const Error& error) {
     return absl::FailedPreconditionError(error.message());
@@ -315,13 +311,15 @@ void Scope::Disable() {
   impl_->enabled = false;
 }
 
-void Scope::Enable() {
+absl::Status Scope::Enable() {
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
-  if (!impl_->committed || impl_->enabled) return;
+  if (!impl_->committed || impl_->enabled) return absl::OkStatus();
+  if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
   impl_->Put(d, this);
   impl_->enabled = true;
   DropTables(d, *impl_);
+  return absl::OkStatus();
 }
 
 Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope) {

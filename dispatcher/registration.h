@@ -74,7 +74,7 @@ class Scope {
   std::vector<std::string> Notes() const;
   std::vector<Registration> Registrations() const;
   void Disable();
-  void Enable();
+  absl::Status Enable();
   bool enabled() const;
 
  private:

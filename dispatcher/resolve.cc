@@ -2,11 +2,15 @@
 //
 // Backends, in this order: a kernel of its own for this form; a structured kernel
 // (its out form, or its class kernel); a view; a composite; a portable kernel; a
-// boxed fallback; missing. Layers: a kernel; the decomposition, where the layer
+// boxed fallback; on a device, the CPU; missing. Copies between devices, whose
+// kernel is the host's own, come before all of these. Layers: a kernel; the decomposition, where the layer
 // asks for it; a boxed fallback; fallthrough.
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/device_copy.h"
+#include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/dispatcher.h"
+#include "mica/dispatcher/fallback.h"
 #include "mica/tensor/device.h"
 
 namespace mica {
@@ -88,9 +92,15 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     r.detail = "shapes and dtypes only, from the operator's meta function";
     return true;
   }
-  if (bit == keys::kCpu) {  // the portable kernels run on the host's memory
+  if (bit > keys::kMeta) c.composite = spec.composite;  // where the backend's kernel refuses
+  if (bit == keys::kCpu) {                              // the portable kernels run on the host's memory
     c.portable = spec.portable;
     c.portable_class = use_class ? PortableClass(spec.op_class) : nullptr;
+  }
+  const std::vector<ClassEntry>& stack = classes[bit][static_cast<int>(spec.op_class)];
+  if (use_class && !stack.empty()) {
+    c.class_fn = stack.back().fn;
+    c.class_context = stack.back().context;
   }
   const KernelEntry* leaf = out ? Top(*out, bit) : nullptr;
   if (leaf && leaf->kind == KernelEntry::Kind::kLeaf) {
@@ -101,10 +111,7 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     r.where = leaf->where;
     r.reason = SlotReason::kStructured;
     r.detail = absl::StrCat("the backend's kernel for ", out->spec().name, ", outputs made by the host");
-  } else if (std::vector<ClassEntry>& stack = classes[bit][static_cast<int>(spec.op_class)];
-             use_class && !stack.empty()) {
-    c.class_fn = stack.back().fn;
-    c.kernel_context = stack.back().context;
+  } else if (c.class_fn) {
     r.scope = stack.back().scope;
     r.where = stack.back().where;
     r.reason = SlotReason::kClassKernel;
@@ -122,9 +129,31 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
   return true;
 }
 
+bool Dispatcher::ResolveHostKernel(const Operator& op, int bit, Resolution& r) {
+  const BoxedFunction kernel =
+      bit > keys::kMeta && BackendLoaded(bit) && DeviceTable(bit) ? HostKernel(op.name()) : nullptr;
+  if (!kernel) return false;
+  StructuredContext own;  // the backend's kernel for it, within one device
+  own.functional = own.out = &op.spec();
+  const std::vector<ClassEntry>& classes_of = classes[bit][static_cast<int>(OpClass::kPointwise)];
+  if (const KernelEntry* e = Top(op, bit); e && e->kind == KernelEntry::Kind::kLeaf) {
+    own.leaf = e->fn;
+    own.leaf_boxed = e->fn ? nullptr : e->leaf_boxed;
+    own.kernel_context = e->context;
+  } else if (!classes_of.empty()) {
+    own.class_fn = classes_of.back().fn;
+    own.class_context = classes_of.back().context;
+  }
+  r.slot = BoxedSlot(op, {kernel, Intern(op, own), nullptr});
+  r.reason = SlotReason::kKernel;
+  r.detail = "the host's kernel over the device table, which copies between devices";
+  return true;
+}
+
 Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
   Resolution r;
   const OperatorSpec& spec = op.spec();
+  if (ResolveHostKernel(op, bit, r)) return r;
   if (const KernelEntry* e = Top(op, bit)) {
     // A leaf for the out form of a structured operator serves all forms: the host
     // checks and resizes `out` before it.
@@ -162,13 +191,24 @@ Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
       r.detail = "the backend's boxed fallback";
       return r;
     }
+    const bool on_device = bit > keys::kMeta && DeviceTable(bit);
     if (spec.form != OpForm::kFunctional && spec.functional_name) {
-      if (Operator* functional = Find(spec.functional_name); functional && functional != &op) {
+      Operator* functional = Find(spec.functional_name);
+      const bool better = functional && functional != &op &&
+                          (!on_device || functional->spec().composite || Top(*functional, kCompositeKey) ||
+                           Top(*functional, bit));
+      if (better) {
         r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
         r.reason = SlotReason::kComposite;
         r.detail = "the functional form, then a copy";
         return r;
       }
+    }
+    if (on_device) {
+      r.slot = BoxedSlot(op, {&RunOnCpu, nullptr, nullptr});
+      r.reason = SlotReason::kFallback;
+      r.detail = "no kernel of the backend: it runs on the CPU, with copies there and back";
+      return r;
     }
     if (bit == keys::kCpu && spec.portable) {
       StructuredContext c;

@@ -25,10 +25,10 @@ struct NamedFallback {
   std::string key;
   FallbackEntry entry;
 };
-// A device whose table is copied, and published by Commit.
+// A device whose table is copied, and published by Commit and Enable.
 struct NamedDevice {
   std::string name;
-  MicaDeviceTable table;
+  const MicaDeviceTable* kept;
 };
 // A run-time operator and the text that its spec points to.
 struct Definition {

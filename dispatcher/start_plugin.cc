@@ -95,9 +95,9 @@ std::string Text(const char* s) { return s ? s : ""; }
 // What query answers, held to the manifest that stands in the file.
 absl::Status CheckAnswer(const PluginInfo& info, const MicaManifest* m) {
   if (!m) return Refused(info, "answers its query with no manifest.");
-  if (m->struct_size < sizeof(MicaManifest))
+  if (m->struct_size < MICA_MANIFEST_SIZE_1_0)
     return Refused(info, absl::StrCat("answers its query with a manifest of struct_size (", m->struct_size,
-                                      "); ABI 1.0 asks for (", sizeof(MicaManifest), ") bytes."));
+                                      "); ABI 1.0 asks for (", MICA_MANIFEST_SIZE_1_0, ") bytes."));
   const Manifest answer{
       Text(m->name),     Text(m->vendor), Text(m->version), Text(m->cpu_features), Text(m->runtime_version),
       Text(m->provides), m->abi_major,    m->abi_minor};

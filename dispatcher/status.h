@@ -22,6 +22,11 @@ MicaStatus StatusOfCurrentException() noexcept;
 constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
 inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
 
+// For calls whose failure changes nothing: destroys the status.
+inline void DropStatus(MicaStatus s) {
+  if (s && !IsBareCode(s)) s->destroy(s);
+}
+
 template <typename F>
 MicaStatus CatchAll(F&& f) noexcept {
   try {

@@ -5,9 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/device_copy.h"
 #include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/fallback.h"
 #include "mica/dispatcher/host.h"
+#include "mica/dispatcher/placement.h"
 #include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
@@ -26,38 +30,7 @@ Tensor AllocateOutput(const OutputSpec& spec) {
                               : EmptyStrided(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-void CopyInto(const Tensor& destination, const Tensor& source) {
-  static Operator& copy = GetOperator("mica::copy_");
-  const MicaValue args[3] = {AbiType<const Tensor&>::Box(destination.impl()),
-                             AbiType<const Tensor&>::Box(source.impl()), AbiType<bool>::Box(0)};
-  MicaValue result;
-  // The values move below every layer: the written tensor's history is the outer
-  // call's concern.
-  copy.RedispatchBoxed(copy.KeysOf(args, 3) & keys::kBackends, args, 3, &result);
-}
-
-void CheckWritable(const Tensor& t, const Operator& op) {
-  MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode, "The tensor that ", op.spec().name,
-             " writes was made in inference mode, and inference mode is over; clone it first to get a tensor "
-             "that can be "
-             "written.");
-  MICA_CHECK(!t.impl()->has_flag(MICA_TENSOR_READ_ONLY), "The tensor that ", op.spec().name,
-             " writes is read-only.");
-}
-
 void MarkWritten(const Tensor& t) { t.impl()->storage->BumpVersion(); }
-
-MicaCall MakeCall(const StructuredContext& c, const MetaResult& meta) {
-  MicaCall call;
-  call.struct_size = sizeof(MicaCall);
-  call.host = HostTable();
-  call.context = c.kernel_context;
-  call.compute_dtype = meta.compute_dtype;
-  call.num_threads = NumThreads();
-  call.program = nullptr;
-  call.name = c.functional->name;
-  return call;
-}
 
 void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   if (call.compute_dtype < 0) {
@@ -99,50 +72,62 @@ bool MustNotAlias(const OperatorSpec& spec, const Tensor& out, const MicaValue* 
   return false;
 }
 
+bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED); }
+
+// The kernels of a call in turn, until one takes it: the backend's own, that of the
+// class, and the portable ones.
 MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValue* args, int64_t n,
                       Outputs& outs) {
   MicaValue full[kMaxArgs];
   MicaValue unused[4];
   const auto num_outs = static_cast<int64_t>(outs.size());
-  const auto with_outs = [&]() {
-    std::memcpy(full, args, sizeof(MicaValue) * static_cast<size_t>(n));
+  const Device device = outs.empty() ? Device{} : outs[0].device();
+  const auto with_outs = [&](const MicaValue* local) {
+    std::memcpy(full, local, sizeof(MicaValue) * static_cast<size_t>(n));
     for (int64_t i = 0; i < num_outs; ++i)
       full[n + i] = AbiType<const Tensor&>::Box(outs[static_cast<size_t>(i)].impl());
   };
   auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
+  const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
-  if (c.class_fn) {
-    status = c.class_fn(&call, args, n, out_pointers, num_outs);
-  } else if (c.leaf) {
-    with_outs();
-    status = c.out->adapters->call_leaf(c.leaf, &call, full, unused);
-  } else if (c.leaf_boxed) {
-    with_outs();
-    status = c.leaf_boxed(&call, full, n + num_outs, unused, 0);
+  if (c.leaf || c.leaf_boxed) {
+    const LocalArguments local(args, n, device, call.compute_dtype, false);
+    with_outs(local.data());
+    status = c.leaf ? c.out->adapters->call_leaf(c.leaf, &call, full, unused)
+                    : c.leaf_boxed(&call, full, n + num_outs, unused, 0);
   }
-  if (status != BareStatus(MICA_ERROR_NOT_IMPLEMENTED)) return status;
-  if (c.portable && c.out) {
-    with_outs();
+  if (Refused(status) && c.class_fn) {
+    const LocalArguments local(args, n, device, call.compute_dtype, true);
+    call.context = c.class_context;
+    status = c.class_fn(&call, local.data(), n, out_pointers, num_outs);
+  }
+  if (Refused(status) && c.portable && c.out) {
+    with_outs(args);
     return c.out->adapters->call_leaf(c.portable, &call, full, unused);
   }
-  return c.portable_class ? c.portable_class(&call, args, n, out_pointers, num_outs) : status;
+  return Refused(status) && c.portable_class ? c.portable_class(&call, args, n, out_pointers, num_outs)
+                                             : status;
 }
 
-void RunKernel(const StructuredContext& c, const MetaResult& meta, const MicaValue* args, int64_t n,
+// False when no kernel of the backend takes the call: the caller has another way.
+// On the CPU there is none, and that is an Error.
+bool RunKernel(const StructuredContext& c, const MetaResult& meta, const MicaValue* args, int64_t n,
                Outputs& outs) {
-  MicaCall call = MakeCall(c, meta);
+  const Device device = outs.empty() ? Device{} : outs[0].device();
+  MicaCall call = MakeCall(c, meta.compute_dtype, device);
   SelectProgram(*c.functional, call);
   bool empty = true;
   for (const Tensor& t : outs) empty = empty && t.numel() == 0;
-  if (empty && !outs.empty()) return;
+  if (empty && !outs.empty()) return true;
   const MicaStatus status = CallKernel(c, call, args, n, outs);
-  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED)) {
-    MICA_THROW(kNotImplemented, "No kernel of ", c.functional->name, " supports this call on the device (",
-               outs.empty() ? "" : outs[0].device().ToString(), ") with the dtype (",
-               meta.compute_dtype >= 0 ? Name(static_cast<DType>(meta.compute_dtype)) : "none",
-               "); move the tensors to a device or dtype that has one.");
-  }
+  if (Refused(status) && device.backend > keys::kMeta) return false;
+  MICA_CHECK_IMPLEMENTED(!Refused(status), "No kernel of ", c.functional->name,
+                         " supports this call on the device (",
+                         outs.empty() ? "" : outs[0].device().ToString(), ") with the dtype (",
+                         meta.compute_dtype >= 0 ? Name(static_cast<DType>(meta.compute_dtype)) : "none",
+                         "); move the tensors to a device or dtype that has one.");
   ThrowIfError(status);
+  return true;
 }
 
 // A given output against what the meta function says: resized (out=) or refused.
@@ -164,28 +149,63 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
   ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides);
 }
 
-void RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResult& meta,
+bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResult& meta,
                   const MicaValue* args, int64_t n, const Outputs& given) {
   const OperatorSpec& spec = op.spec();
   Outputs work;
   for (size_t i = 0; i < given.size(); ++i) {
     const OutputSpec& want = meta.outputs[i];
     const char* name = spec.form == OpForm::kInplace ? "self" : "out";
-    CheckWritable(given[i], op);
+    CheckWritable(given[i], spec);
     FitOutput(spec, given[i], want, name);
     CheckNoInternalOverlap(given[i], name);
     const bool direct =
         given[i].dtype() == want.dtype && !(c.meta_only) && !MustNotAlias(spec, given[i], args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
-  if (!c.meta_only) RunKernel(c, meta, args, n, work);
+  if (!c.meta_only && !RunKernel(c, meta, args, n, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
-    if (!work[i].is_same(given[i])) CopyInto(given[i], work[i]);
+    if (!work[i].is_same(given[i])) CopyValues(given[i], work[i]);
     MarkWritten(given[i]);
   }
+  return true;
+}
+
+// What is left when a device's kernels refuse a call: the decomposition, else the CPU.
+void RunWithoutKernel(const StructuredContext& c, const Operator& op, KeySet keys, const MicaValue* args,
+                      int64_t n, MicaValue* results) {
+  if (c.composite)
+    op.spec().adapters->call_slot({c.composite, nullptr}, keys, args, results);
+  else
+    RunOnCpu({}, op, keys, args, n, results);
 }
 
 }  // namespace
+
+void CheckWritable(const Tensor& t, const OperatorSpec& spec) {
+  MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode, "The tensor that ", spec.name,
+             " writes was made in inference mode, and inference mode is over; clone it first to get a tensor "
+             "that can be "
+             "written.");
+  MICA_CHECK(!t.impl()->has_flag(MICA_TENSOR_READ_ONLY), "The tensor that ", spec.name,
+             " writes is read-only.");
+}
+
+MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device) {
+  MicaCall call;
+  call.struct_size = sizeof(MicaCall);
+  call.host = HostTable();
+  call.context = c.kernel_context;
+  call.compute_dtype = compute_dtype;
+  call.num_threads = NumThreads();
+  call.program = nullptr;
+  call.name = c.functional->name;
+  call.device_index = device.index;
+  call.reserved = 0;
+  call.stream = CurrentStream(device);
+  MakeCurrent(device);
+  return call;
+}
 
 void SetNumThreads(int n) { g_num_threads.store(n, std::memory_order_relaxed); }
 int NumThreads() {
@@ -197,12 +217,14 @@ int NumThreads() {
   return n;
 }
 
-void RunStructured(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args, int64_t num_args,
-                   MicaValue* results) {
+void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                   int64_t num_args, MicaValue* results) {
   const auto& c = *static_cast<const StructuredContext*>(k.context);
   const OperatorSpec& spec = op.spec();
   const OpForm form = spec.form;
   const int64_t n = form == OpForm::kOut ? num_args - spec.num_outputs : num_args;
+  if (__builtin_expect(OnPluginDevice(keys), 0))
+    CheckOnePlace(op, args, num_args, PlaceOfCall(keys, args, num_args));
   MetaResult meta;
   c.functional->meta(*c.functional, args, meta);
   if (form != OpForm::kFunctional) {
@@ -213,7 +235,7 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet, const MicaV
                       " is not given.");
       given.push_back(Tensor::Borrow(args[i].u.tensor));
     }
-    RunIntoGiven(c, op, meta, args, n, given);
+    if (!RunIntoGiven(c, op, meta, args, n, given)) RunWithoutKernel(c, op, keys, args, num_args, results);
     return;
   }
   Outputs outs;
@@ -222,7 +244,8 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet, const MicaV
     if (__builtin_expect(CurrentThread().inference_mode, 0))
       outs.back().impl()->set_flag(tensor_flags::kInference, true);
   }
-  if (!c.meta_only) RunKernel(c, meta, args, n, outs);
+  if (!c.meta_only && !RunKernel(c, meta, args, n, outs))
+    return RunWithoutKernel(c, op, keys, args, num_args, results);
   if (spec.flags & kReturnsTensorList) {
     results[0].tag = MICA_VALUE_TENSORS;
     results[0].u.tensors = GiveTensorList(std::vector<Tensor>(outs.begin(), outs.end()));
@@ -235,23 +258,26 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
              MicaValue* results) {
   const auto& c = *static_cast<const StructuredContext*>(k.context);
   const OperatorSpec& spec = op.spec();
-  MetaResult none;
-  MicaCall call = MakeCall(c, none);
+  const Device place = PlaceOfCall(keys, args, n);
+  const bool on_device = place.backend > keys::kMeta;
+  if (on_device) CheckOnePlace(op, args, n, place);
+  MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
   SelectProgram(spec, call);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
-      CheckWritable(Tensor::Ref(args[i].u.tensor), op);
-  MicaStatus status = c.leaf ? spec.adapters->call_leaf(c.leaf, &call, args, results)
-                             : c.leaf_boxed(&call, args, n, results, spec.num_outputs);
+      CheckWritable(Tensor::Ref(args[i].u.tensor), spec);
+  MicaStatus status;
+  {
+    const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
+    const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
+    status = c.leaf ? spec.adapters->call_leaf(c.leaf, &call, local.data(), results)
+                    : c.leaf_boxed(&call, local.data(), n, results, spec.num_outputs);
+  }
   // The portable kernel of a form that is not structured has that form's signature.
-  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED) && spec.portable && !(spec.flags & kStructured) &&
-      keys.has(keys::kCpu)) {
+  if (Refused(status) && spec.portable && !(spec.flags & kStructured) && place.is_cpu()) {
     status = spec.adapters->call_leaf(spec.portable, &call, args, results);
   }
-  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED) && c.composite) {
-    spec.adapters->call_slot({c.composite, nullptr}, keys, args, results);
-    return;
-  }
+  if (Refused(status) && (c.composite || on_device)) return RunWithoutKernel(c, op, keys, args, n, results);
   ThrowIfError(status);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)

@@ -8,20 +8,24 @@
 #pragma once
 
 #include "mica/dispatcher/operator.h"
+#include "mica/tensor/tensor.h"
 
 namespace mica {
 
 struct StructuredContext {
   const OperatorSpec* functional = nullptr;
-  const OperatorSpec* out = nullptr;     // NULL with a class kernel
-  MicaClassFunction class_fn = nullptr;  // one of class_fn, leaf, leaf_boxed; none on meta
+  const OperatorSpec* out = nullptr;  // NULL if there is none
+  // The backend's own kernel, one of the two, and its kernel for the class, which
+  // runs where the first is missing or refuses; none on meta.
   MicaFunction leaf = nullptr;
   MicaBoxedFunction leaf_boxed = nullptr;
   void* kernel_context = nullptr;
+  MicaClassFunction class_fn = nullptr;
+  void* class_context = nullptr;
   // Taken when the kernel answers NOT_IMPLEMENTED.
   MicaFunction portable = nullptr;
   MicaClassFunction portable_class = nullptr;
-  MicaFunction composite = nullptr;  // of a leaf of this very form, in layer convention
+  MicaFunction composite = nullptr;  // of this very form, in layer convention
   bool meta_only = false;
   bool operator==(const StructuredContext&) const = default;
 };
@@ -41,6 +45,11 @@ void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys,
 // says which is missing.
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                 MicaValue* results);  // (none)
+
+// The call that a leaf kernel gets; makes `device` current for this thread.
+MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);
+// Throws when the tensor is read-only or was made in an inference mode that is over.
+void CheckWritable(const Tensor& t, const OperatorSpec& spec);
 
 // At most this many threads in a kernel.
 void SetNumThreads(int n);

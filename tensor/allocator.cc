@@ -47,7 +47,7 @@ void* CachingAllocator::Allocate(int64_t size) {
   if (is_cpu() && size <= internal::kMaxSmallBlock) {
     return internal::SmallAllocate(internal::SmallClass(std::max<int64_t>(size, 1)));
   }
-  return AllocateBlock(size);
+  return AllocateBlock(size, raw_->CurrentStream(device_.index));
 }
 
 void CachingAllocator::Free(void* data, int64_t size) {
@@ -57,8 +57,8 @@ void CachingAllocator::Free(void* data, int64_t size) {
   FreeBlock(data);
 }
 
-void* CachingAllocator::AllocateUnsized(int64_t size) {
-  if (!is_cpu()) return AllocateBlock(size);
+void* CachingAllocator::AllocateUnsized(int64_t size, uint64_t stream) {
+  if (!is_cpu()) return AllocateBlock(size, stream);
   const int64_t total = std::min(size, kMaxRequest) + kUnsizedHeader;
   auto* block = static_cast<char*>(Allocate(total));
   std::memcpy(block, &total, sizeof total);
@@ -74,15 +74,16 @@ void CachingAllocator::FreeUnsized(void* data) {
   Free(block, total);
 }
 
-void* CachingAllocator::AllocateBlock(int64_t size) {
+void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   MICA_CHECK_VALUE(size >= 0, "The size (", size, ") of a request for memory is negative.");
   if (size > kMaxRequest) ThrowOutOfMemory(size);
   const int64_t rounded = RoundedSize(size);
   std::unique_lock<std::mutex> lock(mutex_);
-  void* data = TakeIdle(rounded);
+  if (!pending_.empty()) TakeDonePending();
+  void* data = TakeIdle(rounded, stream);
   int64_t capacity = rounded;
   if (data) {
-    capacity = capacities_[data];
+    capacity = blocks_[data].capacity;
     ++stats_.cache_hits;
   } else {
     data = RawAllocate(rounded);
@@ -90,7 +91,7 @@ void* CachingAllocator::AllocateBlock(int64_t size) {
       lock.unlock();
       ThrowOutOfMemory(size);
     }
-    capacities_[data] = rounded;
+    blocks_[data] = {rounded, stream, {}};
   }
   ++stats_.allocations;
   stats_.bytes_in_use += capacity;
@@ -101,31 +102,76 @@ void* CachingAllocator::AllocateBlock(int64_t size) {
 
 void CachingAllocator::FreeBlock(void* data) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = capacities_.find(data);
-  MICA_INTERNAL(found != capacities_.end(), "the freed block is not one of the allocator of ",
-                device_.ToString(), ".");
-  const int64_t capacity = found->second;
-  stats_.bytes_in_use -= capacity;
+  const auto found = blocks_.find(data);
+  MICA_INTERNAL(found != blocks_.end(), "the freed block is not one of the allocator of ", device_.ToString(),
+                ".");
+  Block& block = found->second;
+  stats_.bytes_in_use -= block.capacity;
+  if (block.used_on.empty()) return MakeIdle(data);
+  Pending pending{data, {}};
+  for (const uint64_t stream : block.used_on)
+    pending.events.push_back(raw_->RecordEvent(device_.index, stream));
+  block.used_on.clear();
+  pending_.push_back(std::move(pending));
+}
+
+void CachingAllocator::MakeIdle(void* data) {
+  const auto found = blocks_.find(data);
+  const int64_t capacity = found->second.capacity;
   if (idle_bytes_ + capacity > cache_limit_) {
-    capacities_.erase(found);
+    raw_->SynchronizeStream(device_.index, found->second.stream);
+    blocks_.erase(found);
     raw_->Free(device_.index, data, capacity);
     stats_.bytes_reserved -= capacity;
     ++stats_.raw_frees;
     return;
   }
-  idle_.emplace(capacity, data);
+  idle_[found->second.stream].emplace(capacity, data);
   idle_bytes_ += capacity;
   MICA_POISON_BLOCK(data, is_cpu() ? capacity : 0);
 }
 
-// The smallest idle block of `size` to 1.25 * `size` bytes, or NULL. It stays in
-// `capacities_`.
-void* CachingAllocator::TakeIdle(int64_t size) {
-  const auto found = idle_.lower_bound(size);
-  if (found == idle_.end() || found->first > size + size / 4) return nullptr;
+void CachingAllocator::RecordStream(void* data, uint64_t stream) {
+  if (is_cpu()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = blocks_.find(data);
+  if (found == blocks_.end() || found->second.stream == stream) return;
+  std::vector<uint64_t>& used_on = found->second.used_on;
+  if (std::find(used_on.begin(), used_on.end(), stream) == used_on.end()) used_on.push_back(stream);
+}
+
+void CachingAllocator::TakeDonePending() {
+  for (size_t i = 0; i < pending_.size();) {
+    std::vector<uint64_t>& events = pending_[i].events;
+    while (!events.empty() && raw_->TakeIfDone(device_.index, events.back())) events.pop_back();
+    if (!events.empty()) {
+      ++i;
+      continue;
+    }
+    MakeIdle(pending_[i].data);
+    pending_[i] = std::move(pending_.back());
+    pending_.pop_back();
+  }
+}
+
+void CachingAllocator::FinishPending() {
+  for (const Pending& p : pending_) {
+    for (const uint64_t event : p.events) raw_->WaitAndTake(device_.index, event);
+    MakeIdle(p.data);
+  }
+  pending_.clear();
+}
+
+// The smallest idle block of `stream` of `size` to 1.25 * `size` bytes, or NULL.
+// It stays in `blocks_`.
+void* CachingAllocator::TakeIdle(int64_t size, uint64_t stream) {
+  const auto of_stream = idle_.find(stream);
+  if (of_stream == idle_.end()) return nullptr;
+  const auto found = of_stream->second.lower_bound(size);
+  if (found == of_stream->second.end() || found->first > size + size / 4) return nullptr;
   void* data = found->second;
   idle_bytes_ -= found->first;
-  idle_.erase(found);
+  of_stream->second.erase(found);
   return data;
 }
 
@@ -150,12 +196,16 @@ void* CachingAllocator::AllocateSlab(int64_t size) {
 }
 
 void CachingAllocator::EmptyCacheLocked() {
-  for (const auto& [capacity, data] : idle_) {
-    MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
-    capacities_.erase(data);
-    raw_->Free(device_.index, data, capacity);
-    stats_.bytes_reserved -= capacity;
-    ++stats_.raw_frees;
+  FinishPending();
+  for (const auto& [stream, blocks] : idle_) {
+    if (!blocks.empty()) raw_->SynchronizeStream(device_.index, stream);
+    for (const auto& [capacity, data] : blocks) {
+      MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
+      blocks_.erase(data);
+      raw_->Free(device_.index, data, capacity);
+      stats_.bytes_reserved -= capacity;
+      ++stats_.raw_frees;
+    }
   }
   idle_.clear();
   idle_bytes_ = 0;

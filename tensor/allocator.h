@@ -8,6 +8,10 @@
 // the smallest idle block that is at most a quarter larger than the class; only
 // then is the raw memory asked. Idle blocks beyond `cache_limit` are returned.
 //
+// A block belongs to the stream that was current when it was handed out: freed, it
+// waits for requests on that stream alone, whose order makes the reuse safe. One
+// that another stream used too (RecordStream) waits for events of those first.
+//
 // Blocks are 64-byte aligned on the CPU; those from 1 MiB up are 2 MiB-aligned
 // mappings advised to huge pages. All functions may be called from any thread.
 #pragma once
@@ -16,6 +20,7 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "mica/tensor/device.h"
 
@@ -28,6 +33,13 @@ class RawMemory {
   // NULL when the device has no `size` bytes left.
   virtual void* Allocate(int index, int64_t size) = 0;
   virtual void Free(int index, void* data, int64_t size) = 0;
+  // Streams; the defaults are those of a device that has none. An event that was
+  // recorded is either found done or waited for, and gone after that.
+  virtual uint64_t CurrentStream(int) { return 0; }
+  virtual uint64_t RecordEvent(int, uint64_t) { return 0; }
+  virtual bool TakeIfDone(int, uint64_t) { return true; }
+  virtual void WaitAndTake(int, uint64_t) {}
+  virtual void SynchronizeStream(int, uint64_t) {}
 };
 
 struct AllocatorStats {
@@ -52,8 +64,10 @@ class CachingAllocator {
   void Free(void* data, int64_t size);
   // For callers that do not keep the size, as the C ABI: on the CPU such a block
   // carries its size in front. The two belong together.
-  void* AllocateUnsized(int64_t size);
+  void* AllocateUnsized(int64_t size, uint64_t stream);
   void FreeUnsized(void* data);
+  // A stream other than the block's own uses it; foreign memory is left alone.
+  void RecordStream(void* data, uint64_t stream);
 
   AllocatorStats stats() const;
   void ResetPeak();
@@ -80,10 +94,25 @@ class CachingAllocator {
  private:
   friend void LockAllocators();
   friend void UnlockAllocators();
+  struct Block {
+    int64_t capacity;
+    uint64_t stream;
+    std::vector<uint64_t> used_on;  // other streams
+  };
+  // A freed block that other streams may still use.
+  struct Pending {
+    void* data;
+    std::vector<uint64_t> events;
+  };
+  using IdleBlocks = std::multimap<int64_t, void*>;  // by capacity
+
   bool is_cpu() const { return device_.is_cpu(); }
-  void* AllocateBlock(int64_t size);
+  void* AllocateBlock(int64_t size, uint64_t stream);
   void FreeBlock(void* data);
-  void* TakeIdle(int64_t size);
+  void MakeIdle(void* data);
+  void TakeDonePending();
+  void FinishPending();
+  void* TakeIdle(int64_t size, uint64_t stream);
   void* RawAllocate(int64_t size);
   void EmptyCacheLocked();
   void NotePeak();
@@ -91,9 +120,10 @@ class CachingAllocator {
   const Device device_;
   RawMemory* const raw_;
   mutable std::mutex mutex_;
-  std::multimap<int64_t, void*> idle_;             // by capacity
-  std::unordered_map<void*, int64_t> capacities_;  // of blocks handed out
-  AllocatorStats stats_;                           // without the small pool
+  std::unordered_map<uint64_t, IdleBlocks> idle_;  // by stream
+  std::unordered_map<void*, Block> blocks_;        // all of them, idle ones too
+  std::vector<Pending> pending_;
+  AllocatorStats stats_;  // without the small pool
   int64_t idle_bytes_ = 0;
   int64_t limit_ = 0;
   int64_t cache_limit_ = INT64_MAX;

@@ -44,7 +44,16 @@ bool IsBackendName(std::string_view name) {
   return true;
 }
 
+std::atomic<bool (*)(std::string_view)> g_open{nullptr};
+std::atomic<int (*)(int)> g_count{nullptr};
+DeviceHooks Hooks() { return {g_open.load(), g_count.load()}; }
+
 }  // namespace
+
+void SetDeviceHooks(const DeviceHooks& hooks) {
+  g_open.store(hooks.open);
+  g_count.store(hooks.count);
+}
 
 int BackendNameCount() { return Table().count.load(std::memory_order_acquire); }
 
@@ -95,11 +104,19 @@ Device Device::Parse(std::string_view text) {
                ") has an index that is no number from 0 to 32767; expected the form",
                " \"cpu\" or \"cuda:1\".");
   }
-  const int backend = BackendIndex(name);
+  const DeviceHooks hooks = Hooks();
+  int backend = BackendIndex(name);
+  if (backend < 0 && hooks.open && hooks.open(name)) backend = BackendIndex(name);
   MICA_CHECK(backend >= 0, "The device (", ToAbsl(text), ") names an unknown backend (", ToAbsl(name),
              "); the known ones are: ", KnownBackends(), ".");
   MICA_CHECK((backend > 1) || index == 0, "The device (", ToAbsl(text), ") has an index (", index, "); ",
              BackendName(backend), " has the index 0 only.");
+  if (backend > keys::kMeta && hooks.count) {
+    const int count = hooks.count(backend);
+    MICA_CHECK(index < count || (count == 0 && index == 0), "The device (", ToAbsl(text),
+               ") does not exist; the backend (", BackendName(backend), ") has (", count,
+               ") devices, numbered from 0.");
+  }
   return {static_cast<int16_t>(backend), static_cast<int16_t>(index)};
 }
 

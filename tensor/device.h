@@ -23,10 +23,19 @@ struct Device {
   static Device FromAbi(MicaDevice d) {
     return {static_cast<int16_t>(d.backend), static_cast<int16_t>(d.index)};
   }
-  // Parses "cpu", "cuda:1", "acme.npu:0"; throws a kRuntime Error that lists the
-  // known backends when the name is unknown.
+  // Parses "cpu", "cuda:1", "acme.npu:0", and opens the plugin of the name. Throws a
+  // kRuntime Error that lists the known backends when the name is unknown, or says
+  // how many devices there are when the number is too large.
   static Device Parse(std::string_view text);
 };
+
+// How to open the plugin of a backend whose name is unknown, and how many devices a
+// backend has. The dispatcher sets them; without, names are those registered.
+struct DeviceHooks {
+  bool (*open)(std::string_view backend) = nullptr;
+  int (*count)(int backend) = nullptr;
+};
+void SetDeviceHooks(const DeviceHooks& hooks);
 
 // The index of a backend's name, -1 if unknown; RegisterBackendName gives a new
 // one (or the old one) and throws when all 24 are taken.

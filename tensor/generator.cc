@@ -236,6 +236,13 @@ void PhiloxGenerator::Fill32(uint32_t* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = Random32();
 }
 
+std::pair<uint64_t, uint64_t> PhiloxGenerator::SetAside(int64_t count) {
+  MICA_CHECK_VALUE(count >= 0, "The number of words (", count, ") to set aside is negative.");
+  const uint64_t first = offset_;
+  offset_ += static_cast<uint64_t>(count);
+  return {seed_, first};
+}
+
 void PhiloxGenerator::SeedStream(uint64_t seed) {
   seed_ = seed;
   offset_ = 0;

@@ -104,6 +104,8 @@ class PhiloxGenerator final : public Generator {
   uint32_t Random32() override;
   void Fill32(uint32_t* out, int64_t count) override;
   uint64_t offset() const { return offset_; }  // words drawn
+  // Draws `count` words without making them: (seed, offset of the first). Needs the mutex held.
+  std::pair<uint64_t, uint64_t> SetAside(int64_t count);
   // The four words of counter `block` under `seed`.
   static std::array<uint32_t, 4> Block(uint64_t seed, uint64_t block, uint64_t subsequence = 0);
 

@@ -34,6 +34,7 @@ inline constexpr int kCpu = 0;
 inline constexpr int kMeta = 1;
 inline constexpr int kBackendCount = 24;
 inline constexpr KeySet kBackends = KeySet((uint64_t{1} << kBackendCount) - 1);
+inline constexpr KeySet kLayers = KeySet(~kBackends.bits());
 // Well-known layers, highest first, with gaps for third parties.
 inline constexpr int kFunctionMode = 62;
 inline constexpr int kAutocast = 58;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mica/bindings/python/item.h"
+#include "mica/dispatcher/devices.h"
 
 namespace mica::python {
 namespace {
@@ -128,9 +129,15 @@ Device ToDevice(PyObject* o) {
   if (IsDevice(o)) return AsDevice(o);
   if (PyUnicode_Check(o)) return Device::Parse(StrView(o));
   if (PyLong_CheckExact(o)) {
+    MICA_CHECK_VALUE(ToInt(o) >= 0 && ToInt(o) < 32768, "The device number (", ToInt(o),
+                     ") is not one from 0 to 32767.");
     MICA_CHECK(BackendNameCount() > 2, "The device is given as a number (", ToInt(o),
                "), but no accelerator's plugin is loaded; name the device, as in 'cpu'.");
-    return Device{2, static_cast<int16_t>(ToInt(o))};
+    const Device d{2, static_cast<int16_t>(ToInt(o))};
+    MICA_CHECK(d.index < DeviceCount(d.backend), "The device (", d.ToString(),
+               ") does not exist; the backend (", BackendName(d.backend), ") has (", DeviceCount(d.backend),
+               ") devices, numbered from 0.");
+    return d;
   }
   RaiseNot(o, "a device (mica.device or a string)");
 }

@@ -69,8 +69,10 @@ struct Walk {
   std::vector<Tensor> indices;  // by dimension of `view`; undefined: all of it
   int64_t dim = 0;
 
+  // An index on the CPU goes where the indexed tensor is.
   void Record(Tensor index) {
     indices.resize(dim);
+    if (index.device().is_cpu()) index = ConvertTensor(index, index.dtype(), view.device());
     indices.push_back(std::move(index));
     ++dim;
   }
@@ -162,7 +164,9 @@ void SetViaIndices(const Walk& w, PyObject* value) {
     for (const Tensor& index : w.indices)
       if (index.defined()) ndim += index.ndim();
     v = DropLeadingOnes(v, ndim);
-    if (v.dtype() != w.view.dtype()) v = ConvertTensor(v, w.view.dtype(), w.view.device());
+    const bool is_number = v.ndim() == 0 && v.device().is_cpu();
+    if (v.dtype() != w.view.dtype() || is_number)
+      v = ConvertTensor(v, w.view.dtype(), is_number ? w.view.device() : v.device());
   } else {
     v = TensorFromData(value, w.view.dtype(), w.view.device(), false);
   }

@@ -9,5 +9,6 @@ void InitSize(PyObject* module);
 void InitAutograd(PyObject* module);  // autograd.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
+void InitDevices(PyObject* module);
 
 }  // namespace mica::python

@@ -5,6 +5,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/boxing.h"
 #include "mica/bindings/python/init.h"
+#include "mica/bindings/python/python_device.h"
 #include "mica/dispatcher/keys.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/thread_state.h"
@@ -162,6 +163,27 @@ PyObject* ScopeAddBackend(PyObject* self, PyObject* name) {
     return NewNone();
   });
 }
+// add_device(name, count)
+PyObject* ScopeAddDevice(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char* name;
+    int count;
+    if (!PyArg_ParseTuple(args, "si", &name, &count)) throw PythonErrorIsSet();
+    AddHostDevice(ScopeOf(self), name, count);
+    return NewNone();
+  });
+}
+// add_leaf(operator, backend, function, file, line)
+PyObject* ScopeAddLeaf(PyObject* self, PyObject* args) {
+  return Guarded([&] {
+    const char *op, *backend, *file;
+    PyObject* function;
+    int line;
+    if (!PyArg_ParseTuple(args, "ssOsi", &op, &backend, &function, &file, &line)) throw PythonErrorIsSet();
+    AddPythonLeaf(ScopeOf(self), op, backend, function, file, line);
+    return NewNone();
+  });
+}
 PyObject* ScopeCommit(PyObject* self, PyObject*) {
   return Guarded([&] {
     ThrowIfBad(ScopeOf(self).Commit());
@@ -179,6 +201,8 @@ PyMethodDef kScopeMethods[] = {{"define", ScopeDefine, METH_VARARGS, nullptr},
                                {"add_fallback", ScopeAddFallback, METH_VARARGS, nullptr},
                                {"add_fallthrough", ScopeAddFallthrough, METH_VARARGS, nullptr},
                                {"add_backend", ScopeAddBackend, METH_O, nullptr},
+                               {"add_device", ScopeAddDevice, METH_VARARGS, nullptr},
+                               {"add_leaf", ScopeAddLeaf, METH_VARARGS, nullptr},
                                {"commit", ScopeCommit, METH_NOARGS, nullptr},
                                {"disable", ScopeDisable, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
@@ -263,6 +287,7 @@ void InitLibrary(PyObject* module) {
   Check(PyModule_AddObjectRef(module, "_Operator", reinterpret_cast<PyObject*>(&OperatorType)));
   Check(PyModule_AddObjectRef(module, "_Scope", reinterpret_cast<PyObject*>(&ScopeType)));
   Check(PyModule_AddFunctions(module, kFunctions));
+  InitPythonDevice(module);
 }
 
 }  // namespace mica::python

@@ -84,7 +84,7 @@ PyObject* DeviceNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
       return nullptr;
     Device d = ToDevice(type);
-    if (index != Py_None) d.index = static_cast<int16_t>(ToInt(index));
+    if (index != Py_None) d = Device::Parse(absl::StrCat(BackendName(d.backend), ":", ToInt(index)));
     return FromDevice(d);
   });
 }

@@ -10,7 +10,6 @@
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/allocator.h"
 #include "mica/tensor/promote.h"
 
 namespace mica::python {
@@ -86,32 +85,6 @@ PyObject* ExplainFunction(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* MemoryStats(PyObject*, PyObject* device) {
-  return Guarded([&] {
-    const AllocatorStats s = AllocatorFor(ToDevice(device)).stats();
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "bytes_in_use", static_cast<long long>(s.bytes_in_use),
-                         "bytes_reserved", static_cast<long long>(s.bytes_reserved), "peak_bytes_in_use",
-                         static_cast<long long>(s.peak_in_use), "allocations",
-                         static_cast<long long>(s.allocations), "cache_hits",
-                         static_cast<long long>(s.cache_hits));
-  });
-}
-PyObject* EmptyCache(PyObject*, PyObject* device) {
-  return Guarded([&] {
-    AllocatorFor(ToDevice(device)).EmptyCache();
-    return NewNone();
-  });
-}
-PyObject* SetMemoryLimit(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject* device;
-    long long bytes;
-    if (!PyArg_ParseTuple(args, "OL:set_memory_limit", &device, &bytes)) throw PythonErrorIsSet();
-    AllocatorFor(ToDevice(device)).SetLimit(bytes);
-    return NewNone();
-  });
-}
-
 // Adds Python functions to Tensor's type, which is static and so closed to
 // setattr. What is there already is replaced.
 PyObject* AddTensorAttributes(PyObject*, PyObject* dict) {
@@ -135,9 +108,6 @@ PyMethodDef kFunctions[] = {
     {"set_num_threads", SetNumThreadsFunction, METH_O,
      "set_num_threads(n)\n\nAt most this many threads in a kernel."},
     {"_explain", ExplainFunction, METH_VARARGS, nullptr},
-    {"_memory_stats", MemoryStats, METH_O, nullptr},
-    {"_empty_cache", EmptyCache, METH_O, nullptr},
-    {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
     {"_add_tensor_attributes", AddTensorAttributes, METH_O, nullptr},
     {"_metadata_object", MetadataObject, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -158,6 +128,7 @@ void InitModule(PyObject* module) {
   InitAutograd(module);
   InitLibrary(module);
   InitPlugins(module);
+  InitDevices(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

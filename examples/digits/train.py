@@ -82,7 +82,7 @@ def draw(losses, images, labels, guesses, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    wrong = np.flatnonzero((guesses != labels).numpy())[:8]
+    wrong = np.flatnonzero((guesses != labels).cpu().numpy())[:8]
     figure = plt.figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subfigures(1, 2)
     left.subplots().semilogy(losses, linewidth=0.8)
@@ -92,7 +92,7 @@ def draw(losses, images, labels, guesses, path):
     for cell, i in zip(right.subplots(2, 4).flat, [*wrong.tolist(), *[None] * 8]):
         cell.axis("off")
         if i is not None:
-            cell.imshow(images[i, 0].numpy(), cmap="gray_r")
+            cell.imshow(images[i, 0].cpu().numpy(), cmap="gray_r")
             cell.set_title(f"{int(labels[i])} read as {int(guesses[i])}", fontsize=8)
     figure.savefig(path, dpi=120)
     print(f"picture of the loss and the mistakes: {path}")

@@ -168,7 +168,9 @@ void GenericPointwise(const OperatorSpec& spec, const MicaValue* args, MetaResul
       shape =
           BroadcastShapes(shape, t.sizes(), kNames[0], layouts.size() == 2 ? kNames[1] : "another argument");
     }
-    if (!first_dim || (first_dim->ndim() == 0 && t.ndim() > 0)) {
+    const bool number_first = first_dim && first_dim->ndim() == 0 &&
+                              (t.ndim() > 0 || (first_dim->device().is_cpu() && !t.device().is_cpu()));
+    if (!first_dim || number_first) {
       if (first_dim) CheckSameDevice(*first_dim, t, "self", "other");
       first_dim = &t;
     } else {

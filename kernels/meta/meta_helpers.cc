@@ -28,8 +28,10 @@ Dims ReducedSizes(IntSpan sizes, const Dims& dims, bool keepdim) {
 void CheckSameDevice(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
   if (a.device() == b.device()) return;
   if ((a.ndim() == 0 && a.device().is_cpu()) || (b.ndim() == 0 && b.device().is_cpu())) return;
-  MICA_THROW(kRuntime, "Device (", a.device().ToString(), ") of `", a_name, "` differs from device (",
-             b.device().ToString(), ") of `", b_name, "`; expected one device.");
+  MICA_THROW(kRuntime, "`", b_name, "` is on the device (", b.device().ToString(), ") and `", a_name,
+             "` on (", a.device().ToString(),
+             "); an operator takes tensors of one device: move one first, as in ", b_name, ".to('",
+             a.device().ToString(), "').");
 }
 
 void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {

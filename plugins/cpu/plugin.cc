@@ -25,9 +25,8 @@ MicaStatus Count(void*, int32_t* out) {
   return nullptr;
 }
 
-MicaStatus Properties(void*, int32_t, MicaStr* name, int64_t* total_memory) {
-  *name = plugin::Str("cpu");
-  *total_memory = -1;
+MicaStatus Properties(void*, int32_t, MicaDeviceProperties* out) {
+  out->name = "cpu";
   return nullptr;
 }
 
@@ -52,16 +51,16 @@ MicaStatus StreamCreate(void*, int32_t, int32_t, uint64_t* out) {
   *out = 0;
   return nullptr;
 }
-MicaStatus StreamDestroy(void*, uint64_t) { return nullptr; }
+MicaStatus StreamDestroy(void*, int32_t, uint64_t) { return nullptr; }
 MicaStatus StreamSync(void*, int32_t, uint64_t) { return nullptr; }
 MicaStatus EventCreate(void*, int32_t, uint64_t* out) {
   *out = 0;
   return nullptr;
 }
-MicaStatus EventDestroy(void*, uint64_t) { return nullptr; }
-MicaStatus EventRecord(void*, uint64_t, uint64_t) { return nullptr; }
-MicaStatus EventWait(void*, uint64_t, uint64_t) { return nullptr; }
-MicaStatus EventSync(void*, uint64_t) { return nullptr; }
+MicaStatus EventDestroy(void*, int32_t, uint64_t) { return nullptr; }
+MicaStatus EventRecord(void*, int32_t, uint64_t, uint64_t) { return nullptr; }
+MicaStatus EventWait(void*, int32_t, uint64_t, uint64_t) { return nullptr; }
+MicaStatus EventSync(void*, int32_t, uint64_t) { return nullptr; }
 
 MicaStatus Copy(void*, void* dst, MicaDevice, const void* src, MicaDevice, int64_t size, uint64_t) {
   std::memcpy(dst, src, static_cast<size_t>(size));

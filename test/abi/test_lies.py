@@ -164,14 +164,18 @@ try:
 except RuntimeError as error:
     print(error)
 print([p["state"] for p in mica.plugins() if p["path"] in sys.argv[1:]])
+mica.disable_plugin("liar")
+mica.load_plugin(sys.argv[2])
+print([p["state"] for p in mica.plugins() if p["path"] in sys.argv[1:]])
 """
     result = python(program, str(first), str(second))
     assert result.returncode == 0, result.stderr
-    message, states = result.stdout.splitlines()
+    message, states, swapped = result.stdout.splitlines()
     assert message.startswith("Two plugins have the name (liar)")
     assert str(first) in message
     assert str(second) in message
     assert states == "['loaded', 'refused']"
+    assert swapped == "['disabled', 'loaded']"
 
 
 def test_one_file_by_two_paths_is_one_plugin(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ _install_legacy_types(globals())
 
 from math import e, inf, nan, pi  # noqa: E402, F401
 
+from mica._devices import *  # noqa: E402, F403
 from mica._functions import *  # noqa: E402, F403
 from mica._grad_mode import (  # noqa: E402, F401
     enable_grad,
@@ -57,6 +58,7 @@ from mica._type_info import finfo, iinfo  # noqa: E402, F401
 newaxis = None
 
 _LAZY = (
+    "accelerator",
     "autograd",
     "cuda",
     "library",
@@ -72,7 +74,20 @@ _LAZY = (
 
 
 if TYPE_CHECKING:
-    from mica import autograd, cuda, library, linalg, nn, ops, optim, random, special, testing, utils  # noqa: F401
+    from mica import (  # noqa: F401
+        accelerator,
+        autograd,
+        cuda,
+        library,
+        linalg,
+        nn,
+        ops,
+        optim,
+        random,
+        special,
+        testing,
+        utils,
+    )
 else:
 
     def __getattr__(name: str) -> Any:

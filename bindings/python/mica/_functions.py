@@ -18,6 +18,7 @@ __all__ = [
     "frombuffer",
     "from_dlpack",
     "get_default_device",
+    "set_default_device",
     "is_complex",
     "is_floating_point",
     "is_storage",
@@ -69,8 +70,13 @@ def typename(obj: object) -> str:
 
 
 def get_default_device() -> Any:
-    """Where factories make tensors."""
-    return _C.device("cpu")
+    """Where factories of this thread make tensors."""
+    return _C._default_device()
+
+
+def set_default_device(device: Any) -> None:
+    """Where factories of this thread make tensors from now on; None says cpu."""
+    _C._set_default_device("cpu" if device is None else device)
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -1,21 +1,28 @@
-"""mica.cuda: whether there is such a device. Programs ask before they use one."""
+"""mica.cuda: the devices of the backend "cuda". Programs ask before they use one."""
 
 from __future__ import annotations
 
 from mica import _C
+from mica._devices import Event, Stream, current_stream, stream  # noqa: F401
 
 
 def is_available() -> bool:
-    """Whether a loaded plugin provides the backend "cuda"."""
-    return any("backend:cuda" in p["provides"] and p["state"] == "loaded" for p in _C._plugins())
+    """Whether a plugin provides the backend "cuda" and has a device."""
+    return device_count() > 0
 
 
 def device_count() -> int:
     """The number of devices; 0 without the plugin."""
-    return 1 if is_available() else 0
+    return _C._device_count("cuda")
 
 
 def empty_cache() -> None:
     """Gives cached memory back, where there is a device."""
     if is_available():
         _C._empty_cache("cuda")
+
+
+def synchronize() -> None:
+    """Waits until all work is done, where there is a device."""
+    if is_available():
+        _C._synchronize("cuda")

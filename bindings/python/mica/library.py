@@ -11,6 +11,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._python_device import Device, register_device  # noqa: F401
 from mica.ops import OpOverload
 
 # torch's names of dispatch keys, for programs that come from there.

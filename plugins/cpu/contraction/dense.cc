@@ -113,7 +113,7 @@ void DenseStrides(const plugin::TensorRef& tensor, int64_t* strides) {
 Temporary::Temporary(int64_t bytes) {
   const MicaHost* host = plugin::Host();
   if (host && host->allocate)
-    plugin::Check(host->allocate(kCpu, bytes, &data_));
+    plugin::Check(host->allocate(kCpu, bytes, 0, &data_));
   else
     data_ = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
   if (!data_ && bytes) throw std::bad_alloc();

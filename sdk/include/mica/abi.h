@@ -5,7 +5,7 @@
  * links nothing of Mica. It holds no code, compiles as C11 and as C++17, and
  * states its own layout in the asserts at its end.
  *
- * T0 (frozen for good): MicaTensor, MicaScalar, the spans, MicaValue,
+ * T0 (frozen for good, in abi_types.h): MicaTensor, MicaScalar, the spans, MicaValue,
  *   MicaStatus, the names of the two entry symbols.
  * T1 (append-only): MicaHost, MicaRegistrar, MicaDeviceTable, MicaCall,
  *   MicaManifest, MicaKernelRecord. Each begins with its size; a reader asks
@@ -21,219 +21,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mica/abi_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define MICA_ABI_MAJOR 1
 #define MICA_ABI_MINOR 0
-
-/* ------------------------------------------------------------------ T0 --- */
-
-/* DLPack's types, field for field (DLPack 1.0). */
-typedef struct {
-  int32_t device_type;
-  int32_t device_id;
-} MicaDLDevice;
-typedef struct {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-} MicaDLDataType;
-typedef struct {
-  void* data;
-  MicaDLDevice device;
-  int32_t ndim;
-  MicaDLDataType dtype;
-  int64_t* shape;   /* ndim sizes; never NULL */
-  int64_t* strides; /* ndim strides, in elements; never NULL, never negative */
-  uint64_t byte_offset;
-} MicaDLTensor;
-
-/* dtypes: the number is frozen; it stands in bits 32..39 of a tensor's flags. */
-#define MICA_BOOL 0
-#define MICA_U8 1
-#define MICA_I8 2
-#define MICA_U16 3
-#define MICA_I16 4
-#define MICA_U32 5
-#define MICA_I32 6
-#define MICA_U64 7
-#define MICA_I64 8
-#define MICA_F16 9
-#define MICA_BF16 10
-#define MICA_F32 11
-#define MICA_F64 12
-#define MICA_C64 13
-#define MICA_C128 14
-#define MICA_F8E4M3FN 15
-#define MICA_F8E5M2 16
-#define MICA_DTYPE_COUNT 17
-#define MICA_DTYPE_NONE (-1)
-
-/* memory formats */
-#define MICA_CONTIGUOUS 0
-#define MICA_PRESERVE 1
-#define MICA_CHANNELS_LAST 2
-
-/* tensor flags, bits 0..31 frozen; bits 32..39 hold the dtype, 40..47 the
- * index of the backend (0 = cpu, 1 = meta); the rest belongs to the host. */
-#define MICA_TENSOR_HAS_DATA (UINT64_C(1) << 0)
-#define MICA_TENSOR_WRAPPER (UINT64_C(1) << 1)
-#define MICA_TENSOR_READ_ONLY (UINT64_C(1) << 2)
-#define MICA_TENSOR_CONJUGATE (UINT64_C(1) << 3)
-#define MICA_TENSOR_WRAPPED_NUMBER (UINT64_C(1) << 4)
-#define MICA_TENSOR_CONTIGUOUS (UINT64_C(1) << 5)
-#define MICA_TENSOR_CHANNELS_LAST (UINT64_C(1) << 6)
-#define MICA_TENSOR_OPAQUE (UINT64_C(1) << 7)
-#define MICA_TENSOR_DTYPE_SHIFT 32
-#define MICA_TENSOR_BACKEND_SHIFT 40
-
-/* The face of a tensor. A plugin reads it and never writes it; `dl.data`
- * already points at the first element (byte_offset is 0). */
-typedef struct MicaTensor {
-  uint64_t refcount;
-  const void* vtable;
-  uint64_t flags;
-  uint64_t reserved;
-  MicaDLTensor dl;
-} MicaTensor;
-
-/* A number with its kind; 16 bytes, passed in two registers. A complex number
- * is a borrowed pointer to two doubles (real, imaginary). */
-#define MICA_SCALAR_NONE 0
-#define MICA_SCALAR_BOOL 1
-#define MICA_SCALAR_INT 2
-#define MICA_SCALAR_FLOAT 3
-#define MICA_SCALAR_COMPLEX 4
-typedef struct {
-  int32_t tag;
-  int32_t reserved;
-  union {
-    int64_t i; /* BOOL (0 or 1), INT */
-    double f;
-    const double* c;
-  } u;
-} MicaScalar;
-
-/* Lists are (pointer, length); length -1 says None. */
-typedef struct {
-  const char* data;
-  int64_t size;
-} MicaStr;
-typedef struct {
-  const int64_t* data;
-  int64_t size;
-} MicaIntSpan;
-typedef struct {
-  const double* data;
-  int64_t size;
-} MicaFloatSpan;
-typedef struct {
-  const uint8_t* data;
-  int64_t size;
-} MicaBoolSpan;
-typedef struct {
-  const MicaScalar* data;
-  int64_t size;
-} MicaScalarSpan;
-typedef struct {
-  MicaTensor* const* data; /* an element may be NULL where the schema says Tensor?[] */
-  int64_t size;
-} MicaTensorSpan;
-typedef struct {
-  int32_t backend; /* index given at load time; -1 says None */
-  int32_t index;
-} MicaDevice;
-typedef struct {
-  int64_t value;
-  int64_t has;
-} MicaOptInt; /* int?, bool? */
-typedef struct {
-  double value;
-  int64_t has;
-} MicaOptFloat;
-typedef struct MicaGenerator MicaGenerator; /* opaque */
-
-/* A status: NULL is ok; a value below 4096 is a bare code; otherwise a pointer
- * to this struct, which its receiver destroys exactly once. */
-#define MICA_OK 0
-#define MICA_ERROR_RUNTIME 1
-#define MICA_ERROR_VALUE 2
-#define MICA_ERROR_TYPE 3
-#define MICA_ERROR_INDEX 4
-#define MICA_ERROR_NOT_IMPLEMENTED 5
-#define MICA_ERROR_OUT_OF_MEMORY 6
-#define MICA_ERROR_INTERNAL 7
-#define MICA_ERROR_ZERO_DIVISION 8
-#define MICA_ERROR_OVERFLOW 9
-#define MICA_ERROR_INTERRUPTED 10
-typedef struct MicaStatusBody {
-  uint64_t struct_size;
-  int64_t code;
-  void (*destroy)(struct MicaStatusBody*);
-  const char* message;
-  int64_t message_length;
-  const char* file;
-  int64_t line;
-  struct MicaStatusBody* cause;
-} MicaStatusBody;
-typedef MicaStatusBody* MicaStatus;
-
-/* A boxed argument, borrowed for the call: 24 bytes. `tag` follows the schema:
- * an optional that is absent has MICA_VALUE_NONE, whatever its type. */
-#define MICA_VALUE_NONE 0
-#define MICA_VALUE_TENSOR 1
-#define MICA_VALUE_INT 2
-#define MICA_VALUE_FLOAT 3
-#define MICA_VALUE_BOOL 4
-#define MICA_VALUE_SCALAR 5
-#define MICA_VALUE_STR 6
-#define MICA_VALUE_INTS 7
-#define MICA_VALUE_FLOATS 8
-#define MICA_VALUE_BOOLS 9
-#define MICA_VALUE_SCALARS 10
-#define MICA_VALUE_TENSORS 11
-#define MICA_VALUE_DTYPE 12
-#define MICA_VALUE_DEVICE 13
-#define MICA_VALUE_LAYOUT 14
-#define MICA_VALUE_MEMORY_FORMAT 15
-#define MICA_VALUE_GENERATOR 16
-#define MICA_VALUE_COMPLEX 17 /* a result only: two doubles inline */
-typedef struct {
-  int32_t tag;
-  int32_t reserved;
-  union {
-    MicaTensor* tensor;
-    int64_t i; /* INT, BOOL, DTYPE, LAYOUT, MEMORY_FORMAT */
-    double f;
-    MicaScalar scalar;
-    MicaStr str;
-    MicaIntSpan ints;
-    MicaFloatSpan floats;
-    MicaBoolSpan bools;
-    MicaScalarSpan scalars;
-    MicaTensorSpan tensors;
-    MicaDevice device;
-    MicaGenerator* generator;
-    double complex_parts[2];
-  } u;
-} MicaValue;
-
-/* A single result and its status, returned in two registers. The tensor is
- * owned by the receiver. */
-typedef struct {
-  MicaTensor* value;
-  MicaStatus status;
-} MicaTensorResult;
-typedef struct {
-  int64_t value;
-  MicaStatus status;
-} MicaIntResult;
-typedef struct {
-  double value;
-  MicaStatus status;
-} MicaFloatResult;
 
 /* ------------------------------------------------------------------ T1 --- */
 
@@ -249,6 +44,9 @@ typedef struct MicaCall {
   int32_t num_threads;   /* at most this many threads */
   const struct MicaProgram* program; /* of the operator's entry, or NULL */
   const char* name;                  /* "mica::add.Tensor" */
+  int32_t device_index;              /* of the backend's device to run on */
+  int32_t reserved;
+  uint64_t stream; /* of that device to run on; 0 is its default stream */
 } MicaCall;
 
 /* Kernels. One C function a kernel, its signature derived from the schema:
@@ -283,7 +81,12 @@ typedef MicaStatus (*MicaBoxedFunction)(const MicaCall* call, const MicaValue* a
 
 /* One kernel for a whole class of operators ("pointwise", "reduction", ...):
  * it gets the operator's program in `call->program`, the arguments of the
- * functional form and the outputs, ready. NOT_IMPLEMENTED passes the call on. */
+ * functional form and the outputs, ready. NOT_IMPLEMENTED passes the call on.
+ *
+ * A device other than cpu sees tensors of its own alone. A 0-d CPU tensor (a
+ * Python number is one) reaches its unboxed and boxed kernels as a 0-d tensor of
+ * the device in the compute dtype, and its class kernels as MICA_VALUE_SCALAR in
+ * the tensor's place. */
 typedef MicaStatus (*MicaClassFunction)(const MicaCall* call, const MicaValue* args, int64_t num_args,
                                         MicaTensor* const* outputs, int64_t num_outputs);
 
@@ -295,7 +98,7 @@ typedef struct MicaKernelRecord {
   MicaFunction function;   /* unboxed, or NULL */
   MicaBoxedFunction boxed; /* or NULL */
   void* context;
-  uint64_t flags;
+  uint64_t flags;   /* 0; others are kept for later */
   const char* file; /* where it is registered, for explain */
   int64_t line;
 } MicaKernelRecord;
@@ -310,48 +113,76 @@ typedef struct MicaClassRecord {
   int64_t line;
 } MicaClassRecord;
 
-/* An opaque stream or event is a pointer-sized handle of the device's own. */
+/* What a device says of itself. The host sets struct_size and zeroes the rest. */
+typedef struct MicaDeviceProperties {
+  uint64_t struct_size;
+  const char* name;     /* of the hardware, for people; lives as long as the plugin */
+  int64_t total_memory; /* bytes; -1 unknown */
+  int64_t free_memory;  /* bytes; -1 unknown */
+  uint64_t dtypes;      /* bit d: memory of dtype d may be held; 0 says all */
+} MicaDeviceProperties;
+
+/* A device. Streams and events are handles of the device's own; stream 0 is the
+ * default stream, which always exists. Work of one stream runs in order; the
+ * device may run everything at once and keep no queue at all. `device` is the
+ * index that a handle belongs to. An event may be destroyed while work still waits
+ * for it.
+ *
+ * Memory is an address that views offset in bytes: `data + n` is the n-th byte of
+ * a block. `copy` has the device's memory at one end or both, and host memory
+ * (backend 0) at the other; it may return before it is done, and the host keeps
+ * both ends alive until the stream is past it. A stream in `copy` is the one of
+ * the destination's device, unless that is the host. */
 typedef struct MicaDeviceTable {
   uint64_t struct_size;
   uint32_t major, minor;
   void* context;
   /* mandatory */
   MicaStatus (*count)(void* context, int32_t* out);
-  MicaStatus (*properties)(void* context, int32_t device, MicaStr* name, int64_t* total_memory);
-  MicaStatus (*exchange_device)(void* context, int32_t device, int32_t* previous);
+  MicaStatus (*properties)(void* context, int32_t device, MicaDeviceProperties* out);
+  MicaStatus (*exchange_device)(void* context, int32_t device, int32_t* previous); /* of this thread */
   MicaStatus (*allocate)(void* context, int32_t device, int64_t size, void** out);
   MicaStatus (*free)(void* context, int32_t device, void* data, int64_t size);
   MicaStatus (*stream_create)(void* context, int32_t device, int32_t priority, uint64_t* out);
-  MicaStatus (*stream_destroy)(void* context, uint64_t stream);
+  MicaStatus (*stream_destroy)(void* context, int32_t device, uint64_t stream);
   MicaStatus (*stream_sync)(void* context, int32_t device, uint64_t stream);
   MicaStatus (*event_create)(void* context, int32_t device, uint64_t* out);
-  MicaStatus (*event_destroy)(void* context, uint64_t event);
-  MicaStatus (*event_record)(void* context, uint64_t event, uint64_t stream);
-  MicaStatus (*event_wait)(void* context, uint64_t event, uint64_t stream);
-  MicaStatus (*event_sync)(void* context, uint64_t event);
+  MicaStatus (*event_destroy)(void* context, int32_t device, uint64_t event);
+  MicaStatus (*event_record)(void* context, int32_t device, uint64_t event, uint64_t stream);
+  MicaStatus (*event_wait)(void* context, int32_t device, uint64_t event, uint64_t stream);
+  MicaStatus (*event_sync)(void* context, int32_t device, uint64_t event);
   MicaStatus (*copy)(void* context, void* dst, MicaDevice dst_device, const void* src, MicaDevice src_device,
                      int64_t size, uint64_t stream);
   MicaStatus (*fill)(void* context, int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream);
   /* optional from here on: NULL where the device has none */
+  /* *done: 1 when the work before the record is done. Without it, the host waits. */
+  MicaStatus (*event_query)(void* context, int32_t device, uint64_t event, int32_t* done);
+  /* *done: 1 when the stream has no work left */
+  MicaStatus (*stream_query)(void* context, int32_t device, uint64_t stream, int32_t* done);
+  MicaStatus (*event_elapsed)(void* context, int32_t device, uint64_t start, uint64_t end,
+                              double* milliseconds);
+  /* all streams of the device; without it, the host waits for those it knows */
+  MicaStatus (*device_sync)(void* context, int32_t device);
   MicaStatus (*pinned_allocate)(void* context, int64_t size, void** out);
   MicaStatus (*pinned_free)(void* context, void* data, int64_t size);
   MicaStatus (*stream_allocate)(void* context, int32_t device, int64_t size, uint64_t stream, void** out);
   MicaStatus (*stream_free)(void* context, int32_t device, void* data, uint64_t stream);
   MicaStatus (*peer_copy)(void* context, void* dst, int32_t dst_device, const void* src, int32_t src_device,
                           int64_t size, uint64_t stream);
-  MicaStatus (*ipc_export)(void* context, void* data, uint8_t handle[64]);
-  MicaStatus (*ipc_import)(void* context, const uint8_t handle[64], void** data);
+  MicaStatus (*ipc_export)(void* context, int32_t device, void* data, uint8_t handle[64]);
+  MicaStatus (*ipc_import)(void* context, int32_t device, const uint8_t handle[64], void** data);
   MicaStatus (*generator_get_state)(void* context, int32_t device, uint8_t* state, int64_t* size);
   MicaStatus (*generator_set_state)(void* context, int32_t device, const uint8_t* state, int64_t size);
-  MicaStatus (*capture_begin)(void* context, uint64_t stream);
-  MicaStatus (*capture_end)(void* context, uint64_t stream, uint64_t* graph);
-  MicaStatus (*graph_replay)(void* context, uint64_t graph, uint64_t stream);
-  MicaStatus (*graph_destroy)(void* context, uint64_t graph);
+  MicaStatus (*capture_begin)(void* context, int32_t device, uint64_t stream);
+  MicaStatus (*capture_end)(void* context, int32_t device, uint64_t stream, uint64_t* graph);
+  MicaStatus (*graph_replay)(void* context, int32_t device, uint64_t graph, uint64_t stream);
+  MicaStatus (*graph_destroy)(void* context, int32_t device, uint64_t graph);
   MicaStatus (*profiler_start)(void* context);
   MicaStatus (*profiler_stop)(void* context, MicaStr* json);
   /* *answer: 1 yes, 0 no (and *why says it) */
   MicaStatus (*supports)(void* context, MicaStr op, const MicaValue* args, int64_t num_args, int32_t* answer,
                          MicaStr* why);
+  /* at exit: wait for all work; then late calls are no longer made */
   MicaStatus (*quiesce)(void* context);
   MicaStatus (*detach)(void* context);
 } MicaDeviceTable;
@@ -373,27 +204,43 @@ typedef struct MicaHost {
                                         int64_t byte_offset);
   MicaTensorResult (*tensor_from_memory)(void* data, MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype,
                                          MicaDevice device, void (*deleter)(void* context), void* context);
+  /* new sizes, contiguous, for a kernel that learns the size of its output late;
+   * the old contents are lost. What was read of the tensor's face must be read anew. */
+  MicaStatus (*tensor_resize)(MicaTensor*, MicaIntSpan sizes);
   /* a list for a result: `size` NULL elements for the caller to fill */
   MicaTensor** (*tensor_list_create)(int64_t size);
-  /* memory: the caching allocator of a device */
-  MicaStatus (*allocate)(MicaDevice device, int64_t size, void** out);
+  /* memory: the caching allocator of a device. The block belongs to `stream`: it
+   * may be freed as soon as its last use is queued there. */
+  MicaStatus (*allocate)(MicaDevice device, int64_t size, uint64_t stream, void** out);
   void (*free)(MicaDevice device, void* data);
+  /* says that `stream`, not the block's own, uses the tensor's memory: it is not
+   * given out again before that is done */
+  MicaStatus (*record_stream)(MicaTensor*, uint64_t stream);
+  /* the stream of this thread for a device; a kernel has it in its call already */
+  MicaStatus (*current_stream)(MicaDevice device, uint64_t* out);
+  MicaStatus (*exchange_stream)(MicaDevice device, uint64_t stream, uint64_t* previous);
   /* threads: body(context, begin, end) over chunks of at least `grain` */
   void (*parallel_for)(int64_t begin, int64_t end, int64_t grain,
                        void (*body)(void* context, int64_t begin, int64_t end), void* context);
   int32_t (*num_threads)(void);
-  /* random: NULL is the device's default. Fills under the generator's lock. */
-  MicaStatus (*random_u32)(MicaGenerator*, uint32_t* out, int64_t count);
-  MicaStatus (*random_u64)(MicaGenerator*, uint64_t* out, int64_t count);
-  /* operators, called through their handle; `op_find` once, then cached */
+  /* random: a NULL generator is the device's default. Fills under its lock. */
+  MicaStatus (*random_u32)(MicaGenerator*, MicaDevice device, uint32_t* out, int64_t count);
+  MicaStatus (*random_u64)(MicaGenerator*, MicaDevice device, uint64_t* out, int64_t count);
+  /* Takes `count` words of a Philox 4x32-10 generator (the default of every device
+   * but the CPU) for a kernel to make: word i is word (*offset + i) of *seed. */
+  MicaStatus (*random_philox)(MicaGenerator*, MicaDevice device, int64_t count, uint64_t* seed,
+                              uint64_t* offset);
+  /* operators, called through their handle; `op_find` once, then cached. A kernel's
+   * call runs at the tensors' backend, below autograd and every other layer. */
   MicaStatus (*op_find)(MicaStr name, void** handle);
   MicaStatus (*op_call_boxed)(void* handle, const MicaValue* args, int64_t num_args, MicaValue* results,
                               int64_t num_results);
   /* 1 when the user has asked to stop (Ctrl-C): return INTERRUPTED soon */
   int32_t (*interrupted)(void);
   void (*warn)(MicaStr message);
-  /* index of a backend by name, -1 if there is none */
+  /* index of a backend by name, -1 if there is none; and back, "" if there is none */
   int32_t (*backend_index)(MicaStr name);
+  MicaStr (*backend_name)(int32_t index);
   /* an extension of the host by name, or NULL */
   const void* (*extension)(MicaStr name, uint32_t minimum_minor);
 } MicaHost;
@@ -437,44 +284,47 @@ typedef MicaStatus (*MicaPluginInit)(const MicaHost* host, const MicaRegistrar* 
 #define MICA_EXPORT
 #endif
 
+/* The sizes that tables and records had in ABI 1.0. A reader takes anything that is
+ * as large, and asks for each member that came later. */
+#define MICA_HOST_SIZE_1_0 224
+#define MICA_REGISTRAR_SIZE_1_0 56
+#define MICA_KERNEL_RECORD_SIZE_1_0 80
+#define MICA_CLASS_RECORD_SIZE_1_0 56
+#define MICA_MANIFEST_SIZE_1_0 64
+
+/* Whether a table has a member: it lies inside the table's size and is not NULL.
+ * Needed for members that are younger than 1.0, and for optional ones. */
+#define MICA_HAS(table, member)                                                                      \
+  ((uint64_t)((const char*)(&(table)->member + 1) - (const char*)(table)) <= (table)->struct_size && \
+   (table)->member != NULL)
+
+/* Whether host and registrar have all of 1.0, which an init asks once. If not, it
+ * returns the bare code NOT_IMPLEMENTED: it needs more of its host. */
+#define MICA_IS_1_0(host, registrar) \
+  ((host)->struct_size >= MICA_HOST_SIZE_1_0 && (registrar)->struct_size >= MICA_REGISTRAR_SIZE_1_0)
+
 /* ------------------------------------------------------------- layout --- */
-#ifdef __cplusplus
-#define MICA_LAYOUT_ASSERT(c) static_assert(c, #c)
-#else
-#define MICA_LAYOUT_ASSERT(c) _Static_assert(c, #c)
-#endif
-MICA_LAYOUT_ASSERT(sizeof(MicaDLTensor) == 48);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, data) == 0);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, device) == 8);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, ndim) == 16);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, dtype) == 20);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, shape) == 24);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, strides) == 32);
-MICA_LAYOUT_ASSERT(offsetof(MicaDLTensor, byte_offset) == 40);
-MICA_LAYOUT_ASSERT(sizeof(MicaTensor) == 80);
-MICA_LAYOUT_ASSERT(offsetof(MicaTensor, refcount) == 0);
-MICA_LAYOUT_ASSERT(offsetof(MicaTensor, vtable) == 8);
-MICA_LAYOUT_ASSERT(offsetof(MicaTensor, flags) == 16);
-MICA_LAYOUT_ASSERT(offsetof(MicaTensor, reserved) == 24);
-MICA_LAYOUT_ASSERT(offsetof(MicaTensor, dl) == 32);
-MICA_LAYOUT_ASSERT(sizeof(MicaScalar) == 16);
-MICA_LAYOUT_ASSERT(offsetof(MicaScalar, u) == 8);
-MICA_LAYOUT_ASSERT(sizeof(MicaStr) == 16);
-MICA_LAYOUT_ASSERT(sizeof(MicaIntSpan) == 16);
-MICA_LAYOUT_ASSERT(sizeof(MicaTensorSpan) == 16);
-MICA_LAYOUT_ASSERT(sizeof(MicaDevice) == 8);
-MICA_LAYOUT_ASSERT(sizeof(MicaOptInt) == 16);
-MICA_LAYOUT_ASSERT(sizeof(MicaValue) == 24);
-MICA_LAYOUT_ASSERT(offsetof(MicaValue, u) == 8);
-MICA_LAYOUT_ASSERT(sizeof(MicaTensorResult) == 16);
-MICA_LAYOUT_ASSERT(sizeof(MicaStatusBody) == 64);
-MICA_LAYOUT_ASSERT(offsetof(MicaStatusBody, code) == 8);
-MICA_LAYOUT_ASSERT(offsetof(MicaStatusBody, message) == 24);
-MICA_LAYOUT_ASSERT(offsetof(MicaStatusBody, cause) == 56);
+MICA_LAYOUT_ASSERT(sizeof(MicaHost) >= MICA_HOST_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaRegistrar) >= MICA_REGISTRAR_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaKernelRecord) >= MICA_KERNEL_RECORD_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaClassRecord) >= MICA_CLASS_RECORD_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaManifest) >= MICA_MANIFEST_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaCall) == 64);
+MICA_LAYOUT_ASSERT(offsetof(MicaCall, compute_dtype) == 24);
+MICA_LAYOUT_ASSERT(offsetof(MicaCall, device_index) == 48);
+MICA_LAYOUT_ASSERT(offsetof(MicaCall, stream) == 56);
+MICA_LAYOUT_ASSERT(sizeof(MicaDeviceProperties) == 40);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
+MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
+MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, context) == 16);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, count) == 24);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, event_query) == 24 + 15 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, detach) == 24 + 36 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, schema_hash) == 16);
+MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, line) == 72);
+MICA_LAYOUT_ASSERT(offsetof(MicaClassRecord, line) == 48);
 MICA_LAYOUT_ASSERT(offsetof(MicaManifest, name) == 16);
 
 #ifdef __cplusplus

@@ -302,6 +302,7 @@ class Registrar {
     return &manifest;                                                                                       \
   }                                                                                                         \
   extern "C" MICA_EXPORT MicaStatus mica_plugin_init_v1(const MicaHost* host, const MicaRegistrar* r) {     \
+    if (!MICA_IS_1_0(host, r)) return ::mica::plugin::BareStatus(MICA_ERROR_NOT_IMPLEMENTED);               \
     ::mica::plugin::Host() = host;                                                                          \
     return ::mica::plugin::CatchAll([&] { init_(host, r); });                                               \
   }

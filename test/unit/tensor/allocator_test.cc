@@ -72,7 +72,7 @@ TEST_CASE("blocks are aligned and reused", "[tensor]") {
     void* again = Cpu().Allocate(size);
     CHECK(again == data);
     Cpu().Free(again, size);
-    void* unsized = Cpu().AllocateUnsized(size);
+    void* unsized = Cpu().AllocateUnsized(size, 0);
     CHECK(reinterpret_cast<uintptr_t>(unsized) % 64 == 0);
     std::memset(unsized, 2, size);
     Cpu().FreeUnsized(unsized);

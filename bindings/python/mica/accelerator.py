@@ -1,0 +1,36 @@
+"""mica.accelerator: the one device that a program means without naming it, which is the
+first backend beside the CPU that is loaded. mica.cuda has the same for "cuda"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mica import _C
+from mica._devices import (  # noqa: F401
+    current_stream,
+    empty_cache,
+    max_memory_allocated,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+    set_stream,
+    synchronize,
+)
+
+
+def current_accelerator(check_available: bool = False) -> Any:
+    """The backend's device, without a number; None if there is none."""
+    names = [n for n in _C._backend_names()[2:] if not check_available or _C._device_count(n)]
+    return _C.device(names[0]) if names else None
+
+
+def is_available() -> bool:
+    """Whether there is an accelerator with a device."""
+    return any(_C._device_count(name) for name in _C._backend_names()[2:])
+
+
+def device_count() -> int:
+    """The number of devices of the accelerator; 0 without one."""
+    accelerator = current_accelerator()
+    return _C._device_count(accelerator.type) if accelerator is not None else 0

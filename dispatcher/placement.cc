@@ -1,0 +1,91 @@
+#include "mica/dispatcher/placement.h"
+
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/device_copy.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/tensor/error.h"
+
+namespace mica {
+namespace {
+
+// f(tensor, argument number) for every tensor given, until it returns true.
+template <typename F>
+void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor) {
+      if (f(Tensor::Ref(args[i].u.tensor), i)) return;
+    } else if (args[i].tag == MICA_VALUE_TENSORS) {
+      for (int64_t j = 0; j < args[i].u.tensors.size; ++j)
+        if (args[i].u.tensors.data[j] && f(Tensor::Ref(args[i].u.tensors.data[j]), i)) return;
+    }
+  }
+}
+
+bool IsNumber(const Tensor& t) { return t.device().is_cpu() && t.ndim() == 0; }
+
+Scalar Read(const Tensor& t) {
+  static Operator& read = GetOperator("mica::_local_scalar_dense");
+  const MicaValue arg = AbiType<const Tensor&>::Box(t.impl());
+  MicaValue result;
+  read.RedispatchBoxed(KeySet::Of(keys::kCpu), &arg, 1, &result);
+  return AbiReturn<Scalar>::FromValues(&result);
+}
+
+}  // namespace
+
+Device PlaceOfCall(KeySet keys, const MicaValue* args, int64_t n) {
+  const int backend = (keys & keys::kBackends).highest();
+  if (backend <= keys::kMeta) return {static_cast<int16_t>(backend), 0};
+  Device place = CurrentThread().default_device;
+  if (place.backend != backend) place = {static_cast<int16_t>(backend), 0};
+  for (int64_t i = 0; i < n; ++i)
+    if (args[i].tag == MICA_VALUE_DEVICE && args[i].u.device.backend == backend)
+      place = Device::FromAbi(args[i].u.device);
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
+    if (t.device().backend != backend) return false;
+    place = t.device();
+    return true;
+  });
+  return place;
+}
+
+void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device place) {
+  const bool takes_numbers = op.spec().op_class == OpClass::kPointwise;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (t.device() == place || (takes_numbers && IsNumber(t))) return false;
+    const auto& arguments = op.schema().arguments;
+    std::string there;
+    ForEachTensor(args, n, [&](const Tensor& other, int64_t j) {
+      if (other.device() != place) return false;
+      there = arguments[static_cast<size_t>(j)].name;
+      return true;
+    });
+    const std::string& here = arguments[static_cast<size_t>(i)].name;
+    MICA_THROW(kRuntime, "`", here, "` is on the device (", t.device().ToString(), ") and `",
+               there.empty() ? "the result" : there, "` on (", place.ToString(),
+               "); an operator takes tensors of one device: move one first, as in ", here, ".to('",
+               place.ToString(), "').");
+  });
+}
+
+LocalArguments::LocalArguments(const MicaValue* args, int64_t n, Device place, int32_t dtype, bool as_numbers)
+    : args_(args) {
+  if (place.backend <= keys::kMeta) return;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (args[i].tag != MICA_VALUE_TENSOR || !IsNumber(t)) return false;
+    if (changed_.empty()) changed_.assign(args, args + n);
+    if (as_numbers) {
+      changed_[static_cast<size_t>(i)] =
+          AbiType<const Scalar&>::Box(numbers_.emplace_back(std::make_unique<Scalar>(Read(t)))->ToAbi());
+      return false;
+    }
+    const DType wanted = dtype == MICA_DTYPE_NONE ? t.dtype() : static_cast<DType>(dtype);
+    const Tensor there = EmptyTensor({}, wanted, place);
+    CopyValues(there, t);
+    tensors_.push_back(there);
+    changed_[static_cast<size_t>(i)] = AbiType<const Tensor&>::Box(there.impl());
+    return false;
+  });
+}
+
+}  // namespace mica

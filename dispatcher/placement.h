@@ -1,0 +1,42 @@
+// Where a call runs: one device for all its tensors, save 0-d CPU tensors beside
+// tensors of a device in pointwise operators, which count as numbers.
+//
+// Used by the host's own kernels before a backend's kernel runs; calls on the CPU
+// pay nothing for it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mica/dispatcher/operator.h"
+#include "mica/tensor/scalar.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica {
+
+inline bool OnPluginDevice(KeySet keys) { return (keys & keys::kBackends).highest() > keys::kMeta; }
+
+// The device that a call with these keys runs on: of the first tensor of the
+// backend, else of a device argument, else the thread's default or number 0.
+Device PlaceOfCall(KeySet keys, const MicaValue* args, int64_t n);
+
+// Throws a kRuntime Error that names both devices, both arguments and the fix when
+// a tensor is elsewhere.
+void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device place);
+
+// The arguments as a device's kernel gets them: a 0-d CPU tensor becomes a number
+// (for class kernels) or a 0-d tensor of the device in `dtype` (MICA_DTYPE_NONE:
+// its own). Borrows `args`; copies only where there is such a tensor.
+class LocalArguments {
+ public:
+  LocalArguments(const MicaValue* args, int64_t n, Device place, int32_t dtype, bool as_numbers);
+  const MicaValue* data() const { return changed_.empty() ? args_ : changed_.data(); }
+
+ private:
+  const MicaValue* args_;
+  std::vector<MicaValue> changed_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::unique_ptr<Scalar>> numbers_;  // addresses stay: a complex number is borrowed
+};
+
+}  // namespace mica

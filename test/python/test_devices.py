@@ -1,0 +1,492 @@
+"""Devices from outside: names, copies, streams, the CPU fallback, mixed devices, memory,
+autograd. The device is examples/null_device, whose memory the host cannot read: a missing
+copy crashes. A device in Python stands beside it for copies between two."""
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mica
+from mica import nn, optim
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def null_device(tmp_path_factory):
+    source = ROOT / "examples" / "null_device" / "null.cc"
+    library = tmp_path_factory.mktemp("null") / "mica_null.so"
+    include = ROOT / "sdk" / "include"
+    subprocess.run(
+        ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{include}", source, "-o", library], check=True
+    )
+    mica.load_plugin(str(library))
+    return library
+
+
+@pytest.fixture(scope="session")
+def python_device():
+    device = mica.library.register_device("py.test", count=2)
+
+    @device.kernel("mul.out")
+    def mul(self, other, *, out):
+        np.multiply(self, other, out=out, casting="same_kind")
+
+    return device
+
+
+@pytest.fixture(autouse=True)
+def counts():
+    mica.fallback_counts(reset=True)
+    yield
+    mica.set_fallback("allow")
+
+
+def fallen():
+    return mica.fallback_counts().get("null", {})
+
+
+# ---- names
+
+
+def test_a_device_by_name():
+    assert mica.device_count("null") == 2
+    assert mica.device_count("no.such") == 0
+    d = mica.device("null:1")
+    assert (d.type, d.index) == ("null", 1)
+    assert mica.device("null", 1) == d
+    assert mica.empty(2, device="null").device == mica.device("null:0")
+    assert mica.device_properties("null")["name"] == "the null device"
+
+
+def test_an_unknown_device_lists_the_known_ones():
+    with pytest.raises(RuntimeError, match=r"unknown backend \(no.such\).*cpu, meta.*null"):
+        mica.device("no.such:0")
+
+
+@pytest.mark.parametrize("make", [lambda: mica.device("null:2"), lambda: mica.device("null", 2)])
+def test_an_index_out_of_range_says_the_count(make):
+    with pytest.raises(RuntimeError, match=r"\(null:2\) does not exist.*\(2\) devices"):
+        make()
+
+
+def test_the_default_device():
+    mica.set_default_device("null:1")
+    try:
+        assert mica.zeros(2).device == mica.device("null:1")
+        assert mica.arange(4).device == mica.device("null:1")
+        assert mica.arange(4).tolist() == [0, 1, 2, 3]
+    finally:
+        mica.set_default_device(None)
+    assert mica.zeros(2).device.type == "cpu"
+
+
+# ---- copies
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.transpose(0, 2),
+    "sliced": lambda x: x[:, ::2, 1:],
+    "sparse": lambda x: x[::3, ::4, ::5],  # more gaps than elements
+    "expanded": lambda x: x[:1].expand(4, -1, -1),
+    "scalar": lambda x: x[1, 1, 1],
+    "empty": lambda x: x[:0],
+}
+PAIRS = [
+    ("cpu", "null"),
+    ("null", "cpu"),
+    ("null", "null"),
+    ("null:0", "null:1"),
+    ("py.test", "null"),
+    ("null", "py.test:1"),
+    ("py.test", "cpu"),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("source,target", PAIRS)
+def test_copies_between_all_pairs(python_device, layout, source, target):
+    want = LAYOUTS[layout](mica.arange(4 * 6 * 8, dtype=mica.float32).reshape(4, 6, 8))
+    have = LAYOUTS[layout](mica.arange(4 * 6 * 8, dtype=mica.float32).reshape(4, 6, 8).to(source))
+    there = have.to(target, copy=True)
+    assert there.device == mica.device(target)
+    assert there.tolist() == want.tolist()
+    assert have.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("layout", [k for k in LAYOUTS if k != "expanded"])
+@pytest.mark.parametrize("source,target", PAIRS)
+def test_copies_into_views_leave_the_rest(python_device, layout, source, target):
+    base_want, base = mica.zeros(4, 6, 8), mica.zeros(4, 6, 8).to(target)
+    view_want, view = LAYOUTS[layout](base_want), LAYOUTS[layout](base)
+    values = mica.randn(view_want.shape)
+    view_want.copy_(values)
+    view.copy_(values.to(source))
+    assert base.tolist() == base_want.tolist()
+
+
+@pytest.mark.parametrize("source,target", PAIRS)
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "int64"), ("int32", "float64"), ("float32", "bfloat16"), ("bool", "float32")]
+)
+def test_copies_convert(python_device, source, target, dtypes):
+    x = mica.tensor([[0.0, 1.5, -2.5], [3.0, 4.75, 5.0]]).to(getattr(mica, dtypes[0]))
+    want = x.t().to(getattr(mica, dtypes[1]))
+    have = x.to(source).t().to(target, getattr(mica, dtypes[1]))
+    assert have.dtype == want.dtype
+    assert have.tolist() == want.tolist()
+
+
+def test_copies_broadcast():
+    x = mica.zeros(3, 4, device="null")
+    x.copy_(mica.arange(4, dtype=mica.float32))
+    assert x.tolist() == [[0, 1, 2, 3]] * 3
+    with pytest.raises(RuntimeError, match="does not broadcast"):
+        x.copy_(mica.zeros(5))
+
+
+def test_a_copy_from_a_device_broadcasts_on_the_cpu():
+    x = mica.zeros(2, 3)
+    x.copy_(mica.tensor([1.0, 2.0, 3.0]).to("null"))
+    assert x.tolist() == [[1, 2, 3]] * 2
+
+
+def test_a_copy_between_overlapping_views_reads_first():
+    x = mica.arange(6, dtype=mica.float32).to("null")
+    x[1:].copy_(x[:-1])
+    assert x.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_copies_that_do_not_wait():
+    x = mica.arange(1000, dtype=mica.float32)
+    there = x.to("null", non_blocking=True)
+    back = there.to("cpu", non_blocking=True)
+    mica.synchronize("null")
+    assert back.tolist() == x.tolist()
+
+
+def test_values_come_out():
+    x = mica.arange(6, dtype=mica.float32).reshape(2, 3).to("null")
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert x[1, 2].item() == 5
+    assert float(x.sum()) == 15
+    assert bool(x[0, 1])
+    assert repr(x) == "tensor([[0., 1., 2.],\n        [3., 4., 5.]], device='null:0')"
+    with pytest.raises(TypeError, match=r"x.cpu\(\)"):
+        x.numpy()
+    assert x.numpy(force=True).tolist() == x.tolist()
+
+
+def test_pickle_save_and_deepcopy():
+    x = mica.arange(6, dtype=mica.float32).reshape(2, 3).to("null:1")
+    for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert y.device == x.device and y.tolist() == x.tolist()
+    state = nn.Linear(2, 2).to("null").state_dict()
+    file = io.BytesIO()
+    pickle.dump(state, file)
+    again = pickle.loads(file.getvalue())
+    assert again["weight"].tolist() == state["weight"].tolist()
+
+
+def test_from_numpy_goes_there():
+    assert mica.from_numpy(np.arange(3.0)).to("null").tolist() == [0, 1, 2]
+    assert mica.tensor([1.0, 2.0], device="null").tolist() == [1, 2]
+    assert mica.as_tensor(np.ones(2), device="null:1").device.index == 1
+
+
+# ---- the CPU fallback
+
+
+def test_the_kernels_of_the_device_run_there():
+    x = mica.randn(4, 4).to("null")
+    y = (x + x) * 2 - x.relu()
+    z = y @ x
+    s = z.sum(dim=1)
+    h = x.cpu()
+    want = (((h + h) * 2 - h.relu()) @ h).sum(dim=1)
+    assert np.allclose(s.cpu().numpy(), want.numpy(), atol=1e-5)
+    assert fallen() == {}
+
+
+def test_a_number_beside_a_device_tensor():
+    x = mica.tensor([1.0, 2.0]).to("null")
+    assert (x + 1).tolist() == [2, 3]
+    assert (3 - x).tolist() == [2, 1]
+    assert (x * mica.tensor(2.0)).tolist() == [2, 4]
+    assert (mica.tensor(2.0) * x).device.type == "null"
+    assert mica.where(x > 1, x, mica.tensor(0.0)).tolist() == [0, 2]
+
+
+def test_what_lacks_a_kernel_runs_on_the_cpu():
+    x = mica.tensor([[3.0, 1.0], [2.0, 4.0]]).to("null")
+    values, places = x.sort(dim=1)
+    assert values.device.type == places.device.type == "null"
+    assert values.tolist() == [[1, 3], [2, 4]] and places.tolist() == [[1, 0], [0, 1]]
+    assert "sort" in " ".join(fallen())
+
+
+def test_results_whose_size_depends_on_data():
+    x = mica.tensor([0.0, 2.0, 0.0, 3.0]).to("null")
+    assert x.nonzero().tolist() == [[1], [3]]
+    assert x[x > 0].tolist() == [2, 3]
+    assert x.nonzero().device.type == "null"
+
+
+def test_lists_and_optional_tensors():
+    x, y = mica.tensor([1.0, 2.0]).to("null"), mica.tensor([3.0]).to("null")
+    assert mica.cat([x, y]).tolist() == [1, 2, 3]
+    picked = mica.arange(6.0).reshape(2, 3).to("null")
+    index = mica.tensor([2, 0]).to("null")
+    assert picked[:, index].tolist() == [[2, 0], [5, 3]]
+
+
+def test_writes_reach_the_base_of_a_view():
+    base = mica.zeros(3, 4).to("null")
+    base[:, 1].erfinv_()
+    base[1].add_(2)
+    base[:, 2:].exponential_() if hasattr(base, "exponential_") else None
+    base.t()[0].sinh_()
+    base[0, 0] = 7.0
+    assert base[1].tolist()[1] == 2 and base[0, 0].item() == 7
+    y = mica.zeros(2, 2).to("null")
+    y.t()[0].copy_(mica.tensor([1.0, 2.0]))
+    assert y.tolist() == [[1, 0], [2, 0]]
+    z = mica.tensor([3.0, 1.0, 2.0]).to("null")
+    version = z._version
+    z[1:].sigmoid_()
+    z[:2].lgamma_()
+    assert z._version > version
+
+
+def test_out_arguments_on_the_device():
+    x = mica.tensor([3.0, 1.0, 2.0]).to("null")
+    out = mica.empty(0, device="null")
+    mica.cumsum(x, 0, out=out)
+    assert out.tolist() == [3, 4, 6]
+    with pytest.raises(RuntimeError, match="null:0"):
+        mica.add(x, x, out=mica.empty(3))
+
+
+def test_random_operators_draw_from_the_devices_generator():
+    mica.manual_seed(7)
+    first = mica.rand(5, device="null").tolist()
+    mica.manual_seed(7)
+    assert mica.rand(5, device="null").tolist() == first
+    mica.manual_seed(8)
+    assert mica.rand(5, device="null").tolist() != first
+    x = mica.zeros(5, device="null").uniform_()
+    assert min(x.tolist()) >= 0 and max(x.tolist()) < 1
+    generator = mica.Generator("null").manual_seed(3)
+    a = mica.zeros(4, device="null").normal_(generator=generator).tolist()
+    generator.manual_seed(3)
+    assert mica.zeros(4, device="null").normal_(generator=generator).tolist() == a
+
+
+def test_fallback_can_be_refused_or_said():
+    x = mica.tensor([0.5]).to("null")
+    assert mica.set_fallback("error") == "allow"
+    with pytest.raises(NotImplementedError, match=r"mica::digamma.*\(null\).*set_fallback"):
+        x.digamma()
+    mica.set_fallback("warn")
+    mica.fallback_counts(reset=True)
+    with pytest.warns(UserWarning, match="digamma.*runs on the CPU"):
+        x.digamma()
+    with pytest.raises(ValueError, match="expected allow, warn or error"):
+        mica.set_fallback("perhaps")
+
+
+def test_explain_shows_the_fallback():
+    x = mica.tensor([0.5]).to("null")
+    assert "runs on the CPU" in mica.explain("cumsum", x)
+    assert "kernel for class pointwise" in mica.explain("exp", x)
+
+
+# ---- several devices
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: a + b,
+        lambda a, b: mica.cat([a, b]),
+        lambda a, b: mica.where(a > 0, a, b),
+        lambda a, b: a.dot(b),
+        lambda a, b: a.add_(b),
+        lambda a, b: mica.stack([b, a]),
+    ],
+)
+@pytest.mark.parametrize("pair", [("null", "cpu"), ("null:0", "null:1"), ("null", "py.test")])
+def test_mixed_devices_are_refused_with_the_fix(python_device, call, pair):
+    a, b = (mica.ones(3).to(d) for d in pair)
+    with pytest.raises(RuntimeError) as error:
+        call(a, b)
+    text = str(error.value)
+    for d in pair:
+        assert f"({mica.device(d)})" in text, text
+    assert ".to('" in text, text
+
+
+def test_two_devices_in_one_process(python_device):
+    x = mica.tensor([1.0, 2.0])
+    there = x.to("py.test:1")
+    assert (there * there).to("null").add(1).cpu().tolist() == [2, 5]
+    assert mica.fallback_counts().get("py.test", {}) == {}
+
+
+def test_a_kernel_in_python_may_refuse(python_device):
+    half = mica.tensor([1.0, 2.0]).to("py.test", mica.bfloat16)
+    assert (half * half).tolist() == [1, 4]
+    assert mica.fallback_counts()["py.test"]["mica::mul.Tensor"] >= 1
+    with pytest.raises(RuntimeError, match="exists already"):
+        mica.library.register_device("py.test")
+
+
+# ---- streams and events
+
+
+def test_streams_and_events():
+    first = mica.current_stream("null")
+    s = mica.Stream("null")
+    assert first.handle == 0 and s != first
+    with mica.stream(s):
+        assert mica.current_stream("null") == s
+        assert mica.current_stream("null:1").handle == 0
+        x = mica.ones(1000, device="null")
+        event = s.record_event()
+    assert mica.current_stream("null") == first
+    first.wait_event(event)
+    x.record_stream(first)
+    event.synchronize()
+    assert event.query() and s.query()
+    s.synchronize()
+    mica.synchronize("null")
+    assert x.sum().item() == 1000
+    with pytest.raises(RuntimeError, match=r"belongs to the device \(null:0\)"):
+        event.record(mica.Stream("null:1"))
+    with pytest.raises(NotImplementedError, match="event_elapsed"):
+        a, b = s.record_event(), s.record_event()
+        a.elapsed_time(b)
+
+
+def test_memory_of_a_stream_goes_back_to_it():
+    s, t = mica.Stream("null"), mica.Stream("null")
+    mica.empty_cache("null")
+    with mica.stream(s):
+        x = mica.empty(100_000, device="null")
+        address = x.data_ptr()
+        del x
+    with mica.stream(t):
+        assert mica.empty(100_000, device="null").data_ptr() != address
+    with mica.stream(s):
+        assert mica.empty(100_000, device="null").data_ptr() == address
+
+
+# ---- memory
+
+
+def test_memory_is_counted_and_given_back():
+    mica.empty_cache("null:1")
+    before = mica.memory_allocated("null:1")
+    x = mica.empty(1 << 20, dtype=mica.uint8, device="null:1")
+    assert mica.memory_allocated("null:1") - before == 1 << 20
+    assert mica.max_memory_allocated("null:1") >= 1 << 20
+    del x
+    assert mica.memory_allocated("null:1") == before
+    mica.empty_cache("null:1")
+    assert mica.memory_reserved("null:1") == before
+
+
+def test_out_of_memory_says_what_is_in_use_after_emptying_the_cache():
+    keep = mica.empty(1 << 20, dtype=mica.uint8, device="null")
+    mica.empty(3 << 30, dtype=mica.uint8, device="null")  # idle afterwards
+    assert mica.empty((5 << 30) // 2, dtype=mica.uint8, device="null").numel()  # after the cache was emptied
+    with pytest.raises(mica.OutOfMemoryError, match=r"null:0.*request of 8589934592 bytes.*in use") as error:
+        mica.empty(1 << 33, dtype=mica.uint8, device="null")
+    assert isinstance(error.value, RuntimeError)
+    del keep
+    mica.empty_cache("null")
+
+
+def test_a_forked_child_is_told(null_device):
+    program = """
+import os, sys, mica
+mica.load_plugin(sys.argv[1])
+x = mica.ones(3, device="null")
+child = os.fork()
+if child == 0:
+    assert mica.ones(3).sum().item() == 3
+    try:
+        x + x
+    except RuntimeError as error:
+        assert "forked" in str(error) and "(null:0)" in str(error), error
+        del x
+        sys.exit(7)
+    sys.exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert (x + x).tolist() == [2, 2, 2]
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program, str(null_device)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+# ---- autograd, nn, optim
+
+
+def test_gradients_cross_devices():
+    x = mica.tensor([1.0, 2.0], requires_grad=True)
+    y = (x.to("null") * mica.tensor([3.0, 4.0]).to("null")).sum()
+    y.backward()
+    assert x.grad.device.type == "cpu" and x.grad.tolist() == [3, 4]
+    w = mica.tensor(2.0, requires_grad=True)
+    (mica.ones(3).to("null") * w).sum().backward()
+    assert w.grad.item() == 3 and w.grad.device.type == "cpu"
+
+
+def test_a_module_trains_as_on_the_cpu():
+    def losses(device):
+        mica.manual_seed(0)
+        x, y = mica.randn(32, 5), mica.randint(0, 3, (32,))
+        model = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.LayerNorm(16), nn.Linear(16, 3)).to(device)
+        optimizer = optim.AdamW(model.parameters(), lr=1e-2)
+        x, y = x.to(device), y.to(device)
+        out = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            out.append(loss.item())
+        assert all(p.device == mica.device(device) == p.grad.device for p in model.parameters())
+        return out
+
+    want = losses("cpu")
+    assert want[-1] < want[0]
+    assert np.allclose(losses("null:1"), want, atol=1e-4)
+    assert np.allclose(losses("null"), want, atol=1e-4)
+
+
+def test_batch_norm_trains_and_keeps_its_statistics():
+    def run(device):
+        mica.manual_seed(1)
+        norm = nn.BatchNorm2d(3).to(device)
+        x = mica.randn(4, 3, 5, 5).to(device).requires_grad_()
+        (norm(norm(x)) ** 3).sum().backward()
+        return [t.tolist() for t in (norm.running_mean, norm.running_var, norm.num_batches_tracked)], x.grad
+
+    want, grad = run("cpu")
+    have, there = run("null")
+    assert want[2] == have[2] == 2
+    assert np.allclose(want[0], have[0], atol=1e-6) and np.allclose(want[1], have[1], atol=1e-6)
+    assert np.allclose(grad.numpy(), there.cpu().numpy(), atol=1e-3)
