@@ -1,7 +1,4 @@
-"""Trains a convolutional network on handwritten digits and shows how well it reads them.
-
-The program is what a PyTorch user would write, with `mica` in torch's place.
-"""
+"""Trains a convolutional network on handwritten digits: a PyTorch program with mica in torch's place."""
 
 import argparse
 import gzip
@@ -10,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import mica
 import mica.nn.functional as F
@@ -41,9 +39,8 @@ def load(device):
 
 def shifted(images):
     """The images moved by up to one pixel: a digit stays that digit."""
-    padded = F.pad(images, (1, 1, 1, 1))
     dy, dx = mica.randint(0, 3, (2,)).tolist()
-    return padded[:, :, dy : dy + 8, dx : dx + 8]
+    return F.pad(images, (1, 1, 1, 1))[:, :, dy : dy + 8, dx : dx + 8]
 
 
 def train(net, images, labels, epochs, batch=64):
@@ -77,13 +74,8 @@ def show_table(labels, guesses):
 
 
 def draw(losses, images, labels, guesses, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     wrong = np.flatnonzero((guesses != labels).cpu().numpy())[:8]
-    figure = plt.figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subfigures(1, 2)
     left.subplots().semilogy(losses, linewidth=0.8)
     left.supxlabel("step")
@@ -102,10 +94,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int, default=15)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     args = parser.parse_args()
-    mica.manual_seed(args.seed)
+    mica.manual_seed(0)
     images, labels, test_images, test_labels = load(args.device)
     net = Net().to(args.device)
     start = time.perf_counter()
@@ -117,11 +108,8 @@ def main():
     show_table(test_labels, guesses)
     draw(losses, test_images, test_labels, guesses, args.out / "digits.png")
     first = net.features[0]
-    print(
-        mica.explain(
-            "convolution", test_images, first.weight, first.bias, [1, 1], [1, 1], [1, 1], False, [0, 0], 1
-        )
-    )
+    call = (test_images, first.weight, first.bias, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    print(mica.explain("convolution", *call))
     print(f"test accuracy {(guesses == test_labels).float().mean().item():.4f}")
 
 
