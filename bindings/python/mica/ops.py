@@ -70,7 +70,13 @@ class OpPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         failures: list[str] = []
-        for overload in self.overloads():
+        overloads = self.overloads()
+        if not overloads:
+            raise NotImplementedError(
+                f"Operator {self._qualified} is gone: the plugin or library that defined it is disabled "
+                "(mica.plugins() says which are)."
+            )
+        for overload in overloads:
             try:
                 return self._get(overload)(*args, **kwargs)
             except TypeError as error:
