@@ -1,0 +1,96 @@
+"""Records what ABI 1.0 is: the layout baseline and the golden plugins.
+
+    python test/abi/record.py baseline     test/abi/baseline/{layout.abi,constants.txt}
+    python test/abi/record.py golden       test/abi/golden/<major>.<minor>/{gcc,clang,c}.so
+
+A recording is made when a minor version is published, and never again for that
+version: `golden` refuses to write over one. What is recorded is built by the
+compilers of Debian 12 (gcc 12, clang 14), stripped.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from build import CLANGXX, CXX, INCLUDE, ROOT, SOURCES, C, plugin
+
+HERE = Path(__file__).resolve().parent
+BASELINE = HERE / "baseline"
+SMALL = ("-s", "-ffunction-sections", "-Wl,--gc-sections", "-fno-ident", f"-ffile-prefix-map={ROOT}=mica")
+HEADERS = ("abi.h", "program.h", "operators.h")
+ABIDW = ("abidw", "--no-comp-dir-path", "--no-show-locs", "--no-corpus-path", "--no-write-default-sizes")
+
+
+def probes(include: Path, target: Path) -> Path:
+    """The probes as a shared object with debug information, against these headers."""
+    command = [*C, "-g", "-O0", "-fPIC", "-shared", f"-I{include}", str(SOURCES / "probes.c")]
+    subprocess.run([*command, "-o", str(target)], check=True, cwd=target.parent)
+    return target
+
+
+def layout(library: Path) -> str:
+    """abidw's description of the probes."""
+    command = [*ABIDW, str(library)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.sub(r" (path|soname)='[^']*'", "", text)
+
+
+def constants(include: Path) -> dict[str, str]:
+    """Every MICA_ constant of the headers that has a value, and the number of every opcode."""
+    source = "".join(f'#include "mica/{name}"\n' for name in HEADERS)
+    command = [*C, f"-I{include}", "-E", "-x", "c", "-"]
+    macros = subprocess.run(
+        [*command, "-dM"], input=source, capture_output=True, text=True, check=True
+    ).stdout
+    values = {}
+    for name, text in re.findall(r"^#define (MICA_[A-Z0-9_]+) (.+)$", macros, re.M):
+        if re.fullmatch(r"[-()0-9xUINT64_Ca-f<> +|]+|INT32_MIN|\"[^\"]*\"", text):
+            values[name] = text
+    names = "MICA_FORALL_OPCODES(NAME_OF)"
+    opcodes = subprocess.run(
+        [*command, "-P", "-DNAME_OF(name, arity, result)=opcode name"],
+        input=source + names, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for i, name in enumerate(re.findall(r"opcode (\w+)", opcodes)):
+        values[f"MICA_OP_{name}"] = str(i)
+    return values
+
+
+def record_baseline() -> None:
+    BASELINE.mkdir(exist_ok=True)
+    library = probes(INCLUDE, Path("/tmp") / "mica_probes.so")
+    (BASELINE / "layout.abi").write_text(layout(library))
+    library.unlink()
+    lines = [f"{name} {value}\n" for name, value in sorted(constants(INCLUDE).items())]
+    (BASELINE / "constants.txt").write_text("".join(lines))
+
+
+def golden(variant: str) -> Path:
+    """A build of the golden plugin as it is recorded."""
+    name = f'-DVARIANT="{variant}"'
+    if variant == "c":
+        return plugin("golden.c", name, *SMALL)
+    compiler = CLANGXX if variant.startswith("clang") else CXX
+    return plugin("golden.cc", name, *SMALL, compiler=compiler)
+
+
+def record_golden() -> None:
+    text = (INCLUDE / "mica" / "abi.h").read_text()
+    version = ".".join(re.findall(r"#define MICA_ABI_(?:MAJOR|MINOR) (\d+)", text))
+    folder = HERE / "golden" / version
+    folder.mkdir(parents=True, exist_ok=True)
+    for variant in ("gcc", "clang", "c"):
+        target = folder / f"{variant}.so"
+        if target.exists():
+            raise SystemExit(
+                f"The golden plugin ({target}) is recorded already; a recording is never replaced."
+            )
+        target.write_bytes(golden(variant).read_bytes())
+        print(f"{target}: {target.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    {"baseline": record_baseline, "golden": record_golden}[sys.argv[1]]()
