@@ -68,8 +68,8 @@ def _made(case: Case, device: str, change: Change, grad: bool = False) -> tuple[
 def _on(device: str, case: Case, keyword: dict[str, Any]) -> dict[str, Any]:
     """Factories have no tensor that says the device."""
     names = [name for kind, name, _ in case.entry.arguments if kind.startswith("Device")]
-    no_tensor = not any(isinstance(a, (T, list)) for a in case.call.args)
-    return {**keyword, names[0]: mica.device(device)} if names and no_tensor else keyword
+    made = names and not _described([*case.call.args, *case.call.kwargs.values()])
+    return {**keyword, names[0]: mica.device(device)} if made else keyword
 
 
 def _run_value(case: Case, device: str, change: Change) -> Any:
@@ -141,6 +141,8 @@ def _described(value: Any) -> list[T]:
 
 def _value_cases(entry: Entry, dtype: str) -> Iterator[Case]:
     for call in entry.calls():
+        if not _described([*call.args, *call.kwargs.values()]) and dtype != "float32":
+            continue  # a factory: its dtype stands in the call
         for layout in LAYOUTS if dtype in _LAYOUT_DTYPES else LAYOUTS[:1]:
             yield Case("value", entry, call, dtype, layout)
 
@@ -290,21 +292,30 @@ def _wrong(case: Case, device: str, got: Any, expected: Expected) -> str:
 def _form_wrong(got: Any, meta: Any) -> str:
     """Whether the meta function promised another shape or dtype."""
     for g, m in zip(_flat(got), _flat(meta)):
-        for what in ("shape", "dtype"):
-            given, promised = getattr(g, what), getattr(m, what)
+        forms = {"shape": (g.shape, m.shape), "dtype": (g.dtype, m.dtype)}
+        if g.numel():
+            forms["stride"] = (g.stride(), m.stride())
+        for what, (given, promised) in forms.items():
             if given != promised:
                 return f"the {what} is {given}; the meta function promises {promised}"
     return ""
 
 
-def check_operator(entry: Entry, device: str, dtypes: list[str], checks: list[str]) -> list[Row]:
-    """The rows of one operator; rows without a case are left out."""
+def check_operator(
+    entry: Entry,
+    device: str,
+    dtypes: list[str],
+    checks: list[str],
+    watch: Callable[[str], None] = lambda line: None,
+) -> list[Row]:
+    """The rows of one operator; rows without a case are left out. `watch` is told each case before it runs."""
     cases = [case for c in checks for dtype in dtypes for case in CHECKS[c].cases(entry, dtype)]
     with baseline(device):
         expected = [_expect(case) for case in cases]
     rows: dict[tuple[str, str], Row] = {}
     for case, e in zip(cases, expected):
         row = rows.setdefault((case.check, case.dtype), Row(case.check, entry.overload, case.dtype))
+        watch(case.line(device))
         start = time.perf_counter()
         _judge(case, device, e, row)
         row.seconds += time.perf_counter() - start
