@@ -76,7 +76,7 @@ class HostArguments {
     for (const Pair& p : pairs_) {
       if (!p.written) continue;
       if (p.host.sizes() != p.device.sizes())
-        ResizeTensor(p.device, p.host.sizes(), ContiguousStrides(p.host.sizes()));
+        ResizeTensor(p.device, p.host.sizes(), ContiguousStrides(p.host.sizes()), false);
       CopyValues(p.device, p.host);
     }
   }

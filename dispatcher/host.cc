@@ -81,7 +81,7 @@ MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan str
 MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
   return CatchAll([&] {
     const IntSpan shape(sizes.data, sizes.size);
-    ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape));
+    ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape), false);
   });
 }
 MicaTensor** TensorListCreate(int64_t size) {

@@ -72,7 +72,7 @@ Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*de
   return result;
 }
 
-void StorageImpl::Resize(int64_t nbytes) {
+void StorageImpl::Resize(int64_t nbytes, bool keep) {
   MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
   if (device_.is_meta() && resizable_) {
     nbytes_ = capacity_ = nbytes;
@@ -86,11 +86,11 @@ void StorageImpl::Resize(int64_t nbytes) {
              " bytes.");
   MICA_CHECK(use_count() == 1, "The storage (", nbytes_, " bytes) is shared by ", use_count(),
              " tensors and cannot grow to ", nbytes, " bytes; resize a clone instead.");
-  MICA_CHECK(device_.is_cpu() || nbytes_ == 0, "The storage (", nbytes_, " bytes) on ", device_.ToString(),
+  MICA_CHECK(device_.is_cpu() || nbytes_ == 0 || !keep, "The storage (", nbytes_, " bytes) on ", device_.ToString(),
              " has contents and cannot grow to ", nbytes, " bytes; resize an empty tensor or copy instead.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
-  if (device_.is_cpu() && nbytes_ > 0) std::memcpy(fresh, data_, nbytes_);
+  if (device_.is_cpu() && nbytes_ > 0 && keep) std::memcpy(fresh, data_, nbytes_);
   if (!inline_data_) allocator.Free(data_, capacity_);
   data_ = fresh;
   nbytes_ = capacity_ = nbytes;

@@ -284,14 +284,14 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
   return view;
 }
 
-void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides) {
+void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides, bool keep) {
   TensorImpl* impl = self.impl();
   CheckedNumel(sizes);
   const int64_t extent = CheckedExtent(sizes, strides, self.itemsize());
   const int64_t offset = self.storage_offset() * self.itemsize();
   MICA_CHECK(extent <= INT64_MAX - offset, "The shape ", ShapeText(sizes), " at offset ", offset,
              " bytes needs more than 2^63 - 1 bytes.");
-  if (extent > 0 && offset + extent > impl->storage->nbytes()) impl->storage->Resize(offset + extent);
+  if (extent > 0 && offset + extent > impl->storage->nbytes()) impl->storage->Resize(offset + extent, keep);
   impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(impl->storage->data()) + offset);
   impl->SetSizesStrides(sizes, strides);
 }

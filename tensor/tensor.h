@@ -237,7 +237,8 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
 // Gives `self` new sizes and strides, growing its storage when needed; the
 // contents stay. For resize_ and out= arguments; a storage that other tensors
 // share does not grow (kRuntime Error). Sizes are checked as in EmptyTensor.
-void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides);
+// Without `keep`, the contents are lost, which lets a block of a device grow.
+void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides, bool keep = true);
 
 // Inference mode of this thread: tensors made in it have kInference and no
 // version counter, views of others get ViewCreation::kInference and no autograd

@@ -271,6 +271,11 @@ def test_out_arguments_on_the_device():
     assert out.tolist() == [3, 4, 6]
     with pytest.raises(RuntimeError, match="null:0"):
         mica.add(x, x, out=mica.empty(3))
+    for grow in (mica.cumsum, mica.sum):  # on the CPU and on the device
+        small = mica.ones(1, 1, device="null")
+        with pytest.warns(UserWarning, match="was resized"):
+            grow(mica.ones(5, 700, device="null"), 1, out=small)
+        assert small.cpu().reshape(-1)[-1].item() == 700
 
 
 def test_random_operators_draw_from_the_devices_generator():
