@@ -41,6 +41,13 @@ SUITES = [
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
     ),
+    Suite(
+        "guide-backend",
+        "{python} scripts/guide_write_a_backend.py",
+        "tally",
+        needs=("release:package",),
+    ),
+    Suite("conformance", "{python} scripts/conformance.py", "tally", needs=("release",)),
     Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
     Suite(
         "stress",
