@@ -37,8 +37,8 @@ def _caller() -> tuple[str, int]:
 
 
 class Library:
-    """Registrations under one namespace; they go when the object is destroyed by
-    _destroy(), or never."""
+    """Registrations under one namespace; they go with the object, or earlier by
+    _destroy()."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):

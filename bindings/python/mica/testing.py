@@ -1,4 +1,4 @@
-"""mica.testing: comparisons for tests."""
+"""mica.testing: comparisons for tests, and opcheck for operators of one's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica._opcheck import OpCheckError, opcheck  # noqa: F401
 
 # dtype: (rtol, atol), as torch.testing has them.
 _TOLERANCES = {
