@@ -14,12 +14,15 @@ unsigned long g_main_thread = 0;
 std::atomic<bool> g_interrupted{false};
 std::atomic<int64_t> g_next_look{0};  // in nanoseconds of the steady clock
 
+bool OnMainThread() { return PyThread_get_thread_ident() == g_main_thread; }
+
+// Signals are the main thread's: a call of another one goes on.
 bool Look() {
+  if (!OnMainThread() || !Py_IsInitialized()) return false;
   if (g_interrupted.load(std::memory_order_relaxed)) return true;
-  if (PyThread_get_thread_ident() != g_main_thread || !Py_IsInitialized()) return false;
   const int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   if (now < g_next_look.load(std::memory_order_relaxed)) return false;
-  g_next_look.store(now + 20'000'000, std::memory_order_relaxed);
+  g_next_look.store(now + 50'000'000, std::memory_order_relaxed);
   GilAcquire gil;
   if (PyErr_CheckSignals() == 0) return false;
   PyErr_Clear();
@@ -35,7 +38,8 @@ void InitInterrupt() {
 }
 
 void ThrowIfInterrupted() {
-  MICA_CHECK_KIND(kInterrupted, !g_interrupted.load(std::memory_order_relaxed), "The call was interrupted.");
+  MICA_CHECK_KIND(kInterrupted, !g_interrupted.load(std::memory_order_relaxed) || !OnMainThread(),
+                  "The call was interrupted.");
 }
 void ForgetInterrupt() { g_interrupted.store(false, std::memory_order_relaxed); }
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "mica/dispatcher/host.h"
 #include "mica/kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 #include "mica/tensor/random.h"
@@ -22,6 +23,24 @@ void FillContiguous(const Tensor& self, F&& fill) {
   const Tensor block = EmptyTensor(self.sizes(), self.dtype(), self.device());
   fill(block);
   copy_(self, block, false);
+}
+
+// The same in steps, fill(data, elements, first element), between which a Ctrl-C ends
+// the call. A step is a multiple of 16 and none is short, so that normal numbers,
+// which come in blocks of 16, are those of one fill.
+template <typename F>
+void FillInSteps(const Tensor& self, F&& fill) {
+  constexpr int64_t kStep = int64_t{1} << 20;
+  FillContiguous(self, [&](const Tensor& t) {
+    auto* data = static_cast<char*>(t.data());
+    for (int64_t at = 0, left = t.numel(); left > 0;) {
+      const int64_t n = left < 2 * kStep ? left : kStep;
+      fill(static_cast<void*>(data + at * t.itemsize()), n, at);
+      at += n;
+      left -= n;
+      MICA_CHECK_KIND(kInterrupted, left == 0 || !Interrupted(), "The call was interrupted.");
+    }
+  });
 }
 
 // The largest range of whole numbers that a dtype holds, as torch's random_.
@@ -49,30 +68,31 @@ int64_t RandomLimit(DType d) {
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
   MICA_CHECK(from <= to, "uniform_ needs `from` (", from, ") to be at most `to` (", to, ").");
-  FillContiguous(self, [&](const Tensor& t) {
-    FillUniform(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), from, to);
+  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
+    FillUniform(GeneratorOf(generator), data, n, self.dtype(), from, to);
   });
 }
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
   MICA_CHECK(std >= 0, "normal_ needs a standard deviation (", std, ") of at least 0.");
-  FillContiguous(self, [&](const Tensor& t) {
-    FillNormal(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), mean, std);
+  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
+    FillNormal(GeneratorOf(generator), data, n, self.dtype(), mean, std);
   });
 }
 
 void bernoulli__float(const Tensor& self, double p, Generator* generator) {
   MICA_CHECK(p >= 0 && p <= 1, "bernoulli_ needs a probability (", p, ") from 0 to 1.");
-  FillContiguous(self, [&](const Tensor& t) {
-    FillBernoulli(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), p);
+  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
+    FillBernoulli(GeneratorOf(generator), data, n, self.dtype(), p);
   });
 }
 
 void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator) {
   const Tensor probabilities = EmptyTensor(self.sizes(), p.dtype(), p.device());
   copy_(probabilities, p, false);
-  FillContiguous(self, [&](const Tensor& t) {
-    FillBernoulliTensor(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), probabilities.data(),
+  const auto* all = static_cast<const char*>(probabilities.data());
+  FillInSteps(self, [&](void* data, int64_t n, int64_t at) {
+    FillBernoulliTensor(GeneratorOf(generator), data, n, self.dtype(), all + at * probabilities.itemsize(),
                         p.dtype());
   });
 }
@@ -80,8 +100,8 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator
 void random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, Generator* generator) {
   const int64_t high = to.value_or(RandomLimit(self.dtype()));
   MICA_CHECK(from < high, "random_ needs `from` (", from, ") to be less than `to` (", high, ").");
-  FillContiguous(self, [&](const Tensor& t) {
-    FillRandint(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), from, high);
+  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
+    FillRandint(GeneratorOf(generator), data, n, self.dtype(), from, high);
   });
 }
 void random__to(const Tensor& self, int64_t to, Generator* generator) {

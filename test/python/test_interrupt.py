@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 import mica
 
 FORWARD = """
@@ -18,6 +20,18 @@ try:
         big = big.sin()
 except KeyboardInterrupt:
     print("interrupted", (mica.ones(2) + 1).tolist())
+"""
+
+# One call each, which would take seconds: the last element is not reached.
+KERNEL = """
+import mica, os, signal, threading, time
+x = mica.full((1 << 27,), 7, dtype=mica.{dtype})
+threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    x.{call}
+    time.sleep(2)
+except KeyboardInterrupt:
+    print("interrupted", x[-1].item(), (mica.ones(2) + 1).tolist())
 """
 
 BACKWARD = """
@@ -46,6 +60,22 @@ def run(program: str) -> str:
 
 def test_forward() -> None:
     assert run(FORWARD) == "interrupted [2.0, 2.0]\n"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "call"),
+    [
+        ("float32", "lgamma_()"),
+        ("float16", "normal_()"),
+        ("uint8", "bernoulli_(0.5)"),
+        ("uint8", "random_(0, 5)"),
+        ("float16", "uniform_()"),
+    ],
+)
+def test_one_long_kernel(dtype: str, call: str) -> None:
+    assert run(KERNEL.format(dtype=dtype, call=call)) == "interrupted 7{} [2.0, 2.0]\n".format(
+        "" if dtype == "uint8" else ".0"
+    )
 
 
 def test_backward() -> None:

@@ -57,7 +57,7 @@ LIES = [
 
 
 @pytest.mark.parametrize(
-    ("schema", "kernel", "meta", "check", "words"), LIES, ids=[f"{l[3]} {l[4]}" for l in LIES]
+    ("schema", "kernel", "meta", "check", "words"), LIES, ids=[f"{lie[3]} {lie[4]}" for lie in LIES]
 )
 def test_finds_the_lie(schema: str, kernel: Any, meta: Any, check: str, words: str) -> None:
     name = define(schema, kernel, meta)

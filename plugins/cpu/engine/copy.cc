@@ -88,7 +88,7 @@ void Transpose(const Iteration& it, int dim, int32_t threads) {
   rest.Normalize();
   const int64_t bands = (rows + kTile - 1) / kTile;
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / (kTile * columns * dst.size));
-  ParallelFor(rest.numel * bands, grain, 1, threads, [&](int64_t begin, int64_t end) {
+  ParallelSteps(rest.numel * bands, grain, 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i % bands * kTile;
       char* to = rest.operands[0].data + rest.Offset(0, i / bands) + r * dst.strides[dim];
@@ -114,7 +114,7 @@ void CopyBytes(const MicaTensor* self, const MicaTensor* src, int32_t threads) {
   if (to.data == from.data && std::equal(to.strides, to.strides + it.ndim, from.strides)) return;
   if (const int dim = TransposedDim(it); dim >= 0) return Transpose(it, dim, threads);
   const int64_t size = to.size;
-  ParallelFor(it.numel, kGrainBytes / size, 64, threads, [&](int64_t begin, int64_t end) {
+  ParallelSteps(it.numel, kGrainBytes / size, 64, threads, [&](int64_t begin, int64_t end) {
     if (to.flat && from.flat) {
       std::memmove(to.data + begin * size, from.data + begin * size,
                    static_cast<size_t>((end - begin) * size));

@@ -5,6 +5,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+
+#include "mica/plugin.h"
 
 namespace mica::cpu {
 namespace {
@@ -13,6 +16,14 @@ namespace {
 bool forked = false;
 
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+// Grains in one step: some milliseconds of work.
+constexpr int64_t kStepGrains = 64;
+
+bool Interrupted() {
+  const MicaHost* host = plugin::Host();
+  return host != nullptr && host->interrupted != nullptr && host->interrupted() != 0;
+}
 
 }  // namespace
 
@@ -34,6 +45,24 @@ void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads,
     const int64_t begin = piece * share;
     if (begin < n) body(context, begin, std::min(n, begin + share));
   }
+}
+
+void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
+                   void (*body)(void* context, int64_t begin, int64_t end), void* context) {
+  int64_t step = 0;
+  if (__builtin_mul_overflow(std::max<int64_t>(grain, 1), kStepGrains, &step) || step > n - align) step = n;
+  if (step == n) return ParallelFor(n, grain, align, threads, body, context);
+  step = (step + align - 1) / align * align;
+  std::atomic<bool> stopped{false};
+  ParallelFor(n, grain, align, threads, [&](int64_t begin, int64_t end) {
+    // The host looks at signals on the thread that made the call, the first of the team.
+    const bool asks = omp_get_thread_num() == 0;
+    for (int64_t at = begin; at < end && !stopped.load(std::memory_order_relaxed); at += step) {
+      body(context, at, std::min(end, at + step));
+      if (asks && Interrupted()) stopped.store(true, std::memory_order_relaxed);
+    }
+  });
+  if (stopped) MICA_PLUGIN_THROW(MICA_ERROR_INTERRUPTED, "The call was interrupted.");
 }
 
 }  // namespace mica::cpu

@@ -25,6 +25,19 @@ void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads, Body 
       [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
 }
 
+// ParallelFor for a body that may be called several times within a piece. Between
+// the calls the host is asked for a Ctrl-C; after one the rest is left undone and
+// an Error of code MICA_ERROR_INTERRUPTED is thrown.
+void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
+                   void (*body)(void* context, int64_t begin, int64_t end), void* context);
+
+template <class Body>
+void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads, Body body) {
+  ParallelSteps(
+      n, grain, align, threads,
+      [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
+}
+
 }  // namespace mica::cpu
 
 #endif  // MICA_PLUGINS_CPU_ENGINE_THREADS_H_

@@ -21,7 +21,7 @@ void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner,
     using T = decltype(unit);
     const T* from = static_cast<const T*>(self);
     T* to = static_cast<T*>(out);
-    ParallelFor(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
+    ParallelSteps(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
                     const T* run = from + (i / count * extent + rows[static_cast<size_t>(i % count)]) * inner;
@@ -83,7 +83,7 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
   VisitSize(in.itemsize(), [&](auto unit) {
     using T = decltype(unit);
     const auto lines = static_cast<int64_t>(places.size()) / std::max<int64_t>(length, 1);
-    ParallelFor(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
+    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
                 [&](int64_t begin, int64_t end) {
                   for (int64_t line = begin; line < end; ++line) {
                     const T* from = in.data<T>();

@@ -51,7 +51,7 @@ void SpreadPlane(const T* grad, const AverageWindows& w, T* to, int64_t width) {
 template <class T>
 void Average(const DenseInput& large, const Planes& planes, const AverageWindows& w, DenseOutput& small,
              int32_t threads) {
-  ParallelFor(
+  ParallelSteps(
       planes.count, PlaneGrain(planes.area() + w.made()), 1, threads, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p)
           AveragePlane(large.data<T>() + p * planes.area(), planes.width, w, small.data<T>() + p * w.made());
@@ -60,7 +60,7 @@ void Average(const DenseInput& large, const Planes& planes, const AverageWindows
 template <class T>
 void Spread(const DenseInput& small, const Planes& planes, const AverageWindows& w, DenseOutput& large,
             int32_t threads) {
-  ParallelFor(planes.count, PlaneGrain(planes.area() + w.made()), 1, threads,
+  ParallelSteps(planes.count, PlaneGrain(planes.area() + w.made()), 1, threads,
               [&](int64_t begin, int64_t end) {
                 for (int64_t p = begin; p < end; ++p) {
                   T* to = large.data<T>() + p * planes.area();

@@ -90,7 +90,7 @@ template <class T>
 void MaxPlanes(const DenseInput& input, const Planes& in, const MaxWindows& w, DenseOutput& output,
                DenseOutput& indices, int32_t threads) {
   const int64_t made = static_cast<int64_t>(w.rows.size() * w.columns.size());
-  ParallelFor(in.count, PlaneGrain(in.area() + 4 * made), 1, threads, [&](int64_t begin, int64_t end) {
+  ParallelSteps(in.count, PlaneGrain(in.area() + 4 * made), 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* from = input.data<T>() + p * in.area();
       T* to = output.data<T>() + p * made;
@@ -120,7 +120,7 @@ void RunMax(const MicaCall* call, MicaTensor* self, const MaxWindows& windows, M
 template <class T>
 void Distribute(const DenseInput& grad, const DenseInput& indices, const Planes& out, const Planes& in,
                 DenseOutput& result, int32_t threads) {
-  ParallelFor(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads, [&](int64_t begin, int64_t end) {
+  ParallelSteps(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* from = grad.data<T>() + p * out.area();
       const int64_t* at = indices.data<int64_t>() + p * out.area();

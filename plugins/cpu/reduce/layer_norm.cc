@@ -85,7 +85,7 @@ void NativeLayerNorm(const MicaCall* call, MicaTensor* input, MicaIntSpan normal
   OwnedTensor rstd = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.dtype, MicaDevice{0, 0});
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
-  ParallelFor(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
+  ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
               [&](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {
                   loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, Data(weight),
@@ -115,7 +115,7 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   std::mutex mutex;
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
-  ParallelFor(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
+  ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
               [&](int64_t begin, int64_t end) {
                 std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
                 for (int64_t r = begin; r < end; ++r) {

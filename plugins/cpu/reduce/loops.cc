@@ -98,7 +98,7 @@ bool RunDenseRows(const ReduceCall& call, Kind kind) {
   // Few long rows are cut among threads by the program engine.
   if (space.outer.numel < threads && numel >= 2 * kGrain) return false;
   const int64_t n = space.inner.numel;
-  ParallelFor(
+  ParallelSteps(
       space.outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
         double out[2] = {0, 0};
         for (int64_t o = begin; o < end; ++o) {
@@ -140,7 +140,7 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   }
   const int64_t n = space.inner.numel;
   const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
-  ParallelFor(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
+  ParallelSteps(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
               [&](int64_t begin, int64_t end) {
                 for (int64_t o = begin; o < end; ++o) {
                   unary != nullptr ? unary(row(1, o), row(0, o), n)

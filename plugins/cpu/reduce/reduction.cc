@@ -187,12 +187,12 @@ void RunProgram(const ReduceCall& call) {
       for (int64_t output = 0; output < outputs; ++output) SplitRow(reduction, threads, output);
     } else {
       const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, space.inner.numel));
-      ParallelFor(outputs, grain, 1, threads,
+      ParallelSteps(outputs, grain, 1, threads,
                   [&](int64_t begin, int64_t end) { AlongRows(reduction, begin, end); });
     }
   } else {
     const int64_t grain = std::max<int64_t>(64, kGrain / std::max<int64_t>(1, space.inner.numel));
-    ParallelFor(outputs, grain, 64, threads,
+    ParallelSteps(outputs, grain, 64, threads,
                 [&](int64_t begin, int64_t end) { AcrossRows(reduction, begin, end); });
   }
   if (reduction.no_memory) throw std::bad_alloc();

@@ -180,7 +180,7 @@ void RunRow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* co
   if (row.space.outer.numel == 0 || row.space.inner.numel == 0) return;
   const bool along = uses_index || GoesAlong(row.space);
   const int64_t grain = std::max<int64_t>(along ? 1 : 64, 16384 / row.space.inner.numel);
-  ParallelFor(row.space.outer.numel, grain, along ? 1 : 64, ThreadsOf(call), [&](int64_t begin, int64_t end) {
+  ParallelSteps(row.space.outer.numel, grain, along ? 1 : 64, ThreadsOf(call), [&](int64_t begin, int64_t end) {
     char* memory = Scratch(row.Memory());
     if (memory == nullptr) {
       row.no_memory = true;

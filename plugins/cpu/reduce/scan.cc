@@ -25,7 +25,7 @@ void RunProgram(const ReduceCall& call) {
   std::atomic<int> flags{0};
   std::atomic<bool> no_memory{false};
   const int64_t grain = std::max<int64_t>(16, 32768 / space.inner.numel);
-  ParallelFor(space.outer.numel, grain, 16, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
+  ParallelSteps(space.outer.numel, grain, 16, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
     char* memory = Scratch(stage.Memory() + Runner::MemoryOf(*finish_plan) + 4096);
     if (memory == nullptr) {
       no_memory = true;

@@ -159,7 +159,7 @@ bool RunScanLoop(const ReduceCall& call) {
   if (!extreme && !GoesAlong(space)) return false;
   std::atomic<bool> no_memory{false};
   const int64_t grain = std::max<int64_t>(1, 16384 / n);
-  ParallelFor(space.outer.numel, grain, 1, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
+  ParallelSteps(space.outer.numel, grain, 1, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
     constexpr int64_t kBytes = kBlock * 8;
     char* memory = Scratch(6 * kBytes);
     if (memory == nullptr) {

@@ -94,7 +94,7 @@ void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descend
   VisitOrdered(in.dtype(), [&](auto rule) {
     using Bits = typename decltype(rule)::Bits;
     const int64_t lines = around.outer * around.inner;
-    ParallelFor(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(around.size, 1)), 1, threads,
+    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(around.size, 1)), 1, threads,
                 [&](int64_t begin, int64_t end) {
                   try {
                     std::vector<Entry<Bits>> entries, spare;
