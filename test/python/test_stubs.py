@@ -46,6 +46,7 @@ def test_a_typed_program_passes(cache: Path) -> None:
     ("line", "message"),
     [
         ("mica.zeros(2).no_such_method()", 'has no attribute "no_such_method"'),
+        ("mica.no_such_function(1)", "has no attribute"),
         ("mica.exp('x')", "incompatible type"),
         ("mica.cat(3)", "incompatible type"),
         ("x: int = mica.zeros(2).sum()", "Incompatible types in assignment"),

@@ -6,9 +6,6 @@ packages that cost time to import (nn, optim, library, testing) load on first us
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from mica import _C
 from mica._C import *  # noqa: F403  (types, dtypes, functions of the runtime)
 from mica._C import Generator, OutOfMemoryError, Size, Tensor, device, dtype  # noqa: F401
@@ -73,7 +70,10 @@ _LAZY = (
 )
 
 
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
+    from typing import Any
+
     from mica import (  # noqa: F401
         accelerator,
         autograd,
@@ -92,6 +92,8 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
+            import importlib
+
             module = importlib.import_module(f"mica.{name}")
             globals()[name] = module
             return module

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mica import _C
 from mica._C import Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
 
 # alias: operator. Given as a function and as a method where the operator is one;
 # in-place forms follow.

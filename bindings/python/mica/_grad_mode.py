@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 from mica import _C
 
-F = TypeVar("F", bound=Callable[..., Any])
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 _GENERATOR = 0x20  # inspect.CO_GENERATOR; importing inspect takes 10 ms
 
 
@@ -25,6 +26,8 @@ class _Mode:
         raise NotImplementedError
 
     def __call__(self, function: F) -> F:
+        import functools
+
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR:
 
@@ -85,6 +88,7 @@ class set_grad_enabled(_Mode):
         return set_grad_enabled(self._mode)
 
     def __call__(self, function: F) -> F:
+
         _C._set_grad_enabled(self._previous)
         return super().__call__(function)
 

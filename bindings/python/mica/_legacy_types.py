@@ -3,10 +3,12 @@ make tensors and answer isinstance by dtype; no tensor has one as its class."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from mica import _C
 from mica._C import Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
 
 _DTYPES = {
     "FloatTensor": "float32",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mica import _C
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Explanation(str):

@@ -4,11 +4,14 @@ summaries and the suffix (dtype, device, size, grad_fn, requires_grad)."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import mica
 from mica import _C
 from mica._C import Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _Options:

@@ -309,7 +309,7 @@ void RunGeneral(const Call& call, const Plan& plan) {
   const int64_t weight = plan.num_steps + 1;
   bound.FindPeriod();
   ParallelSteps(it.numel, std::max<int64_t>(kGrain / weight, plan.block), bound.Piece(), ThreadsOf(call.call),
-              [&bound](int64_t begin, int64_t end) { bound.RunRange(begin, end); });
+                [&bound](int64_t begin, int64_t end) { bound.RunRange(begin, end); });
   if (bound.no_memory) throw std::bad_alloc();
   if (const int flags = bound.flags) ThrowFlags(flags);
 }

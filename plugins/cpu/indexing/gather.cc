@@ -22,15 +22,16 @@ void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner,
     const T* from = static_cast<const T*>(self);
     T* to = static_cast<T*>(out);
     ParallelSteps(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    const T* run = from + (i / count * extent + rows[static_cast<size_t>(i % count)]) * inner;
-                    if (inner == 1)
-                      to[i] = *run;
-                    else
-                      std::memcpy(to + i * inner, run, static_cast<size_t>(inner) * sizeof(T));
-                  }
-                });
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const T* run =
+                          from + (i / count * extent + rows[static_cast<size_t>(i % count)]) * inner;
+                      if (inner == 1)
+                        to[i] = *run;
+                      else
+                        std::memcpy(to + i * inner, run, static_cast<size_t>(inner) * sizeof(T));
+                    }
+                  });
   });
 }
 
@@ -84,19 +85,19 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
     using T = decltype(unit);
     const auto lines = static_cast<int64_t>(places.size()) / std::max<int64_t>(length, 1);
     ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t line = begin; line < end; ++line) {
-                    const T* from = in.data<T>();
-                    int64_t rest = line;
-                    for (int32_t d = last - 1; d >= 0; --d) {
-                      if (d != dim) from += rest % at.size(d) * in.stride(d);
-                      rest /= at.size(d);
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t line = begin; line < end; ++line) {
+                      const T* from = in.data<T>();
+                      int64_t rest = line;
+                      for (int32_t d = last - 1; d >= 0; --d) {
+                        if (d != dim) from += rest % at.size(d) * in.stride(d);
+                        rest /= at.size(d);
+                      }
+                      const int64_t* place = places.data() + line * length;
+                      T* to = result.data<T>() + line * length;
+                      for (int64_t i = 0; i < length; ++i) to[i] = from[i * along + place[i] * step];
                     }
-                    const int64_t* place = places.data() + line * length;
-                    T* to = result.data<T>() + line * length;
-                    for (int64_t i = 0; i < length; ++i) to[i] = from[i * along + place[i] * step];
-                  }
-                });
+                  });
   });
   result.Finish();
 }

@@ -46,15 +46,15 @@ void AddRows(T* to, int64_t outer, int64_t extent, int64_t inner, const std::vec
   };
   if (outer >= threads) {
     ParallelSteps(outer, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(count * inner, 1)), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t o = begin; o < end; ++o) add(o, 0, inner);
-                });
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t o = begin; o < end; ++o) add(o, 0, inner);
+                  });
     return;
   }
   ParallelSteps(inner, std::max<int64_t>(64, kIndexGrain / std::max<int64_t>(count * outer, 1)), 16, threads,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t o = 0; o < outer; ++o) add(o, begin, end);
-              });
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t o = 0; o < outer; ++o) add(o, begin, end);
+                });
 }
 
 // Positions in out, row-major, that scatter along `dim` writes, one for each of index.

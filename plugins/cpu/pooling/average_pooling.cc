@@ -61,13 +61,13 @@ template <class T>
 void Spread(const DenseInput& small, const Planes& planes, const AverageWindows& w, DenseOutput& large,
             int32_t threads) {
   ParallelSteps(planes.count, PlaneGrain(planes.area() + w.made()), 1, threads,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                  T* to = large.data<T>() + p * planes.area();
-                  std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
-                  SpreadPlane(small.data<T>() + p * w.made(), w, to, planes.width);
-                }
-              });
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t p = begin; p < end; ++p) {
+                    T* to = large.data<T>() + p * planes.area();
+                    std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
+                    SpreadPlane(small.data<T>() + p * w.made(), w, to, planes.width);
+                  }
+                });
 }
 
 void RunAverage(const MicaCall* call, MicaTensor* self, const AverageWindows& w, MicaTensor* out) {

@@ -120,15 +120,16 @@ void RunMax(const MicaCall* call, MicaTensor* self, const MaxWindows& windows, M
 template <class T>
 void Distribute(const DenseInput& grad, const DenseInput& indices, const Planes& out, const Planes& in,
                 DenseOutput& result, int32_t threads) {
-  ParallelSteps(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const T* from = grad.data<T>() + p * out.area();
-      const int64_t* at = indices.data<int64_t>() + p * out.area();
-      T* to = result.data<T>() + p * in.area();
-      std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
-      for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
-    }
-  });
+  ParallelSteps(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t p = begin; p < end; ++p) {
+                    const T* from = grad.data<T>() + p * out.area();
+                    const int64_t* at = indices.data<int64_t>() + p * out.area();
+                    T* to = result.data<T>() + p * in.area();
+                    std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
+                    for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
+                  }
+                });
 }
 
 // The indices come from the caller, who may have made them up.

@@ -251,8 +251,9 @@ bool RunArgLoop(const ReduceCall& call, ArgKind kind, bool max) {
   const bool along =
       arg.counts || (first.strides[last] == first.size && arg.space.inner.sizes[last] >= 32) || outputs < 16;
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, reduced));
-  ParallelSteps(outputs, grain, 1, ThreadsOf(call.call),
-              [&](int64_t begin, int64_t end) { along ? Along(arg, begin, end) : Across(arg, begin, end); });
+  ParallelSteps(outputs, grain, 1, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
+    along ? Along(arg, begin, end) : Across(arg, begin, end);
+  });
   if (arg.no_memory) throw std::bad_alloc();
   return true;
 }

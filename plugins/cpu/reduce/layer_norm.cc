@@ -86,13 +86,13 @@ void NativeLayerNorm(const MicaCall* call, MicaTensor* input, MicaIntSpan normal
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
   ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                  loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, Data(weight),
-                                   Data(bias), rows.length, eps, Row(mean.get(), r * rows.size),
-                                   Row(rstd.get(), r * rows.size));
-                }
-              });
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t r = begin; r < end; ++r) {
+                    loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, Data(weight),
+                                     Data(bias), rows.length, eps, Row(mean.get(), r * rows.size),
+                                     Row(rstd.get(), r * rows.size));
+                  }
+                });
   Give(&results[0], std::move(out));
   Give(&results[1], std::move(mean));
   Give(&results[2], std::move(rstd));
@@ -116,19 +116,19 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
   ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
-              [&](int64_t begin, int64_t end) {
-                std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
-                for (int64_t r = begin; r < end; ++r) {
-                  loops.layer_norm_backward(
-                      Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
-                      wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
-                      Data(input) + r * bytes, Data(weight), rows.length, Data(mean) + r * rows.size,
-                      Data(rstd) + r * rows.size);
-                }
-                const std::lock_guard<std::mutex> lock(mutex);
-                for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];
-                for (size_t i = 0; i < own_bias.size(); ++i) dbias[i] += own_bias[i];
-              });
+                [&](int64_t begin, int64_t end) {
+                  std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
+                  for (int64_t r = begin; r < end; ++r) {
+                    loops.layer_norm_backward(
+                        Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
+                        wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
+                        Data(input) + r * bytes, Data(weight), rows.length, Data(mean) + r * rows.size,
+                        Data(rstd) + r * rows.size);
+                  }
+                  const std::lock_guard<std::mutex> lock(mutex);
+                  for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];
+                  for (size_t i = 0; i < own_bias.size(); ++i) dbias[i] += own_bias[i];
+                });
   const auto vector = [&](bool wanted, const MicaTensor* like, const std::vector<double>& values) {
     if (!wanted) return OwnedTensor();
     OwnedTensor t = like != nullptr ? Like(like)

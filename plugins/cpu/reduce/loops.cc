@@ -141,12 +141,12 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   const int64_t n = space.inner.numel;
   const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
   ParallelSteps(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t o = begin; o < end; ++o) {
-                  unary != nullptr ? unary(row(1, o), row(0, o), n)
-                                   : binary(row(2, o), row(0, o), row(1, o), n);
-                }
-              });
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t o = begin; o < end; ++o) {
+                    unary != nullptr ? unary(row(1, o), row(0, o), n)
+                                     : binary(row(2, o), row(0, o), row(1, o), n);
+                  }
+                });
   return true;
 }
 

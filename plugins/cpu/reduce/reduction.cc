@@ -188,12 +188,12 @@ void RunProgram(const ReduceCall& call) {
     } else {
       const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, space.inner.numel));
       ParallelSteps(outputs, grain, 1, threads,
-                  [&](int64_t begin, int64_t end) { AlongRows(reduction, begin, end); });
+                    [&](int64_t begin, int64_t end) { AlongRows(reduction, begin, end); });
     }
   } else {
     const int64_t grain = std::max<int64_t>(64, kGrain / std::max<int64_t>(1, space.inner.numel));
     ParallelSteps(outputs, grain, 64, threads,
-                [&](int64_t begin, int64_t end) { AcrossRows(reduction, begin, end); });
+                  [&](int64_t begin, int64_t end) { AcrossRows(reduction, begin, end); });
   }
   if (reduction.no_memory) throw std::bad_alloc();
   if (const int flags = reduction.flags) ThrowFlags(flags);

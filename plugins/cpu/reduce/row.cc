@@ -180,21 +180,22 @@ void RunRow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* co
   if (row.space.outer.numel == 0 || row.space.inner.numel == 0) return;
   const bool along = uses_index || GoesAlong(row.space);
   const int64_t grain = std::max<int64_t>(along ? 1 : 64, 16384 / row.space.inner.numel);
-  ParallelSteps(row.space.outer.numel, grain, along ? 1 : 64, ThreadsOf(call), [&](int64_t begin, int64_t end) {
-    char* memory = Scratch(row.Memory());
-    if (memory == nullptr) {
-      row.no_memory = true;
-      return;
-    }
-    Worker worker(row, memory);
-    int flags = 0;
-    for (int64_t position = begin; position < end;) {
-      const int64_t n = along ? 1 : row.space.outer.PieceLength(position, end, row.map->block);
-      flags |= along ? OneRow(row, worker, position) : ManyRows(row, worker, position, n);
-      position += n;
-    }
-    row.flags |= flags;
-  });
+  ParallelSteps(row.space.outer.numel, grain, along ? 1 : 64, ThreadsOf(call),
+                [&](int64_t begin, int64_t end) {
+                  char* memory = Scratch(row.Memory());
+                  if (memory == nullptr) {
+                    row.no_memory = true;
+                    return;
+                  }
+                  Worker worker(row, memory);
+                  int flags = 0;
+                  for (int64_t position = begin; position < end;) {
+                    const int64_t n = along ? 1 : row.space.outer.PieceLength(position, end, row.map->block);
+                    flags |= along ? OneRow(row, worker, position) : ManyRows(row, worker, position, n);
+                    position += n;
+                  }
+                  row.flags |= flags;
+                });
   if (row.no_memory) throw std::bad_alloc();
   if (const int flags = row.flags) ThrowFlags(flags);
 }

@@ -94,21 +94,21 @@ void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descend
   VisitOrdered(in.dtype(), [&](auto rule) {
     using Bits = typename decltype(rule)::Bits;
     const int64_t lines = around.outer * around.inner;
-    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(around.size, 1)), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  try {
-                    std::vector<Entry<Bits>> entries, spare;
-                    for (int64_t line = begin; line < end; ++line) {
-                      const int64_t o = line / around.inner, i = line % around.inner,
-                                    to = o * kept * around.inner + i;
-                      SortLine(rule, dense.data<Bits>() + o * around.size * around.inner + i, around,
-                               descending, kept, entries, spare, sorted.data<Bits>() + to,
-                               places.data<int64_t>() + to);
+    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(around.size, 1)), 1,
+                  threads, [&](int64_t begin, int64_t end) {
+                    try {
+                      std::vector<Entry<Bits>> entries, spare;
+                      for (int64_t line = begin; line < end; ++line) {
+                        const int64_t o = line / around.inner, i = line % around.inner,
+                                      to = o * kept * around.inner + i;
+                        SortLine(rule, dense.data<Bits>() + o * around.size * around.inner + i, around,
+                                 descending, kept, entries, spare, sorted.data<Bits>() + to,
+                                 places.data<int64_t>() + to);
+                      }
+                    } catch (const std::bad_alloc&) {
+                      no_memory = true;
                     }
-                  } catch (const std::bad_alloc&) {
-                    no_memory = true;
-                  }
-                });
+                  });
   });
   if (no_memory) throw std::bad_alloc();
   sorted.Finish();
