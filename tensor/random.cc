@@ -204,8 +204,8 @@ void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const
 }
 
 void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, int64_t high) {
-  MICA_CHECK(low < high, "The lower bound (", low, ") of the random integers is not below the upper one (",
-             high, ").");
+  MICA_CHECK(low < high || high == std::numeric_limits<int64_t>::min(), "The lower bound (", low,
+             ") of the random integers is not below the upper one (", high, ").");
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   std::lock_guard<std::mutex> lock(g.mutex());
   VisitReal(dtype, "randint", [&]<typename T>() {

@@ -25,7 +25,7 @@ void FillBernoulli(Generator& g, void* data, int64_t n, DType dtype, double p);
 // float64, otherwise 24. Throws kRuntime for a p outside [0, 1].
 void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const void* p, DType p_dtype);
 // Integers in [low, high), in any real dtype: one word each, two when the range
-// reaches 2^28.
+// reaches 2^28. The smallest int64_t as `high` stands for 2^63.
 void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, int64_t high);
 // A permutation of 0..n-1, in any real dtype that holds n - 1.
 void FillRandperm(Generator& g, void* data, int64_t n, DType dtype);

@@ -43,7 +43,7 @@ void FillInSteps(const Tensor& self, F&& fill) {
   });
 }
 
-// The largest range of whole numbers that a dtype holds, as torch's random_.
+// The end of the whole numbers that a dtype holds without a gap, as torch's random_.
 int64_t RandomLimit(DType d) {
   switch (d) {
     case DType::kBool:
@@ -58,7 +58,7 @@ int64_t RandomLimit(DType d) {
       return (int64_t{1} << 8) + 1;
     case DType::kI64:
     case DType::kU64:
-      return std::numeric_limits<int64_t>::max();
+      return std::numeric_limits<int64_t>::min();  // 2^63, as FillRandint takes it
     default:
       return int64_t{1} << (ItemSize(d) * 8 - (Kind(d) == DTypeKind::kSigned ? 1 : 0));
   }
@@ -98,8 +98,9 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator
 }
 
 void random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, Generator* generator) {
+  MICA_CHECK(!to || from < *to, "random_ needs `from` (", from, ") to be less than `to` (", to.value_or(0),
+             ").");
   const int64_t high = to.value_or(RandomLimit(self.dtype()));
-  MICA_CHECK(from < high, "random_ needs `from` (", from, ") to be less than `to` (", high, ").");
   FillInSteps(self, [&](void* data, int64_t n, int64_t) {
     FillRandint(GeneratorOf(generator), data, n, self.dtype(), from, high);
   });

@@ -139,7 +139,46 @@ M.arange(24).reshape(2, 3, 4)[..., M.tensor([True, False, True, False])]
 M.arange(24).reshape(2, 3, 4)[1, 1:, ::2]
 M.arange(6)[M.arange(6) > 2]
 M.arange(6)[True]
+M.arange(6.).reshape(2, 3).norm(dim=1)
+M.arange(6.).reshape(2, 3).norm(p=1, dim=0, keepdim=True)
+M.arange(6.).norm('fro', dtype=M.float64)
+M.norm(M.arange(6.), 3)
+M.arange(4.).where(M.arange(4) > 1, M.tensor(9.))
+M.nn.ParameterDict({'a': M.nn.Parameter(M.ones(2, 3))})
+M.nn.Linear(2, 2).load_state_dict({'weight': M.ones(2, 2), 'more': M.ones(1)}, strict=False)
+M.nn.Conv2d(1, 1, 3, padding_mode='sideways')
+M.nn.ConvTranspose2d(1, 1, 3, padding_mode='reflect')
+M.utils.data.default_collate([{'a': 1, 'b': M.ones(2)}, {'a': 2, 'b': M.zeros(2)}])
+M.utils.data.ConcatDataset([range(3), range(4)])[-4]
+list(M.utils.data.BatchSampler(M.utils.data.SequentialSampler(range(5)), 2, True))
 M.arange(6)[None, M.tensor(2)]
+""".strip().splitlines()
+
+MODULES = """
+Conv2d(2, 4, 3, padding=1, padding_mode='reflect')(M.arange(50.).reshape(1, 2, 5, 5) / 50)
+Conv2d(2, 4, 3, padding='same', padding_mode='circular', dilation=2)(M.arange(50.).reshape(1, 2, 5, 5) / 50)
+Conv1d(2, 4, 3, padding=2, padding_mode='replicate')(M.arange(10.).reshape(1, 2, 5) / 10)
+Conv3d(1, 2, 2)(M.arange(27.).reshape(1, 1, 3, 3, 3) / 27)
+ConvTranspose1d(2, 2, 3, stride=2, output_padding=1)(M.arange(10.).reshape(1, 2, 5) / 10)
+ConvTranspose2d(2, 4, 2, stride=2, groups=2, bias=False)(M.arange(18.).reshape(1, 2, 3, 3) / 18)
+Embedding(4, 3, max_norm=1.0)(M.tensor([[0, 1], [1, 3]]))
+Embedding(4, 3, max_norm=1.0, norm_type=1.0)(M.tensor([0, 2]))
+PReLU()(M.arange(-2., 3.))
+Mish()(M.arange(-2., 3.))
+SELU()(M.arange(-2., 3.))
+Hardswish()(M.arange(-2., 3.))
+Hardsigmoid()(M.arange(-2., 3.))
+GLU()(M.arange(-2., 2.))
+Softmin(0)(M.arange(-2., 3.))
+Softsign()(M.arange(-2., 3.))
+Tanhshrink()(M.arange(-2., 3.))
+LogSigmoid()(M.arange(-2., 3.))
+RMSNorm(4)(M.arange(8.).reshape(2, 4))
+RMSNorm([2, 4], eps=1e-3, elementwise_affine=False)(M.arange(8.).reshape(2, 4))
+PixelShuffle(2)(M.arange(16.).reshape(1, 4, 2, 2))
+ZeroPad2d((1, 0, 2, 0))(M.arange(4.).reshape(1, 1, 2, 2))
+ReflectionPad2d(1)(M.arange(9.).reshape(1, 1, 3, 3))
+ReplicationPad1d(2)(M.arange(3.).reshape(1, 1, 3))
 """.strip().splitlines()
 
 RANDOM = """
@@ -147,6 +186,11 @@ M.randn(5)
 M.randn(20)
 M.rand(5)
 M.randint(0, 10, (5,))
+M.empty(3, dtype=M.int64).random_()
+M.empty(3, dtype=M.int16).random_()
+M.empty(3).random_()
+M.empty(3, dtype=M.int64).random_(5)
+M.empty(3, dtype=M.int64).random_(-5, None)
 M.randperm(10)
 M.randn(3, dtype=M.float64)
 M.nn.Linear(3, 2).weight
@@ -154,6 +198,13 @@ M.nn.Conv2d(1, 2, 3).bias
 M.nn.Embedding(3, 2).weight
 M.normal(0., 1., (4,))
 M.nn.init.xavier_uniform_(M.empty(2, 3))
+M.nn.ConvTranspose2d(2, 3, 2, stride=2).weight
+[b for b in M.utils.data.DataLoader(M.arange(7), 2, shuffle=True)] + [M.rand(1)]
+[[b for b in M.utils.data.DataLoader(range(5), 2, shuffle=True, drop_last=True)] for epoch in range(3)]
+[list(M.utils.data.DataLoader(range(5), 3, shuffle=True, generator=g)) for g in [M.Generator()] for epoch in range(3)]
+list(M.utils.data.RandomSampler(range(5), replacement=True, num_samples=40))
+list(M.utils.data.SubsetRandomSampler([7, 8, 9]))
+[s.indices for s in M.utils.data.random_split(range(9), [5, 4])]
 M.nn.init.kaiming_normal_(M.empty(4, 3))
 """.strip().splitlines()
 
@@ -178,3 +229,21 @@ def test_random_stream(expression: str, seed: int) -> None:
     torch.manual_seed(seed)
     mica.manual_seed(seed)
     assert outcome(mica, expression) == outcome(torch, expression)
+
+
+@pytest.mark.parametrize("expression", MODULES)
+def test_module(expression: str) -> None:
+    """A module's repr, its parameters' start, its result and its gradients."""
+    made, _, call = expression.partition(")(")
+    results = []
+    for library in (torch, mica):
+        library.manual_seed(3)
+        module = eval(f"M.nn.{made})", {"M": library})
+        result = module(eval(call[:-1], {"M": library}))
+        if result.requires_grad:
+            result.square().sum().backward()
+        values = [result, *module.parameters(), *(p.grad for p in module.parameters())]
+        results.append((repr(module), [v.detach().numpy() for v in values]))
+    assert results[0][0] == results[1][0]
+    for theirs, ours in zip(*(values for _, values in results), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -33,6 +33,8 @@ OPTIMISERS: dict[str, Any] = {
     "nesterov": lambda o, p: o.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
     "adam": lambda o, p: o.Adam(p, lr=1e-2, weight_decay=1e-2),
     "amsgrad": lambda o, p: o.Adam(p, amsgrad=True),
+    "rmsprop": lambda o, p: o.RMSprop(p, lr=1e-3),
+    "rmsprop centered": lambda o, p: o.RMSprop(p, lr=1e-3, momentum=0.9, centered=True, weight_decay=1e-2),
     "adamw": lambda o, p: o.AdamW(p, lr=1e-2),
 }
 
@@ -105,6 +107,8 @@ def test_schedulers_agree() -> None:
         ("StepLR", {"step_size": 3}),
         ("ExponentialLR", {"gamma": 0.9}),
         ("CosineAnnealingLR", {"T_max": 10}),
+        ("MultiStepLR", {"milestones": [2, 5]}),
+        ("LinearLR", {"start_factor": 0.2, "total_iters": 4}),
         ("OneCycleLR", {"max_lr": 0.1, "total_steps": 12}),
     ]
     for name, options in cases:
@@ -119,3 +123,21 @@ def test_schedulers_agree() -> None:
                 seen.append(optim.param_groups[0]["lr"])
             rates.append(seen)
         np.testing.assert_allclose(rates[0], rates[1], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("threshold_mode", ["rel", "abs"])
+def test_plateaus_agree(mode: str, threshold_mode: str) -> None:
+    measures = [1.0, 0.9, 0.95, 0.95, 0.9501, 1.2, 1.3, 0.1, 0.1, 0.1, 0.1, 0.1]
+    rates = []
+    for library in (mica, torch):
+        optim = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.5)
+        scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(
+            optim, mode, patience=1, cooldown=1, threshold=1e-2, threshold_mode=threshold_mode, min_lr=1e-3
+        )
+        seen = []
+        for measure in measures:
+            scheduler.step(measure)
+            seen += scheduler.get_last_lr()
+        rates.append(seen)
+    np.testing.assert_allclose(rates[0], rates[1])

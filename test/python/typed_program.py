@@ -26,3 +26,8 @@ def joined(count: int) -> Tensor:
     parts = [z] * count
     sizes: tuple[int, ...] = z.shape
     return mica.cat(parts, dim=0)[0, :, None].reshape(sizes[1], 1)
+
+
+def size(x: Tensor) -> Tensor:
+    rows = x.norm(dim=1, keepdim=True) + x.norm(1, 0, keepdim=True).where(x > 0, 0.0)
+    return rows.norm("fro", dtype=mica.float64)

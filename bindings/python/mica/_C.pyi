@@ -227,6 +227,16 @@ class Tensor(TensorMethods):
     def cfloat(self) -> Tensor: ...
     def cdouble(self) -> Tensor: ...
     def dim_order(self) -> tuple[_int, ...]: ...
+    def norm(  # type: ignore[override]
+        self,
+        p: Number | _str | None = ...,
+        dim: Sequence[_int] | _int | None = ...,
+        keepdim: _bool = ...,
+        dtype: dtype | None = ...,
+        *,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...
+    def where(self, condition: Tensor, other: Tensor | Number) -> Tensor: ...
     def unique(
         self,
         sorted: _bool = ...,
@@ -317,7 +327,6 @@ arctanh_ = atanh_
 clip = clamp
 concat = cat
 concatenate = cat
-det = linalg_det
 divide = div
 fix = trunc
 fix_ = trunc_

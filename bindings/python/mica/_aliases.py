@@ -23,7 +23,6 @@ _ALIASES = {
     "clip": "clamp",
     "concat": "cat",
     "concatenate": "cat",
-    "det": "linalg_det",
     "divide": "div",
     "fix": "trunc",
     "greater": "gt",

@@ -27,6 +27,7 @@ __all__ = [
     "is_tensor",
     "load",
     "meshgrid",
+    "norm",
     "numel",
     "save",
     "split",
@@ -218,6 +219,13 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         return tensors[0]
     grids = meshgrid(*tensors)
     return _generated["stack"]([g.reshape(-1) for g in grids], 1)
+
+
+def norm(
+    input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+) -> Tensor:
+    """The p-norm of all elements, or over `dim`; "fro" is 2."""
+    return Tensor.norm(input, p, dim, keepdim, dtype, out=out)
 
 
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

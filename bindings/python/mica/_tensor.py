@@ -232,7 +232,24 @@ def unique(
     return function(self, sorted, return_inverse, return_counts, dim)
 
 
+def norm(
+    self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None
+) -> Tensor:
+    """The p-norm of all elements, or over `dim`; "fro" is 2."""
+    options = {} if dtype is None else {"dtype": dtype}
+    if out is not None:
+        options["out"] = out
+    return _vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, **options)
+
+
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor's elements where `condition` holds, those of `other` elsewhere."""
+    return _where(condition, self, other)
+
+
 _generated_split = Tensor.split
+_vector_norm = _C._functions[""]["linalg_vector_norm"]
+_where = _C._functions[""]["where"]
 
 _C._add_tensor_attributes(
     {
@@ -256,6 +273,8 @@ _C._add_tensor_attributes(
         "apply_": apply_,
         "dim_order": dim_order,
         "split": split,
+        "norm": norm,
+        "where": where,
         "unique": unique,
         **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }

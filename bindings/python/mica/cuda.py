@@ -16,6 +16,15 @@ def device_count() -> int:
     return _C._device_count("cuda")
 
 
+def manual_seed(seed: int) -> None:
+    """Seeds the current device's generator, where there is a device."""
+    if is_available():
+        _C._default_generator("cuda").manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
 def empty_cache() -> None:
     """Gives cached memory back, where there is a device."""
     if is_available():

@@ -246,6 +246,16 @@ def group_norm(
     return _all["group_norm"](input, num_groups, weight, bias, eps)
 
 
+def _limit_rows(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scales the rows that are looked up, in place, to a norm of at most max_norm."""
+    with mica.no_grad():
+        used = rows.reshape(-1).unique()
+        values = weight.index_select(0, used)
+        norms = mica.linalg_vector_norm(values, norm_type, 1, True)
+        factor = mica.where(norms > max_norm, max_norm / (norms + 1e-7), mica.ones_like(norms))
+        weight[used] = values * factor
+
+
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -257,7 +267,7 @@ def embedding(
 ) -> Tensor:
     """Rows of `weight`, looked up by index."""
     if max_norm is not None:
-        raise NotImplementedError("embedding() with max_norm is not there yet.")
+        _limit_rows(weight, input, max_norm, norm_type)
     if padding_idx is None:
         padding_idx = -1
     elif padding_idx < 0:

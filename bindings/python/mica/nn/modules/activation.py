@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import mica
 from mica._C import Tensor
 from mica.nn import functional as F
 from mica.nn.modules.module import Module
+from mica.nn.parameter import Parameter
 
 
 class _Inplace(Module):
@@ -35,6 +39,38 @@ class SiLU(_Inplace):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
+
+
+class Mish(_Inplace):
+    """x * tanh(softplus(x))."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input)
+
+
+class SELU(_Inplace):
+    """A scaled ELU that keeps mean 0 and variance 1."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input)
+
+
+class Hardswish(Module):
+    """x * relu6(x + 3) / 6."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input)
+
+
+class Hardsigmoid(Hardswish):
+    """relu6(x + 3) / 6."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input)
 
 
 class Hardtanh(Module):
@@ -140,3 +176,62 @@ class LogSoftmax(Softmax):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
+
+
+class Softmin(Softmax):
+    """softmax of -x along `dim`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(-input, self.dim)
+
+
+class GLU(Module):
+    """The first half along `dim` times the sigmoid of the second."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softsign(Module):
+    """x / (1 + |x|)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+class LogSigmoid(Module):
+    """log(sigmoid(x))."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.logsigmoid(input)
+
+
+class PReLU(Module):
+    """x where positive, a learned slope times x elsewhere."""
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(mica.full((num_parameters,), init, device=device, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"

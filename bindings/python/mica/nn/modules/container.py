@@ -165,6 +165,14 @@ class ModuleDict(Module):
             self[key] = module
 
 
+def _described(parameters: Iterable[tuple[Any, Any]]) -> str:
+    """The lines of a list's or dictionary's repr."""
+    return "\n".join(
+        f"  ({name}): Parameter containing: [{p.type()} of size {'x'.join(map(str, p.shape))}]"
+        for name, p in parameters
+    )
+
+
 class ParameterList(Module):
     """A list of parameters."""
 
@@ -204,10 +212,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(
-            f"({i}): Parameter containing: [{p.type()} of size {'x'.join(map(str, p.shape))}]"
-            for i, p in enumerate(self)
-        )
+        return _described(enumerate(self))
 
 
 class ParameterDict(Module):
@@ -244,3 +249,6 @@ class ParameterDict(Module):
 
     def values(self) -> Iterable[Any]:
         return self._parameters.values()
+
+    def extra_repr(self) -> str:
+        return _described(self.items())

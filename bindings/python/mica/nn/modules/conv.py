@@ -19,6 +19,7 @@ def _tuple(value: Any, n: int) -> tuple[int, ...]:
 
 class _ConvNd(Module):
     _dims: int
+    _transposed = False
 
     def __init__(
         self,
@@ -33,6 +34,8 @@ class _ConvNd(Module):
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
+        *,
+        output_padding: Any = 0,
     ) -> None:
         super().__init__()
         n = self._dims
@@ -42,9 +45,9 @@ class _ConvNd(Module):
             raise ValueError(
                 f"The channels ({in_channels} in, {out_channels} out) must be multiples of the groups ({groups})."
             )
-        if padding_mode != "zeros":
-            raise NotImplementedError(
-                f"The padding mode ({padding_mode}) is not there yet; expected 'zeros'."
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(
+                f"The padding mode ({padding_mode}) is unknown; expected zeros, reflect, replicate or circular."
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -56,7 +59,11 @@ class _ConvNd(Module):
         self.padding: Any = padding if isinstance(padding, str) else _tuple(padding, n)
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError("The padding 'same' needs a stride of 1.")
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self.output_padding: tuple[int, ...] = _tuple(output_padding, n)
+        if self._transposed:
+            shape = (in_channels, out_channels // groups, *self.kernel_size)
+        else:
+            shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(mica.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(mica.empty(out_channels, device=device, dtype=dtype))
@@ -79,13 +86,31 @@ class _ConvNd(Module):
         )
         if self.padding != (0,) * n:
             text += f", padding={self.padding}"
+        if self.output_padding != (0,) * n:
+            text += f", output_padding={self.output_padding}"
         if self.dilation != (1,) * n:
             text += f", dilation={self.dilation}"
         if self.groups != 1:
             text += f", groups={self.groups}"
         if self.bias is None:
             text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
         return text
+
+    def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
+        """The input, padded where the mode is not zeros, and the padding that is left."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        widths: list[int] = []  # of the last dimension first: before, after
+        for kernel, dilation, i in zip(self.kernel_size, self.dilation, range(self._dims)):
+            total = dilation * (kernel - 1)
+            if self.padding == "same":
+                pair = [total // 2, total - total // 2]
+            else:
+                pair = [0, 0] if self.padding == "valid" else [self.padding[i]] * 2
+            widths = pair + widths
+        return F.pad(input, widths, mode=self.padding_mode), 0
 
 
 class Conv1d(_ConvNd):
@@ -94,7 +119,8 @@ class Conv1d(_ConvNd):
     _dims = 1
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        x, padding = self._padded(input)
+        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_ConvNd):
@@ -103,4 +129,81 @@ class Conv2d(_ConvNd):
     _dims = 2
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        x, padding = self._padded(input)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3d(_ConvNd):
+    """Convolution over (N, C, D, H, W) with a learned kernel."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        x, padding = self._padded(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTransposeNd(_ConvNd):
+    _transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"A transposed convolution pads with zeros only, not in mode ({padding_mode}).")
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            device=device,
+            dtype=dtype,
+            output_padding=output_padding,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]
+        return function(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The gradient of Conv1d with respect to its input, as a layer."""
+
+    _dims = 1
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The gradient of Conv2d with respect to its input, as a layer."""
+
+    _dims = 2
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The gradient of Conv3d with respect to its input, as a layer."""
+
+    _dims = 3

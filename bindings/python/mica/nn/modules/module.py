@@ -22,7 +22,7 @@ class _Keys(NamedTuple):
     unexpected_keys: list[str]
 
 
-class IncompatibleKeys(_Keys):
+class _IncompatibleKeys(_Keys):
     """What load_state_dict found missing and unexpected."""
 
     def __repr__(self) -> str:
@@ -441,10 +441,12 @@ class Module:
         """Parameters and persistent buffers by dotted name."""
         return _state.state_dict(self, destination, prefix, keep_vars)
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
         """Copies the values of `state_dict` into parameters and buffers."""
         missing, unexpected = _state.load_state_dict(self, state_dict, strict, assign)
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     def share_memory(self: T) -> T:
         return self

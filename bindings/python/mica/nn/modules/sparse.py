@@ -29,8 +29,6 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None:
-            raise NotImplementedError("Embedding with max_norm is not there yet.")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
@@ -40,6 +38,8 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
         if _weight is None:
@@ -69,6 +69,8 @@ class Embedding(Module):
             input,
             self.weight,
             self.padding_idx,
+            self.max_norm,
+            self.norm_type,
             scale_grad_by_freq=self.scale_grad_by_freq,
             sparse=self.sparse,
         )
@@ -77,4 +79,8 @@ class Embedding(Module):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
         return text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import mica
@@ -17,6 +19,37 @@ class Dataset:
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} defines no __len__().")
+
+    def __add__(self, other: Any) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset:
+    """The base of datasets that are only iterated over."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} defines no __iter__().")
+
+
+class ConcatDataset(Dataset):
+    """Several datasets, one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("ConcatDataset needs at least one dataset; the list is empty.")
+        self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
+
+    def __getitem__(self, index: int) -> Any:
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"The index ({index}) is out of range for ({n}) samples.")
+        index %= n
+        part = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
 
 
 class TensorDataset(Dataset):
