@@ -37,12 +37,12 @@ Tensor Select(const Tensor& t, int64_t dim, int64_t index) {
 Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice) {
   Py_ssize_t start, stop, step;
   const auto* s = reinterpret_cast<PySliceObject*>(slice);
+  MICA_CHECK_INDEX(t.ndim() > dim, "A slice indexes dimension (", dim, ") of a tensor that has ", t.ndim(),
+                   ".");
   if (s->start == Py_None && s->stop == Py_None && s->step == Py_None) return t;
   Check(PySlice_Unpack(slice, &start, &stop, &step));
   MICA_CHECK_VALUE(step > 0, "The step (", step,
                    ") of a slice of a tensor must be greater than 0; use flip() to reverse.");
-  MICA_CHECK_INDEX(t.ndim() > dim, "A slice indexes dimension (", dim, ") of a tensor that has ", t.ndim(),
-                   ".");
   return ops::slice(t, dim, start, stop, step);
 }
 

@@ -1,4 +1,6 @@
 // Meta functions of gathering and scattering.
+#include <algorithm>
+
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
@@ -72,6 +74,12 @@ Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
     MICA_CHECK_INDEX(index.dtype() == DType::kI64, "Dtype (", Name(index.dtype()), ") of index (", d,
                      ") is not int64.");
     CheckSameDevice(self, index, "self", "an index");
+    for (int64_t i = 1; i <= std::min<int64_t>(IntSpan(shape).size(), index.ndim()); ++i) {
+      const int64_t own = shape[shape.size() - static_cast<size_t>(i)], other = index.size(-i);
+      MICA_CHECK_INDEX(!any || own == other || own == 1 || other == 1, "Shape ", ShapeText(index.sizes()),
+                       " of index (", d, ") does not broadcast with shape ", ShapeText(shape),
+                       " of the indices before it.");
+    }
     shape = any ? BroadcastShapes(shape, index.sizes(), "an index", "another index") : ToDims(index.sizes());
     if (!any)
       first = d;

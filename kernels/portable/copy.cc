@@ -47,9 +47,9 @@ void CopyConverting(const Tensor& to, const Tensor& from, IntSpan strides) {
 }  // namespace
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
-  if (self.numel() == 0) return;
   MICA_CHECK(CanExpandTo(src.sizes(), self.sizes()), "The shape ", ShapeText(src.sizes()),
              " of `src` does not broadcast to the shape ", ShapeText(self.sizes()), " of `self`.");
+  if (self.numel() == 0) return;
   const Dims strides = BroadcastStrides(src, self.sizes());
   const bool plain = self.is_contiguous() && src.is_contiguous() && src.sizes() == self.sizes();
   // Overlapping memory is read whole before it is written.

@@ -143,6 +143,12 @@ M.arange(6.).reshape(2, 3).norm(dim=1)
 M.arange(6.).reshape(2, 3).norm(p=1, dim=0, keepdim=True)
 M.arange(6.).norm('fro', dtype=M.float64)
 M.norm(M.arange(6.), 3)
+M.tensor(5)[:]
+M.arange(6).reshape(2, 3)[[1, 0], [0, 1, 2]]
+M.arange(6).reshape(2, 3)[[[1], [0]], [0, 1, 2]]
+M.arange(3).__setitem__(slice(1, 1), M.tensor([9, 8]))
+M.empty(0, 3).copy_(M.ones(2))
+M.empty(0, 3).copy_(M.ones(3))
 M.arange(4.).where(M.arange(4) > 1, M.tensor(9.))
 M.nn.ParameterDict({'a': M.nn.Parameter(M.ones(2, 3))})
 M.nn.Linear(2, 2).load_state_dict({'weight': M.ones(2, 2), 'more': M.ones(1)}, strict=False)
