@@ -89,6 +89,7 @@ REFUSED = [
     ("ops._as_strided_backward(mica.tensor(2.0), mica.tensor(2.0), [-1], (), -1)", RuntimeError, "one view"),
     ("nn.pixel_shuffle(mica.ones(1, 2, 4, 4), 2**40)", RuntimeError, "multiple of the square"),
     ("mica.ones(3).narrow(0, 1, 2**63 - 1)", RuntimeError, "exceed the size"),
+    ("mica.arange(3).roll([2**63 - 1, 2**63 - 1], [0, 0])", RuntimeError, "add up"),
     ("mica.ones(3).tensor_split(2**40)", mica.OutOfMemoryError, "asks for"),
     ("mica.ones(0).chunk(2**40)", mica.OutOfMemoryError, "asks for"),
     ("mica.ones(2**40, device='meta').unbind()", mica.OutOfMemoryError, "asks for"),
@@ -122,7 +123,7 @@ RIGHT = [
     ("[t.tolist() for t in mica.arange(3).chunk(2**63 - 1)]", [[0], [1], [2]]),
     ("[t.tolist() for t in mica.arange(3).split(2**63 - 1)]", [[0, 1, 2]]),
     ("mica.arange(3).roll(-2**63, 0)", [2, 0, 1]),
-    ("mica.arange(3).roll([2**63 - 1, 2**63 - 1], [0, 0])", [1, 2, 0]),
+    ("mica.arange(3).roll([1, 4, 2**40], [0, 0, 0])", [0, 1, 2]),
 ]
 
 

@@ -4,10 +4,12 @@ says the current default device, or the first accelerator where that is the CPU.
 
 from __future__ import annotations
 
-from typing import Any
-
 from mica import _C
 from mica._C import Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "Event",
