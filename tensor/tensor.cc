@@ -25,7 +25,7 @@ bool CarriesAutograd(DType dtype) { return IsDifferentiable(dtype); }
 int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   MICA_CHECK_VALUE(sizes.size() == strides.size(), "The number of strides (", strides.size(),
                    ") differs from the number of sizes (", sizes.size(), ").");
-  int64_t last = 0;
+  int64_t last = 0, elements = 1;
   bool empty = false;
   bool overflow = false;
   for (int64_t i = 0; i < sizes.size(); ++i) {
@@ -37,7 +37,8 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
     int64_t step = 0;
     if (sizes[i] > 0) {
       overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
-                  __builtin_add_overflow(last, step, &last);
+                  __builtin_add_overflow(last, step, &last) ||
+                  __builtin_mul_overflow(elements, sizes[i], &elements);
     }
   }
   if (empty) return 0;
@@ -45,7 +46,7 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   overflow |=
       __builtin_mul_overflow(last, item_size, &bytes) || __builtin_add_overflow(bytes, item_size, &bytes);
   MICA_CHECK(!overflow, "The shape ", ShapeText(sizes), " with strides ", ShapeText(strides), " and ",
-             item_size, " bytes an element needs more than 2^63 - 1 bytes.");
+             item_size, " bytes an element needs more than 2^63 - 1 bytes or elements.");
   return bytes;
 }
 

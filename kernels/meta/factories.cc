@@ -1,4 +1,5 @@
 // Meta functions of factories and of multinomial.
+#include <algorithm>
 #include <cmath>
 
 #include "mica/kernels/meta/meta_helpers.h"
@@ -33,8 +34,13 @@ void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Sc
              end.ToString(), ") does not go the way of `step` (", step.ToString(), ").");
   double count = std::ceil((to - from) / by);
   if (!floats) {
-    const int64_t distance = end.ToInt() - start.ToInt(), s = step.ToInt();
-    count = static_cast<double>(distance / s + (distance % s != 0));
+    // Without a sign, so that no distance and no quotient overflows.
+    const int64_t first = start.ToInt(), last = end.ToInt(), s = step.ToInt();
+    const auto low = static_cast<uint64_t>(std::min(first, last)),
+               high = static_cast<uint64_t>(std::max(first, last)),
+               stride = s > 0 ? static_cast<uint64_t>(s) : uint64_t{0} - static_cast<uint64_t>(s);
+    const uint64_t distance = (s > 0) == (last >= first) ? high - low : 0;
+    count = static_cast<double>(distance / stride + (distance % stride != 0));
   }
   MICA_CHECK(count < 9.2e18, "Number of elements (", count, ") of arange is too large.");
   Factory(result, {static_cast<int64_t>(count)}, type, device);

@@ -77,9 +77,9 @@ class Places {
       const MicaIntSpan list = args_[program_.list_args[k]].u.ints;
       int64_t value = 0;
       for (int64_t i = 0; dims && i < dims->u.ints.size && i < list.size; ++i)
-        MICA_CHECK(
-            Wrapped(dims->u.ints.data[i], ndim()) != d || !__builtin_add_overflow(value, list.data[i], &value),
-            "The values for dimension (", d, ") add up to more than 2^63 - 1.");
+        MICA_CHECK(Wrapped(dims->u.ints.data[i], ndim()) != d ||
+                       !__builtin_add_overflow(value, list.data[i], &value),
+                   "The values for dimension (", d, ") add up to more than 2^63 - 1.");
       if (!dims && d < list.size) value = list.data[d];
       const int64_t pair = 2 * (ndim() - 1 - d);
       machine_.SetList(k, value, pair < list.size ? list.data[pair] : 0,

@@ -90,6 +90,9 @@ REFUSED = [
     ("nn.pixel_shuffle(mica.ones(1, 2, 4, 4), 2**40)", RuntimeError, "multiple of the square"),
     ("mica.ones(3).narrow(0, 1, 2**63 - 1)", RuntimeError, "exceed the size"),
     ("mica.arange(3).roll([2**63 - 1, 2**63 - 1], [0, 0])", RuntimeError, "add up"),
+    ("mica.ones(1).expand(2**63 - 1, 2**63 - 1)", RuntimeError, "2\\^63 - 1 bytes or elements"),
+    ("mica.ones(1).as_strided([2**40, 2**40], [0, 0])", RuntimeError, "elements"),
+    ("mica.arange(0, -2**63, -1)", RuntimeError, "too large|2\\^63"),
     ("mica.ones(3).tensor_split(2**40)", mica.OutOfMemoryError, "asks for"),
     ("mica.ones(0).chunk(2**40)", mica.OutOfMemoryError, "asks for"),
     ("mica.ones(2**40, device='meta').unbind()", mica.OutOfMemoryError, "asks for"),
@@ -118,6 +121,9 @@ def test_the_call_is_refused(call: str, kind: type[Exception], words: str) -> No
 
 
 RIGHT = [
+    ("mica.arange(2**63 - 1, -2**63, -(2**62))", [2**63 - 1, 2**62 - 1, -1, -(2**62) - 1]),
+    ("mica.arange(2**62, 2**62 + 2)", [2**62, 2**62 + 1]),
+    ("mica.arange(5, -2**63, -2**63)", [5]),
     ("mica.tensor(2.0).movedim(0, -1)", 2.0),
     ("mica.tensor(2.0).take_along_dim(mica.tensor(0), 0)", 2.0),
     ("[t.tolist() for t in mica.arange(3).chunk(2**63 - 1)]", [[0], [1], [2]]),
