@@ -126,9 +126,9 @@ void RunCopy(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* 
   MICA_CHECK(CanExpandTo(from.sizes(), to.sizes()), "The shape ", ShapeText(from.sizes()),
              " of `src` does not broadcast to the shape ", ShapeText(to.sizes()), " of `self`.");
   CheckNoInternalOverlap(to, "self");
-  MICA_CHECK(!from.device().is_meta() && !to.device().is_meta(), "A tensor on meta has no values, so that (",
+  MICA_CHECK(!from.device().is_meta() || to.device().is_meta(), "A tensor on meta has no values, so that (",
              from.ToString(), ") cannot be copied into (", to.ToString(), ").");
-  if (to.numel() != 0) {
+  if (to.numel() != 0 && !to.device().is_meta()) {
     if (from.sizes() != to.sizes() && to.device() != from.device()) from = OnHost(from);
     if (from.device().is_cpu() && to.device().is_cpu())
       CopyValues(to, from);
@@ -141,7 +141,7 @@ void RunCopy(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* 
     else
       Across(to, from);
   }
-  to.impl()->storage->BumpVersion();
+  MarkWritten(to, op.spec());
 }
 
 // _local_scalar_dense(self) -> Scalar

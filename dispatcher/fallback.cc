@@ -78,6 +78,7 @@ class HostArguments {
       if (p.host.sizes() != p.device.sizes())
         ResizeTensor(p.device, p.host.sizes(), ContiguousStrides(p.host.sizes()), false);
       CopyValues(p.device, p.host);
+      MarkWritten(p.device, op_.spec());
     }
   }
 

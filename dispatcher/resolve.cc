@@ -210,6 +210,12 @@ Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
       r.detail = "no kernel of the backend: it runs on the CPU, with copies there and back";
       return r;
     }
+    if (bit == keys::kMeta && spec.form == OpForm::kInplace) {
+      r.slot = BoxedSlot(op, {&RunMetaWrite, nullptr, nullptr});
+      r.reason = SlotReason::kMetaOnly;
+      r.detail = "writes no values, since there are none";
+      return r;
+    }
     if (bit == keys::kCpu && spec.portable) {
       StructuredContext c;
       c.functional = c.out = &spec;

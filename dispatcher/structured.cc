@@ -13,6 +13,7 @@
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/write_log.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
 
@@ -30,7 +31,30 @@ Tensor AllocateOutput(const OutputSpec& spec) {
                               : EmptyStrided(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-void MarkWritten(const Tensor& t) { t.impl()->storage->BumpVersion(); }
+// Whether a tensor of the call may have history that an operator adds to.
+bool AnyIsRecorded(const MicaValue* args, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor && IsRecorded(Tensor::Ref(args[i].u.tensor)))
+      return true;
+    for (int64_t j = 0; args[i].tag == MICA_VALUE_TENSORS && j < args[i].u.tensors.size; ++j)
+      if (args[i].u.tensors.data[j] && IsRecorded(Tensor::Ref(args[i].u.tensors.data[j]))) return true;
+  }
+  return false;
+}
+
+void SetDType(MicaValue& value, DType dtype) {
+  value.tag = MICA_VALUE_DTYPE;
+  value.u.i = static_cast<int64_t>(dtype);
+}
+
+Tensor CloneOf(const Tensor& t) {
+  static Operator& clone = GetOperator("mica::clone");
+  MicaValue args[2] = {AbiType<const Tensor&>::Box(t.impl()), {}};
+  args[1].tag = MICA_VALUE_NONE;
+  MicaValue result;
+  clone.CallBoxed(args, 2, &result);
+  return TakeTensor(result);
+}
 
 void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   if (call.compute_dtype < 0) {
@@ -137,6 +161,9 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
              "`.");
   MICA_CHECK(out.device() == want.device, "`", name, "` is on the device (", out.device().ToString(),
              "), and the result of ", spec.name, " is on the device (", want.device.ToString(), ").");
+  MICA_CHECK(spec.form != OpForm::kInplace || !IsComplex(out.dtype()) || !IsFloating(want.dtype),
+             "The result of ", spec.name, " is real, with the dtype (", Name(want.dtype),
+             "), and `self`, which is written in place, is complex; call the operator that is not in-place.");
   if (out.sizes() == IntSpan(want.sizes)) return;
   MICA_CHECK(spec.form == OpForm::kOut, "The result of ", spec.name, " has the shape ", ShapeText(want.sizes),
              ", which differs from the shape ", ShapeText(out.sizes()),
@@ -167,7 +194,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
   if (!c.meta_only && !RunKernel(c, meta, args, n, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!work[i].is_same(given[i])) CopyValues(given[i], work[i]);
-    MarkWritten(given[i]);
+    MarkWritten(given[i], spec);
   }
   return true;
 }
@@ -182,6 +209,11 @@ void RunWithoutKernel(const StructuredContext& c, const Operator& op, KeySet key
 }
 
 }  // namespace
+
+void MarkWritten(const Tensor& t, const OperatorSpec& spec) {
+  t.impl()->storage->BumpVersion();
+  LogWrite(t, spec.name);
+}
 
 void CheckWritable(const Tensor& t, const OperatorSpec& spec) {
   MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode, "The tensor that ", spec.name,
@@ -226,6 +258,15 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
   const int64_t n = form == OpForm::kOut ? num_args - spec.num_outputs : num_args;
   if (__builtin_expect(OnPluginDevice(keys), 0))
     CheckOnePlace(op, args, num_args, PlaceOfCall(keys, args, num_args));
+  // What is written has the dtype, unless another is asked for.
+  absl::InlinedVector<MicaValue, 8> with_dtype;
+  if (form != OpForm::kFunctional && spec.dtype_arg >= 0 && args[spec.dtype_arg].tag == MICA_VALUE_NONE) {
+    const int64_t written = form == OpForm::kInplace ? 0 : n;
+    with_dtype.assign(args, args + num_args);
+    if (args[written].tag == MICA_VALUE_TENSOR)
+      SetDType(with_dtype[static_cast<size_t>(spec.dtype_arg)], Tensor::Ref(args[written].u.tensor).dtype());
+    args = with_dtype.data();
+  }
   MetaResult meta;
   c.functional->meta(*c.functional, args, meta);
   if (form != OpForm::kFunctional) {
@@ -282,11 +323,22 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   ThrowIfError(status);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
-      MarkWritten(Tensor::Ref(args[i].u.tensor));
+      MarkWritten(Tensor::Ref(args[i].u.tensor), spec);
   if (!CurrentThread().inference_mode || spec.written_args) return;
   for (int i = 0; i < spec.num_outputs; ++i)
     if (results[i].tag == MICA_VALUE_TENSOR)
       static_cast<TensorImpl*>(results[i].u.tensor)->set_flag(tensor_flags::kInference, true);
+}
+
+void RunMetaWrite(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t,
+                  MicaValue*) {
+  const Tensor& self = Tensor::Ref(args[0].u.tensor);
+  MICA_CHECK_IMPLEMENTED(self.device().is_meta(), "Operator ", op.spec().name,
+                         " cannot take values from a tensor on the device (meta), which has none, for one "
+                         "on the device (",
+                         self.device().ToString(), ").");
+  CheckWritable(self, op.spec());
+  MarkWritten(self, op.spec());
 }
 
 void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t,
@@ -328,7 +380,14 @@ void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, cons
   const OperatorSpec& spec = op.spec();
   const int64_t outs = spec.form == OpForm::kOut ? spec.num_outputs : 0;
   MicaValue results[8];
-  functional.CallBoxed(args, num_args - outs, results);
+  // The functional form may save `self` for its gradient, before the copy writes it.
+  Tensor kept;
+  absl::InlinedVector<MicaValue, 8> inputs(args, args + num_args - outs);
+  if (spec.form == OpForm::kInplace && AnyIsRecorded(args, num_args)) {
+    kept = CloneOf(Tensor::Ref(args[0].u.tensor));
+    inputs[0].u.tensor = kept.impl();
+  }
+  functional.CallBoxed(inputs.data(), num_args - outs, results);
   const int count = spec.form == OpForm::kInplace ? 1 : spec.num_outputs;
   std::vector<Tensor> owned;
   for (int i = 0; i < count; ++i) owned.push_back(TakeTensor(results[i]));
@@ -341,6 +400,7 @@ void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, cons
     const MicaValue copy_args[3] = {target, AbiType<const Tensor&>::Box(value.impl()), AbiType<bool>::Box(0)};
     MicaValue unused;
     copy.CallBoxed(copy_args, 3, &unused);
+    LogWrite(out, spec.name);
   }
 }
 

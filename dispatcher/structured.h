@@ -35,6 +35,9 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
                    MicaValue* results);  // (StructuredContext*)
 void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
              MicaValue* results);  // (StructuredContext*: leaf of this very form)
+// A write to a meta tensor by an operator that is not structured: of the version alone.
+void RunMetaWrite(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                  MicaValue* results);
 void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
              MicaValue* results);  // (none)
 // In-place and out forms of a composite: the functional form, then a copy.
@@ -50,6 +53,8 @@ void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const Mic
 MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);
 // Throws when the tensor is read-only or was made in an inference mode that is over.
 void CheckWritable(const Tensor& t, const OperatorSpec& spec);
+// After a write: the next version, and its name for whoever watches.
+void MarkWritten(const Tensor& t, const OperatorSpec& spec);
 
 // At most this many threads in a kernel.
 void SetNumThreads(int n);

@@ -24,6 +24,13 @@ struct ThreadState {
 extern __attribute__((tls_model("initial-exec"))) thread_local constinit ThreadState t_state;
 inline ThreadState& CurrentThread() { return t_state; }
 
+// Whether the layer Autograd records what an operator does with `t`.
+inline bool IsRecorded(const Tensor& t) {
+  if (!t_state.grad_enabled || t_state.exclude.has(keys::kAutograd)) return false;
+  return t.requires_grad() ||
+         (t.is_view() && t.impl()->extra->view_base->has_flag(tensor_flags::kRequiresGrad));
+}
+
 // Each guard restores what it found, on every path.
 class IncludeGuard {
  public:

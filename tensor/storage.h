@@ -23,6 +23,9 @@ class StorageImpl {
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
   void SetVersion(uint32_t v) { version_.store(v, std::memory_order_relaxed); }
+  // Whether writes are logged by name (dispatcher/write_log.h).
+  bool watched() const { return watched_.load(std::memory_order_relaxed); }
+  void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }
   // Gives the block a new size, keeping the old contents up to the smaller one.
   // data() may change, so growing throws unless resizable() and one tensor alone
@@ -49,6 +52,7 @@ class StorageImpl {
   int64_t nbytes_ = 0;
   Device device_;
   bool resizable_ = true;
+  std::atomic<bool> watched_{false};
   bool inline_data_ = false;   // data_ lies behind this header
   uint8_t block_class_ = 0;    // small-pool class of the block that begins with this header
   int64_t capacity_ = 0;       // bytes at data_, at least nbytes_

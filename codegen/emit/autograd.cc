@@ -384,12 +384,10 @@ void DerivativeEmitter::EmitInplace(const Function& f) {
            "void $name$(KeySet keys, $params$) {");
   p_.Indent();
   p_.Print({{"inputs", InputNames("")}, {"call", call}, {"self", self}, {"name", name}},
-           "if (!Recording($inputs$)) {\n  $call$\n  return Written($self$, "
-           "$name$);\n}\nCheckInplace($self$, $name$);");
+           "if (!Recording($inputs$)) return $call$\nCheckInplace($self$, $name$);");
   EmitLinks();
   EmitSaves(true);
-  p_.Print({{"call", call}, {"self", self}, {"name", name}},
-           "{\n  const BelowAutograd below;\n  $call$\n}\nWritten($self$, $name$);");
+  p_.Print({{"call", call}}, "{\n  const BelowAutograd below;\n  $call$\n}");
   EmitSaveResults(self);
   p_.Print({{"self", self}}, "RebaseHistory($self$, *backward);");
   p_.Outdent();

@@ -17,10 +17,20 @@ std::string Trimmed(std::string text) {
   return text;
 }
 
-std::string FunctionalCall(const Function& f) {
+// The functional form's call; an in-place form gives what stands for `self`, and what
+// is written has the dtype, unless another is asked for.
+std::string FunctionalCall(const Function& f, const std::string& self) {
   const Function& functional = *f.entry->functional;
   std::vector<std::string> names;
-  for (size_t i = 0; i < functional.arguments.size(); ++i) names.push_back(f.arguments[i].name);
+  for (size_t i = 0; i < functional.arguments.size(); ++i)
+    names.push_back(i == 0 && !self.empty() ? self : f.arguments[i].name);
+  const int dtype = f.schema.FindArgument("dtype");
+  if (f.form == OpForm::kOut && dtype >= 0 &&
+      f.schema.arguments[static_cast<size_t>(dtype)].type.is_optional()) {
+    const std::string& out = f.arguments[functional.arguments.size()].name;
+    names[static_cast<size_t>(dtype)] =
+        StrCat("std::optional<DType>(", names[static_cast<size_t>(dtype)], ".value_or(", out, ".dtype()))");
+  }
   return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
 }
 
@@ -50,7 +60,17 @@ std::string Unused(const Function& f) {
 void EmitCopies(const Function& f, Printer& p) {
   const size_t inputs = f.entry->functional->arguments.size();
   const size_t outputs = f.schema.returns.size();
-  p.Print({{"call", FunctionalCall(f)}}, "const auto result = $call$;");
+  std::string self;
+  if (f.form == OpForm::kInplace) {
+    std::vector<std::string> tensors;
+    for (size_t i = 0; i < f.arguments.size(); ++i)
+      if (f.schema.arguments[i].type.is_tensor() || f.schema.arguments[i].type.is_tensor_list())
+        tensors.push_back(f.arguments[i].name);
+    self = "before";
+    p.Print({{"self", f.arguments[0].name}, {"tensors", Join(tensors, ", ")}},
+            "const Tensor before = BeforeWrite($self$, $tensors$);");
+  }
+  p.Print({{"call", FunctionalCall(f, self)}}, "const auto result = $call$;");
   for (size_t i = 0; i < outputs; ++i) {
     const std::string value = outputs == 1 ? "result" : StrCat("std::get<", i, ">(result)");
     const std::string& target =
@@ -59,6 +79,7 @@ void EmitCopies(const Function& f, Printer& p) {
       p.Print({{"target", target}, {"value", value}}, "CopyToOut($target$, $value$);");
     else
       p.Print({{"target", target}, {"value", value}}, "CopyToSelf($target$, $value$);");
+    p.Print({{"target", target}, {"name", CppString(f.full_name)}}, "LogWrite($target$, $name$);");
   }
 }
 
@@ -68,6 +89,18 @@ constexpr const char* kHelpers = R"(
   MICA_CHECK(CanCast(value.dtype(), out.dtype()), "Result has dtype (", Name(value.dtype()), "), which `out` of dtype (", Name(out.dtype()), ") cannot hold; expected an `out` of the same kind or a wider one.");
   if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
   ops::copy_(out, value);
+}
+[[maybe_unused]] bool Recorded(const Tensor& t) { return t.defined() && IsRecorded(t); }
+[[maybe_unused]] bool Recorded(TensorSpan list) {
+  for (const Tensor& t : list)
+    if (Recorded(t)) return true;
+  return false;
+}
+// What the functional form gets for a tensor that its result then overwrites: a copy
+// where it may be saved for a gradient.
+template <typename... T>
+Tensor BeforeWrite(const Tensor& self, const T&... inputs) {
+  return (Recorded(inputs) || ...) ? ops::clone(self) : self;
 }
 [[maybe_unused]] void CopyToSelf(const Tensor& self, const Tensor& value) {
   MICA_CHECK(self.sizes() == value.sizes(), "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
@@ -117,7 +150,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kCompositeShards; ++i) {
     Printer p;
     p.Line(
-        "#include <cmath>\n\n#include \"mica/kernels/formula.h\"\n#include "
+        "#include <cmath>\n\n#include \"mica/dispatcher/thread_state.h\"\n#include "
+        "\"mica/dispatcher/write_log.h\"\n#include \"mica/kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"mica/tensor/promote.h\"\n#include \"mica/tensor/scalar_math.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");

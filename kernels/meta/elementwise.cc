@@ -43,7 +43,19 @@ void masked_fill_Tensor(MetaResult& result, const Tensor& self, const Tensor& ma
 void masked_fill_Scalar(MetaResult& result, const Tensor& self, const Tensor& mask, const Scalar& value) {
   MICA_CHECK(!value.is_complex() || IsComplex(self.dtype()), "Argument `value` (", value.ToString(),
              ") does not fit dtype (", Name(self.dtype()), ") of `self`.");
+  CheckInRange(value, self.dtype(), "value");
   Masked(result, self, mask);
+}
+
+void hardtanh(MetaResult& result, const Tensor& self, const Scalar& min_val, const Scalar& max_val) {
+  CheckInRange(min_val, self.dtype(), "min_val");
+  CheckInRange(max_val, self.dtype(), "max_val");
+  MICA_CHECK(
+      Kind(self.dtype()) != DTypeKind::kUnsigned || (min_val.ToDouble() >= 0 && max_val.ToDouble() >= 0),
+      "A limit (", min_val.ToString(), " or ", max_val.ToString(), ") is negative, and the dtype (",
+      Name(self.dtype()), ") of `self` is unsigned; expected limits from 0 on.");
+  AddLike(result, self);
+  ComputeIn(result, self.dtype());
 }
 
 void fill_Tensor(MetaResult& result, const Tensor& self, const Tensor& value) {

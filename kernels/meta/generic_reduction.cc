@@ -72,6 +72,8 @@ void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResul
   const std::string_view hint = Hint(spec);
   if (hint.starts_with("amax") || hint.starts_with("amin") || hint.starts_with("arg") || hint == "max_dim" ||
       hint == "min_dim") {
+    MICA_CHECK(spec.dims_arg >= 0 || self.numel() > 0, "`self` with shape ", ShapeText(self.sizes()),
+               " has no elements, so that ", spec.name, " has no result; expected at least one element.");
     for (const int64_t d : dims)
       MICA_CHECK_INDEX(self.ndim() == 0 || self.sizes()[d] > 0, "Dimension (", d, ") of `self` with shape ",
                        ShapeText(self.sizes()), " has no elements, so that ", spec.name,

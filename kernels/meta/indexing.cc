@@ -156,6 +156,9 @@ void scatter_reduce(MetaResult& result, const Tensor& self, int64_t dim, const T
   CheckScatter(self, dim, index, &src);
   MICA_CHECK(reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
              "Reduction (", std::string(reduce), ") is unknown; expected sum, prod, mean, amax or amin.");
+  MICA_CHECK_IMPLEMENTED(!(IsComplex(self.dtype()) && (reduce == "amax" || reduce == "amin")),
+                         "Operator mica::scatter_reduce does not support the dtype (", Name(self.dtype()),
+                         ") with the reduction (", std::string(reduce), "); complex numbers have no order.");
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 void index_add(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,

@@ -2,6 +2,7 @@
 #include "mica/kernels/meta/meta_helpers.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mica::meta {
 
@@ -37,6 +38,19 @@ void CheckSameDevice(const Tensor& a, const Tensor& b, const char* a_name, const
 void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
   MICA_CHECK(a.dtype() == b.dtype(), "Dtype (", Name(a.dtype()), ") of `", a_name, "` differs from dtype (",
              Name(b.dtype()), ") of `", b_name, "`; expected one dtype.");
+}
+
+void CheckInRange(const Scalar& value, DType dtype, const char* name) {
+  bool fits = true;
+  if (IsInteger(dtype) && !value.is_complex()) {
+    const bool is_signed = Kind(dtype) == DTypeKind::kSigned;
+    const double limit = std::ldexp(1.0, static_cast<int>(ItemSize(dtype)) * 8 - (is_signed ? 1 : 0));
+    const double number = std::trunc(value.ToDouble());
+    const double least = is_signed ? -limit : value.is_float() ? 0 : 1 - limit;
+    fits = number >= least && number < limit;  // not for NaN
+  }
+  MICA_CHECK(fits, "Argument `", name, "` (", value.ToString(), ") is out of the range of the dtype (",
+             Name(dtype), ").");
 }
 
 void CheckDims(const Tensor& t, int64_t ndim, const char* name) {

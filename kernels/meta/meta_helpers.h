@@ -34,6 +34,9 @@ Dims ReducedSizes(IntSpan sizes, const Dims& dims, bool keepdim);
 void CheckSameDevice(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name);
 void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name);
 void CheckDims(const Tensor& t, int64_t ndim, const char* name);
+// Throws unless `value` is in the range of an integer `dtype`; a negative
+// integer may wrap in an unsigned one, as in x - 1.
+void CheckInRange(const Scalar& value, DType dtype, const char* name);
 // int64 or int32, as an index tensor must be.
 void CheckIndexDType(const Tensor& index, const char* name);
 

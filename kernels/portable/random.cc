@@ -1,6 +1,8 @@
 // Random fills on the CPU, with torch's streams (tensor/random.h).
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "mica/dispatcher/host.h"
@@ -13,16 +15,45 @@ namespace {
 
 Generator& GeneratorOf(Generator* g) { return g ? *g : DefaultGenerator(Device{}); }
 
-// Fills a contiguous block of self's dtype, which is self itself or copied there.
+// The dimensions from the one of the largest stride to that of the smallest: the
+// order in which torch fills.
+Dims MemoryOrder(const Tensor& t) {
+  Dims order(static_cast<size_t>(t.ndim()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
+  return order;
+}
+Tensor Permuted(const Tensor& t, const Dims& order) {
+  Dims sizes, strides;
+  for (const int64_t d : order) {
+    sizes.push_back(t.sizes()[d]);
+    strides.push_back(t.strides()[d]);
+  }
+  return MakeViewAs(t, sizes, strides, t.storage_offset() * t.itemsize(), t.dtype(), true);
+}
+// The real and imaginary parts, as a last dimension; a real tensor itself.
+Tensor Parts(const Tensor& t) {
+  if (!IsComplex(t.dtype())) return t;
+  Dims sizes = ToDims(t.sizes()), strides;
+  for (const int64_t s : t.strides()) strides.push_back(2 * s);
+  sizes.push_back(2);
+  strides.push_back(1);
+  return MakeViewAs(t, sizes, strides, t.storage_offset() * t.itemsize(), RealOf(t.dtype()), true);
+}
+
+// Fills a contiguous block of self's dtype in the order of memory, which is self
+// itself or copied there.
 template <typename F>
 void FillContiguous(const Tensor& self, F&& fill) {
-  if (self.is_contiguous()) {
-    fill(self);
+  const Tensor ordered = Permuted(self, MemoryOrder(self));
+  if (ordered.is_contiguous()) {
+    fill(ordered);
     return;
   }
-  const Tensor block = EmptyTensor(self.sizes(), self.dtype(), self.device());
+  const Tensor block = EmptyTensor(ordered.sizes(), self.dtype(), self.device());
   fill(block);
-  copy_(self, block, false);
+  copy_(ordered, block, false);
 }
 
 // The same in steps, fill(data, elements, first element), between which a Ctrl-C ends
@@ -68,16 +99,30 @@ int64_t RandomLimit(DType d) {
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
   MICA_CHECK(from <= to, "uniform_ needs `from` (", from, ") to be at most `to` (", to, ").");
-  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
-    FillUniform(GeneratorOf(generator), data, n, self.dtype(), from, to);
+  const Tensor parts = Parts(self);
+  FillInSteps(parts, [&](void* data, int64_t n, int64_t) {
+    FillUniform(GeneratorOf(generator), data, n, parts.dtype(), from, to);
   });
 }
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
   MICA_CHECK(std >= 0, "normal_ needs a standard deviation (", std, ") of at least 0.");
-  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
-    FillNormal(GeneratorOf(generator), data, n, self.dtype(), mean, std);
-  });
+  const Tensor parts = Parts(self);
+  if (IsComplex(self.dtype())) std /= std::numbers::sqrt2;  // of each part
+  Generator& g = GeneratorOf(generator);
+  if (parts.is_contiguous()) {
+    FillInSteps(parts, [&](void* data, int64_t n, int64_t) {
+      FillNormal(g, data, n, parts.dtype(), mean, std);
+    });
+    return;
+  }
+  // Other layouts are drawn one by one, also from 16 elements on.
+  std::vector<double> values(static_cast<size_t>(parts.numel()));
+  {
+    std::lock_guard lock(g.mutex());
+    for (double& v : values) v = DrawNormal(g, mean, std);
+  }
+  FromLanes(values, Permuted(parts, MemoryOrder(parts)));
 }
 
 void bernoulli__float(const Tensor& self, double p, Generator* generator) {
@@ -88,8 +133,11 @@ void bernoulli__float(const Tensor& self, double p, Generator* generator) {
 }
 
 void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator) {
-  const Tensor probabilities = EmptyTensor(self.sizes(), p.dtype(), p.device());
-  copy_(probabilities, p, false);
+  const Tensor given = EmptyTensor(self.sizes(), p.dtype(), p.device());
+  copy_(given, p, false);
+  const Tensor in_order = Permuted(given, MemoryOrder(self));
+  const Tensor probabilities = EmptyTensor(in_order.sizes(), p.dtype(), p.device());
+  copy_(probabilities, in_order, false);
   const auto* all = static_cast<const char*>(probabilities.data());
   FillInSteps(self, [&](void* data, int64_t n, int64_t at) {
     FillBernoulliTensor(GeneratorOf(generator), data, n, self.dtype(), all + at * probabilities.itemsize(),
@@ -108,7 +156,21 @@ void random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, G
 void random__to(const Tensor& self, int64_t to, Generator* generator) {
   random__from(self, 0, to, generator);
 }
-void random_(const Tensor& self, Generator* generator) { random__from(self, 0, std::nullopt, generator); }
+void random_(const Tensor& self, Generator* generator) {
+  if (!IsInteger(self.dtype()) || self.itemsize() < 4) return random__from(self, 0, std::nullopt, generator);
+  // One word of the dtype's own width each, without the sign.
+  FillContiguous(self, [&](const Tensor& t) {
+    Generator& g = GeneratorOf(generator);
+    const std::lock_guard lock(g.mutex());
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      if (t.itemsize() == 8)
+        static_cast<int64_t*>(t.data())[i] = static_cast<int64_t>(g.Random64() & INT64_MAX);
+      else
+        static_cast<uint32_t*>(t.data())[i] =
+            g.Random32() & (t.dtype() == DType::kI32 ? INT32_MAX : UINT32_MAX);
+    }
+  });
+}
 
 void exponential_(const Tensor& self, double lambd, Generator* generator) {
   MICA_CHECK(lambd > 0, "exponential_ needs a rate (", lambd, ") greater than 0.");
@@ -118,7 +180,7 @@ void exponential_(const Tensor& self, double lambd, Generator* generator) {
     std::lock_guard lock(g.mutex());
     for (double& v : values) v = -std::log1p(-DrawUniform53(g)) / lambd;
   }
-  FromLanes(values, self);
+  FromLanes(values, Permuted(self, MemoryOrder(self)));
 }
 
 void _randperm_(const Tensor& self, Generator* generator) {
@@ -126,28 +188,62 @@ void _randperm_(const Tensor& self, Generator* generator) {
       self, [&](const Tensor& t) { FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype()); });
 }
 
+namespace {
+void CheckWeights(const std::vector<double>& weights, int64_t categories) {
+  for (size_t i = 0; i < weights.size(); ++i)
+    MICA_CHECK(weights[i] >= 0 && std::isfinite(weights[i]), "The probability (", weights[i],
+               ") of category (", static_cast<int64_t>(i) % categories, ") in row (",
+               static_cast<int64_t>(i) / categories, ") is negative, infinite or NaN.");
+}
+
+// The categories whose weights over exponential draws are largest: so many without
+// replacement, or one.
+std::vector<int64_t> DrawDistinct(const Tensor& self, int64_t rows, int64_t categories, int64_t count,
+                                  Generator* generator) {
+  const Tensor ratio = EmptyTensor(self.sizes(), self.dtype(), self.device());
+  exponential_(ratio, 1.0, generator);
+  const std::vector<double> weights = ToLanes<double>(self);
+  std::vector<double> ratios = ToLanes<double>(ratio);
+  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = weights[i] / ratios[i];
+  FromLanes(ratios, ratio);  // rounded to the dtype
+  ratios = ToLanes<double>(ratio);
+  std::vector<int64_t> drawn, order(static_cast<size_t>(categories));
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* of_row = ratios.data() + r * categories;
+    const auto larger = [of_row](int64_t a, int64_t b) { return of_row[a] > of_row[b]; };
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::stable_sort(order.begin(), order.end(), larger);
+    for (int64_t s = 0; s < count; ++s) {
+      MICA_CHECK(weights[static_cast<size_t>(r * categories + order[static_cast<size_t>(s)])] > 0, "Row (", r,
+                 ") has no probability left for sample (", s, ") of multinomial.");
+      drawn.push_back(order[static_cast<size_t>(s)]);
+    }
+  }
+  return drawn;
+}
+}  // namespace
+
 void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator,
                  const Tensor& out) {
   const int64_t categories = self.sizes()[self.ndim() - 1];
   const int64_t rows = self.ndim() == 1 ? 1 : self.sizes()[0];
-  std::vector<double> weights = ToLanes<double>(self);
+  const std::vector<double> weights = ToLanes<double>(self);
+  CheckWeights(weights, categories);
+  if (!replacement || num_samples == 1)
+    return FromLanes(DrawDistinct(self, rows, categories, num_samples, generator), out);
   std::vector<int64_t> drawn;
   Generator& g = GeneratorOf(generator);
   std::lock_guard lock(g.mutex());
   for (int64_t r = 0; r < rows; ++r) {
-    double* w = weights.data() + r * categories;
-    for (int64_t c = 0; c < categories; ++c)
-      MICA_CHECK(w[c] >= 0 && std::isfinite(w[c]), "The probability (", w[c], ") of category (", c,
-                 ") in row (", r, ") is negative, infinite or NaN.");
+    const double* w = weights.data() + r * categories;
+    const double total = std::accumulate(w, w + categories, 0.0);
+    MICA_CHECK(total > 0, "Row (", r, ") has no probability left for sample (0) of multinomial.");
     for (int64_t s = 0; s < num_samples; ++s) {
-      const double total = std::accumulate(w, w + categories, 0.0);
-      MICA_CHECK(total > 0, "Row (", r, ") has no probability left for sample (", s, ") of multinomial.");
       double u = DrawUniform53(g) * total;
       int64_t c = 0;
       while (c + 1 < categories && (u -= w[c]) >= 0) ++c;
       while (c > 0 && w[c] == 0) --c;
       drawn.push_back(c);
-      if (!replacement) w[c] = 0;
     }
   }
   FromLanes(drawn, out);

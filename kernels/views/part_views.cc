@@ -24,7 +24,8 @@ ViewSpec select(const Tensor& self, int64_t dim, int64_t index) {
 
 ViewSpec slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                int64_t step) {
-  MICA_CHECK(self.ndim() > 0, "A 0-d tensor has no dimension to slice; expected at least one dimension.");
+  MICA_CHECK_INDEX(self.ndim() > 0,
+                   "A 0-d tensor has no dimension to slice; expected at least one dimension.");
   dim = WrapDim(dim, self.ndim());
   MICA_CHECK(step > 0, "Step (", step,
              ") of a slice is not positive; expected 1 or more (flip reverses a dimension).");

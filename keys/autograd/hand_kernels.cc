@@ -72,9 +72,6 @@ void RefuseOut(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVa
              "it without out=, or "
              "inside no_grad.");
   op.RedispatchBoxed(Below(keys), args, n, results);
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if ((op.spec().written_args >> i) & 1) Written(t, op.spec().name);
-  });
 }
 
 void RefuseResize(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
@@ -105,11 +102,20 @@ class NotImplementedBackward final : public Node {
   const char* op_;
 };
 
-void NoFormula(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-               MicaValue* results) {
-  if (!CurrentThread().grad_enabled || !AnyRequiresGrad(args, n))
-    return op.RedispatchBoxed(Below(keys), args, n, results);
-  auto backward = MakeNode<NotImplementedBackward>(op.spec().name);
+// The grad_fn of what an operator without a gradient wrote.
+class NotDifferentiableBackward final : public Node {
+ public:
+  std::string name() const override { return "NotDifferentiableBackward"; }
+  void Apply(const Tensor*, Tensor* out) override {
+    for (int i = 0; i < num_next(); ++i)
+      if (Wants(i)) out[i] = ZerosFor(*this, i);
+  }
+};
+
+// Calls what is below, and gives what it wrote and returns the history `backward`.
+template <typename N>
+void RecordBoxed(N backward, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                 MicaValue* results) {
   std::vector<Tensor> inputs;
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
     if ((op.spec().written_args >> i) & 1) CheckInplace(t, op.spec().name);
@@ -121,9 +127,7 @@ void NoFormula(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVa
     op.RedispatchBoxed(Below(keys), args, n, results);
   }
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (!((op.spec().written_args >> i) & 1)) return;
-    RebaseHistory(t, *backward);
-    Written(t, op.spec().name);
+    if ((op.spec().written_args >> i) & 1) RebaseHistory(t, *backward);
   });
   if (op.spec().form != OpForm::kFunctional) return;
   const size_t num_results = op.schema().returns.size();
@@ -140,6 +144,25 @@ void NoFormula(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVa
   }
 }
 
+void NoFormula(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  if (!CurrentThread().grad_enabled || !AnyRequiresGrad(args, n))
+    return op.RedispatchBoxed(Below(keys), args, n, results);
+  RecordBoxed(MakeNode<NotImplementedBackward>(op.spec().name), op, keys, args, n, results);
+}
+
+// In-place forms of operators without a gradient (eq_): what they wrote depends on
+// nothing any more.
+void CutHistory(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                MicaValue* results) {
+  bool history = false;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    history = history || (((op.spec().written_args >> i) & 1) && RequiresGrad(t));
+  });
+  if (!CurrentThread().grad_enabled || !history) return op.RedispatchBoxed(Below(keys), args, n, results);
+  RecordBoxed(MakeNode<NotDifferentiableBackward>(), op, keys, args, n, results);
+}
+
 }  // namespace
 
 void RegisterHandKernels(Scope& scope) {
@@ -152,6 +175,8 @@ void RegisterHandKernels(Scope& scope) {
       scope.AddBoxedKernel(op->name(), "Autograd", {&RefuseResize, nullptr, nullptr}, here);
     } else if (spec.form == OpForm::kOut) {
       scope.AddBoxedKernel(op->name(), "Autograd", {&RefuseOut, nullptr, nullptr}, here);
+    } else if ((spec.flags & kNotDifferentiable) && spec.form == OpForm::kInplace) {
+      scope.AddBoxedKernel(op->name(), "Autograd", {&CutHistory, nullptr, nullptr}, here);
     } else if ((spec.flags & kNotDifferentiable) && op->name() != "mica::detach") {
       scope.AddFallthrough(op->name(), "Autograd");
     }

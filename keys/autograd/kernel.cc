@@ -1,8 +1,6 @@
 // The parts of generated kernels that need no template.
 #include "mica/keys/autograd/kernel.h"
 
-#include "mica/keys/autograd/write_log.h"
-
 namespace mica::autograd {
 
 void Link(Node& node, std::initializer_list<const Tensor*> inputs) {
@@ -66,10 +64,6 @@ void PutList(std::vector<Tensor> list, Node& node, int first, Tensor* out) {
 void KeepUnrecorded(const Tensor& view) {
   if (!view.is_view() || !RequiresGrad(view) || view.is_inference()) return;
   EnsureMeta(view).attr_version = view.version();
-}
-
-void Written(const Tensor& t, const char* op) {
-  if (t.defined()) LogWrite(t, op);
 }
 
 }  // namespace mica::autograd

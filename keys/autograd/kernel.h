@@ -71,7 +71,5 @@ void PutList(std::vector<Tensor> list, Node& node, int first, Tensor* out);
 
 // A view that was not recorded: it keeps no history, also where its base has one.
 void KeepUnrecorded(const Tensor& view);
-// After a write through the autograd layer: for messages.
-void Written(const Tensor& t, const char* op);
 
 }  // namespace mica::autograd

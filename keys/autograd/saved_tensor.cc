@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/write_log.h"
 #include "mica/keys/autograd/meta.h"
-#include "mica/keys/autograd/write_log.h"
 
 namespace mica::autograd {
 namespace {
@@ -48,6 +48,7 @@ void SavedTensor::Keep(const Tensor& t, bool is_output, uint32_t output_nr) {
              "inference mode to get a "
              "normal tensor, or use no_grad instead of inference mode.");
   version_ = t.version();
+  t.impl()->storage->Watch();
   output_nr_ = output_nr;
   is_output_ = is_output && IsDifferentiable(t.dtype());
   requires_grad_ = is_output_ || RequiresGrad(t);

@@ -459,6 +459,14 @@ def test_gradients_cross_devices():
     assert w.grad.item() == 3 and w.grad.device.type == "cpu"
 
 
+def test_a_write_that_runs_on_the_cpu_is_seen_by_autograd():
+    x, w = mica.ones(3).to("null").requires_grad_(), mica.ones(3).to("null")
+    y = (x * w).sum()
+    w.erfinv_()
+    with pytest.raises(RuntimeError, match="MulBackward0 saved.*was mica::erfinv_"):
+        y.backward()
+
+
 def test_a_module_trains_as_on_the_cpu():
     def losses(device):
         mica.manual_seed(0)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 from mica import _C
 from mica._C import Generator, Tensor
 
@@ -32,3 +36,15 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Sets the CPU generator's state."""
     default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Sequence[Any] = (), enabled: bool = True) -> Iterator[None]:
+    """The state of the CPU's generator, and of those of `devices`, is as before at the end."""
+    names = ["cpu", *(str(d) for d in devices)] if enabled else []
+    states = [(g, g.get_state()) for g in map(_C._default_generator, names)]
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            generator.set_state(state)

@@ -1,75 +1,298 @@
-"""gradcheck and gradgradcheck: gradients against finite differences."""
+"""gradcheck and gradgradcheck: gradients against finite differences.
+
+A function of tensors is a map between real vectors, a complex number being two of
+their components. Its Jacobian is found twice: row by row through autograd, with
+unit cotangents, and column by column through central differences. In the fast
+mode one random direction of each side stands for all of them. Further checks hold
+backward to what the engine may ask of it: the same answer twice, zeros for zeros,
+gradients that look like their inputs, and undefined cotangents.
+"""
 
 from __future__ import annotations
 
+import random
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.autograd.function import Function
 
 
 class GradcheckError(RuntimeError):
-    """An analytical gradient differs from the numerical one."""
+    """A gradient differs from finite differences, or breaks a rule of backward."""
 
 
-def _inputs(inputs: Any) -> tuple[Any, ...]:
-    return (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+@dataclass(frozen=True)
+class _Tolerance:
+    eps: float
+    atol: float
+    rtol: float
+
+    def allows(self, got: float, expected: float, scale: float = 1.0) -> bool:
+        return abs(got - expected) <= self.atol * scale + self.rtol * abs(expected)
 
 
-def _differentiable(t: Any) -> bool:
-    return isinstance(t, Tensor) and t.requires_grad
+def _as_tuple(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, Tensor) else tuple(values)
 
 
-def _outputs(result: Any) -> list[Tensor]:
-    items = [result] if isinstance(result, Tensor) else list(result)
-    return [t for t in items if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())]
+def _requiring_grad(values: Sequence[Any]) -> list[Tensor]:
+    return [t for t in values if isinstance(t, Tensor) and t.requires_grad]
 
 
-def _columns(t: Tensor) -> list[tuple[int, complex]]:
-    """Directions of perturbation: each element, and its imaginary part."""
-    parts = (1.0, 1.0j) if t.is_complex() else (1.0,)
-    return [(i, part) for i in range(t.numel()) for part in parts]
+def _differentiable(result: Any) -> list[Tensor]:
+    return _requiring_grad(_as_tuple(result))
 
 
-def _numerical(fn: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, eps: float) -> list[list[Tensor]]:
-    """d outputs / d each direction of x, by central differences."""
-    rows = []
-    flat = x.detach().reshape(-1) if x.is_contiguous() else None
-    for index, part in _columns(x):
+def _components(t: Tensor) -> int:
+    """The number of real numbers in `t`."""
+    return t.numel() * (2 if t.is_complex() else 1)
+
+
+def _real(t: Tensor) -> list[float]:
+    """The real numbers of `t`, in order; a complex one is its real and its imaginary part."""
+    t = t.detach()
+    if t.is_complex():
+        t = mica.view_as_real(t.contiguous())
+    values: list[float] = t.reshape(-1).tolist()
+    return values
+
+
+def _from_real(values: list[float], like: Tensor) -> Tensor:
+    """The tensor of the shape and dtype of `like` with these real numbers."""
+    if like.is_complex():
+        pairs = mica.tensor(values, dtype=like.dtype.to_real()).reshape(-1, 2)
+        return mica.view_as_complex(pairs).reshape(like.shape).to(like.device)
+    return mica.tensor(values, dtype=like.dtype, device=like.device).reshape(like.shape)
+
+
+def _place(t: Tensor, component: int) -> str:
+    """A component in words: the element's index, and which part of a complex number."""
+    part = ""
+    if t.is_complex():
+        part = (" (real part)", " (imaginary part)")[component % 2]
+        component //= 2
+    index = []
+    for size in reversed(t.shape):
+        index.append(component % size)
+        component //= size
+    return f"{list(reversed(index))}{part}"
+
+
+def _check_inputs(name: str, inputs: tuple[Any, ...]) -> list[Tensor]:
+    """The inputs whose gradients are checked."""
+    checked = _requiring_grad(inputs)
+    if not checked:
+        raise ValueError(f"{name}() needs an input tensor that requires grad; none of the inputs does.")
+    for n, t in enumerate(inputs):
+        if not isinstance(t, Tensor) or not t.requires_grad:
+            continue
+        if t.dtype not in (mica.float64, mica.complex128):
+            warnings.warn(
+                f"Input ({n}) of {name}() requires grad and is {t.dtype}; finite differences are accurate "
+                "enough in float64 and complex128 only, so the check may fail.",
+                stacklevel=4,
+            )
+        if t.numel() and any(stride == 0 and size > 1 for stride, size in zip(t.stride(), t.shape)):
+            raise RuntimeError(
+                f"Input ({n}) of {name}() has elements that share memory (strides {tuple(t.stride())} of shape "
+                f"{tuple(t.shape)}), so they cannot be changed one by one; give a contiguous copy."
+            )
+    return checked
+
+
+class _Check:
+    """One run: the function, its inputs, and which outputs are differentiable."""
+
+    def __init__(self, func: Callable[..., Any], inputs: tuple[Any, ...], tolerance: _Tolerance) -> None:
+        self.func, self.inputs, self.tolerance = func, inputs, tolerance
+        self.numbers = [n for n, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+        self.checked = [inputs[n] for n in self.numbers]
+        every = _as_tuple(func(*inputs))
+        self.outputs = [o for o, t in enumerate(every) if isinstance(t, Tensor) and t.requires_grad]
+        # Without a differentiable output, all that can change must not change.
+        self.constant = not self.outputs
+        if self.constant:
+            self.outputs = [
+                o
+                for o, t in enumerate(every)
+                if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())
+            ]
+
+    def run(self) -> list[Tensor]:
+        every = _as_tuple(self.func(*self.inputs))
+        return [every[o] for o in self.outputs]
+
+    def difference(self, x: Tensor, direction: list[float]) -> list[list[float]]:
+        """The change of every output along a direction of `x`, by central differences."""
+        old, step = x.detach().clone(), _from_real(direction, x) * self.tolerance.eps
         values = []
-        for sign in (1.0, -1.0):
-            step = sign * eps * part if x.is_complex() else sign * eps
-            with mica.no_grad():
-                if flat is not None:
-                    old = flat[index].item()
-                    flat[index] = old + step
-                else:
-                    place = _unravel(index, x.shape)
-                    view = x.detach()
-                    old = view[place].item()
-                    view[place] = old + step
-                with mica.enable_grad():  # fn may be a gradient itself
-                    results = _outputs(fn(*inputs))
-                values.append([o.detach().clone() for o in results])
-                if flat is not None:
-                    flat[index] = old
-                else:
-                    view[place] = old
-        rows.append([(a - b) / (2 * eps) for a, b in zip(*values)])
-    return rows
+        try:
+            for moved in (old + step, old - step):
+                x.detach().copy_(moved)
+                values.append([_real(o) for o in self.run()])
+        finally:
+            x.detach().copy_(old)
+        scale = 2 * self.tolerance.eps
+        return [[(a - b) / scale for a, b in zip(up, down)] for up, down in zip(*values)]
+
+    def gradients(self, output: Tensor, cotangent: list[float]) -> list[Tensor | None]:
+        """The gradients of the inputs for a cotangent of one output."""
+        return list(
+            mica.autograd.grad(
+                output, self.checked, _from_real(cotangent, output), retain_graph=True, allow_unused=True
+            )
+        )
+
+    def pulled(self, output: Tensor, cotangent: list[float]) -> list[list[float]]:
+        """The same as real numbers; zeros where there is no gradient."""
+        grads = self.gradients(output, cotangent)
+        return [[0.0] * _components(x) if g is None else _real(g) for g, x in zip(grads, self.checked)]
+
+    def wrong(self, o: int, n: int, what: str, got: float, expected: float) -> GradcheckError:
+        return GradcheckError(
+            f"The gradient of output ({self.outputs[o]}) with respect to input ({self.numbers[n]}) is wrong "
+            f"{what}: autograd gives ({got:.9g}), finite differences give ({expected:.9g}), with atol "
+            f"({self.tolerance.atol:g}) and rtol ({self.tolerance.rtol:g})."
+        )
 
 
-def _unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
-    place = []
-    for size in reversed(shape):
-        place.append(index % size)
-        index //= size
-    return tuple(reversed(place))
+def _unit(size: int, at: int) -> list[float]:
+    return [float(i == at) for i in range(size)]
 
 
-def _compare(analytical: complex, numerical: complex, atol: float, rtol: float) -> bool:
-    return abs(analytical - numerical) <= atol + rtol * abs(numerical)
+def _check_constant(check: _Check) -> None:
+    """Nothing requires grad, so nothing may depend on the inputs."""
+    for n, x in enumerate(check.checked):
+        for i in range(_components(x)):
+            for o, change in enumerate(check.difference(x, _unit(_components(x), i))):
+                worst = max(change, key=abs, default=0.0)
+                if abs(worst) > check.tolerance.atol:
+                    raise GradcheckError(
+                        f"Output ({check.outputs[o]}) does not require grad, but it changes by ({worst:.9g}) "
+                        f"with element {_place(x, i)} of input ({check.numbers[n]})."
+                    )
+
+
+def _check_all(check: _Check) -> None:
+    """Every entry of the Jacobian."""
+    # Finite differences first: they write the inputs, which the graph may save.
+    numerical = [
+        [check.difference(x, _unit(_components(x), i)) for i in range(_components(x))] for x in check.checked
+    ]
+    for o, output in enumerate(check.run()):
+        for k in range(_components(output)):
+            grads = check.pulled(output, _unit(_components(output), k))
+            for n, x in enumerate(check.checked):
+                for i, got in enumerate(grads[n]):
+                    expected = numerical[n][i][o][k]
+                    if not check.tolerance.allows(got, expected):
+                        where = f"for output element {_place(output, k)} and input element {_place(x, i)}"
+                        raise check.wrong(o, n, where, got, expected)
+
+
+def _check_directions(check: _Check) -> None:
+    """One random direction of each input against one random cotangent of each output."""
+    rng = random.Random(0)
+    directions = []
+    for x in check.checked:
+        raw = [rng.random() for _ in range(_components(x))]
+        norm = sum(r * r for r in raw) ** 0.5 or 1.0
+        directions.append([r / norm for r in raw])
+    numerical = [check.difference(x, d) for x, d in zip(check.checked, directions)]
+    for o, output in enumerate(check.run()):
+        cotangent = [rng.random() for _ in range(_components(output))]
+        grads = check.pulled(output, cotangent)
+        for n, direction in enumerate(directions):
+            got = sum(g * d for g, d in zip(grads[n], direction))
+            expected = sum(c * y for c, y in zip(cotangent, numerical[n][o]))
+            # What atol allows for each entry, carried to the sum over all of them.
+            if not check.tolerance.allows(got, expected, max(sum(direction) * sum(cotangent), 1.0)):
+                _check_all(check)  # says which entry, if one alone is wrong
+                raise check.wrong(o, n, "along random directions (fast mode)", got, expected)
+
+
+def _check_repeats(check: _Check, tolerance: float) -> None:
+    """Backward gives the same twice."""
+    rng = random.Random(1)
+    for o, output in enumerate(check.run()):
+        cotangent = [rng.random() for _ in range(_components(output))]
+        first, second = check.pulled(output, cotangent), check.pulled(output, cotangent)
+        for n, (a, b) in enumerate(zip(first, second)):
+            worst = max((abs(p - q) for p, q in zip(a, b)), default=0.0)
+            if not worst <= tolerance:
+                raise GradcheckError(
+                    f"The gradient of output ({check.outputs[o]}) with respect to input ({check.numbers[n]}) "
+                    f"differs by ({worst:.9g}) between two runs of backward; nondet_tol ({tolerance:g}) is allowed."
+                )
+
+
+def _check_zeros(check: _Check) -> None:
+    """Zero cotangents give zero gradients, which look like their inputs."""
+    outputs = check.run()
+    seeds = [mica.zeros_like(o) for o in outputs]
+    grads = mica.autograd.grad(outputs, check.checked, seeds, allow_unused=True)
+    for number, x, grad in zip(check.numbers, check.checked, grads):
+        if grad is None:
+            continue
+        mine = (tuple(grad.shape), grad.dtype, str(grad.device))
+        if mine != (tuple(x.shape), x.dtype, str(x.device)):
+            raise GradcheckError(
+                f"The gradient of input ({number}) is {grad.dtype} {tuple(grad.shape)} on {grad.device}; the "
+                f"input is {x.dtype} {tuple(x.shape)} on {x.device}."
+            )
+        worst = max(_real(grad), key=abs, default=0.0)
+        if worst != 0:
+            raise GradcheckError(
+                f"The gradient of input ({number}) is ({worst:.9g}) for cotangents of zero; backward does not "
+                "multiply by its cotangent."
+            )
+
+
+class _Undefined(Function):
+    """The identity, whose backward gives no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return None
+
+
+def _check_undefined(check: _Check) -> None:
+    """Backward takes cotangents that are not there: all of them, and each alone."""
+    count = len(check.outputs)
+    for missing in [set(range(count)), *({o} for o in range(count) if count > 1)]:
+        outputs = [_Undefined.apply(t) if o in missing else t for o, t in enumerate(check.run())]
+        named = ", ".join(str(check.outputs[o]) for o in sorted(missing))
+        try:
+            grads = mica.autograd.grad(
+                outputs, check.checked, [mica.zeros_like(o) for o in outputs], allow_unused=True
+            )
+        except RuntimeError as error:
+            raise GradcheckError(
+                f"Backward fails when the cotangents of outputs ({named}) are undefined: {error}"
+            ) from error
+        for number, grad in zip(check.numbers, grads):
+            if grad is not None and any(_real(grad)):
+                raise GradcheckError(
+                    f"The gradient of input ({number}) is not zero when the cotangents of outputs ({named}) "
+                    "are undefined and the others zero."
+                )
+
+
+def _refuse(name: str, **asked: bool | None) -> None:
+    for argument, value in asked.items():
+        if value:
+            raise NotImplementedError(
+                f"{name}() with {argument} ({value}) needs what Mica does not have yet (forward mode, vmap, "
+                f"sparse tensors); leave {argument} out."
+            )
 
 
 def gradcheck(
@@ -81,19 +304,43 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
-    check_undefined_grad: bool = False,
-    **unused: Any,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
-    """Whether func's gradients equal finite differences; float64 inputs are needed."""
-    args = _inputs(inputs)
-    checked = [t for t in args if _differentiable(t)]
-    if not checked:
-        raise ValueError("gradcheck() needs an input that requires grad.")
-    for t in checked:
-        if t.dtype not in (mica.float64, mica.complex128):
-            raise ValueError(f"gradcheck() needs float64 or complex128 inputs; one is {t.dtype}.")
+    """Whether the gradients of `func` at `inputs` equal finite differences.
+
+    `inputs` is a tensor or a sequence of arguments; those that require grad are
+    checked and should be float64 or complex128. Raises GradcheckError, or returns
+    False with raise_exception=False. The dtypes of gradients are checked always.
+    """
+    _refuse(
+        "gradcheck",
+        check_batched_grad=check_batched_grad,
+        check_batched_forward_grad=check_batched_forward_grad,
+        check_forward_ad=check_forward_ad,
+        masked=masked,
+    )
+    if not check_backward_ad:
+        raise ValueError("gradcheck() with check_backward_ad=False has nothing left to check.")
+    arguments = _as_tuple(inputs)
+    _check_inputs("gradcheck", arguments)
     try:
-        _check(func, args, checked, eps, atol, rtol)
+        with mica.enable_grad():
+            check = _Check(func, arguments, _Tolerance(eps, atol, rtol))
+            if check.constant:
+                _check_constant(check)
+                return True
+            (_check_directions if fast_mode else _check_all)(check)
+            _check_repeats(check, nondet_tol)
+            _check_zeros(check)
+            if check_undefined_grad:
+                _check_undefined(check)
     except GradcheckError:
         if raise_exception:
             raise
@@ -101,38 +348,15 @@ def gradcheck(
     return True
 
 
-def _check(
-    func: Any, args: tuple[Any, ...], checked: list[Tensor], eps: float, atol: float, rtol: float
-) -> None:
-    # Finite differences first: they write the inputs, which the graph may save.
-    numerical = [_numerical(func, args, x, eps) for x in checked]
-    outputs = _outputs(func(*args))
-    for o, output in enumerate(outputs):
-        for index, part in _columns(output):
-            seed = mica.zeros_like(output).reshape(-1)
-            seed[index] = part
-            if output.requires_grad:
-                grads: Any = mica.autograd.grad(
-                    output, checked, seed.reshape(output.shape), retain_graph=True, allow_unused=True
-                )
-            else:
-                grads = [None] * len(checked)
-            for n, (x, grad) in enumerate(zip(checked, grads)):
-                if grad is not None and (grad.shape != x.shape or grad.dtype != x.dtype):
-                    raise GradcheckError(
-                        f"The gradient of input ({n}) is {grad.dtype} {tuple(grad.shape)}; the input is {x.dtype} {tuple(x.shape)}."
-                    )
-                flat = [0.0] * x.numel() if grad is None else grad.reshape(-1).tolist()
-                for (i, direction), row in zip(_columns(x), numerical[n]):
-                    value = row[o].reshape(-1)[index].item()
-                    # The real inner product of the seed with the change of the output.
-                    expected = (complex(part).conjugate() * value).real
-                    got = (complex(flat[i]).conjugate() * complex(direction)).real
-                    if not _compare(got, expected, atol, rtol):
-                        raise GradcheckError(
-                            f"The gradient of output ({o}) element ({index}) with respect to input ({n}) element ({i}) "
-                            f"is {got:.9g}; finite differences give {expected:.9g}."
-                        )
+def _cotangents(outputs: list[Tensor], strided: bool) -> list[Tensor]:
+    """Random cotangents that require grad, from a generator of their own."""
+    rng, made = random.Random(2), []
+    for o in outputs:
+        seed = _from_real([rng.gauss(0, 1) for _ in range(_components(o))], o)
+        if strided and o.ndim:
+            seed = mica.stack([seed, seed], -1)[..., 0]
+        made.append(seed.detach().requires_grad_())
+    return made
 
 
 def gradgradcheck(
@@ -143,30 +367,61 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
-    **unused: Any,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
-    """gradcheck of the gradient itself: second derivatives."""
-    args = _inputs(inputs)
-    outputs = [t for t in _outputs(func(*args)) if t.requires_grad]
-    if grad_outputs is None:
-        seeds = [
-            mica.randn(*o.shape, dtype=o.dtype) if o.ndim else mica.randn(1, dtype=o.dtype).reshape(())
-            for o in outputs
-        ]
-        for s in seeds:
-            s.requires_grad_()
-    else:
-        seeds = list(_inputs(grad_outputs))
-    count = len(args)
+    """gradcheck of the gradient itself, as a function of the inputs and of the cotangents.
+
+    The cotangents are `grad_outputs`, or random ones that require grad.
+    """
+    _refuse(
+        "gradgradcheck",
+        check_batched_grad=check_batched_grad,
+        check_fwd_over_rev=check_fwd_over_rev,
+        masked=masked,
+    )
+    if not check_rev_over_rev:
+        raise ValueError("gradgradcheck() with check_rev_over_rev=False has nothing left to check.")
+    arguments = _as_tuple(inputs)
+    _check_inputs("gradgradcheck", arguments)
+    with mica.enable_grad():
+        outputs = _differentiable(func(*arguments))
+        if not outputs:
+            raise ValueError("gradgradcheck() needs a function with an output that requires grad.")
+        seeds = (
+            _cotangents(outputs, gen_non_contig_grad_outputs)
+            if grad_outputs is None
+            else list(_as_tuple(grad_outputs))
+        )
+    count = len(arguments)
 
     def gradient(*values: Any) -> tuple[Tensor, ...]:
         inner = values[:count]
-        wanted = [t for t in inner if _differentiable(t)]
-        results = [t for t in _outputs(func(*inner)) if t.requires_grad]
-        grads = mica.autograd.grad(results, wanted, values[count:], create_graph=True, allow_unused=True)
+        grads = mica.autograd.grad(
+            _differentiable(func(*inner)),
+            _requiring_grad(inner),
+            values[count:],
+            create_graph=True,
+            allow_unused=True,
+        )
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(
-        gradient, (*args, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
+        gradient,
+        (*arguments, *seeds),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        fast_mode=fast_mode,
     )

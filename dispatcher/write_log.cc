@@ -1,9 +1,9 @@
 // A hash table of atomics, lossy on purpose.
-#include "mica/keys/autograd/write_log.h"
+#include "mica/dispatcher/write_log.h"
 
 #include <atomic>
 
-namespace mica::autograd {
+namespace mica {
 namespace {
 struct Entry {
   std::atomic<uintptr_t> tag{0};  // storage and version mixed
@@ -17,8 +17,7 @@ uintptr_t Tag(const StorageImpl* storage, uint32_t version) {
 Entry& EntryOf(uintptr_t tag) { return g_entries[(tag * 0x9E3779B97F4A7C15u) >> 54]; }
 }  // namespace
 
-void LogWrite(const Tensor& written, const char* op) {
-  if (written.is_inference()) return;
+void internal::RecordWrite(const Tensor& written, const char* op) {
   const uintptr_t tag = Tag(written.impl()->storage, written.version());
   Entry& e = EntryOf(tag);
   e.tag.store(0, std::memory_order_relaxed);
@@ -32,4 +31,4 @@ const char* FindWrite(const Tensor& t, uint32_t version) {
   return e.tag.load(std::memory_order_acquire) == tag ? e.op.load(std::memory_order_acquire) : nullptr;
 }
 
-}  // namespace mica::autograd
+}  // namespace mica
