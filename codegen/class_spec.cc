@@ -34,7 +34,7 @@ const std::vector<ClassInfo>& Classes() {
       {"factory", "kFactory", {}},
       {"contraction", "kContraction", {}},
       {"core", "kCore", {}},
-      {"fold", "kFold", {"dim"}},
+      {"fold", "kFold", {"dim", "join"}},
       {"decompose", "kDecompose", {}},
   };
   return classes;
@@ -71,6 +71,15 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
       throw Mistake(where, StrCat("Argument `none` of class ", info.name, " is (", value.text,
                                   "); expected all or error."));
     entry->none_is_all = value.text == "all";
+    return;
+  }
+  if (key == "join") {
+    static constexpr const char* kWords[] = {"along", "new", "diagonal"};  // MICA_JOIN_...
+    for (int i = 0; i < 3; ++i)
+      if (value.text == kWords[i]) entry->join = i;
+    if (entry->join < 0)
+      throw Mistake(where, StrCat("Argument `join` of class fold is (", value.text,
+                                  "); expected along, new or diagonal."));
     return;
   }
   if (key == "bounds") {

@@ -361,6 +361,18 @@ void SetContraction(Entry* entry) {
   for (auto& p : entry->programs) p = program;
 }
 
+// A fold's list and how it is joined; there is nothing to compute.
+void SetFold(Entry* entry) {
+  if (entry->join < 0) return;
+  std::shared_ptr<Program> program = NewProgram(*entry, entry->class_text);
+  program->num_outputs = 1;
+  program->join = entry->join;
+  const auto& arguments = entry->primary().schema.arguments;
+  for (size_t i = arguments.size(); i-- > 0;)
+    if (arguments[i].type.is_tensor_list()) program->data_arg = static_cast<int>(i);
+  for (auto& p : entry->programs) p = program;
+}
+
 }  // namespace
 
 void ReadPrograms(const YamlMap& map, Entry* entry) {
@@ -408,6 +420,9 @@ void ReadPrograms(const YamlMap& map, Entry* entry) {
         CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileScatter(map, *entry, kind); });
       else
         require("reduce", "`{combine: ...}`");
+      break;
+    case OpClass::kFold:
+      if (entry->portable.empty()) SetFold(entry);
       break;
     case OpClass::kContraction:
       if (entry->portable.empty()) SetContraction(entry);

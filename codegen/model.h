@@ -143,6 +143,7 @@ struct Entry {
   bool none_is_flat = false;              // gather(none=flat)
   int bounds = 0;                         // gather, scatter: MICA_BOUNDS_...
   std::optional<int> fixed_dim;           // gather(dim=0)
+  int join = -1;                          // fold: MICA_JOIN_...
   std::string equation;                   // contraction("ij,jk->ik")
   std::vector<int> view_dim_args;         // view(dims=[dim0, dim1])
   std::map<std::string, int> class_args;  // window(kernel=...), by key

@@ -48,7 +48,8 @@ bool Program::operator==(const Program& o) const {
          SameCode(init, o.init) && SameCode(combine, o.combine) && SameCode(finish, o.finish) &&
          SameCode(map, o.map) && dims_arg == o.dims_arg && keepdim_arg == o.keepdim_arg && flags == o.flags &&
          first_state == o.first_state && SameCode(index, o.index) && SameCode(keep, o.keep) &&
-         Places() == o.Places() && list_args == o.list_args && equation == o.equation && same_next;
+         Places() == o.Places() && list_args == o.list_args && equation == o.equation && join == o.join &&
+         same_next;
 }
 
 std::string Listing(const Program& program) {

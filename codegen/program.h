@@ -39,6 +39,7 @@ struct Program {
   int bounds = 0, fill_arg = -1, dim = MICA_NO_DIM;
   std::vector<int32_t> list_args;
   int num_windowed = 0, kernel_arg = -1, stride_arg = -1, pad_arg = -1, dilation_arg = -1, output_arg = -1;
+  int join = 0;
   std::string equation;
   std::shared_ptr<const Program> next;  // row: the following stage
 

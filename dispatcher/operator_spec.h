@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "mica/abi.h"
@@ -122,6 +123,11 @@ struct OperatorSpec {
 // The generic interpreter of a class in kernels/portable, or NULL.
 using PortableClassTable = MicaClassFunction[15];
 void SetPortableClass(OpClass c, MicaClassFunction f);
+// The meta function that all operators of a class share, or NULL: for operators
+// that a plugin defines by their program.
+void SetClassMeta(OpClass c, MetaFunction f);
+MetaFunction ClassMeta(OpClass c);
+OpClass OpClassNamed(std::string_view name);  // kCustom where there is none
 MicaClassFunction PortableClass(OpClass c);
 
 }  // namespace mica

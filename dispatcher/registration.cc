@@ -167,6 +167,8 @@ absl::Status Scope::Define(std::string_view text, SourceLocation where) {
   return absl::OkStatus();
 }
 
+OperatorSpec& Scope::LastDefined() { return impl_->definitions.back()->spec; }
+
 absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
   if (key == "Composite") return kCompositeKey;
   const int bit = KeyBit(key);

@@ -61,6 +61,8 @@ class Scope {
   absl::Status AddDevice(const char* name, const MicaDeviceTable* table);
   // A new operator; boxed calls only. Errors when it exists with another schema.
   absl::Status Define(std::string_view schema_with_namespace, SourceLocation where);
+  // What the last Define made, to be completed before Commit.
+  OperatorSpec& LastDefined();
 
   // A kernel built for another schema than its operator's is left out, and said;
   // anything else that is wrong leaves out the whole scope.

@@ -17,6 +17,7 @@ namespace mica {
 namespace {
 
 std::array<MicaClassFunction, 15> g_portable_class{};
+MetaFunction g_class_meta[15];
 
 bool HasProgram(const OperatorSpec& spec) {
   for (const MicaProgram* p : spec.programs)
@@ -28,6 +29,13 @@ bool HasProgram(const OperatorSpec& spec) {
 
 void SetPortableClass(OpClass c, MicaClassFunction f) { g_portable_class[static_cast<int>(c)] = f; }
 MicaClassFunction PortableClass(OpClass c) { return g_portable_class[static_cast<int>(c)]; }
+void SetClassMeta(OpClass c, MetaFunction f) { g_class_meta[static_cast<int>(c)] = f; }
+MetaFunction ClassMeta(OpClass c) { return g_class_meta[static_cast<int>(c)]; }
+OpClass OpClassNamed(std::string_view name) {
+  for (int i = 0; i < 15; ++i)
+    if (name == Name(static_cast<OpClass>(i))) return static_cast<OpClass>(i);
+  return OpClass::kCustom;
+}
 
 const char* Name(OpClass c) {
   static constexpr const char* kNames[] = {"custom",  "pointwise",   "reduction", "scan",   "row",

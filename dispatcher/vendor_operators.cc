@@ -24,7 +24,8 @@ namespace {
 // the nodes that it made may still point here.
 struct VendorOperator {
   MicaOperatorRecord record;
-  std::string name;
+  std::string name, out_name;
+  int16_t num_args = 0, num_outputs = 0;
 };
 
 bool Has(uint64_t bits, int64_t i) { return i < 64 && ((bits >> i) & 1) != 0; }
@@ -155,11 +156,59 @@ void RunRecord(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue
   ThrowIfError((vendor.record.*kFunction)(&call, args, n, results, op.spec().num_outputs));
 }
 
-const VendorOperator* Remember(const MicaOperatorRecord& record, std::string name) {
+// Completes what Define made of one form's schema by what the class says.
+void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
+  spec.op_class = OpClassNamed(r.class_name);
+  spec.form = form;
+  spec.flags = kStructured;
+  spec.meta = ClassMeta(spec.op_class);
+  MICA_CHECK(spec.meta && r.programs, "The class (", r.class_name, ") of the operator (", op.name,
+             ") does not run from data; expected pointwise, reduction, scan or row, and programs.");
+  for (int k = 0; k < 5; ++k) spec.programs[k] = r.programs[k];
+  spec.dtype_rule = static_cast<DTypeRule>(r.dtype_rule);
+  spec.fixed_dtype = static_cast<int8_t>(r.fixed_dtype);
+  spec.dtype_arg = static_cast<int16_t>(r.dtype_arg);
+  spec.dims_arg = static_cast<int16_t>(r.dims_arg);
+  spec.keepdim_arg = static_cast<int16_t>(r.keepdim_arg);
+  spec.none_dims = static_cast<int8_t>(r.none_dims);
+  spec.supports = static_cast<uint16_t>(r.supports);
+  spec.num_functional_args = op.num_args;
+  spec.num_outputs = op.num_outputs;
+  spec.functional_name = op.name.c_str();
+  spec.out_name = op.out_name.empty() ? nullptr : op.out_name.c_str();
+}
+
+void DefineForm(Scope& scope, const char* schema, SourceLocation where) {
+  const absl::Status defined = scope.Define(schema, where);
+  MICA_CHECK(defined.ok(), std::string(defined.message()));
+}
+
+// The forms of an operator that runs from data.
+void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
+  const MicaOperatorRecord& r = op.record;
+  DefineForm(scope, r.schema, where);
+  op.num_args = scope.LastDefined().num_args;
+  op.num_outputs = scope.LastDefined().num_outputs;
+  if (r.out_schema) {
+    absl::StatusOr<schema::FunctionSchema> out = schema::Parse(r.out_schema);
+    MICA_CHECK(out.ok(), "The out form's schema (", r.out_schema,
+               ") of a plugin's operator is wrong: ", std::string(out.status().message()));
+    op.out_name = out->FullName();
+  }
+  Complete(r, op, OpForm::kFunctional, scope.LastDefined());
+  for (const auto& [text, form] :
+       {std::pair(r.inplace_schema, OpForm::kInplace), std::pair(r.out_schema, OpForm::kOut)}) {
+    if (!text) continue;
+    DefineForm(scope, text, where);
+    Complete(r, op, form, scope.LastDefined());
+  }
+}
+
+VendorOperator* Remember(const MicaOperatorRecord& record, std::string name) {
   static std::mutex mutex;
   static auto& operators = *new std::deque<VendorOperator>();
   const std::lock_guard lock(mutex);
-  operators.push_back({MicaOperatorRecord{}, std::move(name)});
+  operators.push_back({MicaOperatorRecord{}, std::move(name), {}});
   std::memcpy(&operators.back().record, &record,
               std::min<size_t>(record.struct_size, sizeof(MicaOperatorRecord)));
   return &operators.back();
@@ -174,12 +223,14 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
     absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(record->schema);
     MICA_CHECK(schema.ok(), "The schema (", record->schema,
                ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
-    const VendorOperator* op = Remember(*record, schema->FullName());
+    VendorOperator* const op = Remember(*record, schema->FullName());
     const MicaOperatorRecord& r = op->record;
     const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
-    const absl::Status defined = scope.Define(r.schema, where);
-    MICA_CHECK(defined.ok(), std::string(defined.message()));
-    void* const context = const_cast<VendorOperator*>(op);
+    if (r.class_name)
+      DefineFromData(scope, *op, where);
+    else
+      DefineForm(scope, r.schema, where);
+    void* const context = op;
     if (r.shape)
       scope.AddBoxedKernel(op->name, "meta", {&RunRecord<&MicaOperatorRecord::shape>, context, nullptr},
                            where);

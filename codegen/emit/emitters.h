@@ -22,6 +22,9 @@ void EmitRegistry(const Model& model, OutputFolder& out);
 // The form's composite is generated: a `body:`, or a form that computes the
 // functional one and copies the result.
 bool NeedsGeneratedComposite(const Function& f);
+// Prints an entry's programs as static tables; gives "{&program_add_Tensor_0, nullptr, ...}"
+// without the braces.
+std::string EmitPrograms(const Entry& entry, Printer& p);
 // kernels/{meta,portable,composite,view}_declarations.h
 void EmitDeclarations(const Model& model, OutputFolder& out);
 // composites_<i>.cc, kernels/generated_composites.h

@@ -180,7 +180,22 @@ struct Kept {
   }
 };
 
-void EmitRecord(const Entry& e, Printer& p) {
+// What a record says of a class that runs from data; the programs' tables go to `tables`.
+std::string ClassText(const Entry& e, Printer& tables) {
+  if (!e.has_program()) return "nullptr, nullptr, nullptr, nullptr, 0, 0, -1, -1, -1, 0, 0, 0";
+  const std::string name = StrCat("programs_", e.primary().struct_name);
+  const std::string programs = EmitPrograms(e, tables);
+  tables.Print({{"name", name}, {"programs", programs}}, "const MicaProgram* const $name$[] = {$programs$};");
+  const auto schema = [&](const Function* f) {
+    return f ? CppString(StrCat(e.ns, "::", f->schema_text)) : std::string("nullptr");
+  };
+  return StrCat(CppString(YamlName(e.op_class)), ", ", name, ",\n    ", schema(e.inplace), ", ",
+                schema(e.out), ",\n    ", static_cast<int>(e.dtype_rule), ", ", e.fixed_dtype, ", ",
+                e.dtype_arg, ", ", e.dims_arg, ", ", e.keepdim_arg, ", ", e.none_is_all ? 1 : 0, ", ",
+                e.supports, ", 0");
+}
+
+void EmitRecord(const Entry& e, Printer& tables, Printer& p) {
   const Function& f = e.primary();
   const Kept kept(e.derivative);
   const auto function = [&](bool has, const char* what) {
@@ -199,18 +214,23 @@ void EmitRecord(const Entry& e, Printer& p) {
            {"differentiable", Bits(backward ? kept.differentiable : 0)},
            {"outputs", Bits(kept.differentiable_results)},
            {"args", Bits(kept.arguments)},
-           {"results", Bits(kept.results)}},
+           {"results", Bits(kept.results)},
+           {"class", ClassText(e, tables)}},
           "define({sizeof(MicaOperatorRecord), $schema$,\n    $doc$, $file$, $line$, $autocast$, $batch$,\n"
           "    $shape$, $composite$, $backward$, $differentiable$, $outputs$,\n    $args$, $results$, "
-          "nullptr});");
+          "nullptr,\n    $class$});");
 }
 
 void CheckEntry(const Entry& e) {
   const bool decompose = e.op_class == OpClass::kDecompose && !e.body.text().empty();
-  if (decompose || e.op_class == OpClass::kCustom) return;
+  const bool from_data = e.generic_meta && e.has_program() && e.functional;
+  const bool known = e.op_class == OpClass::kPointwise || e.op_class == OpClass::kReduction ||
+                     e.op_class == OpClass::kScan || e.op_class == OpClass::kRow;
+  if (decompose || (from_data && known) || e.op_class == OpClass::kCustom) return;
   throw Mistake(e.location,
                 StrCat("Operator (", e.primary().full_name, ") of a plugin has class ", YamlName(e.op_class),
-                       "; expected custom, with kernels of the plugin's own, or decompose with a `body`."));
+                       "; expected pointwise, reduction, scan or row from data, custom with kernels of the "
+                       "plugin's own, or decompose with a `body`."));
 }
 
 void EmitPython(const std::vector<const Entry*>& entries, const std::string& ns, OutputFolder& out) {
@@ -253,7 +273,7 @@ void EmitPlugin(const Model& model, OutputFolder& out) {
     if (e->shape_formula) emitter.EmitBoxed(e->primary(), "shape", *e->shape_formula);
     if (e->formula) emitter.EmitBoxed(e->primary(), "body", *e->formula);
     if (e->derivative && Kept(e->derivative).differentiable != 0) emitter.EmitBackward(*e->derivative);
-    EmitRecord(*e, records);
+    EmitRecord(*e, functions, records);
   }
   const std::string banner = GeneratedBanner(StrCat("The operators of ", ns, "."));
   out.Write("plugin/operators.h",

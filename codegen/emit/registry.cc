@@ -83,28 +83,12 @@ void EmitProgram(const std::string& name, const Program& program, Printer& p) {
        {"next", program.next ? StrCat("&", name, "_next") : "nullptr"},
        {"places", places},
        {"place_numbers", StrCat(first, ", ", dim, ", ", program.list_args.size(), ", ", lists, ", ", last)},
+       {"join", StrCat(program.join)},
        {"equation", CppString(program.equation)}},
       "const MicaProgram $name$ = {sizeof(MicaProgram), $class$, $source$, $hint$, $numbers$,\n"
       "    $inputs$, $scalars$, $constants$, $codes$\n"
       "    $dims$, $keepdim$, $flags$, $first$, $next$,\n"
-      "    $places$$place_numbers$, 0, $equation$};");
-}
-
-// "{&program_add_Tensor_0, NULL, ...}"; equal programs are printed once.
-std::string EmitPrograms(const Entry& entry, Printer& p) {
-  std::vector<std::string> names;
-  for (int k = 0; k < 5; ++k) {
-    if (!entry.programs[k]) {
-      names.push_back("nullptr");
-      continue;
-    }
-    int first = 0;
-    while (entry.programs[first] != entry.programs[k]) ++first;
-    const std::string name = StrCat("program_", entry.primary().struct_name, "_", first);
-    if (first == k) EmitProgram(name, *entry.programs[k], p);
-    names.push_back("&" + name);
-  }
-  return Join(names, ", ");
+      "    $places$$place_numbers$, 0, $equation$, $join$, 0};");
 }
 
 // The C++ name of a kernels' function: "mica::meta::add".
@@ -200,6 +184,23 @@ void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
 }
 
 }  // namespace
+
+// Equal programs are printed once.
+std::string EmitPrograms(const Entry& entry, Printer& p) {
+  std::vector<std::string> names;
+  for (int k = 0; k < 5; ++k) {
+    if (!entry.programs[k]) {
+      names.push_back("nullptr");
+      continue;
+    }
+    int first = 0;
+    while (entry.programs[first] != entry.programs[k]) ++first;
+    const std::string name = StrCat("program_", entry.primary().struct_name, "_", first);
+    if (first == k) EmitProgram(name, *entry.programs[k], p);
+    names.push_back("&" + name);
+  }
+  return Join(names, ", ");
+}
 
 bool NeedsGeneratedComposite(const Function& f) {
   const Entry& entry = *f.entry;

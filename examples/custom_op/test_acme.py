@@ -85,6 +85,25 @@ def test_a_decomposition_differentiates_by_its_parts():
     assert mica.ops.acme.swiglu(mica.empty(3, device="meta"), mica.empty(3, device="meta")).shape == (3,)
 
 
+def test_an_expression_runs_as_a_class():
+    x = rows(4, 3)
+    expected = 2 * mica.tanh(x / 2)
+    mica.testing.assert_close(mica.ops.acme.soft_clip(x, limit=2), expected)
+    mica.testing.assert_close(mica.ops.acme.soft_clip(x.t(), limit=2), expected.t())
+    halves = mica.ops.acme.soft_clip(x.half())
+    assert halves.dtype == mica.float16
+    assert mica.ops.acme.soft_clip(mica.ones(3, dtype=mica.int64)).dtype == mica.get_default_dtype()
+    out = mica.empty(4, 3, dtype=mica.float64)
+    mica.ops.acme.soft_clip.out(x, limit=2, out=out)
+    mica.testing.assert_close(out, expected)
+    mica.ops.acme.soft_clip_(x, limit=2)
+    mica.testing.assert_close(x, expected)
+    assert mica.ops.acme.soft_clip(mica.empty(2, 3, device="meta")).shape == (2, 3)
+    y = rows(3, requires_grad=True)
+    assert mica.autograd.gradcheck(lambda t: mica.ops.acme.soft_clip(t, limit=2), [y])
+    assert mica.autograd.gradgradcheck(lambda t: mica.ops.acme.soft_clip(t, limit=2), [y])
+
+
 def test_the_generated_module():
     folder = os.environ["ACME_GENERATED"]
     spec = importlib.util.spec_from_file_location("acme_operators", f"{folder}/operators.py")

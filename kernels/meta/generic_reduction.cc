@@ -136,4 +136,14 @@ void GenericFactory(const OperatorSpec& spec, const MicaValue* args, MetaResult&
   AddOutput(result, sizes, dtypes.output, device);
 }
 
+namespace {
+[[maybe_unused]] const bool kRegistered = [] {
+  SetClassMeta(OpClass::kPointwise, &GenericPointwise);
+  SetClassMeta(OpClass::kReduction, &GenericReduction);
+  SetClassMeta(OpClass::kScan, &GenericScan);
+  SetClassMeta(OpClass::kRow, &GenericRow);
+  return true;
+}();
+}  // namespace
+
 }  // namespace mica::meta

@@ -1,6 +1,10 @@
-// cat, stack and block_diag: tensors copied into parts of one.
+// The class kernel of folds: tensors of a list copied into parts of one, one after
+// the other, in a new dimension or as blocks on the diagonal.
+#include "mica/dispatcher/operator_spec.h"
+#include "mica/dispatcher/status.h"
 #include "mica/kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
+#include "mica/program.h"
 
 namespace mica::portable {
 namespace {
@@ -13,9 +17,7 @@ Tensor Part(const Tensor& out, IntSpan sizes, IntSpan strides, int64_t element_o
   return MakeView(out, sizes, strides, offset, /*detached=*/true);
 }
 
-}  // namespace
-
-void cat(TensorSpan tensors, int64_t dim, const Tensor& out) {
+void JoinAlong(TensorSpan tensors, int64_t dim, const Tensor& out) {
   const int64_t d = Wrapped(dim, out.ndim());
   int64_t at = 0;
   for (const Tensor& t : tensors) {
@@ -26,7 +28,7 @@ void cat(TensorSpan tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-void stack(TensorSpan tensors, int64_t dim, const Tensor& out) {
+void JoinNew(TensorSpan tensors, int64_t dim, const Tensor& out) {
   const int64_t d = dim < 0 ? dim + out.ndim() : dim;
   Dims strides = ToDims(out.strides());
   strides.erase(strides.begin() + d);
@@ -35,7 +37,7 @@ void stack(TensorSpan tensors, int64_t dim, const Tensor& out) {
       copy_(Part(out, tensors[i].sizes(), strides, i * out.strides()[d]), tensors[i], false);
 }
 
-void block_diag(TensorSpan tensors, const Tensor& out) {
+void JoinDiagonal(TensorSpan tensors, const Tensor& out) {
   VisitSize(out.itemsize(), [&]<typename T>() {
     for (int64_t o : AllOffsets(out)) std::memset(out.data_as<char>() + o, 0, sizeof(T));
   });
@@ -51,4 +53,27 @@ void block_diag(TensorSpan tensors, const Tensor& out) {
   }
 }
 
+MicaStatus RunFold(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
+                   int64_t) {
+  return CatchAll([&] {
+    const MicaProgram& p = *call->program;
+    const Tensor& out = Tensor::Ref(outputs[0]);
+    const MicaTensorSpan list = args[p.data_arg].u.tensors;
+    const TensorSpan tensors(reinterpret_cast<const Tensor*>(list.data), list.size);
+    const int64_t dim = p.dims_arg < 0 ? 0 : args[p.dims_arg].u.i;
+    if (p.join == MICA_JOIN_ALONG)
+      JoinAlong(tensors, dim, out);
+    else if (p.join == MICA_JOIN_NEW)
+      JoinNew(tensors, dim, out);
+    else
+      JoinDiagonal(tensors, out);
+  });
+}
+
+[[maybe_unused]] const bool kRegistered = [] {
+  SetPortableClass(OpClass::kFold, &RunFold);
+  return true;
+}();
+
+}  // namespace
 }  // namespace mica::portable

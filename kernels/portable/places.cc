@@ -3,6 +3,8 @@
 // shape (gather) takes part element by element.
 #include "mica/kernels/portable/places.h"
 
+#include <numeric>
+
 #include "mica/kernels/portable/machine.h"
 #include "mica/tensor/shape.h"
 
@@ -71,19 +73,23 @@ class Places {
 
   void ReadIndex() { index_ = ToLanes<int64_t>(Tensor::Ref(args_[program_.index_arg].u.tensor)); }
 
-  void SetLists(int64_t d) {
+  // Where dims_arg's list names dimension d; 0 where it is no list.
+  std::vector<int64_t> NamedAt(int64_t d) const {
     const MicaValue* dims = Dimensions();
+    if (!dims || dims->tag != MICA_VALUE_INTS) return {0};
+    std::vector<int64_t> at;
+    for (int64_t k = 0; k < dims->u.ints.size; ++k)
+      if (Wrapped(dims->u.ints.data[k], ndim()) == d) at.push_back(k);
+    return at;
+  }
+
+  // The lists' values for dimension d, which dims_arg's list names at `named`.
+  void SetLists(int64_t d, int64_t named) {
+    const int64_t at = Dimensions() ? named : d, pair = 2 * (ndim() - 1 - d);
     for (int32_t k = 0; k < program_.num_lists; ++k) {
       const MicaIntSpan list = args_[program_.list_args[k]].u.ints;
-      int64_t value = 0;
-      for (int64_t i = 0; dims && i < dims->u.ints.size && i < list.size; ++i)
-        MICA_CHECK(Wrapped(dims->u.ints.data[i], ndim()) != d ||
-                       !__builtin_add_overflow(value, list.data[i], &value),
-                   "The values for dimension (", d, ") add up to more than 2^63 - 1.");
-      if (!dims && d < list.size) value = list.data[d];
-      const int64_t pair = 2 * (ndim() - 1 - d);
-      machine_.SetList(k, value, pair < list.size ? list.data[pair] : 0,
-                       pair + 1 < list.size ? list.data[pair + 1] : 0);
+      const auto value = [&](int64_t i) { return i < list.size ? list.data[i] : 0; };
+      machine_.SetList(k, value(at), value(pair), value(pair + 1));
     }
   }
 
@@ -96,34 +102,35 @@ class Places {
                         program_.bounds == MICA_BOUNDS_RUNTIME ? ErrorKind::kRuntime : ErrorKind::kIndex);
   }
 
-  // `index` of n coordinates from `first` on, or of index values.
-  void RunIndex(int64_t first, const int64_t* values, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) machine_.coordinate(0)[i] = first + i;
+  // `index` of n coordinates, and of index values where there are any; the result is
+  // in output(0).
+  void RunIndex(const int64_t* coordinates, const int64_t* values, int64_t n) {
+    std::copy_n(coordinates, n, machine_.coordinate(0));
     if (values) std::copy_n(values, n, machine_.element());
-    if (program_.index.size > 0) {
+    if (program_.index.size > 0)
       machine_.Run(program_.index, n);
-    } else {
-      std::copy_n(values ? machine_.element() : machine_.coordinate(0), n, machine_.output(0));
-    }
+    else
+      std::copy_n(values ? values : coordinates, n, machine_.output(0));
   }
 
   std::vector<int64_t> TableOf(int64_t d, int64_t size) {
     std::vector<int64_t> table(static_cast<size_t>(size));
+    std::iota(table.begin(), table.end(), int64_t{0});
     const int64_t stride = strides_[static_cast<size_t>(d)];
-    if (!Names(d)) {
-      for (int64_t i = 0; i < size; ++i) table[static_cast<size_t>(i)] = i * stride;
-      return table;
-    }
-    SetLists(d);
+    const bool named = Names(d);
     const int64_t sizes[2] = {sizes_[static_cast<size_t>(d)], size};
-    machine_.SetSizes(IntSpan(sizes, 2));
-    for (int64_t at = 0; at < size; at += kBlock) {
-      const int64_t n = std::min(kBlock, size - at);
-      RunIndex(at, Replaces() ? index_.data() + at : nullptr, n);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t c = Checked(machine_.output(0)[i], d);
-        table[static_cast<size_t>(at + i)] = c == kNowhere ? kNowhere : c * stride;
+    if (named) machine_.SetSizes(IntSpan(sizes, 2));
+    for (const int64_t k : named ? NamedAt(d) : std::vector<int64_t>()) {
+      SetLists(d, k);
+      for (int64_t at = 0; at < size; at += kBlock) {
+        const int64_t n = std::min(kBlock, size - at);
+        RunIndex(table.data() + at, Replaces() ? index_.data() + at : nullptr, n);
+        std::copy_n(machine_.output(0), n, table.data() + at);
       }
+    }
+    for (int64_t& place : table) {
+      const int64_t c = named ? Checked(place, d) : place;
+      place = c == kNowhere ? kNowhere : c * stride;
     }
     return table;
   }
@@ -151,7 +158,7 @@ class Places {
     machine_.SetSizes(IntSpan(sizes, 2));
     for (int64_t at = 0; at < total; at += kBlock) {
       const int64_t n = std::min(kBlock, total - at);
-      RunIndex(at, index_.data() + at, n);
+      RunIndex(places->data() + at, index_.data() + at, n);
       for (int64_t i = 0; i < n; ++i) {
         int64_t& place = (*places)[static_cast<size_t>(at + i)];
         const int64_t c = Checked(machine_.output(0)[i], d);
@@ -188,9 +195,11 @@ class Places {
     const int64_t sizes[2] = {total, total};
     machine_.SetSizes(IntSpan(sizes, 2));
     std::vector<int64_t> places(elements.size());
+    int64_t coordinates[kBlock];
     for (int64_t at = 0; at < total; at += kBlock) {
       const int64_t n = std::min(kBlock, total - at);
-      RunIndex(at, nullptr, n);
+      std::iota(coordinates, coordinates + n, at);
+      RunIndex(coordinates, nullptr, n);
       for (int64_t i = 0; i < n; ++i) {
         const int64_t c = Checked(machine_.output(0)[i], 0);
         places[static_cast<size_t>(at + i)] = c == kNowhere ? kNowhere : elements[static_cast<size_t>(c)];

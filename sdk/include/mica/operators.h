@@ -48,7 +48,34 @@ typedef struct MicaOperatorRecord {
   uint64_t kept_args;              /* tensor arguments that `backward` reads */
   uint64_t kept_results;
   void* context; /* of all functions of this record */
+  /* An operator that runs from data: the name of its class, one program a kind of
+   * dtype (bool, unsigned, signed, floating, complex; NULL where none), and what the
+   * class says of shapes and dtypes. Every backend that runs the class has it then,
+   * and the CPU always. NULL and zeros otherwise. */
+  const char* class_name; /* "pointwise", "reduction", "scan", "row" */
+  const MicaProgram* const* programs;
+  const char* inplace_schema; /* of the other forms, or NULL */
+  const char* out_schema;
+  int32_t dtype_rule;            /* MICA_RULE_... */
+  int32_t fixed_dtype;           /* MICA_RULE_FIXED */
+  int32_t dtype_arg;             /* MICA_RULE_ARGUMENT, MICA_RULE_ACCUMULATE; -1 if none */
+  int32_t dims_arg, keepdim_arg; /* -1 if none */
+  int32_t none_dims;             /* 1: no dims are all of them */
+  uint32_t supports;             /* bit k: kind k of compute dtypes */
+  uint32_t reserved;
 } MicaOperatorRecord;
+
+/* The dtypes of results, as native_functions.yaml says them in `dtype:`. */
+#define MICA_RULE_PROMOTE 0
+#define MICA_RULE_FLOAT 1
+#define MICA_RULE_BOOL 2
+#define MICA_RULE_SAME 3
+#define MICA_RULE_INDEX 4
+#define MICA_RULE_REAL 5
+#define MICA_RULE_COMPLEX 6
+#define MICA_RULE_ACCUMULATE 7
+#define MICA_RULE_FIXED 8
+#define MICA_RULE_ARGUMENT 9
 
 typedef struct MicaOperatorsExtension {
   uint64_t struct_size;

@@ -48,7 +48,7 @@
                           X(COPYSIGN, 2, L) X(NEXTAFTER, 2, L) /* complex */                                 \
       X(REAL, 1, L) X(IMAG, 1, L) X(CONJ, 1, L) X(ANGLE, 1, L) X(COMPLEX, 2, L)                              \
       /* later sources; aux is the index of the list argument or of the scalar */                            \
-      X(LIST, 0, L)   /* the list's value for the dimension at hand; the sum of several */                   \
+      X(LIST, 0, L)   /* the list's value for the dimension at hand */                   \
       X(BEFORE, 0, L) /* of a list of pairs from the last dimension on: what stands before, */               \
       X(AFTER, 0, L)  /* and after, the dimension at hand */                                                 \
       X(AREA, 0, L)   /* window: places of the window inside the padding */                                  \
@@ -121,7 +121,8 @@ typedef struct MicaProgram {
    * side's size), ELEMENT (the value of the tensor index_arg), LIST, BEFORE,
    * AFTER. `keep` gives a mask over the element's coordinates (COORD d, from the
    * end if negative): other elements are filled, or not scattered. Either may be
-   * empty. */
+   * empty. A dimension that dims_arg's list names several times has `index` run
+   * once for each, from the coordinate before. */
   MicaCode index;
   MicaCode keep;
   int32_t data_arg;    /* gathered from, scattered into, or seen through windows */
@@ -141,6 +142,8 @@ typedef struct MicaProgram {
   int32_t kernel_arg, stride_arg, pad_arg, dilation_arg, output_arg;
   int32_t reserved;
   const char* equation; /* contraction: "bij,bjk->bik", over input_args; "" otherwise */
+  int32_t join; /* fold: MICA_JOIN_..., of the list data_arg along the dimension dims_arg */
+  int32_t reserved_of_fold;
 } MicaProgram;
 
 #define MICA_PROGRAM_DIMS_NONE_IS_ALL 1 /* dims None or empty: all of them */
@@ -152,6 +155,10 @@ typedef struct MicaProgram {
 
 #define MICA_INDEX_WHOLE 0   /* the index has the element's shape: gather */
 #define MICA_INDEX_REPLACE 1 /* its dimensions stand where `dim` stood: index_select, embedding */
+
+#define MICA_JOIN_ALONG 0    /* one after the other in a dimension they have: cat */
+#define MICA_JOIN_NEW 1      /* in a dimension of their own: stack */
+#define MICA_JOIN_DIAGONAL 2 /* as blocks on the diagonal, zeros around */
 
 #define MICA_BOUNDS_ERROR 0   /* a coordinate out of bounds raises INDEX */
 #define MICA_BOUNDS_FILL 1    /* it is filled, or not scattered */

@@ -130,9 +130,8 @@ TEST_CASE("what a plugin cannot carry is refused with its place", "[codegen]") {
     return std::string();
   };
   using Catch::Matchers::Contains;
-  CHECK_THAT(
-      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: pointwise\n  compute: self\n  doc: F.\n"),
-      Contains("plugin.yaml:1:3: Operator (acme::f) of a plugin has class pointwise; expected custom"));
+  CHECK_THAT(refusal("- func: acme::f(Tensor(a) self) -> Tensor(a)\n  class: view\n  view: f\n  doc: F.\n"),
+             Contains("plugin.yaml:1:3: Operator (acme::f) of a plugin has class view; expected pointwise"));
   CHECK_THAT(
       refusal("- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: self + kep(self)\n  doc: "
               "F.\n"),

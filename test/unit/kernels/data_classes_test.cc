@@ -6,7 +6,9 @@
 #include "mica/ops/_adaptive_avg_pool2d.h"
 #include "mica/ops/adaptive_max_pool2d.h"
 #include "mica/ops/avg_pool2d.h"
+#include "mica/ops/block_diag.h"
 #include "mica/ops/bmm.h"
+#include "mica/ops/cat.h"
 #include "mica/ops/constant_pad_nd.h"
 #include "mica/ops/dot.h"
 #include "mica/ops/embedding.h"
@@ -21,6 +23,7 @@
 #include "mica/ops/roll.h"
 #include "mica/ops/scatter.h"
 #include "mica/ops/scatter_add.h"
+#include "mica/ops/stack.h"
 #include "mica/ops/tril.h"
 #include "mica/ops/triu.h"
 #include "mica/test/unit/kernels/portable_fixture.h"
@@ -67,6 +70,7 @@ TEST_CASE("gather from computed coordinates", "[kernels]") {
   RequireNear(ops::flip(Rows(), IntSpan()), {1, 2, 3, 4, 5, 6});
   RequireNear(ops::roll(Rows(), {1}, {1}), {3, 1, 2, 6, 4, 5});
   RequireNear(ops::roll(Rows(), {1, -1, 1}, {1, 0, 1}), {5, 6, 4, 2, 3, 1});
+  RequireNear(ops::roll(Rows(), {INT64_MAX, INT64_MAX}, {1, 1}), {2, 3, 1, 5, 6, 4});
   RequireNear(ops::roll(Rows(), {2}, IntSpan()), {5, 6, 1, 2, 3, 4});
   RequireNear(ops::roll(Transposed(Rows()), {-1}, IntSpan()), {4, 2, 5, 3, 6, 1});
   RequireNear(ops::tril(Rows()), {1, 0, 0, 4, 5, 0});
@@ -125,6 +129,16 @@ TEST_CASE("windows are reduced", "[kernels]") {
   RequireNear(ops::avg_pool2d(Of({1, 1, 2}, {-3, 0}, DType::kI64), {1, 2}), {-1});
   RequireNear(ops::_adaptive_avg_pool2d(x, {2, 1}), {3.5, 6.5});
   RequireNear(std::get<0>(ops::adaptive_max_pool2d(x, {2, 2})), {5, 6, 8, 9});
+}
+
+TEST_CASE("lists fold into one tensor", "[kernels]") {
+  const std::vector<Tensor> rows = {Vector({1, 2}), Vector({3, 4})};
+  RequireNear(ops::cat(rows, 0), {1, 2, 3, 4});
+  RequireNear(ops::cat(std::vector<Tensor>{Rows(), Empty({0}), Transposed(Of({3, 1}, {7, 8, 9}))}, -2),
+              {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  RequireNear(ops::stack(rows, 1), {1, 3, 2, 4});
+  RequireNear(ops::block_diag(std::vector<Tensor>{Of({1, 1}, {5}), Rows()}),
+              {5, 0, 0, 0, 0, 1, 2, 3, 0, 4, 5, 6});
 }
 
 TEST_CASE("contractions follow their equation", "[kernels]") {
