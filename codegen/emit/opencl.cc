@@ -87,6 +87,7 @@ constexpr const char* kHead = R"(#ifndef MICA_OPENCL_PROGRAMS_H_
 typedef struct {
   const char* name; /* "mica::add.Tensor": the functional form, in-place where it is the only one */
   const char* class_name; /* "pointwise" */
+  const char* source;     /* the expression, equal to MicaProgram's `source` if it is the same program */
   int32_t kind;     /* of the compute dtype: 0 bool, 1 integers, 2 floats */
   int32_t stage;    /* of a row, from 0 */
   const char *main, *init, *combine, *finish, *map;
@@ -111,9 +112,10 @@ void EmitOpenCl(const Model& model, OutputFolder& out) {
           StrAppend(&texts, ",\n ", CppString(CodeText(*code, *p)));
         rows.Print({{"name", CppString(entry->primary().full_name)},
                     {"class", CppString(p->class_name)},
+                    {"source", CppString(p->source)},
                     {"numbers", StrCat(kind, ", ", stage)},
                     {"texts", texts}},
-                   "{$name$, $class$, $numbers$$texts$},");
+                   "{$name$, $class$, $source$, $numbers$$texts$},");
       }
     }
   }
