@@ -84,12 +84,18 @@ class Dispatcher {
   std::array<std::vector<FallbackEntry>, 64> fallbacks;
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, 64> decompose_at;
+  // Operators whose scope is gone, with their slots' contexts: a call may be in
+  // flight, and a handle may be kept.
+  std::vector<std::shared_ptr<void>> retired;
   // What was left out of each scope, and what nobody has been told yet.
   absl::flat_hash_map<const Scope*, std::vector<std::string>> notes;
   std::vector<std::string> unsaid;
 
   // All with the mutex held.
   OperatorState& StateOf(const Operator& op);
+  std::shared_ptr<OperatorState> ReleaseState(Operator& op) {
+    return std::shared_ptr<OperatorState>(op.state_);
+  }
   Operator* Find(std::string_view name) const;
   void AddOperator(Operator* op);
   void RemoveOperator(Operator* op);

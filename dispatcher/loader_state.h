@@ -32,6 +32,8 @@ struct Loader {
   bool asked_finder = false;
   int depth = 0;  // how often the holder holds the mutex
   uint64_t disables = 0;
+  // What plugins may still point to: never freed, as they are never unmapped.
+  std::vector<std::shared_ptr<const void>> kept;
 };
 Loader& GetLoader();
 

@@ -40,6 +40,11 @@ Scope::~Scope() {
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
   d.notes.erase(this);
+  if (!impl_->committed) return;
+  for (std::unique_ptr<Definition>& def : impl_->definitions) {
+    d.retired.emplace_back(d.ReleaseState(*def->op));
+    d.retired.emplace_back(std::move(def));
+  }
 }
 
 const std::string& Scope::name() const { return impl_->name; }

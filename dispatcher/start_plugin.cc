@@ -17,6 +17,7 @@
 #include "mica/dispatcher/cpu_features.h"
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/host.h"
+#include "mica/dispatcher/loader_state.h"
 #include "mica/dispatcher/status.h"
 #include "mica/tensor/device.h"
 
@@ -111,8 +112,10 @@ absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, Scope* scope) 
   MicaStatus status = nullptr;
   // A plugin may keep the pointer, against the rules; what it then does is refused
   // by the scope, so the registrar must outlive it.
-  const MicaRegistrar* registrar = new MicaRegistrar(MakeRegistrar(scope));
-  absl::Status called = CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar); });
+  const auto registrar = std::make_shared<const MicaRegistrar>(MakeRegistrar(scope));
+  GetLoader().kept.push_back(registrar);
+  absl::Status called =
+      CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar.get()); });
   if (!called.ok()) return called;
   if (!status) return absl::OkStatus();
   if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED))
@@ -157,18 +160,19 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
   if (!s.ok()) return s;
 
   // Never destroyed, as the plugin is never unmapped.
-  auto* kept = new std::shared_ptr<Scope>(Scope::Create(info.manifest.name, info.path));
+  const std::shared_ptr<Scope> scope = Scope::Create(info.manifest.name, info.path);
+  GetLoader().kept.push_back(scope);
   const HostParallelFor parallel_for = GetParallelFor();
-  s = RunInit(info, init, kept->get());
+  s = RunInit(info, init, scope.get());
   // What overrides stands above what it overrides, whichever is asked for first.
   if (s.ok())
-    for (const std::string& key : (*kept)->BorrowedKeys())
+    for (const std::string& key : scope->BorrowedKeys())
       EnsureProvider(absl::StrCat(BackendIndex(key) >= 0 ? "backend:" : "layer:", key));
   if (s.ok())
-    if (s = (*kept)->Commit(); !s.ok())
+    if (s = scope->Commit(); !s.ok())
       s = Refused(info, absl::StrCat("registers what cannot stand: ", s.message()));
-  if (s.ok()) return *kept;
-  (*kept)->Abandon();
+  if (s.ok()) return scope;
+  scope->Abandon();
   SetParallelFor(parallel_for);
   return s;
 }

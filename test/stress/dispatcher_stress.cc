@@ -66,7 +66,7 @@ TEST_CASE("calls go on while plugins come and go", "[stress]") {
     auto two = Build(2, layer);
     REQUIRE(two->Commit().ok());
     two->Disable();
-    two->Enable();
+    REQUIRE(two->Enable().ok());
     auto three = Build(3, layer);
     REQUIRE(three->Commit().ok());
     two.reset();

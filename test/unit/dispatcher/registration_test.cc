@@ -131,7 +131,7 @@ TEST_CASE("an override calls the previous kernel and goes as it came", "[dispatc
     CHECK(Trace() == Names{"override", "base"});
     over->Disable();
     CHECK(CallWithTensor(op, x) == 8);
-    over->Enable();
+    REQUIRE(over->Enable().ok());
     CHECK(CallWithTensor(op, x) == 80);
   }
   CHECK(CallWithTensor(op, x) == 8);
@@ -221,6 +221,19 @@ TEST_CASE("an operator leaves with the scope that defined it", "[dispatcher]") {
     CHECK(FindOperator("test::gone") != nullptr);
   }
   CHECK(FindOperator("test::gone") == nullptr);
+}
+
+TEST_CASE("a handle that outlives its operator is told so", "[dispatcher]") {
+  const Operator* kept = nullptr;
+  {
+    auto scope = Scope::Create("outlived", "");
+    REQUIRE(scope->Define("test::outlived(Tensor x) -> int", {}).ok());
+    scope->AddBoxedKernel("test::outlived", "cpu", Leaf("cpu"), {});
+    REQUIRE(scope->Commit().ok());
+    kept = &GetOperator("test::outlived");
+    CHECK(CallWithTensor(*kept, EmptyTensor({2}, DType::kF32, {})) == 8);
+  }
+  MICA_REQUIRE_ERROR(CallWithTensor(*kept, EmptyTensor({2}, DType::kF32, {})), "has no kernel");
 }
 
 TEST_CASE("an unknown operator's message names what is near", "[dispatcher]") {
