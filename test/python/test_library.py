@@ -106,3 +106,8 @@ def test_explain_and_plugins() -> None:
     text = mica.explain("add.Tensor", mica.ones(1, requires_grad=True))
     assert text.index("1. Autograd") < text.index("2. cpu")
     assert {"cpu", "autograd"} <= {p["name"] for p in mica.plugins()}
+
+
+def test_a_kernel_is_callable() -> None:
+    with pytest.raises(TypeError, match="must be callable"):
+        library.Library("mica", "IMPL").impl("add.Tensor", 5, "CPU")  # type: ignore[arg-type]

@@ -66,6 +66,10 @@ class Library:
         """Registers a kernel for a backend ("cpu"), a layer ("Autograd") or, without a
         key, a decomposition for all."""
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
+        if not callable(fn):
+            raise TypeError(
+                f"A kernel must be callable; the one for ({name}) is of type ({type(fn).__name__})."
+            )
         if "::" not in name:
             name = f"{self.ns}::{name}"
         scope = self._scope()
