@@ -173,8 +173,7 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
                           ShapeText(want.sizes), " since it did not fit the result of ", spec.name,
                           "; give an empty tensor or the right shape."));
   }
-  ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides,
-               false);
+  ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides, false);
 }
 
 bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResult& meta,

@@ -86,8 +86,9 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
              " bytes.");
   MICA_CHECK(use_count() == 1, "The storage (", nbytes_, " bytes) is shared by ", use_count(),
              " tensors and cannot grow to ", nbytes, " bytes; resize a clone instead.");
-  MICA_CHECK(device_.is_cpu() || nbytes_ == 0 || !keep, "The storage (", nbytes_, " bytes) on ", device_.ToString(),
-             " has contents and cannot grow to ", nbytes, " bytes; resize an empty tensor or copy instead.");
+  MICA_CHECK(device_.is_cpu() || nbytes_ == 0 || !keep, "The storage (", nbytes_, " bytes) on ",
+             device_.ToString(), " has contents and cannot grow to ", nbytes,
+             " bytes; resize an empty tensor or copy instead.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
   if (device_.is_cpu() && nbytes_ > 0 && keep) std::memcpy(fresh, data_, nbytes_);

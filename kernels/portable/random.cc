@@ -111,9 +111,8 @@ void normal_(const Tensor& self, double mean, double std, Generator* generator) 
   if (IsComplex(self.dtype())) std /= std::numbers::sqrt2;  // of each part
   Generator& g = GeneratorOf(generator);
   if (parts.is_contiguous()) {
-    FillInSteps(parts, [&](void* data, int64_t n, int64_t) {
-      FillNormal(g, data, n, parts.dtype(), mean, std);
-    });
+    FillInSteps(parts,
+                [&](void* data, int64_t n, int64_t) { FillNormal(g, data, n, parts.dtype(), mean, std); });
     return;
   }
   // Other layouts are drawn one by one, also from 16 elements on.

@@ -142,7 +142,7 @@ typedef struct MicaProgram {
   int32_t kernel_arg, stride_arg, pad_arg, dilation_arg, output_arg;
   int32_t reserved;
   const char* equation; /* contraction: "bij,bjk->bik", over input_args; "" otherwise */
-  int32_t join; /* fold: MICA_JOIN_..., of the list data_arg along the dimension dims_arg */
+  int32_t join;         /* fold: MICA_JOIN_..., of the list data_arg along the dimension dims_arg */
   int32_t reserved_of_fold;
 } MicaProgram;
 
