@@ -91,6 +91,8 @@ _functions: dict[_str, dict[_str, Callable[..., Any]]]
 _Operand = Tensor | _int | _float | _bool | _complex
 _Index = None | _int | _bool | _slice | Tensor | Sequence[Any] | tuple[Any, ...]
 
+_dtype = dtype  # Tensor has a property of this name
+
 class Tensor(TensorMethods):
     @property
     def shape(self) -> Size: ...
@@ -227,12 +229,12 @@ class Tensor(TensorMethods):
     def cfloat(self) -> Tensor: ...
     def cdouble(self) -> Tensor: ...
     def dim_order(self) -> tuple[_int, ...]: ...
-    def norm(  # type: ignore[override]
+    def norm(
         self,
         p: Number | _str | None = ...,
         dim: Sequence[_int] | _int | None = ...,
         keepdim: _bool = ...,
-        dtype: dtype | None = ...,
+        dtype: _dtype | None = ...,
         *,
         out: Tensor | None = ...,
     ) -> Tensor: ...

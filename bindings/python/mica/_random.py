@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
-
 from mica import _C
 from mica._C import Generator, Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 default_generator: Generator = _C._default_generator("cpu")
 
@@ -38,13 +39,16 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-@contextmanager
-def fork_rng(devices: Sequence[Any] = (), enabled: bool = True) -> Iterator[None]:
-    """The state of the CPU's generator, and of those of `devices`, is as before at the end."""
-    names = ["cpu", *(str(d) for d in devices)] if enabled else []
-    states = [(g, g.get_state()) for g in map(_C._default_generator, names)]
-    try:
-        yield
-    finally:
-        for generator, state in states:
+class fork_rng:
+    """A context after which the state of the CPU's generator, and of those of `devices`, is as before."""
+
+    def __init__(self, devices: Sequence[Any] = (), enabled: bool = True) -> None:
+        names = ["cpu", *(str(d) for d in devices)] if enabled else []
+        self._generators: list[Generator] = [_C._default_generator(name) for name in names]
+
+    def __enter__(self) -> None:
+        self._states = [g.get_state() for g in self._generators]
+
+    def __exit__(self, *exc: object) -> None:
+        for generator, state in zip(self._generators, self._states):
             generator.set_state(state)
