@@ -10,9 +10,10 @@ marker that names its source, and equals that region of it:
 
 The region lies between `snippet: model` and `end snippet` comments of the file
 (`# snippet: model`, `// snippet: model`); without `#name`, it is the whole file.
-Regions are compared without their common indentation. `--update` rewrites the
-pages instead. A page's own programs lie in docs/snippets/: each *.py there is run.
-The last line printed counts the blocks and the programs.
+Regions are compared without their common indentation. A block below a marker
+`<!-- guide: ... -->` is run instead, by the scripts/guide_*.py that names its page.
+`--update` rewrites the pages. A page's own programs lie in docs/snippets/: each *.py
+there is run. The last line printed counts the blocks and the programs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = {"python", "py", "cpp", "c++", "cc", "c"}
 BLOCK = re.compile(
-    r"(?:^<!-- snippet: (?P<source>\S+) -->\n)?^```(?P<language>[\w+]+)\n(?P<body>.*?)^```$", re.M | re.S
+    r"(?:^<!-- (?:snippet: (?P<source>\S+)|(?P<guide>guide: .*?)) -->\n)?^```(?P<language>[\w+]+)\n(?P<body>.*?)^```$",
+    re.M | re.S,
 )
 
 
@@ -40,6 +42,7 @@ class Block:
     line: int
     language: str
     source: str | None
+    guided: bool  # below a `guide:` marker
     body: str
     start: int  # offsets of the body in the page
     end: int
@@ -60,6 +63,7 @@ def blocks(page: Path) -> Iterator[Block]:
             line,
             match["language"],
             match["source"],
+            match["guide"] is not None,
             match["body"],
             match.start("body"),
             match.end("body"),
@@ -86,7 +90,11 @@ def region(root: Path, source: str) -> str:
 def check(root: Path, block: Block) -> str | None:
     """What is wrong with a block, or None."""
     if block.source is None:
-        if block.language in CHECKED:
+        if block.guided:
+            runners = [script.read_text() for script in (root / "scripts").glob("guide_*.py")]
+            if not any(f'"{block.page.name}"' in text for text in runners):
+                return "the block is marked `guide:`, and no scripts/guide_*.py names its page"
+        elif block.language in CHECKED:
             return "the block shows code but names no source; put `<!-- snippet: path#name -->` above it"
         return None
     try:
