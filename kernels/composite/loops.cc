@@ -40,7 +40,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
     return ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes());
   Tensor base = n < 0 ? ops::linalg_inv(self) : self;
   Tensor result;
-  for (int64_t k = n < 0 ? -n : n; k > 0; k >>= 1) {
+  const auto power = static_cast<uint64_t>(n);
+  for (uint64_t k = n < 0 ? 0 - power : power; k > 0; k >>= 1) {
     if (k & 1) result = result.defined() ? ops::matmul(result, base) : base;
     if (k > 1) base = ops::matmul(base, base);
   }

@@ -120,6 +120,7 @@ def test_the_call_is_refused(call: str, kind: type[Exception], words: str) -> No
 
 
 RIGHT = [
+    ("mica.eye(2).matrix_power(-(2**63))", [[1.0, 0.0], [0.0, 1.0]]),
     ("mica.arange(2**63 - 1, -2**63, -(2**62))", [2**63 - 1, 2**62 - 1, -1, -(2**62) - 1]),
     ("mica.arange(2**62, 2**62 + 2)", [2**62, 2**62 + 1]),
     ("mica.arange(5, -(2**63), -(2**63))", [5, 5 - 2**63]),
