@@ -73,7 +73,13 @@ std::string Source(const Call& c, const Device& device) {
     const bool result = k < c.num_outputs;
     const std::string n = std::to_string(k);
     parameters += (result ? "" : "const ") + PointerType(c, k) + " a" + n + ", ";
-    offsets += "const INDEX at_" + n + " = " + OffsetText(n, "c", ndim) + "; ";
+    // Vectors over one dimension are dense: no multiplication is needed.
+    const bool dense = c.width > 1 && ndim == 1;
+    offsets += "const INDEX at_" + n + " = " +
+               (!dense          ? OffsetText(n, "c", ndim)
+                : IsSplat(c, k) ? "0"
+                                : "i") +
+               "; ";
     if (result) {
       stores += "STORE_" + std::string(Suffix(space.operands[k].dtype)) + "(y" + n + ", a" + n + " + at_" +
                 n + ", left); ";

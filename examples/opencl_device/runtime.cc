@@ -88,7 +88,13 @@ Runtime* FindDevices() {
   if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) count = 0;
   std::vector<cl_platform_id> platforms(count);
   if (count > 0) CheckCl(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
-  for (const cl_platform_id platform : platforms) AddPlatform(platform, runtime.get());
+  for (const cl_platform_id platform : platforms) {
+    try {
+      AddPlatform(platform, runtime.get());
+    } catch (const std::exception& error) {  // the others may do
+      runtime->left_out.push_back(std::string("An OpenCL platform is not used: ") + error.what());
+    }
+  }
   // Registered after the implementation's libraries were loaded, so it runs before
   // their static objects end.
   std::atexit(FinishAll);

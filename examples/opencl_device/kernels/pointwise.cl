@@ -1,15 +1,23 @@
 // A pointwise operator: W elements a work-item.
 //
-// PARAMETERS: pointers q<k> to results and p<k> to inputs, numbers, *raised, sizes
-// and strides. OFFSETS: where the work-item's elements lie. LOADS: x<k>. NUMBERS:
-// n<k>. BODY: the operator's `compute`. STORES: y<k> to memory.
+// PARAMETERS: pointers a<k> to results, then inputs; numbers, sizes, strides, *raised.
+// OFFSETS: where the work-item's elements lie. LOADS: x<k>. NUMBERS: n<k>. BODY: the
+// operator's `compute`. STORES: y<k> to memory. The end of dense memory may hold fewer
+// elements than a vector: `left`.
 kernel void pointwise(PARAMETERS, const INDEX count) {
   const INDEX i = (INDEX)get_global_id(0) * W;
   if (i >= count) return;
-  const uint left = (uint)min(count - i, (INDEX)W);
   OFFSETS
-  LOADS
   NUMBERS
-  BODY
-  STORES
+  if (W == 1 || count - i >= W) {
+    const uint left = W;
+    LOADS
+    BODY
+    STORES
+  } else {
+    const uint left = count - i;
+    LOADS
+    BODY
+    STORES
+  }
 }
