@@ -29,13 +29,7 @@ struct AbiType<const Tensor&> {
   using Abi = MicaTensor*;
   static Abi To(const Tensor& t) { return t.impl(); }
   static const Tensor& From(const Abi& a) { return Tensor::Ref(a); }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
-    v.reserved = 0;
-    v.u.tensor = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a ? MICA_VALUE_TENSOR : MICA_VALUE_NONE, 0, {.tensor = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? nullptr : v.u.tensor; }
 };
 template <>
@@ -43,13 +37,7 @@ struct AbiType<TensorSpan> {
   using Abi = MicaTensorSpan;
   static Abi To(TensorSpan s) { return {reinterpret_cast<MicaTensor* const*>(s.data()), s.size()}; }
   static TensorSpan From(Abi a) { return {reinterpret_cast<const Tensor*>(a.data), a.size}; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = MICA_VALUE_TENSORS;
-    v.reserved = 0;
-    v.u.tensors = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {MICA_VALUE_TENSORS, 0, {.tensors = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.u.tensors; }
 };
 template <>
@@ -57,13 +45,7 @@ struct AbiType<int64_t> {
   using Abi = int64_t;
   static Abi To(int64_t i) { return i; }
   static int64_t From(Abi a) { return a; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = MICA_VALUE_INT;
-    v.reserved = 0;
-    v.u.i = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {MICA_VALUE_INT, 0, {.i = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.u.i; }
 };
 template <>
@@ -71,13 +53,7 @@ struct AbiType<bool> {
   using Abi = int32_t;
   static Abi To(bool b) { return b; }
   static bool From(Abi a) { return a != 0; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = MICA_VALUE_BOOL;
-    v.reserved = 0;
-    v.u.i = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {MICA_VALUE_BOOL, 0, {.i = a}}; }
   static Abi Unbox(const MicaValue& v) { return static_cast<int32_t>(v.u.i); }
 };
 template <>
@@ -85,13 +61,7 @@ struct AbiType<double> {
   using Abi = double;
   static Abi To(double d) { return d; }
   static double From(Abi a) { return a; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = MICA_VALUE_FLOAT;
-    v.reserved = 0;
-    v.u.f = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {MICA_VALUE_FLOAT, 0, {.f = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.u.f; }
 };
 template <>
@@ -100,11 +70,7 @@ struct AbiType<const Scalar&> {
   static Abi To(const Scalar& s) { return s.ToAbi(); }
   static Scalar From(Abi a) { return Scalar::FromAbi(a); }
   static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.tag == MICA_SCALAR_NONE ? MICA_VALUE_NONE : MICA_VALUE_SCALAR;
-    v.reserved = 0;
-    v.u.scalar = a;
-    return v;
+    return {a.tag == MICA_SCALAR_NONE ? MICA_VALUE_NONE : MICA_VALUE_SCALAR, 0, {.scalar = a}};
   }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? MicaScalar{} : v.u.scalar; }
 };
@@ -120,13 +86,7 @@ struct AbiType<std::optional<int64_t>> {
   using Abi = MicaOptInt;
   static Abi To(std::optional<int64_t> v) { return {v.value_or(0), v.has_value()}; }
   static std::optional<int64_t> From(Abi a) { return a.has ? std::optional<int64_t>(a.value) : std::nullopt; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.has ? MICA_VALUE_INT : MICA_VALUE_NONE;
-    v.reserved = 0;
-    v.u.i = a.value;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a.has ? MICA_VALUE_INT : MICA_VALUE_NONE, 0, {.i = a.value}}; }
   static Abi Unbox(const MicaValue& v) {
     return {v.tag == MICA_VALUE_NONE ? 0 : v.u.i, v.tag != MICA_VALUE_NONE};
   }
@@ -136,13 +96,7 @@ struct AbiType<std::optional<bool>> {
   using Abi = MicaOptInt;
   static Abi To(std::optional<bool> v) { return {v.value_or(false), v.has_value()}; }
   static std::optional<bool> From(Abi a) { return a.has ? std::optional<bool>(a.value != 0) : std::nullopt; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.has ? MICA_VALUE_BOOL : MICA_VALUE_NONE;
-    v.reserved = 0;
-    v.u.i = a.value;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a.has ? MICA_VALUE_BOOL : MICA_VALUE_NONE, 0, {.i = a.value}}; }
   static Abi Unbox(const MicaValue& v) {
     return {v.tag == MICA_VALUE_NONE ? 0 : v.u.i, v.tag != MICA_VALUE_NONE};
   }
@@ -152,45 +106,33 @@ struct AbiType<std::optional<double>> {
   using Abi = MicaOptFloat;
   static Abi To(std::optional<double> v) { return {v.value_or(0), v.has_value()}; }
   static std::optional<double> From(Abi a) { return a.has ? std::optional<double>(a.value) : std::nullopt; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.has ? MICA_VALUE_FLOAT : MICA_VALUE_NONE;
-    v.reserved = 0;
-    v.u.f = a.value;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a.has ? MICA_VALUE_FLOAT : MICA_VALUE_NONE, 0, {.f = a.value}}; }
   static Abi Unbox(const MicaValue& v) {
     return {v.tag == MICA_VALUE_NONE ? 0 : v.u.f, v.tag != MICA_VALUE_NONE};
   }
 };
 
 // Spans of PODs; the optional ones say None by length -1.
-#define MICA_SPAN_TYPE(cpp_element, abi, tag_, member)                                         \
-  template <>                                                                                  \
-  struct AbiType<Span<cpp_element>> {                                                          \
-    using Abi = abi;                                                                           \
-    static Abi To(Span<cpp_element> s) { return {s.data(), s.size()}; }                        \
-    static Span<cpp_element> From(Abi a) { return {a.data, a.size}; }                          \
-    static MicaValue Box(Abi a) {                                                              \
-      MicaValue v;                                                                             \
-      v.tag = a.size < 0 ? MICA_VALUE_NONE : tag_;                                             \
-      v.reserved = 0;                                                                          \
-      v.u.member = a;                                                                          \
-      return v;                                                                                \
-    }                                                                                          \
-    static Abi Unbox(const MicaValue& v) {                                                     \
-      return v.tag == MICA_VALUE_NONE ? Abi{nullptr, -1} : v.u.member;                         \
-    }                                                                                          \
-  };                                                                                           \
-  template <>                                                                                  \
-  struct AbiType<std::optional<Span<cpp_element>>> : AbiType<Span<cpp_element>> {              \
-    static Abi To(std::optional<Span<cpp_element>> s) {                                        \
-      return s ? Abi{s->data(), s->size()} : Abi{nullptr, -1};                                 \
-    }                                                                                          \
-    static std::optional<Span<cpp_element>> From(Abi a) {                                      \
-      return a.size < 0 ? std::nullopt                                                         \
-                        : std::optional<Span<cpp_element>>(Span<cpp_element>(a.data, a.size)); \
-    }                                                                                          \
+#define MICA_SPAN_TYPE(cpp_element, abi, tag_, member)                                              \
+  template <>                                                                                       \
+  struct AbiType<Span<cpp_element>> {                                                               \
+    using Abi = abi;                                                                                \
+    static Abi To(Span<cpp_element> s) { return {s.data(), s.size()}; }                             \
+    static Span<cpp_element> From(Abi a) { return {a.data, a.size}; }                               \
+    static MicaValue Box(Abi a) { return {a.size < 0 ? MICA_VALUE_NONE : tag_, 0, {.member = a}}; } \
+    static Abi Unbox(const MicaValue& v) {                                                          \
+      return v.tag == MICA_VALUE_NONE ? Abi{nullptr, -1} : v.u.member;                              \
+    }                                                                                               \
+  };                                                                                                \
+  template <>                                                                                       \
+  struct AbiType<std::optional<Span<cpp_element>>> : AbiType<Span<cpp_element>> {                   \
+    static Abi To(std::optional<Span<cpp_element>> s) {                                             \
+      return s ? Abi{s->data(), s->size()} : Abi{nullptr, -1};                                      \
+    }                                                                                               \
+    static std::optional<Span<cpp_element>> From(Abi a) {                                           \
+      return a.size < 0 ? std::nullopt                                                              \
+                        : std::optional<Span<cpp_element>>(Span<cpp_element>(a.data, a.size));      \
+    }                                                                                               \
   };
 MICA_SPAN_TYPE(int64_t, MicaIntSpan, MICA_VALUE_INTS, ints)
 MICA_SPAN_TYPE(double, MicaFloatSpan, MICA_VALUE_FLOATS, floats)
@@ -203,40 +145,28 @@ struct AbiType<ScalarSpan> {
   using Abi = MicaScalarSpan;
   static Abi To(ScalarSpan s) { return {s.data(), s.size()}; }
   static ScalarSpan From(Abi a) { return {a.data, a.size}; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = MICA_VALUE_SCALARS;
-    v.reserved = 0;
-    v.u.scalars = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {MICA_VALUE_SCALARS, 0, {.scalars = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.u.scalars; }
 };
 
 // Enumerations cross as int32, None is -1.
-#define MICA_ENUM_TYPE(cpp, tag_)                                                     \
-  template <>                                                                         \
-  struct AbiType<cpp> {                                                               \
-    using Abi = int32_t;                                                              \
-    static Abi To(cpp v) { return static_cast<int32_t>(v); }                          \
-    static cpp From(Abi a) { return static_cast<cpp>(a); }                            \
-    static MicaValue Box(Abi a) {                                                     \
-      MicaValue v;                                                                    \
-      v.tag = a < 0 ? MICA_VALUE_NONE : tag_;                                         \
-      v.reserved = 0;                                                                 \
-      v.u.i = a;                                                                      \
-      return v;                                                                       \
-    }                                                                                 \
-    static Abi Unbox(const MicaValue& v) {                                            \
-      return v.tag == MICA_VALUE_NONE ? -1 : static_cast<int32_t>(v.u.i);             \
-    }                                                                                 \
-  };                                                                                  \
-  template <>                                                                         \
-  struct AbiType<std::optional<cpp>> : AbiType<cpp> {                                 \
-    static Abi To(std::optional<cpp> v) { return v ? static_cast<int32_t>(*v) : -1; } \
-    static std::optional<cpp> From(Abi a) {                                           \
-      return a < 0 ? std::nullopt : std::optional<cpp>(static_cast<cpp>(a));          \
-    }                                                                                 \
+#define MICA_ENUM_TYPE(cpp, tag_)                                                         \
+  template <>                                                                             \
+  struct AbiType<cpp> {                                                                   \
+    using Abi = int32_t;                                                                  \
+    static Abi To(cpp v) { return static_cast<int32_t>(v); }                              \
+    static cpp From(Abi a) { return static_cast<cpp>(a); }                                \
+    static MicaValue Box(Abi a) { return {a < 0 ? MICA_VALUE_NONE : tag_, 0, {.i = a}}; } \
+    static Abi Unbox(const MicaValue& v) {                                                \
+      return v.tag == MICA_VALUE_NONE ? -1 : static_cast<int32_t>(v.u.i);                 \
+    }                                                                                     \
+  };                                                                                      \
+  template <>                                                                             \
+  struct AbiType<std::optional<cpp>> : AbiType<cpp> {                                     \
+    static Abi To(std::optional<cpp> v) { return v ? static_cast<int32_t>(*v) : -1; }     \
+    static std::optional<cpp> From(Abi a) {                                               \
+      return a < 0 ? std::nullopt : std::optional<cpp>(static_cast<cpp>(a));              \
+    }                                                                                     \
   };
 MICA_ENUM_TYPE(DType, MICA_VALUE_DTYPE)
 MICA_ENUM_TYPE(Layout, MICA_VALUE_LAYOUT)
@@ -249,11 +179,7 @@ struct AbiType<Device> {
   static Abi To(Device d) { return d.ToAbi(); }
   static Device From(Abi a) { return Device::FromAbi(a); }
   static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.backend < 0 ? MICA_VALUE_NONE : MICA_VALUE_DEVICE;
-    v.reserved = 0;
-    v.u.device = a;
-    return v;
+    return {a.backend < 0 ? MICA_VALUE_NONE : MICA_VALUE_DEVICE, 0, {.device = a}};
   }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? Abi{-1, 0} : v.u.device; }
 };
@@ -269,13 +195,7 @@ struct AbiType<std::string_view> {
   using Abi = MicaStr;
   static Abi To(std::string_view s) { return {s.data(), static_cast<int64_t>(s.size())}; }
   static std::string_view From(Abi a) { return {a.data, static_cast<size_t>(a.size)}; }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a.size < 0 ? MICA_VALUE_NONE : MICA_VALUE_STR;
-    v.reserved = 0;
-    v.u.str = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a.size < 0 ? MICA_VALUE_NONE : MICA_VALUE_STR, 0, {.str = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? Abi{nullptr, -1} : v.u.str; }
 };
 template <>
@@ -292,13 +212,7 @@ struct AbiType<Generator*> {
   using Abi = MicaGenerator*;
   static Abi To(Generator* g) { return reinterpret_cast<MicaGenerator*>(g); }
   static Generator* From(Abi a) { return reinterpret_cast<Generator*>(a); }
-  static MicaValue Box(Abi a) {
-    MicaValue v;
-    v.tag = a ? MICA_VALUE_GENERATOR : MICA_VALUE_NONE;
-    v.reserved = 0;
-    v.u.generator = a;
-    return v;
-  }
+  static MicaValue Box(Abi a) { return {a ? MICA_VALUE_GENERATOR : MICA_VALUE_NONE, 0, {.generator = a}}; }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? nullptr : v.u.generator; }
 };
 

@@ -22,11 +22,7 @@ std::vector<Tensor> TakeTensorList(MicaTensorSpan list);
 MicaTensorSpan GiveTensorList(std::vector<Tensor> tensors);
 
 inline MicaValue OwnedTensorValue(Tensor t) {
-  MicaValue v;
-  v.tag = t.defined() ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
-  v.reserved = 0;
-  v.u.tensor = t.release();
-  return v;
+  return {t.defined() ? MICA_VALUE_TENSOR : MICA_VALUE_NONE, 0, {.tensor = t.release()}};
 }
 inline Tensor TakeTensor(MicaValue& v) {
   return v.tag == MICA_VALUE_NONE ? Tensor() : Tensor::Steal(v.u.tensor);

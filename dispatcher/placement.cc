@@ -68,22 +68,20 @@ void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device 
   });
 }
 
-LocalArguments::LocalArguments(const MicaValue* args, int64_t n, Device place, int32_t dtype, bool as_numbers)
-    : args_(args) {
-  if (place.backend <= keys::kMeta) return;
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (args[i].tag != MICA_VALUE_TENSOR || !IsNumber(t)) return false;
-    if (changed_.empty()) changed_.assign(args, args + n);
+void LocalArguments::Localize(int64_t n, Device place, int32_t dtype, bool as_numbers) {
+  ForEachTensor(args_, n, [&](const Tensor& t, int64_t i) {
+    if (args_[i].tag != MICA_VALUE_TENSOR || !IsNumber(t)) return false;
+    if (!changed_) changed_ = std::make_unique<Changed>(Changed{{args_, args_ + n}, {}, {}});
+    MicaValue& local = changed_->args[static_cast<size_t>(i)];
     if (as_numbers) {
-      changed_[static_cast<size_t>(i)] =
-          AbiType<const Scalar&>::Box(numbers_.emplace_back(std::make_unique<Scalar>(Read(t)))->ToAbi());
+      const auto& number = changed_->numbers.emplace_back(std::make_unique<Scalar>(Read(t)));
+      local = AbiType<const Scalar&>::Box(number->ToAbi());
       return false;
     }
     const DType wanted = dtype == MICA_DTYPE_NONE ? t.dtype() : static_cast<DType>(dtype);
-    const Tensor there = EmptyTensor({}, wanted, place);
+    const Tensor& there = changed_->tensors.emplace_back(EmptyTensor({}, wanted, place));
     CopyValues(there, t);
-    tensors_.push_back(there);
-    changed_[static_cast<size_t>(i)] = AbiType<const Tensor&>::Box(there.impl());
+    local = AbiType<const Tensor&>::Box(there.impl());
     return false;
   });
 }

@@ -29,14 +29,23 @@ void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device 
 // its own). Borrows `args`; copies only where there is such a tensor.
 class LocalArguments {
  public:
-  LocalArguments(const MicaValue* args, int64_t n, Device place, int32_t dtype, bool as_numbers);
-  const MicaValue* data() const { return changed_.empty() ? args_ : changed_.data(); }
+  LocalArguments(const MicaValue* args, int64_t n, Device place, int32_t dtype, bool as_numbers)
+      : args_(args) {
+    if (place.backend > keys::kMeta) [[unlikely]]
+      Localize(n, place, dtype, as_numbers);
+  }
+  const MicaValue* data() const { return changed_ ? changed_->args.data() : args_; }
 
  private:
+  struct Changed {
+    std::vector<MicaValue> args;
+    std::vector<Tensor> tensors;
+    std::vector<std::unique_ptr<Scalar>> numbers;  // addresses stay: a complex number is borrowed
+  };
+  void Localize(int64_t n, Device place, int32_t dtype, bool as_numbers);
+
   const MicaValue* args_;
-  std::vector<MicaValue> changed_;
-  std::vector<Tensor> tensors_;
-  std::vector<std::unique_ptr<Scalar>> numbers_;  // addresses stay: a complex number is borrowed
+  std::unique_ptr<Changed> changed_;
 };
 
 }  // namespace mica

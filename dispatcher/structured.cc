@@ -234,8 +234,11 @@ MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device devi
   call.name = c.functional->name;
   call.device_index = device.index;
   call.reserved = 0;
-  call.stream = CurrentStream(device);
-  MakeCurrent(device);
+  call.stream = 0;
+  if (device.backend > keys::kMeta) [[unlikely]] {
+    call.stream = CurrentStream(device);
+    MakeCurrent(device);
+  }
   return call;
 }
 

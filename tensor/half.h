@@ -63,80 +63,54 @@ constexpr uint32_t NarrowFloat(float value, uint32_t largest, uint32_t overflow,
   return sign | (result > largest ? overflow : result);
 }
 
+// What differs between the four: the width, and both conversions.
+struct HalfFormat {
+  using Bits = uint16_t;
+  static constexpr float Widen(Bits b) { return WidenFloat<5, 10, true>(b); }
+  static constexpr uint32_t Narrow(float v) { return NarrowFloat<5, 10>(v, 0x7bff, 0x7c00, 0x7e00); }
+};
+struct BFloat16Format {
+  using Bits = uint16_t;
+  static constexpr float Widen(Bits b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+  static constexpr uint32_t Narrow(float v) {
+    if (v != v) return 0x7fc0;
+    const uint32_t b = std::bit_cast<uint32_t>(v);
+    return (b + 0x7fff + ((b >> 16) & 1)) >> 16;
+  }
+};
+struct Float8E4M3FNFormat {
+  using Bits = uint8_t;
+  static constexpr float Widen(Bits b) { return WidenFloat<4, 3, false>(b); }
+  static constexpr uint32_t Narrow(float v) { return NarrowFloat<4, 3>(v, 0x7e, 0x7e, 0x7f); }
+};
+struct Float8E5M2Format {
+  using Bits = uint8_t;
+  static constexpr float Widen(Bits b) { return WidenFloat<5, 2, true>(b); }
+  static constexpr uint32_t Narrow(float v) { return NarrowFloat<5, 2>(v, 0x7b, 0x7c, 0x7f); }
+};
+
+template <typename Format>
+struct NarrowValue {
+  typename Format::Bits bits = 0;
+  constexpr NarrowValue() = default;
+  constexpr NarrowValue(float value) : bits(static_cast<typename Format::Bits>(Format::Narrow(value))) {}
+  static constexpr NarrowValue FromBits(typename Format::Bits b) {
+    NarrowValue v;
+    v.bits = b;
+    return v;
+  }
+  constexpr operator float() const { return Format::Widen(bits); }
+};
+
 }  // namespace internal
 
 // IEEE 754 binary16.
-struct Half {
-  uint16_t bits = 0;
-  constexpr Half() = default;
-  constexpr Half(float value) : bits(Narrow(value)) {}
-  static constexpr Half FromBits(uint16_t b) {
-    Half h;
-    h.bits = b;
-    return h;
-  }
-  constexpr operator float() const { return internal::WidenFloat<5, 10, true>(bits); }
-
- private:
-  static constexpr uint16_t Narrow(float value) {
-    return static_cast<uint16_t>(internal::NarrowFloat<5, 10>(value, 0x7bff, 0x7c00, 0x7e00));
-  }
-};
-
+using Half = internal::NarrowValue<internal::HalfFormat>;
 // The upper half of a float. NaN becomes 0x7fc0, without its sign, as in torch.
-struct BFloat16 {
-  uint16_t bits = 0;
-  constexpr BFloat16() = default;
-  constexpr BFloat16(float value) : bits(Narrow(value)) {}
-  static constexpr BFloat16 FromBits(uint16_t b) {
-    BFloat16 h;
-    h.bits = b;
-    return h;
-  }
-  constexpr operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
- private:
-  static constexpr uint16_t Narrow(float value) {
-    if (value != value) return 0x7fc0;
-    const uint32_t b = std::bit_cast<uint32_t>(value);
-    return static_cast<uint16_t>((b + 0x7fff + ((b >> 16) & 1)) >> 16);
-  }
-};
-
+using BFloat16 = internal::NarrowValue<internal::BFloat16Format>;
 // OCP FP8 with 4 exponent bits: no infinity, largest 448, one NaN per sign.
-struct Float8E4M3FN {
-  uint8_t bits = 0;
-  constexpr Float8E4M3FN() = default;
-  constexpr Float8E4M3FN(float value) : bits(Narrow(value)) {}
-  static constexpr Float8E4M3FN FromBits(uint8_t b) {
-    Float8E4M3FN h;
-    h.bits = b;
-    return h;
-  }
-  constexpr operator float() const { return internal::WidenFloat<4, 3, false>(bits); }
-
- private:
-  static constexpr uint8_t Narrow(float value) {
-    return static_cast<uint8_t>(internal::NarrowFloat<4, 3>(value, 0x7e, 0x7e, 0x7f));
-  }
-};
-
+using Float8E4M3FN = internal::NarrowValue<internal::Float8E4M3FNFormat>;
 // OCP FP8 with 5 exponent bits: the upper byte of a Half.
-struct Float8E5M2 {
-  uint8_t bits = 0;
-  constexpr Float8E5M2() = default;
-  constexpr Float8E5M2(float value) : bits(Narrow(value)) {}
-  static constexpr Float8E5M2 FromBits(uint8_t b) {
-    Float8E5M2 h;
-    h.bits = b;
-    return h;
-  }
-  constexpr operator float() const { return internal::WidenFloat<5, 2, true>(bits); }
-
- private:
-  static constexpr uint8_t Narrow(float value) {
-    return static_cast<uint8_t>(internal::NarrowFloat<5, 2>(value, 0x7b, 0x7c, 0x7f));
-  }
-};
+using Float8E5M2 = internal::NarrowValue<internal::Float8E5M2Format>;
 
 }  // namespace mica
