@@ -115,7 +115,14 @@ class Dispatcher {
   Resolution ResolveLayer(const Operator& op, int bit);
   Resolution ResolveBackend(const Operator& op, int bit);
   bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
+  // Each of these finds what stands in the slot, or says that it has nothing.
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);
+  bool ResolveShared(const Operator& op, Resolution& r);
+  bool ResolveFallback(const Operator& op, int bit, const char* detail, Resolution& r);
+  template <typename Better>
+  bool ResolveThroughFunctional(const Operator& op, Better&& better, Resolution& r);
+  bool ResolveElsewhere(const Operator& op, int bit, Resolution& r);
+  bool ResolveDecomposition(const Operator& op, int bit, Resolution& r);
   const KernelEntry* Top(const Operator& op, int key);
   StructuredContext* Intern(const Operator& op, const StructuredContext& context);
 

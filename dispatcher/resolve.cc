@@ -25,6 +25,14 @@ bool HasProgram(const OperatorSpec& spec) {
   return false;
 }
 
+Resolution Found(Slot slot, SlotReason reason, std::string detail) {
+  Resolution r;
+  r.slot = slot;
+  r.reason = reason;
+  r.detail = std::move(detail);
+  return r;
+}
+
 }  // namespace
 
 void SetPortableClass(OpClass c, MicaClassFunction f) { g_portable_class[static_cast<int>(c)] = f; }
@@ -158,125 +166,116 @@ bool Dispatcher::ResolveHostKernel(const Operator& op, int bit, Resolution& r) {
   return true;
 }
 
+// What an operator has for every backend: a view, or a decomposition.
+bool Dispatcher::ResolveShared(const Operator& op, Resolution& r) {
+  const OperatorSpec& spec = op.spec();
+  if (spec.view) {
+    r = Found(BoxedSlot(op, {&RunView, nullptr, nullptr}), SlotReason::kView, "a view, made by the host");
+    return true;
+  }
+  if (spec.composite) {
+    r = Found({spec.composite, nullptr}, SlotReason::kComposite, "the decomposition into other operators");
+    return true;
+  }
+  const KernelEntry* e = Top(op, kCompositeKey);
+  if (!e) return false;
+  r = FromEntry(op, *e);
+  r.reason = SlotReason::kComposite;
+  r.detail = "the decomposition registered at run time";
+  return true;
+}
+
+bool Dispatcher::ResolveFallback(const Operator& op, int bit, const char* detail, Resolution& r) {
+  if (fallbacks[bit].empty()) return false;
+  const FallbackEntry& f = fallbacks[bit].back();
+  r = Found(BoxedSlot(op, f.kernel), SlotReason::kFallback, detail);
+  r.scope = f.scope;
+  r.where = f.where;
+  return true;
+}
+
+// The functional form, then a copy, where `better` says that the functional form is
+// worth it.
+template <typename Better>
+bool Dispatcher::ResolveThroughFunctional(const Operator& op, Better&& better, Resolution& r) {
+  const OperatorSpec& spec = op.spec();
+  if (spec.form == OpForm::kFunctional || !spec.functional_name) return false;
+  Operator* functional = Find(spec.functional_name);
+  if (!functional || functional == &op || !better(*functional)) return false;
+  r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
+  r.reason = SlotReason::kComposite;
+  r.detail = "the functional form, then a copy";
+  return true;
+}
+
+// What is left for a backend that has nothing for the operator itself.
+bool Dispatcher::ResolveElsewhere(const Operator& op, int bit, Resolution& r) {
+  const OperatorSpec& spec = op.spec();
+  const bool on_device = bit > keys::kMeta && DeviceTable(bit);
+  const auto better = [&](const Operator& functional) {
+    return !on_device || functional.spec().composite || Top(functional, kCompositeKey) ||
+           Top(functional, bit);
+  };
+  if (ResolveThroughFunctional(op, better, r)) return true;
+  if (on_device) {
+    r = Found(BoxedSlot(op, {&RunOnCpu, nullptr, nullptr}), SlotReason::kFallback,
+              "no kernel of the backend: it runs on the CPU, with copies there and back");
+  } else if (bit == keys::kMeta && spec.form == OpForm::kInplace) {
+    r = Found(BoxedSlot(op, {&RunMetaWrite, nullptr, nullptr}), SlotReason::kMetaOnly,
+              "writes no values, since there are none");
+  } else if (bit == keys::kCpu && spec.portable) {
+    StructuredContext c;
+    c.functional = c.out = &spec;
+    c.leaf = spec.portable;
+    r = Found(BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr}), SlotReason::kPortable,
+              "the portable kernel");
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
   Resolution r;
-  const OperatorSpec& spec = op.spec();
   if (ResolveHostKernel(op, bit, r)) return r;
   if (const KernelEntry* e = Top(op, bit)) {
     // A leaf for the out form of a structured operator serves all forms: the host
     // checks and resizes `out` before it.
-    const bool structured = e->kind == KernelEntry::Kind::kLeaf && spec.form == OpForm::kOut;
+    const bool structured = e->kind == KernelEntry::Kind::kLeaf && op.spec().form == OpForm::kOut;
     if (structured && ResolveStructured(op, bit, r)) return r;
     return FromEntry(op, *e);
   }
   const bool known = bit == keys::kMeta || BackendLoaded(bit);
-  if (known) {
-    if (ResolveStructured(op, bit, r)) return r;
-    if (spec.view) {
-      r.slot = BoxedSlot(op, {&RunView, nullptr, nullptr});
-      r.reason = SlotReason::kView;
-      r.detail = "a view, made by the host";
-      return r;
-    }
-    if (spec.composite) {
-      r.slot = {spec.composite, nullptr};
-      r.reason = SlotReason::kComposite;
-      r.detail = "the decomposition into other operators";
-      return r;
-    }
-    if (const KernelEntry* e = Top(op, kCompositeKey)) {
-      r = FromEntry(op, *e);
-      r.reason = SlotReason::kComposite;
-      r.detail = "the decomposition registered at run time";
-      return r;
-    }
-    if (!fallbacks[bit].empty()) {
-      const FallbackEntry& f = fallbacks[bit].back();
-      r.slot = BoxedSlot(op, f.kernel);
-      r.scope = f.scope;
-      r.where = f.where;
-      r.reason = SlotReason::kFallback;
-      r.detail = "the backend's boxed fallback";
-      return r;
-    }
-    const bool on_device = bit > keys::kMeta && DeviceTable(bit);
-    if (spec.form != OpForm::kFunctional && spec.functional_name) {
-      Operator* functional = Find(spec.functional_name);
-      const bool better = functional && functional != &op &&
-                          (!on_device || functional->spec().composite || Top(*functional, kCompositeKey) ||
-                           Top(*functional, bit));
-      if (better) {
-        r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
-        r.reason = SlotReason::kComposite;
-        r.detail = "the functional form, then a copy";
-        return r;
-      }
-    }
-    if (on_device) {
-      r.slot = BoxedSlot(op, {&RunOnCpu, nullptr, nullptr});
-      r.reason = SlotReason::kFallback;
-      r.detail = "no kernel of the backend: it runs on the CPU, with copies there and back";
-      return r;
-    }
-    if (bit == keys::kMeta && spec.form == OpForm::kInplace) {
-      r.slot = BoxedSlot(op, {&RunMetaWrite, nullptr, nullptr});
-      r.reason = SlotReason::kMetaOnly;
-      r.detail = "writes no values, since there are none";
-      return r;
-    }
-    if (bit == keys::kCpu && spec.portable) {
-      StructuredContext c;
-      c.functional = c.out = &spec;
-      c.leaf = spec.portable;
-      r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
-      r.reason = SlotReason::kPortable;
-      r.detail = "the portable kernel";
-      return r;
-    }
-  }
-  r.slot = BoxedSlot(op, {&RunMissing, reinterpret_cast<void*>(static_cast<intptr_t>(bit)), nullptr});
-  r.reason = SlotReason::kMissing;
-  r.detail = known ? "no kernel, no decomposition, no fallback" : "no plugin for this backend is loaded";
-  return r;
+  if (known && (ResolveStructured(op, bit, r) || ResolveShared(op, r) ||
+                ResolveFallback(op, bit, "the backend's boxed fallback", r) || ResolveElsewhere(op, bit, r)))
+    return r;
+  void* const missing = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
+  return Found(BoxedSlot(op, {&RunMissing, missing, nullptr}), SlotReason::kMissing,
+               known ? "no kernel, no decomposition, no fallback" : "no plugin for this backend is loaded");
+}
+
+// A layer that has no rule for a composite decomposes it.
+bool Dispatcher::ResolveDecomposition(const Operator& op, int bit, Resolution& r) {
+  if (decompose_at[bit].empty()) return false;
+  const auto composed = [this](const Operator& o) { return o.spec().composite || Top(o, kCompositeKey); };
+  if (op.spec().composite)
+    r.slot = {op.spec().composite, nullptr};
+  else if (const KernelEntry* e = Top(op, kCompositeKey))
+    r.slot = FromEntry(op, *e).slot;
+  else if ((op.spec().flags & kStructured) || !ResolveThroughFunctional(op, composed, r))
+    return false;
+  r.scope = decompose_at[bit].back();
+  r.reason = SlotReason::kComposite;
+  r.detail = "the layer has no rule for the composite: it decomposes here";
+  return true;
 }
 
 Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
   if (const KernelEntry* e = Top(op, bit)) return FromEntry(op, *e);
   Resolution r;
-  if (!decompose_at[bit].empty()) {
-    r.scope = decompose_at[bit].back();
-    r.reason = SlotReason::kComposite;
-    r.detail = "the layer has no rule for the composite: it decomposes here";
-    if (op.spec().composite) {
-      r.slot = {op.spec().composite, nullptr};
-      return r;
-    }
-    if (const KernelEntry* e = Top(op, kCompositeKey)) {
-      r.slot = FromEntry(op, *e).slot;
-      return r;
-    }
-    const OperatorSpec& spec = op.spec();
-    if (spec.form != OpForm::kFunctional && spec.functional_name && !(spec.flags & kStructured)) {
-      Operator* functional = Find(spec.functional_name);
-      if (functional && functional != &op &&
-          (functional->spec().composite || Top(*functional, kCompositeKey))) {
-        r.slot = BoxedSlot(op, {&RunThroughFunctional, functional, nullptr});
-        return r;
-      }
-    }
-  }
-  if (!fallbacks[bit].empty()) {
-    const FallbackEntry& f = fallbacks[bit].back();
-    r.slot = BoxedSlot(op, f.kernel);
-    r.scope = f.scope;
-    r.where = f.where;
-    r.reason = SlotReason::kFallback;
-    r.detail = "the layer's boxed fallback";
-    return r;
-  }
+  if (ResolveDecomposition(op, bit, r) || ResolveFallback(op, bit, "the layer's boxed fallback", r)) return r;
+  r = Found({nullptr, nullptr}, SlotReason::kFallthrough, "nothing to do");
   r.fallthrough = true;
-  r.reason = SlotReason::kFallthrough;
-  r.detail = "nothing to do";
   return r;
 }
 
