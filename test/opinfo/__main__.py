@@ -1,0 +1,95 @@
+"""`./dev conformance [names...]`: Mica against torch's own operator database.
+
+Without names: every operator; the page docs/reference/conformance.md with `--write`. Names are
+patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). The suite `opinfo` runs
+a share of the samples and compares with test/opinfo/expected_failures.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch and Mica start their threads
+
+import scope  # noqa: E402
+import table  # noqa: E402
+from run import Options, Report, run  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
+LIST = Path(__file__).parent / "expected_failures.txt"
+RESULTS = ROOT / "build" / "opinfo" / "results.json"
+SUITE_SHARE = 0.2
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev conformance", description=__doc__)
+    parser.add_argument("names", nargs="*", help="patterns of OpInfo names; none: all")
+    parser.add_argument("--dtype", nargs="+", default=[], choices=scope.DTYPES)
+    parser.add_argument("--check", nargs="+", default=[], choices=table.CHECKS)
+    parser.add_argument("--share", type=float, default=1.0, help="of the samples; at least one is run")
+    parser.add_argument("--failures", type=int, default=12, help="shown of each named operator")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write the page and the expected failures")
+    parser.add_argument("--suite", action="store_true", help="the suite: compare with the expected failures")
+    return parser.parse_args()
+
+
+def show(report: Report, limit: int) -> None:
+    """One operator's line, and its first failures."""
+    if report.absent:
+        print(f"{report.key}: absent ({report.absent})", flush=True)
+        return
+    counts = [(c, *report.count(c)) for c in table.CHECKS]
+    cells = "  ".join(f"{c} {a}/{n}" for c, a, n in counts if n)
+    print(f"{report.key}: {cells}  ({report.seconds:.1f} s)", flush=True)
+    for check, dtype, number, found in report.failures[:limit]:
+        print(f"    {check} {dtype} sample {number}: {found}")
+
+
+def main() -> int:
+    options = arguments()
+    share = SUITE_SHARE if options.suite else options.share
+    reports: list[Report] = []
+    limit = options.failures if options.names else 0
+
+    def done(report: Report) -> None:
+        reports.append(report)
+        if options.names or any(report.failed.values()) and not options.suite:
+            show(report, limit)
+
+    start = time.monotonic()
+    chosen = scope.entries(options.names)
+    run(chosen, Options(options.dtype, options.check, share), options.processes, done)
+    reports.sort(key=lambda r: r.key)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(table.as_json(reports))
+    for what, agree, total in table.totals(reports):
+        print(f"{what:<36}{agree:>8} of{total:>8}  {table.percent(agree, total)}")
+    print(f"{time.monotonic() - start:.0f} s; {RESULTS.relative_to(ROOT)}")
+    if options.suite:
+        return against_list(reports, write=options.write)
+    if options.write:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(table.page(reports))
+    return 0
+
+
+def against_list(reports: list[Report], write: bool) -> int:
+    """The suite's verdict: its tally counts operators and checks."""
+    found = table.expectations(reports)
+    if write:
+        table.write_list(LIST, found)
+    surprises = table.surprises(found, table.read_list(LIST))
+    print("\n".join(surprises))
+    run_checks = sum(1 for r in reports for c in table.CHECKS if r.count(c)[1])
+    print(f"{max(run_checks - len(surprises), 0)} passed, {len(surprises)} failed")
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

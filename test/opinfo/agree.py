@@ -1,0 +1,243 @@
+"""When a result of Mica agrees with torch's: the rules of the comparison, and nothing else.
+
+Equal: structure, dtype, shape, integers, bool, and where NaN and infinities stand. Floats:
+|mica - reference| <= max(4 x torch's error, 2 eps x scale), where the reference is torch's
+result in float64 from the same inputs. `scale` is |reference|, and for operators that add
+terms the sum of their magnitudes (the operator on absolute values). Torch's error is that
+of the same element for a pointwise operator, else the largest in the result. For float64
+there is no better reference than torch, whose error is then unseen: it is taken to be its
+float32 error times the ratio of the two spacings, and is allowed once more, as the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from translate import to_torch
+
+import mica
+
+_EPS_RATIO = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+_WIDEST = (torch.float64, torch.complex128)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an operator's results must share with torch's."""
+
+    pointwise: bool = False  # torch's error is judged element by element
+    strides: bool = False  # strides must be equal (those of a view always must)
+    values: bool = True  # False for `empty` and its kind
+    # What to compare instead of the values, where those have a freedom; from float64 results.
+    derive: Callable[[list[torch.Tensor]], list[torch.Tensor]] | None = None
+
+
+@dataclass
+class References:
+    """What torch gives otherwise, made when first asked for: flat lists of tensors, or None."""
+
+    wide: Callable[[], Any]  # in float64
+    scale: Callable[[], Any]  # in float64, of the inputs' absolute values
+    low: Callable[[], Any]  # in float32, for results in float64
+
+
+def flatten(value: Any) -> list[Any]:
+    """The leaves of nested results, in order."""
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
+        return [leaf for v in value for leaf in flatten(v)]
+    return [value]
+
+
+def _word(dtype: Any) -> str:
+    return str(dtype).split(".")[-1]
+
+
+def differs(got: Any, expected: Any, rules: Rules, references: References) -> tuple[str, bool]:
+    """What differs, or "", and whether strides do that need not agree."""
+    if isinstance(expected, (tuple, list)) and not isinstance(expected, torch.Size):
+        if not isinstance(got, (tuple, list)):
+            return f"one result ({type(got).__name__}), torch {len(expected)}", False
+        gave, wanted = flatten(got), flatten(expected)
+        if len(gave) != len(wanted):
+            return f"{len(gave)} results, torch {len(wanted)}", False
+    else:
+        gave, wanted = [got], [expected]
+    loose = False
+    for k, (g, e) in enumerate(zip(gave, wanted)):
+        found, strided = _leaf(g, e, k, rules, references)
+        loose |= strided
+        if found:
+            return (f"result {k}: " if len(wanted) > 1 else "") + found, loose
+    return _derived(gave, wanted, rules, references) if rules.derive else "", loose
+
+
+def _leaf(got: Any, expected: Any, index: int, rules: Rules, references: References) -> tuple[str, bool]:
+    if not isinstance(expected, torch.Tensor):
+        return _plain(got, expected), False
+    if not isinstance(got, mica.Tensor):
+        return f"a {type(got).__name__}, torch a tensor", False
+    if _word(got.dtype) != _word(expected.dtype):
+        return f"dtype {_word(got.dtype)}, torch {_word(expected.dtype)}", False
+    if tuple(got.shape) != tuple(expected.shape):
+        return f"shape {tuple(got.shape)}, torch {tuple(expected.shape)}", False
+    loose = expected.numel() > 0 and _strides(got) != _strides(expected)
+    if loose and (rules.strides or expected._is_view()):
+        return f"strides {tuple(got.stride())}, torch {tuple(expected.stride())}", False
+    if not rules.values or rules.derive or expected.numel() == 0:
+        return "", loose
+    return values(to_torch(got), expected.detach(), index, rules, references), loose
+
+
+def _strides(x: Any) -> list[int]:
+    """Those that can matter: of dimensions with more than one element."""
+    return [stride for size, stride in zip(x.shape, x.stride()) if size > 1]
+
+
+def _plain(got: Any, expected: Any) -> str:
+    """Numbers, dtypes, sizes, None."""
+    if isinstance(expected, torch.dtype):
+        return "" if _word(got) == _word(expected) else f"{got}, torch {expected}"
+    if isinstance(expected, torch.Size):
+        return "" if tuple(got) == tuple(expected) else f"{tuple(got)}, torch {tuple(expected)}"
+    same = type(got) is type(expected) and (got == expected or (got != got and expected != expected))
+    return "" if same else f"{got!r:.60}, torch {expected!r:.60}"
+
+
+def _parts(x: torch.Tensor) -> torch.Tensor:
+    """In float64; real and imaginary parts apart."""
+    if x.is_complex():
+        return torch.view_as_real(x.resolve_conj().resolve_neg().to(torch.complex128))
+    return x.to(torch.float64)
+
+
+def _show(x: torch.Tensor, at: list[int]) -> str:
+    return f"{x[tuple(at)].item():.8g}" if at else f"{x.item():.8g}"
+
+
+def values(
+    got: torch.Tensor, expected: torch.Tensor, index: int, rules: Rules, references: References
+) -> str:
+    """Compares two tensors of torch element by element."""
+    if not (expected.is_floating_point() or expected.is_complex()):
+        if torch.equal(got, expected):
+            return ""
+        at = (got != expected).nonzero()[0].tolist()
+        return f"value at {at} is {_plain_item(got, at)}, torch {_plain_item(expected, at)}"
+    return _floats(got, expected, expected.dtype, index, rules, references)
+
+
+def _floats(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    dtype: torch.dtype,
+    index: int,
+    rules: Rules,
+    references: References,
+) -> str:
+    """NaN and infinities in the same places, the rest within the bound for this dtype."""
+    g, e = _parts(got), _parts(expected)
+    finite = e.isfinite()
+    same = (g == e) | (g.isnan() & e.isnan())
+    if bool(same.all()):
+        return ""
+    wrong = ~(same | (finite & g.isfinite()))
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        return f"value at {at} is {_show(g, at)}, torch {_show(e, at)}"
+    return _beyond(g, e, finite, dtype, expected.is_complex(), index, rules, references)
+
+
+def _widest(results: list[Any]) -> list[torch.Tensor]:
+    return [r.detach().to(torch.complex128 if r.is_complex() else torch.float64) for r in results]
+
+
+def _derived(got: list[Any], expected: list[Any], rules: Rules, references: References) -> str:
+    """Compares what the rules derive from the results, to the precision of the results' dtype."""
+    assert rules.derive is not None
+    derive, dtype = rules.derive, expected[-1].dtype
+
+    def derived(results: Any) -> Any:
+        return (
+            derive(_widest(results))
+            if results and all(isinstance(r, torch.Tensor) for r in results)
+            else None
+        )
+
+    better = References(lambda: derived(references.wide()), lambda: None, lambda: derived(references.low()))
+    mine, theirs = derived([to_torch(g) for g in got]), derived(expected)
+    for k, (g, e) in enumerate(zip(mine, theirs)):
+        if g.shape != e.shape:
+            return f"derived {k}: shape {tuple(g.shape)}, torch {tuple(e.shape)}"
+        found = _floats(g, e, dtype, k, rules, better)
+        if found:
+            return f"derived {k}: {found}"
+    return ""
+
+
+def _plain_item(x: torch.Tensor, at: list[int]) -> Any:
+    return x[tuple(at)].item() if at else x.item()
+
+
+def _pick(results: Any, index: int, like: torch.Tensor) -> torch.Tensor | None:
+    """The result at `index` of a reference, if it is of this shape."""
+    leaves = flatten(results) if results is not None else []
+    if index >= len(leaves) or not isinstance(leaves[index], torch.Tensor):
+        return None
+    found = _parts(leaves[index].detach())
+    return found if found.shape == like.shape else None
+
+
+def _magnitude(x: torch.Tensor, is_complex: bool) -> torch.Tensor:
+    """Of a complex number its modulus counts, for both parts."""
+    return x.norm(dim=-1, keepdim=True).expand_as(x) if is_complex else x.abs()
+
+
+def _largest(error: torch.Tensor, pointwise: bool) -> torch.Tensor:
+    return error if pointwise else error.max().expand_as(error)
+
+
+def _beyond(
+    g: torch.Tensor,
+    e: torch.Tensor,
+    finite: torch.Tensor,
+    dtype: torch.dtype,
+    is_complex: bool,
+    index: int,
+    rules: Rules,
+    references: References,
+) -> str:
+    """The float rule, where both are finite."""
+    info = torch.finfo(dtype)
+    wide = None if dtype in _WIDEST else _pick(references.wide(), index, e)
+    reference = e if wide is None else torch.where(wide.isfinite(), wide, e)
+    off = torch.where(finite, (g - reference).abs(), 0)
+    theirs = _largest(torch.where(finite, (e - reference).abs(), 0), rules.pointwise)
+    if is_complex and rules.pointwise:  # an error of either part is one of the number
+        theirs = theirs.amax(dim=-1, keepdim=True).expand_as(theirs)
+    scale = _magnitude(reference, is_complex)
+    smallest = info.eps * info.tiny
+    if bool((off <= torch.maximum(4 * theirs, 2 * info.eps * scale + smallest)).all()):
+        return ""
+    slack = torch.zeros_like(off)
+    if wide is None:
+        low = _pick(references.low(), index, e)
+        if low is not None:
+            error = torch.where(low.isfinite() & finite, (low - e).abs(), 0)
+            slack = _largest(error, rules.pointwise) * _EPS_RATIO
+            theirs = slack
+    terms = _pick(references.scale(), index, e)
+    if terms is not None:
+        terms = _magnitude(terms, is_complex)
+        scale = torch.where(terms.isfinite(), torch.maximum(scale, terms), scale)
+    bound = torch.maximum(4 * theirs, 2 * info.eps * scale + smallest) + slack
+    if bool((off <= bound).all()):
+        return ""
+    at = (off - bound).argmax()
+    at = [int(k) for k in torch.unravel_index(at, off.shape)]
+    return (
+        f"value at {at} is {_show(g, at)}, torch {_show(e, at)}, reference {_show(reference, at)}; "
+        f"off by {_show(off, at)}, allowed {_show(bound, at)}"
+    )

@@ -1,0 +1,303 @@
+"""The checks of one operator on one sample: forward, layouts, out=, in-place, gradients, errors.
+
+Each check yields (name of the check, what differs or "", whether free strides differ). Both
+libraries get copies of the same sample, and the same seed before each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from agree import References, Rules, differs, flatten
+from layouts import map_tensors, relaid
+from rules import adds_terms, is_random, rules
+from translate import AbsentError, function, is_mica_absence, to_mica
+
+import mica
+
+Found = tuple[str, str, bool]
+_WIDE = {
+    **dict.fromkeys((torch.float16, torch.bfloat16, torch.float32), torch.float64),
+    torch.complex64: torch.complex128,
+}
+_LOW = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+_KINDS = (IndexError, NotImplementedError, TypeError, ValueError, OverflowError, RuntimeError)
+
+warnings.simplefilter("ignore")
+
+
+def _none() -> None:
+    return None
+
+
+_NO_REFERENCES = References(_none, _none, _none)
+
+
+def kind(error: BaseException) -> str:
+    """The exception's kind, as Python code would catch it."""
+    return next((base.__name__ for base in _KINDS if isinstance(error, base)), type(error).__name__)
+
+
+def attempt(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Exception | None]:
+    try:
+        return call(*args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def say(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]:.200}"
+
+
+def _copy(value: Any) -> Any:
+    """Copies with the same strides; tensors that share memory go on sharing."""
+    storages: dict[int, Any] = {}
+
+    def one(x: torch.Tensor) -> torch.Tensor:
+        if x.is_conj() or x.is_neg():
+            return x.detach().clone().requires_grad_(x.requires_grad)
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in storages or storage.nbytes() == 0:
+            storages[storage.data_ptr()] = storage.clone()
+        made = torch.empty(0, dtype=x.dtype)
+        made.set_(storages[storage.data_ptr()], x.storage_offset(), x.shape, x.stride())
+        return made.requires_grad_(x.requires_grad)
+
+    return map_tensors(value, one)
+
+
+def _cast(value: Any, to: dict[Any, Any], magnitude: bool = False) -> Any:
+    """The same arguments in other dtypes: tensors, and dtypes that are arguments."""
+
+    def one(x: torch.Tensor) -> torch.Tensor:
+        made = x.detach().to(to.get(x.dtype, x.dtype))
+        if magnitude and (made.is_floating_point() or made.is_complex()):
+            made = made.abs().to(made.dtype)
+        return made.requires_grad_(x.requires_grad)
+
+    def leaf(v: Any) -> Any:
+        if isinstance(v, torch.dtype):
+            return to.get(v, v)
+        if magnitude and isinstance(v, (int, float)) and not isinstance(v, bool):
+            return abs(v)
+        if isinstance(v, tuple) and type(v) is tuple:
+            return tuple(leaf(x) for x in v)
+        if isinstance(v, list):
+            return [leaf(x) for x in v]
+        return {k: leaf(x) for k, x in v.items()} if isinstance(v, dict) else v
+
+    return leaf(map_tensors(value, one)) if not magnitude else map_tensors(leaf(value), one)
+
+
+def _seeded(library: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
+    library.default_generator.manual_seed(11)
+    return attempt(call, *args, **kwargs)
+
+
+class Operator:
+    """One OpInfo in both libraries. Raises AbsentError where Mica lacks it."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.theirs, self.ours = op.op, function(op.op, op.name)
+        self.rules: Rules = rules(op)
+        self.adds_terms, self.random = adds_terms(op), is_random(op)
+        self.their_gradcheck = op.gradcheck_wrapper
+        self.our_gradcheck = function(op.gradcheck_wrapper) if op.gradcheck_wrapper else None
+
+    def references(self, call: Callable[..., Any], args: Any, kwargs: Any) -> References:
+        """Torch's results of the same call in float64, of magnitudes, and in float32."""
+
+        def run(to: dict[Any, Any], default: torch.dtype, magnitude: bool = False) -> Any:
+            wide_args, wide_kwargs = _cast((args, kwargs), to, magnitude)
+            before = torch.get_default_dtype()
+            torch.set_default_dtype(default)
+            try:
+                return flatten(_seeded(torch, call, wide_args, wide_kwargs)[0])
+            finally:
+                torch.set_default_dtype(before)
+
+        if self.random:
+            return _NO_REFERENCES
+        return References(
+            functools.cache(lambda: run(_WIDE, torch.float64)),
+            functools.cache(lambda: run(_WIDE, torch.float64, True)) if self.adds_terms else _none,
+            functools.cache(lambda: run(_LOW, torch.float32)),
+        )
+
+
+def _judge(
+    got: tuple[Any, Exception | None],
+    expected: tuple[Any, Exception | None],
+    rules: Rules,
+    references: References,
+) -> tuple[str, bool]:
+    """Compares results, or the kinds of exceptions."""
+    (mine, my_error), (theirs, their_error) = got, expected
+    if their_error is not None:
+        if my_error is None:
+            # What torch has no kernel for Mica may compute.
+            lacks = isinstance(their_error, NotImplementedError) or "not implemented for" in str(their_error)
+            return ("" if lacks else f"no error, torch {say(their_error)}"), False
+        same = kind(my_error) == kind(their_error) or isinstance(their_error, NotImplementedError)
+        return ("" if same else f"{say(my_error)}, torch {say(their_error)}"), False
+    if my_error is not None:
+        return say(my_error), False
+    return differs(mine, theirs, rules, references)
+
+
+def forward(o: Operator, args: Any, kwargs: Any) -> Iterator[Found]:
+    """Results, their dtypes, shapes and strides, and inputs that are written."""
+    my_args, my_kwargs = to_mica((args, kwargs))
+    their_args, their_kwargs = _copy((args, kwargs))
+    versions = [x._version for x in flatten(list(their_args)) if isinstance(x, torch.Tensor)]
+    expected = _seeded(torch, o.theirs, their_args, their_kwargs)
+    got = _seeded(mica, o.ours, my_args, my_kwargs)
+    if got[1] is not None and is_mica_absence(got[1]):
+        raise AbsentError(str(got[1]))
+    found, loose = _judge(got, expected, o.rules, o.references(o.theirs, args, kwargs))
+    if not found and expected[1] is None:
+        pairs = zip(flatten(list(my_args)), flatten(list(their_args)))
+        tensors = [(m, t) for m, t in pairs if isinstance(t, torch.Tensor)]
+        written = [pair for pair, version in zip(tensors, versions) if pair[1]._version != version]
+        wrong = filter(None, (differs(m, t, o.rules, _NO_REFERENCES)[0] for m, t in written))
+        found = next((f"an input after the call: {w}" for w in wrong), "")
+    yield "forward", found, loose
+
+
+def layout(o: Operator, args: Any, kwargs: Any, name: str) -> Iterator[Found]:
+    """The same in another layout."""
+    args, kwargs = relaid((args, kwargs), name)
+    for _, found, loose in forward(o, args, kwargs):
+        yield "layouts", found and f"{name}: {found}", loose
+
+
+_OUT_STYLES = ("fitting", "strided", "resized", "cast")
+
+
+def _outs(results: list[torch.Tensor], style: str) -> list[torch.Tensor]:
+    """Tensors to write results to, in one style."""
+    if style == "resized":
+        return [torch.empty(0, dtype=r.dtype) for r in results]
+    if style == "strided":
+        return [
+            torch.zeros([*r.shape[::-1]], dtype=r.dtype).permute(*range(r.ndim - 1, -1, -1)) for r in results
+        ]
+    if style == "cast":
+        return [
+            torch.zeros(r.shape, dtype=torch.int64 if r.dtype.is_floating_point else torch.float64)
+            for r in results
+        ]
+    return [torch.zeros(r.shape, dtype=r.dtype) for r in results]
+
+
+def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
+    """The out= form, in a style that changes from sample to sample."""
+    results, error = _seeded(torch, o.theirs, *_copy((args, kwargs)))
+    results = flatten(results)
+    if error is not None or not all(isinstance(r, torch.Tensor) for r in results):
+        return
+    style = _OUT_STYLES[number % len(_OUT_STYLES)]
+    their_outs = _outs(results, style)
+    my_outs = [to_mica(x) for x in their_outs]
+    single = len(results) == 1
+    their_args, their_kwargs = _copy((args, kwargs))
+    my_args, my_kwargs = to_mica((args, kwargs))
+    their_kwargs = {**their_kwargs, "out": their_outs[0] if single else tuple(their_outs)}
+    my_kwargs = {**my_kwargs, "out": my_outs[0] if single else tuple(my_outs)}
+    expected = _seeded(torch, o.theirs, their_args, their_kwargs)
+    got = _seeded(mica, o.ours, my_args, my_kwargs)
+    expected = (their_outs, expected[1])
+    strict = Rules(o.rules.pointwise, style in ("fitting", "strided"), o.rules.values, o.rules.derive)
+    found, loose = _judge((my_outs, got[1]), expected, strict, o.references(o.theirs, args, kwargs))
+    yield "out", found and f"{style}: {found}", loose
+
+
+def inplace(o: Operator, ours: Any, args: Any, kwargs: Any) -> Iterator[Found]:
+    """The in-place form: what the first input holds after it."""
+    their_args, their_kwargs = _copy((args, kwargs))
+    my_args, my_kwargs = to_mica((args, kwargs))
+    expected = _seeded(torch, o.op.inplace_variant, their_args, their_kwargs)
+    got = _seeded(mica, ours, my_args, my_kwargs)
+    references = o.references(o.theirs, args, kwargs)
+    found, loose = _judge((my_args[0], got[1]), (their_args[0], expected[1]), o.rules, references)
+    yield "inplace", found, loose
+
+
+def _differentiable(value: Any, library: Any) -> list[Any]:
+    return [x for x in flatten(value) if isinstance(x, library.Tensor) and x.requires_grad]
+
+
+def _tensors(value: Any, library: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return [x for v in value for x in _tensors(v, library)]
+    return [value] if isinstance(value, library.Tensor) and value.requires_grad else []
+
+
+def gradients(o: Operator, sample: Any) -> Iterator[Found]:
+    """Gradients of all inputs for fixed cotangents."""
+    args, kwargs = (sample.input, *sample.args), sample.kwargs
+
+    def call(library: Any, operator: Any, wrapper: Any, process: Any, weights: Any) -> Callable[..., Any]:
+        def run(*a: Any, **k: Any) -> Any:
+            inputs = list({id(x): x for x in _tensors((a, k), library)}.values())
+            results = process(wrapper(operator, *a, **k) if wrapper else operator(*a, **k))
+            outputs = _differentiable(results, library)
+            if not outputs or not inputs:
+                return []
+            return list(
+                library.autograd.grad(outputs, inputs, weights(outputs), allow_unused=True),
+            )
+
+        return run
+
+    fixed: list[torch.Tensor] = []
+
+    def torch_weights(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if not fixed:
+            generator = torch.Generator().manual_seed(5)
+            fixed.extend(
+                torch.randn(x.shape, dtype=torch.complex128 if x.is_complex() else torch.float64,
+                            generator=generator).to(x.dtype)
+                for x in outputs
+            )  # fmt: skip
+        return [w.to(x.dtype) for w, x in zip(fixed, outputs)]
+
+    theirs = call(torch, o.theirs, o.their_gradcheck, sample.output_process_fn_grad, torch_weights)
+    expected = _seeded(torch, theirs, *_copy((args, kwargs)))
+    process, absent = attempt(function, sample.output_process_fn_grad)
+    if absent is not None:
+        yield "gradients", say(absent), False
+        return
+    ours = call(mica, o.ours, o.our_gradcheck, process, lambda outputs: [to_mica(w) for w in fixed])
+    my_args, my_kwargs = to_mica((args, kwargs))
+    got = _seeded(mica, ours, my_args, my_kwargs)
+    if expected[1] is None and not expected[0]:
+        return
+    found, _ = _judge(got, expected, Rules(), o.references(theirs, args, kwargs))
+    yield "gradients", found, False
+
+
+_NAMES_SOMETHING = re.compile(r"`\w|'\w|\(\S|\d|\w+\(\)")
+
+
+def errors(o: Operator, sample: Any) -> Iterator[Found]:
+    """A call that torch refuses: the same kind of exception, and a sentence with a name or value."""
+    args, kwargs = (sample.input, *sample.args), sample.kwargs
+    their_args, their_kwargs = _copy((args, kwargs))
+    _, their_error = _seeded(torch, o.theirs, their_args, their_kwargs)
+    if their_error is None:
+        return
+    my_args, my_kwargs = to_mica((args, kwargs))
+    result, my_error = _seeded(mica, o.ours, my_args, my_kwargs)
+    found, _ = _judge((result, my_error), (None, their_error), o.rules, _NO_REFERENCES)
+    if not found and my_error is not None and not _NAMES_SOMETHING.search(str(my_error)):
+        found = f"names neither argument nor value: {say(my_error)}"
+    yield "errors", found, False

@@ -1,0 +1,150 @@
+"""What the comparison must know about operators: data, each with its sentence.
+
+Nothing here widens a tolerance. An operator adds terms, has a freedom (a sign, a phase,
+the order of equal elements), draws random numbers, or leaves values unspecified.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from agree import Rules
+from scope import words
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, ReductionOpInfo, UnaryUfuncInfo
+
+# Element by element, though not of torch's classes for such.
+_POINTWISE = words(
+    "addcdiv addcmul clamp clamp_max clamp_min clone complex contiguous copysign fill float_power lerp "
+    "masked_fill nan_to_num polar positive where zero_ to bool byte char short int long half float "
+    "bfloat16 double cfloat cdouble *_like conj conj_physical heaviside xlogy nn.functional.threshold "
+    "nn.functional.hardtanh nn.functional.hardsigmoid nn.functional.dropout ldexp"
+)
+
+# Results whose strides need not follow torch's though the operator is of a pointwise class.
+_STRIDES_FREE: dict[str, str] = {}
+
+# They add terms: the scale is the sum of the terms' magnitudes.
+_SUMS = words(
+    "add sub rsub __radd__ __rsub__ addbmm addcdiv addcmul addmm addmv addr baddbmm bmm cdist cov corrcoef "
+    "cumsum cumulative_trapezoid diff dot einsum inner kron lerp linalg.multi_dot linalg.matrix_power "
+    "linalg.vecdot linalg.vander linspace logspace matmul __rmatmul__ mm mv mean nanmean nansum outer sum std* "
+    "var* tensordot trace trapezoid trapz vdot index_add scatter_add scatter_reduce index_put "
+    "put linalg.cross cross nn.functional.conv* nn.functional.linear nn.functional.bilinear "
+    "nn.functional.*avg_pool* nn.functional.interpolate nn.functional.upsample_* nn.functional.grid_sample "
+    "nn.functional.embedding_bag nn.functional.*_norm nn.functional.*_loss sum_to_size gradient"
+)
+
+# What is in the result is whatever memory held.
+_UNSPECIFIED = ("empty", "empty_*", "new_empty*", "empty_like", "resize_", "resize_as_")
+
+# Random numbers follow torch's stream where DESIGN.md promises it; a float64 run would draw
+# others, so torch's own result is the reference.
+RANDOM = words(
+    "bernoulli cauchy exponential geometric log_normal multinomial normal* rand* uniform "
+    "nn.functional.*dropout* nn.functional.rrelu nn.functional.fractional_max_pool* "
+    "nn.functional.scaled_dot_product_attention nn.functional.multi_head_attention_forward "
+    "svd_lowrank pca_lowrank"
+)
+
+# Random numbers that need not be torch's, and why.
+_OTHER_STREAM: dict[str, str] = {}
+
+# Equal rows in a matrix make it singular: such an `expanded` input has no answer to compare.
+_NEEDS_RANK = (
+    "linalg.*",
+    "cholesky*",
+    "lu*",
+    "qr",
+    "svd*",
+    "pinverse",
+    "geqrf",
+    "ormqr",
+    "logdet",
+    "triangular_solve",
+    "pca_lowrank",
+)
+
+Derive = Callable[[list[torch.Tensor]], list[torch.Tensor]]
+
+
+def _named(name: str, patterns: Any) -> bool:
+    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+def _svd(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    u, s, vh = r
+    k = s.shape[-1]
+    if not u.numel() or not vh.numel():
+        return [s]
+    return [s, (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], u.mH @ u, vh @ vh.mH]
+
+
+def _old_svd(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    return _svd([r[0], r[1], r[2].mH]) if bool(r[0].any()) else [r[1]]
+
+
+def _qr(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    q, upper = r
+    return [q @ upper, q.mH @ q] if q.numel() else [upper.abs()]
+
+
+def _eigh(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    w, v = r
+    return [w, (v * w.unsqueeze(-2)) @ v.mH, v.mH @ v]
+
+
+def _sorted_complex(w: torch.Tensor) -> torch.Tensor:
+    """Eigenvalues in an order that rounding does not change much: by rounded parts."""
+    places = (w.real * 1e4).round() * 1e6 + (w.imag * 1e4).round()
+    return w.gather(-1, places.argsort(-1))
+
+
+def _eig(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    w, v = r
+    return [_sorted_complex(w), v @ torch.diag_embed(w) @ torch.linalg.pinv(v), v.norm(dim=-2)]
+
+
+def _eigvals(r: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [_sorted_complex(r[0])]
+
+
+# Free signs, phases or orders: what is compared instead of the results themselves.
+_DERIVED: dict[str, tuple[str, Derive]] = {
+    "linalg.svd": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _svd),
+    "svd": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _old_svd),
+    "linalg.qr": ("the rows of R have a free phase: Q R and QhQ", _qr),
+    "qr": ("the rows of R have a free phase: Q R and QhQ", _qr),
+    "linalg.eigh": ("eigenvectors have a free phase: values, V W Vh and VhV", _eigh),
+    "linalg.eig": ("order and phase are free: sorted values, V W / V, norms of V", _eig),
+    "linalg.eigvals": ("the order is free: sorted values", _eigvals),
+}
+
+
+def rules(op: Any) -> Rules:
+    """What the results of this operator must share with torch's."""
+    pointwise = isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)) or _named(op.name, _POINTWISE)
+    derived = _DERIVED.get(op.name)
+    return Rules(
+        pointwise=pointwise,
+        strides=pointwise and op.name not in _STRIDES_FREE,
+        values=not _named(op.name, _UNSPECIFIED) and op.name not in _OTHER_STREAM,
+        derive=derived[1] if derived else None,
+    )
+
+
+def adds_terms(op: Any) -> bool:
+    """Whether the scale of its results is that of their terms."""
+    return isinstance(op, ReductionOpInfo) or _named(op.name, _SUMS)
+
+
+def is_random(op: Any) -> bool:
+    """Whether it draws random numbers."""
+    return _named(op.name, RANDOM)
+
+
+def needs_rank(op: Any) -> bool:
+    """Whether a matrix with equal rows has no answer to compare."""
+    return _named(op.name, _NEEDS_RANK)

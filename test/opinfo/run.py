@@ -1,0 +1,212 @@
+"""Runs operators in worker processes: two at a time, one operator each.
+
+A worker is a fork of this process, which has torch and Mica loaded and has run neither. It
+writes the number of its case into shared memory before it runs it; when it dies, or is
+silent for too long, that case becomes a failure and a new worker runs the others.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import resource
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from typing import Any
+
+import checks
+import layouts
+import scope
+import torch
+from rules import needs_rank
+from translate import AbsentError, function
+
+_SILENCE = 30.0  # seconds that one case may take
+_CRASHES = 6  # of one operator, before the rest of it is given up
+_MEMORY = 8 << 30  # bytes that a worker may map
+_KEPT = 40  # failures of one operator that are kept in words
+
+
+@dataclass
+class Options:
+    """What the command line asks for."""
+
+    dtypes: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    share: float = 1.0
+
+
+@dataclass
+class Report:
+    """What one operator's checks found."""
+
+    key: str
+    absent: str = ""
+    passed: Counter[tuple[str, str]] = field(default_factory=Counter)  # (check, dtype)
+    failed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    strides: int = 0  # results whose strides differ where they may
+    failures: list[tuple[str, str, int, str]] = field(default_factory=list)  # check, dtype, sample, what
+    seconds: float = 0.0
+
+    def add(self, check: str, dtype: str, number: int, found: str, loose: bool) -> None:
+        (self.failed if found else self.passed)[check, dtype] += 1
+        self.strides += loose and not found
+        if found and len(self.failures) < _KEPT:
+            self.failures.append((check, dtype, number, found))
+
+    def count(self, check: str) -> tuple[int, int]:
+        """(agree, all) of one check."""
+        agree = sum(n for (c, _), n in self.passed.items() if c == check)
+        return agree, agree + sum(n for (c, _), n in self.failed.items() if c == check)
+
+
+Case = tuple[str, str, int, Callable[[], Iterator[checks.Found]]]  # check, dtype, sample, the check
+
+
+def _inplace(op: Any) -> Any:
+    """Mica's in-place form, or None where torch has none."""
+    if op.inplace_variant is None or op.inplace_variant is op.op:
+        return None
+    try:
+        return function(op.inplace_variant, f"Tensor.{op.name}_")
+    except AbsentError as error:
+        missing = error
+
+        def absent(*_: Any, **__: Any) -> Any:
+            raise missing
+
+        return absent
+
+
+def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
+    """Every case of one operator, in an order that never changes."""
+    op, ours = o.op, _inplace(o.op)
+    for dtype in scope.dtypes(op, options.dtypes):
+        word = str(dtype).removeprefix("torch.")
+        for n, s in enumerate(scope.samples(op, dtype, False, options.share)):
+            args, kwargs = (s.input, *s.args), s.kwargs
+            yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
+            layout = layouts.layout_of(scope.key(op), dtype, n)
+            if layout and not (layout == "expanded" and needs_rank(op)):
+                yield "layouts", word, n, lambda a=args, k=kwargs, y=layout: checks.layout(o, a, k, y)
+            if op.supports_out:
+                yield "out", word, n, lambda a=args, k=kwargs, n=n: checks.out(o, a, k, n)
+            if ours is not None:
+                yield "inplace", word, n, lambda a=args, k=kwargs: checks.inplace(o, ours, a, k)
+        if op.supports_autograd and dtype in op.supported_backward_dtypes("cpu"):
+            for n, s in enumerate(scope.samples(op, dtype, True, options.share)):
+                yield "gradients", word, n, lambda s=s: checks.gradients(o, s)
+    if op.error_inputs_func is not None:
+        for n, e in enumerate(op.error_inputs("cpu")):
+            yield "errors", "", n, lambda s=e.sample_input: checks.errors(o, s)
+
+
+def run_operator(op: Any, options: Options, note: Callable[[int], None], skip: dict[int, str]) -> Report:
+    """Runs the operator's cases; those in `skip` fail with what is said there."""
+    report, start = Report(scope.key(op)), time.monotonic()
+    try:
+        o = checks.Operator(op)
+        for number, (check, dtype, sample, case) in enumerate(cases(o, options)):
+            if options.checks and check not in options.checks:
+                continue
+            note(number)
+            if number in skip:
+                report.add(check, dtype, sample, skip[number], False)
+                continue
+            try:
+                for name, found, loose in case():
+                    report.add(name, dtype, sample, found, loose)
+            except AbsentError:
+                raise
+            except Exception as error:  # a fault of the harness is shown, not hidden
+                report.add(check, dtype, sample, f"not compared: {checks.say(error)}", False)
+    except AbsentError as error:
+        report = Report(scope.key(op), absent=str(error) or "absent")
+    report.seconds = time.monotonic() - start
+    return report
+
+
+class _Worker:
+    """A process that runs one operator."""
+
+    def __init__(self, op: Any, options: Options) -> None:
+        self.op, self.options = op, options
+        self.skip: dict[int, str] = {}
+        self.place = mmap.mmap(-1, 8)
+        self.start()
+
+    def start(self) -> None:
+        fork = multiprocessing.get_context("fork")
+        self.receive, send = fork.Pipe(duplex=False)
+        self.process = fork.Process(target=self._main, args=(send,))
+        self.process.start()
+        send.close()
+        self.seen, self.since = -1, time.monotonic()
+
+    def _main(self, send: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        torch.set_num_threads(1)
+
+        def note(number: int) -> None:
+            self.place[:] = struct.pack("q", number)
+
+        note(-1)
+        send.send(run_operator(self.op, self.options, note, self.skip))
+        send.close()
+
+    def silent(self) -> bool:
+        """Whether the current case takes too long."""
+        (number,) = struct.unpack("q", self.place[:])
+        if number != self.seen:
+            self.seen, self.since = number, time.monotonic()
+        return time.monotonic() - self.since > _SILENCE
+
+    def finish(self) -> Report | None:
+        """The report; None when the worker died and another one has been started."""
+        try:
+            report: Report = self.receive.recv()
+            self.process.join()
+            return report
+        except EOFError:
+            self.process.join()
+            return self._again(f"the process ended with status {self.process.exitcode}")
+
+    def give_up(self) -> Report | None:
+        """Ends a silent worker."""
+        self.process.kill()
+        self.process.join()
+        return self._again(f"no end after {_SILENCE:.0f} seconds")
+
+    def _again(self, what: str) -> Report | None:
+        (number,) = struct.unpack("q", self.place[:])
+        self.skip[number] = f"crash: {what}"
+        if number < 0 or len(self.skip) > _CRASHES:
+            report = Report(scope.key(self.op))
+            for place, text in self.skip.items():
+                report.add("forward", "", place, text, False)
+            return report
+        self.start()
+        return None
+
+
+def run(operators: list[Any], options: Options, processes: int, done: Callable[[Report], None]) -> None:
+    """Runs all operators and hands each report to `done` as it comes."""
+    left, workers = list(reversed(operators)), list[_Worker]()
+    while left or workers:
+        while left and len(workers) < processes:
+            workers.append(_Worker(left.pop(), options))
+        ready = wait([w.receive for w in workers], timeout=1.0)
+        for worker in list(workers):
+            report = None
+            if worker.receive in ready:
+                report = worker.finish()
+            elif worker.silent():
+                report = worker.give_up()
+            if report is not None:
+                workers.remove(worker)
+                done(report)
