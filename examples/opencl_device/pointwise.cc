@@ -1,8 +1,9 @@
 // The pointwise and factory classes, and copies, which are pointwise too.
 //
 // Dense operands are one dimension of vectors. A broadcast whose last dimension is
-// dense in every operand, or constant, and a whole number of vectors long (a bias)
-// runs on vectors as well; anything else runs an element at a time. Coordinates
+// dense in every operand, or constant (a bias), runs on vectors as well; anything else
+// runs an element at a time. Rows that are long enough are the second dimension of the
+// work-items, so that no element pays for a division to find its row. Coordinates
 // (factories) keep their dimensions.
 #include <algorithm>
 
@@ -26,6 +27,9 @@ struct Call {
   std::vector<Input> inputs;
   std::vector<LaneBytes> numbers;
   int width = 1;
+  int64_t row_group = 0;  // work-items of a row in a group; 0: work-items have one dimension
+  bool whole =
+      false;  // every vector is: what handles a rest costs registers, and large memory rarely has one
   bool small = true;
   bool coordinates = false;
 };
@@ -47,6 +51,19 @@ bool FitsVectors(const Call& c) {
   return true;
 }
 
+constexpr int64_t kGroup = 256;
+
+// Work-items of a row.
+int64_t RowItems(const Call& c, int width) { return (c.space.sizes.back() + width - 1) / width; }
+
+// A group is part of one row, so that what a row costs is paid once a group.
+int64_t RowGroup(const Call& c, int width) {
+  if (c.space.sizes.size() < 2 || RowItems(c, width) < 8) return 0;
+  int64_t group = kGroup;
+  while (group > RowItems(c, width)) group /= 2;
+  return group;
+}
+
 int Width(const Call& c, int native) {
   const Space& space = c.space;
   if (space.sizes.empty() || c.coordinates || !FitsVectors(c)) return 1;
@@ -54,12 +71,18 @@ int Width(const Call& c, int native) {
     const int64_t stride = space.operands[k].strides.back();
     if (stride != 1 && (stride != 0 || k < c.num_outputs)) return 1;
   }
-  return space.sizes.size() == 1 || space.sizes.back() % native == 0 ? native : 1;
+  const bool whole = space.sizes.size() == 1 || space.sizes.back() % native == 0;
+  return whole || RowGroup(c, native) > 0 ? native : 1;
 }
 
 bool IsSplat(const Call& c, size_t operand) {
   return c.space.sizes.empty() || c.space.operands[operand].strides.back() == 0;
 }
+
+// What a kernel is told of its dimensions: dense memory needs nothing, and vectors lie
+// densely along the last one.
+bool HasSizes(const Call& c) { return c.coordinates || c.space.sizes.size() > 1; }
+size_t NumStrides(const Call& c) { return c.space.sizes.size() - (c.width > 1 ? 1 : 0); }
 
 std::string PointerType(const Call& c, size_t operand) {
   return "global E_" + std::string(Suffix(c.space.operands[operand].dtype)) + "*";
@@ -68,18 +91,20 @@ std::string PointerType(const Call& c, size_t operand) {
 std::string Source(const Call& c, const Device& device) {
   const Space& space = c.space;
   const size_t ndim = space.sizes.size();
-  std::string parameters, offsets = SplitText("i", "c", ndim), loads, numbers, stores;
+  std::string parameters, offsets, loads, numbers, stores;
+  if (c.row_group > 0)
+    offsets = "const INDEX row = get_global_id(1); " + SplitText("row", "c", ndim - 1) + "const INDEX c" +
+              std::to_string(ndim - 1) + " = i; ";
+  else
+    offsets = SplitText("i", "c", ndim);
   for (size_t k = 0; k < space.operands.size(); ++k) {
     const bool result = k < c.num_outputs;
     const std::string n = std::to_string(k);
     parameters += (result ? "" : "const ") + PointerType(c, k) + " a" + n + ", ";
-    // Vectors over one dimension are dense: no multiplication is needed.
-    const bool dense = c.width > 1 && ndim == 1;
-    offsets += "const INDEX at_" + n + " = " +
-               (!dense          ? OffsetText(n, "c", ndim)
-                : IsSplat(c, k) ? "0"
-                                : "i") +
-               "; ";
+    // Along the last dimension a vector is dense: no multiplication is needed.
+    std::string at = OffsetText(n, "c", NumStrides(c));
+    if (c.width > 1 && !IsSplat(c, k)) at += " + c" + std::to_string(ndim - 1);
+    offsets += "const INDEX at_" + n + " = " + at + "; ";
     if (result) {
       stores += "STORE_" + std::string(Suffix(space.operands[k].dtype)) + "(y" + n + ", a" + n + " + at_" +
                 n + ", left); ";
@@ -105,20 +130,29 @@ std::string Source(const Call& c, const Device& device) {
     parameters += "const LANE number_" + n + ", ";
     numbers += "const L " + n + " = (L)(number_" + n + "); ";
   }
-  for (size_t d = 0; d < ndim; ++d) parameters += "const INDEX size_c" + std::to_string(d) + ", ";
+  if (HasSizes(c))
+    for (size_t d = 0; d < ndim; ++d) parameters += "const INDEX size_c" + std::to_string(d) + ", ";
   for (size_t k = 0; k < space.operands.size(); ++k)
-    for (size_t d = 0; d < ndim; ++d)
+    for (size_t d = 0; d < NumStrides(c); ++d)
       parameters += "const INDEX stride_" + std::to_string(k) + "_c" + std::to_string(d) + ", ";
   parameters += "global int* raised";
-  return LanesText(device, {c.lane, c.width}, c.small) + Define("PARAMETERS", parameters) +
-         Define("OFFSETS", offsets) + Define("LOADS", loads) + Define("NUMBERS", numbers) +
+  return LanesText(device, {c.lane, c.width}, c.small) + Define("WHOLE", c.whole ? "1" : "0") +
+         Define("PARAMETERS", parameters) + Define("OFFSETS", offsets) + Define("LOADS", loads) +
+         Define("NUMBERS", numbers) +
          Define("BODY", TextOf(c.call, *c.program, 0, static_cast<int>(ndim)).main) +
          Define("STORES", stores) + std::string(EmbeddedSource("pointwise.cl"));
 }
 
 Key KeyOf(const Call& c) {
   Key key("pointwise");
-  key.Add(c.program).Add(c.lane).Add(c.width).Add(c.small).Add(c.coordinates).Add(c.space.sizes.size());
+  key.Add(c.program)
+      .Add(c.lane)
+      .Add(c.width)
+      .Add(c.row_group)
+      .Add(c.whole)
+      .Add(c.small)
+      .Add(c.coordinates)
+      .Add(c.space.sizes.size());
   for (size_t k = 0; k < c.space.operands.size(); ++k)
     key.Add(static_cast<int8_t>(c.space.operands[k].dtype)).Add(IsSplat(c, k));
   for (const Input& input : c.inputs) key.Add(static_cast<int8_t>(input.operand));
@@ -133,6 +167,9 @@ void Enqueue(Call& c) {
   if (!c.coordinates) c.space.Simplify(true);
   c.small = c.space.IsSmall();
   c.width = Width(c, device.vector_width);
+  c.row_group = RowGroup(c, c.width);
+  const int64_t count = c.space.Count(), last = c.row_group > 0 ? c.space.sizes.back() : count;
+  c.whole = c.width == 1 || (last % c.width == 0 && count >= 4096);
   Kernel& kernel = FindKernel(device, KeyOf(c), "pointwise", call->name, [&] { return Source(c, device); });
   const bool may_raise = MayRaise(*c.program, c.lane);
   std::unique_ptr<Flag> flag;
@@ -149,13 +186,16 @@ void Enqueue(Call& c) {
       else
         launch.Value(static_cast<cl_ulong>(value));
     };
-    for (const int64_t size : c.space.sizes) index(size);
+    if (HasSizes(c))
+      for (const int64_t size : c.space.sizes) index(size);
     for (const Operand& operand : c.space.operands)
-      for (const int64_t stride : operand.strides) index(stride);
+      for (size_t d = 0; d < NumStrides(c); ++d) index(operand.strides[d]);
     launch.Pointer(flag ? flag->pointer() : nullptr);
-    const int64_t count = c.space.Count();
-    index(count);
-    launch.Run((count + c.width - 1) / c.width, c.width > 1 ? 64 : 256);
+    index(last);
+    if (c.row_group > 0)
+      launch.Run(RowItems(c, c.width), count / last, 1, c.row_group, 1);
+    else
+      launch.Run((count + c.width - 1) / c.width, kGroup);
   }
   if (flag && flag->Read() != 0) ThrowZeroDivision();
 }

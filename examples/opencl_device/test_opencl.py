@@ -4,6 +4,7 @@
 use, so the first run takes longer than the next.
 """
 
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -152,6 +153,22 @@ def test_large_tensors_of_any_length_are_the_cpus():
     assert np.allclose(wide.to(DEVICE).amax(1).cpu().numpy(), wide.amax(1).numpy())
 
 
+@pytest.mark.parametrize("columns", [3, 16, 63, 64, 67, 129, 1000, 1024, 2051])
+def test_broadcast_rows_of_any_length_are_the_cpus(columns):
+    x, row, column = mica.randn(7, columns), mica.randn(columns), mica.randn(7, 1)
+    deep = mica.randn(3, 2, columns).expand(2, 3, 2, columns).transpose(0, 2)
+    mask = x > 0
+    on = [t.to(DEVICE) for t in (x, row, column, deep, mask)]
+    for function in (
+        lambda x, row, column, deep, mask: x * row + column,
+        lambda x, row, column, deep, mask: mica.where(mask, x, column),
+        lambda x, row, column, deep, mask: deep * row,
+        lambda x, row, column, deep, mask: x.t() + column.view(7),
+        lambda x, row, column, deep, mask: x.to(mica.float64) - row,
+    ):
+        assert np.array_equal(function(*on).cpu().numpy(), function(x, row, column, deep, mask).numpy())
+
+
 def test_integer_division_by_zero_raises():
     x = mica.tensor([4, 2], device=DEVICE)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
@@ -218,6 +235,37 @@ def test_too_much_memory_is_out_of_memory():
     with pytest.raises(mica.OutOfMemoryError, match="opencl"):
         mica.empty(1 << 45, dtype=mica.uint8, device=DEVICE)
     assert mica.ones(3, device=DEVICE).sum().item() == 3
+
+
+def test_gradients_of_a_network_are_as_exact_as_the_cpus():
+    """The digits network without dropout, of which each device draws its own, against float64."""
+    spec = importlib.util.spec_from_file_location("digits", DIGITS)
+    digits = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(digits)
+    mica.manual_seed(0)
+    images, labels, _, _ = digits.load("cpu")
+    weights = digits.Net().state_dict()
+
+    def gradients(device, dtype, batch):
+        net = digits.Net()
+        net.load_state_dict(weights)
+        net.classify[1] = mica.nn.Identity()
+        net = net.to(device, dtype)
+        loss = mica.nn.functional.cross_entropy(
+            net(images[batch].to(device, dtype)), labels[batch].to(device)
+        )
+        loss.backward()
+        found = {name: p.grad.cpu().double() for name, p in net.named_parameters()}
+        return {"loss": loss.detach().cpu().double(), **found}
+
+    errors = {device: dict.fromkeys(["loss", *weights], 0.0) for device in ("cpu", DEVICE)}
+    for batch in (slice(0, 64), slice(64, 128), slice(128, 192), slice(192, 256)):
+        exact = gradients("cpu", mica.float64, batch)
+        for device, total in errors.items():
+            for name, value in gradients(device, mica.float32, batch).items():
+                total[name] += (value - exact[name]).norm().item()
+    for name, error in errors["cpu"].items():
+        assert errors[DEVICE][name] <= 4 * error, (name, errors[DEVICE][name], error)
 
 
 def test_digits_learn(tmp_path):

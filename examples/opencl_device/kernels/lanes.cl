@@ -126,6 +126,7 @@ static VECTOR(ushort) to_bf16(VECTOR(float) v) {
 // --- elements as lanes, and back -------------------------------------------------
 #ifdef LANE_BOOL
 #define FROM_INTEGER(T, x) truth_##T(x)
+#define FROM_BOOL(x) truth_uchar(x)
 #define FROM_FLOATING(x) ((LANE)((x) != 0))
 #elif defined(LANE_FLOAT)
 #define FROM_INTEGER(T, x) CONVERT(LANE, x)
@@ -133,6 +134,10 @@ static VECTOR(ushort) to_bf16(VECTOR(float) v) {
 #else
 #define FROM_INTEGER(T, x) CONVERT(LANE, x)
 #define FROM_FLOATING(x) ((LANE)integer_of(x))
+#endif
+#ifndef LANE_BOOL
+// As a choice by a mask, which a compiler sees through where the program asks for the mask.
+#define FROM_BOOL(x) CHOOSE(CONVERT(MASK, x) != CONVERT(MASK, (VECTOR(uchar))(0)), ONE, ZERO)
 #endif
 
 // A float as an integer, truncated; what does not fit is the least int64, cut to size.
@@ -151,7 +156,7 @@ static ulong unsigned_of(float x) {
   return x >= 9223372036854775808.0f && x < 18446744073709551616.0f ? (ulong)x : (ulong)integer_of(x);
 }
 
-#define LOAD_b8(p, left) FROM_INTEGER(uchar, load_uchar(p, left))
+#define LOAD_b8(p, left) FROM_BOOL(load_uchar(p, left))
 #define LOAD_u8(p, left) FROM_INTEGER(uchar, load_uchar(p, left))
 #define LOAD_i8(p, left) FROM_INTEGER(char, load_char(p, left))
 #define LOAD_u16(p, left) FROM_INTEGER(ushort, load_ushort(p, left))
@@ -166,7 +171,7 @@ static ulong unsigned_of(float x) {
 #define LOAD_f64(p, left) FROM_FLOATING(load_double(p, left))
 
 // One element in every lane.
-#define SPLAT_b8(p) FROM_INTEGER(uchar, (VECTOR(uchar))(*(p)))
+#define SPLAT_b8(p) FROM_BOOL((VECTOR(uchar))(*(p)))
 #define SPLAT_u8(p) FROM_INTEGER(uchar, (VECTOR(uchar))(*(p)))
 #define SPLAT_i8(p) FROM_INTEGER(char, (VECTOR(char))(*(p)))
 #define SPLAT_u16(p) FROM_INTEGER(ushort, (VECTOR(ushort))(*(p)))
