@@ -17,7 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-SIZES = {"4": (4,), "4K": (64, 64), "1M": (1024, 1024), "16M": (4096, 4096), "gemm": (1024, 1024), "conv": (4,)}
+SIZES = {
+    "4": (4,),
+    "4K": (64, 64),
+    "1M": (1024, 1024),
+    "16M": (4096, 4096),
+    "gemm": (1024, 1024),
+    "conv": (4,),
+}
 
 # size, dtype (f32, bf16), layout (contiguous, transposed, broadcast: y is a row), threads, expression
 TABLE = """

@@ -1,18 +1,22 @@
-"""`./dev bench`: Mica beside NumPy and torch in one process, interleaved.
+"""`./dev bench [ops]`: Mica beside NumPy and torch in one process, interleaved.
 
-Prints a table, and writes bench.json and bench.png to build/bench. Options: --only TEXT
-(rows whose group or name contains it), --out FOLDER.
+Without a name, the rows of DESIGN's budgets; `ops`, operators by size, dtype and layout
+against torch, with the geometric mean of each size and the rows that lose. Prints a table,
+and writes a JSON and a picture to build/bench. Options: --only TEXT (rows whose group or
+name contains it), --out FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,34 +96,82 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
-    args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
-
+def run_rows(rows: Iterable[Any], only: str) -> list[dict[str, Any]]:
+    """Measures and prints the rows whose group or name contains `only`."""
     import torch
     from measure import compare
-    from rows import all_rows
 
     import mica
 
     results = []
     print(
-        f"{'row':44} {'peer':18} {'mica us':>10} {'peer us':>10} {'ratio':>7} {'quartiles':>15} {'goal':>6}"
+        f"{'row':56} {'peer':18} {'mica us':>10} {'peer us':>10} {'ratio':>7} {'quartiles':>15} {'goal':>6}"
     )
-    for row in all_rows():
-        if args.only and args.only not in row.group and args.only not in row.name:
+    for row in rows:
+        if only not in row.group and only not in row.name:
             continue
         mica.set_num_threads(row.threads)
         torch.set_num_threads(row.threads)
         r = compare(row.name, row.mica, row.peer, row.peer_name, row.goal, row.pairs, row.seconds)
         mark = "" if r.met is None else "  met" if r.met else "  MISSED"
         goal = "" if r.goal is None else f"{r.goal:.2f}"
-        print(f"{r.name:44} {r.peer:18} {r.mica_us:10.2f} {r.peer_us:10.2f} {r.ratio:7.3f} {r.low:7.3f}-{r.high:7.3f} {goal:>6}{mark}", flush=True)  # fmt: skip
+        print(f"{r.name:56} {r.peer:18} {r.mica_us:10.2f} {r.peer_us:10.2f} {r.ratio:7.3f} {r.low:7.3f}-{r.high:7.3f} {goal:>6}{mark}", flush=True)  # fmt: skip
         results.append(r.as_dict() | {"group": row.group, "threads": row.threads})
-    report: dict[str, Any] = {"rows": results}
+    return results
+
+
+def operator_rows() -> Iterator[Any]:
+    """bench/operator_rows.py as rows; the inputs of a row are made when it is reached."""
+    import operator_rows as table
+    import torch
+    from rows import Row
+
+    import mica
+
+    yield Row("noise", "torch x + y, 4K, against itself (A/A)", *2 * [table.rows()[32].call(torch)], "torch")
+    for row in table.rows():
+        yield Row(
+            row.size, row.name, row.call(mica), row.call(torch), "torch", 1.0, row.threads, pairs=15
+        )  # fmt: skip
+
+
+def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Geometric means of the ratios by size, and the rows whose lower quartile is above 1.03."""
+    means: dict[str, float] = {}
+    for group in dict.fromkeys(r["group"] for r in results):
+        ratios = [math.log(r["ratio"]) for r in results if r["group"] == group]
+        means[group] = math.exp(sum(ratios) / len(ratios))
+        print(f"{group:6} {len(ratios):4} rows, torch's time is {1 / means[group]:.2f} times Mica's")
+    losing = [r["name"] for r in results if r["low"] > 1.03]
+    print(f"{len(losing)} rows lose by more than the noise:", *losing, sep="\n  ")
+    return {"geometric_means": means, "losing": losing}
+
+
+def write(report: dict[str, Any], path: Path) -> None:
+    """The JSON and the picture of a report."""
+    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
+    draw(report["rows"], path.with_suffix(".png"))
+    print(f"written: {path.with_suffix('.json')}, {path.with_suffix('.png')}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=["budgets", "ops"], default="budgets")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+
+    if args.table == "ops":
+        results = run_rows(operator_rows(), args.only)
+        report: dict[str, Any] = {"rows": results} | summarize(results)
+        write(report, args.out / "operators")
+        return
+
+    from rows import all_rows
+
+    results = run_rows(all_rows(), args.only)
+    report = {"rows": results}
     if not args.only:
         report["dispatch"] = dispatch_costs()
         for layers, cost in report["dispatch"].items():
@@ -131,9 +183,7 @@ def main() -> None:
                 **report["import"]
             )
         )
-    (args.out / "bench.json").write_text(json.dumps(report, indent=1))
-    draw(results, args.out / "bench.png")
-    print(f"written: {args.out / 'bench.json'}, {args.out / 'bench.png'}")
+    write(report, args.out / "bench")
 
 
 if __name__ == "__main__":
