@@ -1,5 +1,6 @@
 // The class kernel of folds: tensors of a list copied into parts of one, one after
 // the other, in a new dimension or as blocks on the diagonal.
+#include "mica/dispatcher/device_copy.h"
 #include "mica/dispatcher/operator_spec.h"
 #include "mica/dispatcher/status.h"
 #include "mica/kernels/portable/lanes.h"
@@ -9,8 +10,7 @@
 namespace mica::portable {
 namespace {
 
-// `out` from `start` on in dimension `dim`, with the sizes of `like`: written to
-// by copy_.
+// A part of `out` that a tensor of the list is copied to, by the backend's own copy_.
 Tensor Part(const Tensor& out, IntSpan sizes, IntSpan strides, int64_t element_offset) {
   const auto* base = static_cast<const char*>(out.impl()->storage->data());
   const int64_t offset = out.data_as<char>() - base + element_offset * out.itemsize();
@@ -23,7 +23,7 @@ void JoinAlong(TensorSpan tensors, int64_t dim, const Tensor& out) {
   for (const Tensor& t : tensors) {
     if (t.ndim() == 1 && t.numel() == 0 && out.ndim() != 1)
       continue;  // the empty tensor that torch lets pass
-    if (t.numel() > 0) copy_(Part(out, t.sizes(), out.strides(), at * out.strides()[d]), t, false);
+    if (t.numel() > 0) CopyValues(Part(out, t.sizes(), out.strides(), at * out.strides()[d]), t);
     at += t.sizes()[d];
   }
 }
@@ -34,7 +34,7 @@ void JoinNew(TensorSpan tensors, int64_t dim, const Tensor& out) {
   strides.erase(strides.begin() + d);
   for (int64_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].numel() > 0)
-      copy_(Part(out, tensors[i].sizes(), strides, i * out.strides()[d]), tensors[i], false);
+      CopyValues(Part(out, tensors[i].sizes(), strides, i * out.strides()[d]), tensors[i]);
 }
 
 void JoinDiagonal(TensorSpan tensors, const Tensor& out) {
@@ -47,7 +47,7 @@ void JoinDiagonal(TensorSpan tensors, const Tensor& out) {
     const int64_t columns = t.ndim() == 0 ? 1 : t.sizes()[t.ndim() - 1];
     const Tensor part =
         Part(out, {rows, columns}, out.strides(), row * out.strides()[0] + column * out.strides()[1]);
-    if (t.numel() > 0) copy_(part, t, false);
+    if (t.numel() > 0) CopyValues(part, t);
     row += rows;
     column += columns;
   }

@@ -36,25 +36,35 @@ struct Targets {
       weight_of[i] = weights.empty() ? 1.0 : weights[static_cast<size_t>(c)];
     }
   }
-  // Calls f(row, place in self, weight) for the rows that count.
+  // Calls f(row, byte offset into t of the row's class, weight) for the rows that count;
+  // t has the shape of self.
   template <typename F>
-  void ForEach(F&& f) const {
+  void ForEach(const Tensor& t, F&& f) const {
+    const int64_t across = t.strides()[t.ndim() - 1], down = t.ndim() == 1 ? 0 : t.strides()[0];
     for (size_t i = 0; i < class_of.size(); ++i)
       if (class_of[i] >= 0)
-        f(i, i * static_cast<size_t>(classes) + static_cast<size_t>(class_of[i]), weight_of[i]);
+        f(i, (static_cast<int64_t>(i) * down + class_of[i] * across) * t.itemsize(), weight_of[i]);
   }
 };
+
+double ReadAt(const Tensor& t, int64_t offset) {
+  double value;
+  LoadLanes(Lane::kF64, t.dtype(), t.data_as<char>(), &offset, 1, &value);
+  return value;
+}
+void WriteAt(const Tensor& t, int64_t offset, double value) {
+  StoreLanes(Lane::kF64, t.dtype(), &value, t.data_as<char>(), &offset, 1);
+}
 
 }  // namespace
 
 void nll_loss_forward(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                       int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   const Targets targets(self, target, weight, reduction, ignore_index);
-  const std::vector<double> in = ToLanes<double>(self);
   std::vector<double> losses(static_cast<size_t>(targets.rows), 0.0);
   double total = 0, sum = 0;
-  targets.ForEach([&](size_t row, size_t place, double w) {
-    losses[row] = -in[place] * w;
+  targets.ForEach(self, [&](size_t row, int64_t place, double w) {
+    losses[row] = -ReadAt(self, place) * w;
     sum += losses[row];
     total += w;
   });
@@ -73,12 +83,15 @@ void nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tens
   const Targets targets(self, target, weight, reduction, ignore_index);
   const std::vector<double> grad = ToLanes<double>(grad_output);
   const double total = ToLanes<double>(total_weight)[0];
-  std::vector<double> result(static_cast<size_t>(out.numel()), 0.0);
-  targets.ForEach([&](size_t row, size_t place, double w) {
-    const double g = grad[targets.each ? row : 0];
-    result[place] = -w * (reduction == kMean ? g / total : g);
+  VisitSize(out.itemsize(), [&]<typename T>() {
+    if (out.is_contiguous())
+      return void(std::memset(out.data(), 0, static_cast<size_t>(out.numel()) * sizeof(T)));
+    for (const int64_t o : AllOffsets(out)) std::memset(out.data_as<char>() + o, 0, sizeof(T));
   });
-  FromLanes(result, out);
+  targets.ForEach(out, [&](size_t row, int64_t place, double w) {
+    const double g = grad[targets.each ? row : 0];
+    WriteAt(out, place, -w * (reduction == kMean ? g / total : g));
+  });
 }
 
 }  // namespace mica::portable

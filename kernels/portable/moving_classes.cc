@@ -26,6 +26,45 @@ Bytes16 BytesOf(const Scalar& v, DType dtype) {
   return bytes;
 }
 
+// One row of `count` elements of T at `out`. A stretch of neighbours moves at once.
+template <typename T>
+void GatherRow(const PlaceRow& row, const char* data, T fill, T* out) {
+  const auto count = static_cast<int64_t>(row.last.size());
+  if (row.base < 0) return void(std::fill_n(out, count, fill));
+  const char* from = data + row.base;
+  for (int64_t j = 0, next; j < count; j = next) {
+    const int64_t place = row.last[static_cast<size_t>(j)];
+    const auto follows = [&](int64_t k) {
+      return row.last[static_cast<size_t>(k)] ==
+             (place < 0 ? -1 : place + (k - j) * static_cast<int64_t>(sizeof(T)));
+    };
+    for (next = j + 1; next < count && follows(next);) ++next;
+    if (place < 0)
+      std::fill_n(out + j, next - j, fill);
+    else if (next == j + 1)
+      out[j] = *reinterpret_cast<const T*>(from + place);
+    else
+      std::memcpy(out + j, from + place, static_cast<size_t>(next - j) * sizeof(T));
+  }
+  for (int64_t j = 0; row.kept && j < count; ++j)
+    if (row.kept[j] == 0) out[j] = fill;
+}
+
+// False where the operator's coordinates do not separate by dimension.
+bool GatherRows(const MicaProgram& p, const MicaValue* args, const Tensor& data, const Bytes16& fill,
+                const Tensor& out) {
+  if (!out.is_contiguous()) return false;
+  bool separable = false;
+  VisitSize(out.itemsize(), [&]<typename T>() {
+    T* to = out.data_as<T>();
+    separable = ForEachPlaceRow(p, args, data, out.sizes(), [&](const PlaceRow& row) {
+      GatherRow<T>(row, data.data_as<char>(), *reinterpret_cast<const T*>(&fill), to);
+      to += row.last.size();
+    });
+  });
+  return separable;
+}
+
 MicaStatus RunGather(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
                      int64_t) {
   return CatchAll([&] {
@@ -34,6 +73,7 @@ MicaStatus RunGather(const MicaCall* call, const MicaValue* args, int64_t, MicaT
     const Tensor& data = TensorArg(args, p.data_arg);
     const Scalar number = p.fill_arg < 0 ? Scalar(0) : Scalar::FromAbi(args[p.fill_arg].u.scalar);
     const Bytes16 fill = BytesOf(number, out.dtype());
+    if (GatherRows(p, args, data, fill, out)) return;
     const std::vector<int64_t> from = PlacesOf(p, args, data, out.sizes()), to = AllOffsets(out);
     VisitSize(out.itemsize(), [&]<typename T>() {
       for (size_t i = 0; i < to.size(); ++i)

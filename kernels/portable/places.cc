@@ -32,23 +32,52 @@ class Places {
 
   std::vector<int64_t> Run() {
     if (IsFlat()) return Flat();
-    if (program_.index_arg >= 0) ReadIndex();
-    std::vector<std::vector<int64_t>> tables;
-    Dims shape;
-    for (int64_t d = 0; d < ndim(); ++d) {
-      const bool whole = Names(d) && Replaces() == false && program_.index_arg >= 0;
-      const int64_t size = Names(d) && Replaces() ? static_cast<int64_t>(index_.size()) : SideSize(d);
-      tables.push_back(whole ? std::vector<int64_t>(static_cast<size_t>(size), 0) : TableOf(d, size));
-      shape.push_back(size);
-    }
-    std::vector<int64_t> places = Sum(tables, shape);
+    const Tables t = MakeTables();
+    std::vector<int64_t> places = Sum(t.of, t.shape);
     for (int64_t d = 0; d < ndim(); ++d)
       if (Names(d) && !Replaces() && program_.index_arg >= 0) AddWhole(d, &places);
     if (program_.keep.size > 0) Keep(&places);
     return places;
   }
 
+  bool RunRows(const std::function<void(const PlaceRow&)>& f) {
+    if (IsFlat() || (program_.index_arg >= 0 && !Replaces())) return false;
+    const Tables t = MakeTables();
+    const size_t outer = t.shape.size() - 1;
+    const int64_t length = t.shape[outer];
+    std::vector<int64_t> kept(program_.keep.size > 0 ? static_cast<size_t>(length) : 0);
+    if (!kept.empty()) machine_.SetSizes(side_);
+    Dims at(outer, 0);
+    for (int64_t row = 0, rows = CheckedNumel(IntSpan(t.shape).subspan(0, outer)); row < rows; ++row) {
+      int64_t base = 0;
+      for (size_t d = 0; d < outer && base != kNowhere; ++d) {
+        const int64_t part = t.of[d][static_cast<size_t>(at[d])];
+        base = part == kNowhere ? kNowhere : base + part;
+      }
+      if (!kept.empty()) KeepRow(at, &kept);
+      f({base, t.of[outer], kept.empty() ? nullptr : kept.data()});
+      for (size_t d = outer; d-- > 0 && ++at[d] == t.shape[d];) at[d] = 0;
+    }
+    return true;
+  }
+
  private:
+  struct Tables {
+    std::vector<std::vector<int64_t>> of;  // by dimension; 0 where the index's values choose
+    Dims shape;
+  };
+  Tables MakeTables() {
+    if (program_.index_arg >= 0) ReadIndex();
+    Tables t;
+    for (int64_t d = 0; d < ndim(); ++d) {
+      const bool whole = Names(d) && !Replaces() && program_.index_arg >= 0;
+      const int64_t size = Names(d) && Replaces() ? static_cast<int64_t>(index_.size()) : SideSize(d);
+      t.of.push_back(whole ? std::vector<int64_t>(static_cast<size_t>(size), 0) : TableOf(d, size));
+      t.shape.push_back(size);
+    }
+    return t;
+  }
+
   int64_t ndim() const { return static_cast<int64_t>(sizes_.size()); }
   bool Replaces() const { return program_.index_arg >= 0 && program_.index_place == MICA_INDEX_REPLACE; }
   const MicaValue* Dimensions() const { return program_.dims_arg < 0 ? nullptr : &args_[program_.dims_arg]; }
@@ -184,6 +213,19 @@ class Places {
     }
   }
 
+  // `keep` of one row, whose other coordinates are `at`.
+  void KeepRow(const Dims& at, std::vector<int64_t>* kept) {
+    const auto length = static_cast<int64_t>(kept->size());
+    for (int64_t i = 0; i < length; i += kBlock) {
+      const int64_t n = std::min(kBlock, length - i);
+      for (size_t d = 0; d < at.size(); ++d) std::fill_n(machine_.coordinate(static_cast<int>(d)), n, at[d]);
+      int64_t* last = machine_.coordinate(static_cast<int>(at.size()));
+      std::iota(last, last + n, i);
+      machine_.Run(program_.keep, n);
+      std::copy_n(machine_.output(0), n, kept->data() + i);
+    }
+  }
+
   // The flattened tensor has one dimension; its elements lie where they lie.
   std::vector<int64_t> Flat() {
     for (int32_t k = 0; k < program_.num_lists; ++k) {
@@ -221,6 +263,11 @@ class Places {
 std::vector<int64_t> PlacesOf(const MicaProgram& program, const MicaValue* args, const Tensor& data,
                               IntSpan side) {
   return Places(program, args, data, side).Run();
+}
+
+bool ForEachPlaceRow(const MicaProgram& program, const MicaValue* args, const Tensor& data, IntSpan side,
+                     const std::function<void(const PlaceRow&)>& f) {
+  return Places(program, args, data, side).RunRows(f);
 }
 
 }  // namespace mica::portable
