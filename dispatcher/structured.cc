@@ -13,6 +13,7 @@
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/write_check.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
@@ -75,9 +76,12 @@ bool SamePlace(const Tensor& a, const Tensor& b) {
 }
 
 // Whether an output shares memory with an input in a way that a kernel of this
-// class must not see. Pointwise kernels may write exactly in place, and scatters
-// into the tensor that they start from.
-bool MustNotAlias(const OperatorSpec& spec, const Tensor& out, const MicaValue* args, int64_t n) {
+// class must not see. Pointwise and random kernels may write exactly in place, and
+// scatters into the tensor that they start from; pointwise operators refuse an output
+// that shares a part.
+bool MustNotAlias(const Operator& op, const Tensor& out, const char* out_name, const MicaValue* args,
+                  int64_t n) {
+  const OperatorSpec& spec = op.spec();
   for (int64_t i = 0; i < n; ++i) {
     const int64_t count = args[i].tag == MICA_VALUE_TENSOR    ? 1
                           : args[i].tag == MICA_VALUE_TENSORS ? args[i].u.tensors.size
@@ -87,9 +91,11 @@ bool MustNotAlias(const OperatorSpec& spec, const Tensor& out, const MicaValue* 
       if (!p) continue;
       const Tensor& in = Tensor::Ref(p);
       if (in.impl()->storage != out.impl()->storage) continue;
-      const bool in_place =
-          spec.op_class == OpClass::kPointwise || (spec.op_class == OpClass::kScatter && i == 0);
+      const bool in_place = spec.op_class == OpClass::kPointwise || spec.op_class == OpClass::kRandom ||
+                            (spec.op_class == OpClass::kScatter && i == 0);
       if (in_place && SamePlace(in, out)) continue;
+      if (spec.op_class == OpClass::kPointwise)
+        CheckNoPartialOverlap(out, in, out_name, op.schema().arguments[static_cast<size_t>(i)].name.c_str());
       if (GetOverlap(out, in) != Overlap::kNo) return true;
     }
   }
@@ -133,17 +139,34 @@ MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValu
                                              : status;
 }
 
+// The same where kernels are held to their schemas: of the arguments, only those that
+// are outputs too may be written.
+MicaStatus CallCheckedKernel(const StructuredContext& c, const Operator& op, MicaCall& call,
+                             const MicaValue* args, int64_t n, Outputs& outs) {
+  uint64_t written = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (const Tensor& out : outs)
+      if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor &&
+          Tensor::Ref(args[i].u.tensor).impl()->storage == out.impl()->storage)
+        written |= uint64_t{1} << i;
+  const WriteCheck check(args, n, written);
+  const MicaStatus status = CallKernel(c, call, args, n, outs);
+  check.Verify(op, nullptr, 0);
+  return status;
+}
+
 // False when no kernel of the backend takes the call: the caller has another way.
 // On the CPU there is none, and that is an Error.
-bool RunKernel(const StructuredContext& c, const MetaResult& meta, const MicaValue* args, int64_t n,
-               Outputs& outs) {
+bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult& meta, const MicaValue* args,
+               int64_t n, Outputs& outs) {
   const Device device = outs.empty() ? Device{} : outs[0].device();
   MicaCall call = MakeCall(c, meta.compute_dtype, device);
   SelectProgram(*c.functional, call);
   bool empty = true;
   for (const Tensor& t : outs) empty = empty && t.numel() == 0;
   if (empty && !outs.empty()) return true;
-  const MicaStatus status = CallKernel(c, call, args, n, outs);
+  const MicaStatus status =
+      ChecksWrites() ? CallCheckedKernel(c, op, call, args, n, outs) : CallKernel(c, call, args, n, outs);
   if (Refused(status) && device.backend > keys::kMeta) return false;
   MICA_CHECK_IMPLEMENTED(!Refused(status), "No kernel of ", c.functional->name,
                          " supports this call on the device (",
@@ -187,10 +210,10 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     FitOutput(spec, given[i], want, name);
     CheckNoInternalOverlap(given[i], name);
     const bool direct =
-        given[i].dtype() == want.dtype && !(c.meta_only) && !MustNotAlias(spec, given[i], args, n);
+        given[i].dtype() == want.dtype && !(c.meta_only) && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
-  if (!c.meta_only && !RunKernel(c, meta, args, n, work)) return false;
+  if (!c.meta_only && !RunKernel(c, op, meta, args, n, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!work[i].is_same(given[i])) CopyValues(given[i], work[i]);
     MarkWritten(given[i], spec);
@@ -288,7 +311,7 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
     if (__builtin_expect(CurrentThread().inference_mode, 0))
       outs.back().impl()->set_flag(tensor_flags::kInference, true);
   }
-  if (!c.meta_only && !RunKernel(c, meta, args, n, outs))
+  if (!c.meta_only && !RunKernel(c, op, meta, args, n, outs))
     return RunWithoutKernel(c, op, keys, args, num_args, results);
   if (spec.flags & kReturnsTensorList) {
     results[0].tag = MICA_VALUE_TENSORS;
@@ -314,8 +337,10 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   {
     const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
     const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
+    const WriteCheck check(args, n, spec.written_args);
     status = c.leaf ? spec.adapters->call_leaf(c.leaf, &call, local.data(), results)
                     : c.leaf_boxed(&call, local.data(), n, results, spec.num_outputs);
+    if (!status) check.Verify(op, results, spec.num_outputs);
   }
   // The portable kernel of a form that is not structured has that form's signature.
   if (Refused(status) && spec.portable && !(spec.flags & kStructured) && place.is_cpu()) {

@@ -9,6 +9,7 @@
 #include "mica/dispatcher/keys.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/write_check.h"
 
 namespace mica::python {
 namespace {
@@ -92,13 +93,20 @@ void RunPythonKernel(const BoxedKernel& kernel, const Operator& op, KeySet, cons
       Check(PyDict_SetItemString(kwargs.get(), a.name.c_str(), value.get()));
     }
   }
+  const WriteCheck check(args, n, op.spec().written_args);
   try {
     const Ref result(
         CheckCall(PyObject_Call(static_cast<PyObject*>(kernel.context), tuple.get(), kwargs.get())));
     GiveResults(schema, result.get(), results);
+    check.Verify(op, results, op.spec().num_outputs);
   } catch (const PythonErrorIsSet&) {
     throw PythonException::Take();
   }
+}
+
+// _set_check_writes(on) -> what it was
+PyObject* SetCheckWritesTo(PyObject*, PyObject* on) {
+  return Guarded([&] { return NewBool(SetCheckWrites(PyObject_IsTrue(on) > 0)); });
 }
 
 PyObject* ScopeNew(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -260,6 +268,7 @@ PyObject* RedispatchBelow(PyObject*, PyObject* args) {
 }
 
 PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nullptr},
+                            {"_set_check_writes", SetCheckWritesTo, METH_O, nullptr},
                             {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
                             {"_exclude", Exclude, METH_O, nullptr},
                             {"_restore_exclude", RestoreExclude, METH_O, nullptr},

@@ -292,3 +292,14 @@ def _overload(name: str) -> OpOverload:
     if operator is None:
         raise RuntimeError(f"No operator is named {name}; define it first.")
     return OpOverload(operator)
+
+
+def set_check_writes(on: bool) -> bool:
+    """Holds kernels to their schemas from now on (or no longer), and returns what was before.
+
+    While on, a CPU kernel (of a plugin, of Python or of Mica) that writes an argument which
+    its schema does not declare as written, or returns memory of one, raises RuntimeError with
+    the operator and the argument. Every call then copies its arguments. The environment
+    variable MICA_CHECK_WRITES=1 turns it on from the start.
+    """
+    return _C._set_check_writes(on)
