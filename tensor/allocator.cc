@@ -216,7 +216,15 @@ void CachingAllocator::EmptyCache() {
   EmptyCacheLocked();
 }
 
-void CachingAllocator::NotePeak() { stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.bytes_in_use); }
+void CachingAllocator::NotePeak() {
+  const int64_t small = is_cpu() ? internal::SmallBytesSeen() : 0;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.bytes_in_use + small);
+}
+
+void CachingAllocator::NotePeakOfSmall() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  NotePeak();
+}
 
 AllocatorStats CachingAllocator::stats() const {
   AllocatorStats out;
@@ -227,7 +235,7 @@ AllocatorStats CachingAllocator::stats() const {
   if (is_cpu()) {
     const internal::SmallStats small = internal::GetSmallStats();
     out.bytes_in_use += small.bytes_in_use;
-    out.peak_in_use = std::max(out.peak_in_use + small.bytes_in_use, out.bytes_in_use);
+    out.peak_in_use = std::max(out.peak_in_use, out.bytes_in_use);
     out.allocations += small.allocations;
     out.cache_hits += small.allocations - small.misses;
   }
@@ -235,8 +243,9 @@ AllocatorStats CachingAllocator::stats() const {
 }
 
 void CachingAllocator::ResetPeak() {
+  const int64_t small = is_cpu() ? internal::GetSmallStats().bytes_in_use : 0;
   std::lock_guard<std::mutex> lock(mutex_);
-  stats_.peak_in_use = stats_.bytes_in_use;
+  stats_.peak_in_use = stats_.bytes_in_use + small;
 }
 
 void CachingAllocator::SetLimit(int64_t bytes) {

@@ -45,7 +45,7 @@ class RawMemory {
 struct AllocatorStats {
   int64_t bytes_in_use = 0;    // in blocks handed out, after rounding
   int64_t bytes_reserved = 0;  // taken from the raw memory
-  int64_t peak_in_use = 0;     // seen at calls that left the thread's pool
+  int64_t peak_in_use = 0;     // seen at calls that left a thread's own lists of small blocks
   int64_t allocations = 0;
   int64_t cache_hits = 0;  // served without the raw memory
   int64_t raw_allocations = 0;
@@ -87,6 +87,8 @@ class CachingAllocator {
   // What a request of `size` bytes beyond the small pool is rounded to.
   static int64_t RoundedSize(int64_t size);
 
+  // For small_pool.cc: small blocks in use have changed.
+  void NotePeakOfSmall();
   // For small_pool.cc: memory that is never given back; NULL if there is none.
   void* AllocateSlab(int64_t size);
   [[noreturn]] void ThrowOutOfMemory(int64_t size);

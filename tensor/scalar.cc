@@ -39,7 +39,7 @@ std::string Scalar::ToString() const {
     case Tag::kBool:
       return v_.i ? "True" : "False";
     case Tag::kInt:
-      return std::to_string(v_.i);
+      return large_ ? std::to_string(static_cast<uint64_t>(v_.i)) : std::to_string(v_.i);
     case Tag::kFloat:
       return FloatText(v_.c[0]);
     case Tag::kComplex: {
@@ -61,10 +61,11 @@ double Scalar::ToDouble() const {
                     ") and no value as a real number.");
     return v_.c[0];
   }
-  return static_cast<double>(v_.i);
+  return large_ ? static_cast<double>(static_cast<uint64_t>(v_.i)) : static_cast<double>(v_.i);
 }
 
 int64_t Scalar::ToInt() const {
+  MICA_CHECK_KIND(kOverflow, !large_, "The number (", ToString(), ") does not fit a signed 64-bit integer.");
   if (tag_ == Tag::kBool || tag_ == Tag::kInt) return v_.i;
   const double value = ToDouble();
   MICA_CHECK_KIND(kOverflow, value >= -9223372036854775808.0 && value < 9223372036854775808.0, "The number (",
@@ -86,7 +87,7 @@ std::complex<double> Scalar::ToComplex() const {
 // To<T>: as a cast of one element. Integers out of the range of T wrap.
 template <typename T>
 T Scalar::To() const {
-  return static_cast<T>(ToInt());
+  return static_cast<T>(large_ ? v_.i : ToInt());
 }
 template <>
 bool Scalar::To<bool>() const {

@@ -1,10 +1,14 @@
 // A number of one of four kinds: bool, int (64 bits), float (double), complex.
+//
+// An int from 2^63 to 2^64 - 1 is kept by its bits, with a mark (is_large_unsigned):
+// uint64 tensors have such values. At the C border the mark is MicaScalar::reserved.
 #pragma once
 
 #include <complex>
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "mica/abi.h"
 #include "mica/tensor/dtype.h"
@@ -20,6 +24,7 @@ class Scalar {
   template <std::integral T>
   constexpr Scalar(T i) : tag_(Tag::kInt) {
     v_.i = static_cast<int64_t>(i);
+    large_ = std::is_unsigned_v<T> && v_.i < 0;
   }
   constexpr Scalar(double f) : tag_(Tag::kFloat) { v_.c[0] = f; }
   constexpr Scalar(float f) : Scalar(static_cast<double>(f)) {}
@@ -31,12 +36,13 @@ class Scalar {
   Tag tag() const { return tag_; }
   bool is_bool() const { return tag_ == Tag::kBool; }
   bool is_int() const { return tag_ == Tag::kInt; }
+  bool is_large_unsigned() const { return large_; }
   bool is_float() const { return tag_ == Tag::kFloat; }
   bool is_complex() const { return tag_ == Tag::kComplex; }
 
   // The value in another kind. A complex number with an imaginary part other
-  // than 0 throws a kType Error; a float converts to int by truncation, and
-  // throws a kOverflow Error when it does not fit.
+  // than 0 throws a kType Error; a float converts to int by truncation; what does
+  // not fit int64 throws a kOverflow Error.
   int64_t ToInt() const;
   double ToDouble() const;
   bool ToBool() const;
@@ -52,7 +58,7 @@ class Scalar {
 
   // Borrows: a complex value is read through a pointer into this Scalar.
   MicaScalar ToAbi() const {
-    MicaScalar s{static_cast<int32_t>(tag_), 0, {}};
+    MicaScalar s{static_cast<int32_t>(tag_), large_, {}};
     if (tag_ == Tag::kComplex)
       s.u.c = v_.c;
     else if (tag_ == Tag::kFloat)
@@ -70,12 +76,13 @@ class Scalar {
       case MICA_SCALAR_COMPLEX:
         return Scalar(std::complex<double>(s.u.c[0], s.u.c[1]));
       default:
-        return Scalar(s.u.i);
+        return s.reserved ? Scalar(static_cast<uint64_t>(s.u.i)) : Scalar(s.u.i);
     }
   }
 
  private:
   Tag tag_;
+  bool large_ = false;
   union {
     int64_t i;
     double c[2];

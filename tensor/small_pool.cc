@@ -37,6 +37,7 @@ struct Centre {
   SmallCache* caches = nullptr;
   SmallStats ended{};  // counters of threads that are gone
   std::atomic<int64_t> reserved{0};
+  std::atomic<int64_t> seen_in_use{0};
 
   Centre() {
     // First the allocators' own handlers: prepare handlers run in reverse order,
@@ -57,6 +58,12 @@ struct Centre {
     caches_mutex.unlock();
   }
 };
+
+// Sees the bytes in use, for the peak; no mutex held.
+void NoteInUse(Centre& centre) {
+  centre.seen_in_use.store(GetSmallStats().bytes_in_use, std::memory_order_relaxed);
+  AllocatorFor(Device{}).NotePeakOfSmall();
+}
 
 // One block with `list.mutex` held, or NULL when there is no memory for a slab.
 FreeBlock* TakeCentral(Centre& centre, CentralList& list, int c) {
@@ -173,6 +180,7 @@ void* SmallAllocateSlow(int c) {
   cache->Count(cache->bytes_in_use, SmallClassSize(c));
   cache->Count(cache->allocations, 1);
   cache->Count(cache->misses, 1);
+  NoteInUse(centre);
   return result;
 }
 
@@ -195,7 +203,10 @@ void SmallFreeSlow(void* p, int c) {
     while (list.count > list.limit / 2) GiveCentral(central, PopLocal(list, c), c);
   }
   SmallFree(p, c);
+  NoteInUse(centre);
 }
+
+int64_t SmallBytesSeen() { return Centre::Get().seen_in_use.load(std::memory_order_relaxed); }
 
 SmallStats GetSmallStats() {
   Centre& centre = Centre::Get();

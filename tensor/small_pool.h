@@ -124,5 +124,8 @@ struct SmallStats {
   int64_t misses;
 };
 SmallStats GetSmallStats();
+// The bytes in use as of the last call of any thread that left its own lists: at most
+// 64 KiB a size class and thread behind.
+int64_t SmallBytesSeen();
 
 }  // namespace mica::internal

@@ -73,8 +73,10 @@ Scalar ToScalar(PyObject* o) {
   if (PyLong_Check(o)) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow != 0) RaiseTooLarge(o);
-    return Scalar(static_cast<int64_t>(v));
+    if (overflow == 0) return Scalar(static_cast<int64_t>(v));
+    const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+    if (overflow < 0 || PyErr_Occurred()) RaiseTooLarge(o);
+    return Scalar(static_cast<uint64_t>(u));
   }
   if (PyComplex_Check(o)) {
     const Py_complex c = PyComplex_AsCComplex(o);
@@ -85,7 +87,7 @@ Scalar ToScalar(PyObject* o) {
       std::strcmp(Py_TYPE(o)->tp_name, "numpy.bool") == 0) {
     return Scalar(PyObject_IsTrue(o) > 0);
   }
-  if (PyIndex_Check(o)) return Scalar(ToIntSlow(o));
+  if (PyIndex_Check(o)) return ToScalar(Own(PyNumber_Index(o)).get());
   if (std::strncmp(Py_TYPE(o)->tp_name, "numpy.complex", 13) == 0) {
     const Py_complex c = PyComplex_AsCComplex(o);
     if (PyErr_Occurred()) throw PythonErrorIsSet();
@@ -100,7 +102,8 @@ PyObject* FromScalar(const Scalar& s) {
     case Scalar::Tag::kBool:
       return NewBool(s.ToBool());
     case Scalar::Tag::kInt:
-      return PyLong_FromLongLong(s.ToInt());
+      return s.is_large_unsigned() ? PyLong_FromUnsignedLongLong(s.To<uint64_t>())
+                                   : PyLong_FromLongLong(s.ToInt());
     case Scalar::Tag::kFloat:
       return PyFloat_FromDouble(s.ToDouble());
     case Scalar::Tag::kComplex:

@@ -13,7 +13,7 @@ Scalar ReadElement(const void* data, DType d) {
     if constexpr (std::is_same_v<T, bool>) {
       return Scalar(v);
     } else if constexpr (std::is_integral_v<T>) {
-      return Scalar(static_cast<int64_t>(v));
+      return Scalar(v);
     } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
       return Scalar(std::complex<double>(v.real(), v.imag()));
     } else {
@@ -41,6 +41,10 @@ void WriteElement(void* data, DType d, const Scalar& s) {
     if constexpr (std::is_same_v<T, bool>) {
       out = s.ToBool();
     } else if constexpr (std::is_integral_v<T>) {
+      if constexpr (std::is_same_v<T, uint64_t>) {
+        out = s.To<T>();
+        return;
+      }
       const int64_t v = s.ToInt();
       if constexpr (sizeof(T) < 8) {
         MICA_CHECK_KIND(kOverflow,

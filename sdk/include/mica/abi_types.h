@@ -88,7 +88,7 @@ typedef struct MicaTensor {
 #define MICA_SCALAR_COMPLEX 4
 typedef struct {
   int32_t tag;
-  int32_t reserved;
+  int32_t reserved; /* INT: 1 where i holds the bits of an unsigned number from 2^63 on */
   union {
     int64_t i; /* BOOL (0 or 1), INT */
     double f;

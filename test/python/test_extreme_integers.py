@@ -1,0 +1,69 @@
+"""The ends of every integer dtype's range, in and out of a tensor in every way there is."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import mica
+
+DTYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+ENDS = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in DTYPES}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_ends_of_the_range_go_in_and_out(name: str) -> None:
+    low, high = ENDS[name]
+    dtype = getattr(mica, name)
+    t = mica.tensor([low, high], dtype=dtype)
+    assert t.tolist() == [low, high]
+    assert [t[0].item(), t[1].item()] == [low, high]
+    assert str(high) in repr(t) and str(low) in repr(t)
+    assert t.numpy().tolist() == [low, high]
+    assert mica.from_numpy(np.array([low, high], name)).tolist() == [low, high]
+    assert mica.full((2,), high, dtype=dtype).tolist() == [high, high]
+    assert mica.zeros(1, dtype=dtype).fill_(high).item() == high
+    assert mica.tensor(high, dtype=dtype).item() == high
+    assert (t == high).tolist() == [low == high, True]
+    assert copy.deepcopy(t).tolist() == pickle.loads(pickle.dumps(t)).tolist() == [low, high]
+    assert t.to(mica.float64).tolist() == [float(low), float(high)]
+    assert t.to(mica.float64)[1].item() == float(t[1])
+    t[0] = high
+    assert t.tolist() == [high, high]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_order_and_arithmetic_at_the_ends(name: str) -> None:
+    low, high = ENDS[name]
+    t = mica.tensor([high, low, 5], dtype=getattr(mica, name))
+    assert t.sort()[0].tolist() == sorted([high, low, 5])
+    assert t.max().item() == high and t.min().item() == low
+    assert (t // 2).tolist() == [high // 2, low // 2, 2]
+    assert (t > 5).tolist() == [high > 5, low > 5, False]
+    assert t.argmax().item() == 0 and t.argmin().item() == 1
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_number_beyond_the_range_is_refused(name: str) -> None:
+    low, high = ENDS[name]
+    dtype = getattr(mica, name)
+    for number in (high + 1, low - 1):
+        if name == "uint64" and number < 0:
+            continue  # wraps, as in torch
+        with pytest.raises((OverflowError, RuntimeError, ValueError)):
+            mica.tensor([number], dtype=dtype)
+        with pytest.raises((OverflowError, RuntimeError, ValueError)):
+            mica.full((2,), number, dtype=dtype)
+
+
+def test_a_large_number_has_no_dtype_of_its_own() -> None:
+    with pytest.raises((OverflowError, RuntimeError, ValueError), match="9223372036854775808"):
+        mica.tensor(2**63)
+    with pytest.raises((OverflowError, RuntimeError, ValueError)):
+        mica.full((2,), 2**63)
+    with pytest.raises(OverflowError):
+        mica.tensor([1], dtype=mica.uint64) + 2**64
+    assert mica.tensor([1.0]).add(2**63).tolist() == [float(2**63)]
