@@ -96,6 +96,12 @@ void CheckBodies(Model* model, std::vector<std::string>* mistakes) {
       });
   for (const auto& entry : model->entries)
     if (!entry->body.text().empty()) attempt([&] { CheckBody(entry.get(), *model); });
+  for (const auto& entry : model->entries)
+    for (const PlacedText& check : entry->checks)
+      attempt([&] {
+        entry->check_formulas.push_back(std::make_shared<FormulaTree>(
+            ParseCheckFormula(check, *model, BodyScope(entry->primary().schema))));
+      });
   for (const auto& helper : model->helpers)
     if (!helper->body.text().empty())
       attempt([&] {

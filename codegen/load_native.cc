@@ -145,6 +145,16 @@ void Refuse(const YamlMap& map, std::string_view key, const Entry& entry, std::s
                   StrCat("Key (", key, ") has no place in class ", YamlName(entry.op_class), "; ", why));
 }
 
+// Checks come before the meta function, so there must be one.
+void ReadChecks(const YamlMap& map, Entry* entry) {
+  if (!entry->structured || entry->ns != "mica")
+    throw Mistake(map.WhereKey("check"),
+                  StrCat("Key (check) of ", entry->base_name,
+                         " has no meta function to stand before; expected a structured operator of Mica, or "
+                         "`check ... else ... in` within `body:` or `shape:`."));
+  entry->checks = map.Texts("check");
+}
+
 // Which hand-written functions the class needs and which it cannot have.
 void ReadFunctions(const YamlMap& map, Entry* entry) {
   entry->meta = ReadCppName(map, "meta");
@@ -154,6 +164,7 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
   entry->structured = map.Flag("structured", true) && entry->out && entry->op_class != OpClass::kDecompose;
   const Location where = map.WhereKey("class");
   if (map.has("shape")) entry->shape = map.Placed("shape");
+  if (map.has("check")) ReadChecks(map, entry);
   if (entry->op_class != OpClass::kCustom) Refuse(map, "shape", *entry, "expected `class: custom`.");
   if (entry->op_class != OpClass::kDecompose) {
     Refuse(map, "composite", *entry, "expected `class: decompose`.");
@@ -208,10 +219,11 @@ void ReadRest(const YamlMap& map, Entry* entry) {
 
 const std::vector<std::string>& EntryKeys() {
   static const std::vector<std::string> keys = {
-      "func",     "forms",      "out_name",  "variants",       "class", "compute",  "reduce",
-      "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
-      "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
-      "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule"};
+      "func",           "forms",  "out_name",      "variants",   "class",     "compute",
+      "reduce",         "stages", "map",           "index",      "keep",      "dtype",
+      "supports",       "meta",   "portable",      "structured", "composite", "body",
+      "view",           "names",  "python_module", "hint",       "hot",       "autocast",
+      "differentiable", "doc",    "shape",         "batch_rule", "check"};
   return keys;
 }
 

@@ -383,8 +383,13 @@ void ReadPrograms(const YamlMap& map, Entry* entry) {
                          ", or `portable:` with a hand-written kernel."));
   };
   switch (entry->op_class) {
+    case OpClass::kRandom:  // computed in a floating dtype, whatever is filled
+      if (map.has("compute")) {
+        const std::shared_ptr<const Program> program = CompileElementwise(map, *entry, ComputeKind::kFloat);
+        for (auto& p : entry->programs) p = program;
+      }
+      break;
     case OpClass::kPointwise:
-    case OpClass::kRandom:
     case OpClass::kFactory:
       if (map.has("compute"))
         CompileForKinds(map, entry, [&](ComputeKind kind) { return CompileElementwise(map, *entry, kind); });

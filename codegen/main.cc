@@ -127,6 +127,10 @@ int Run(const Options& options) {
 }  // namespace mica::codegen
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::fputs(mica::codegen::kUsage, stdout);
+    return 0;
+  }
   mica::codegen::Options options;
   if (!mica::codegen::ReadOptions(argc, argv, &options)) return 1;
   try {

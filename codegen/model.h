@@ -131,8 +131,11 @@ struct Entry {
   bool generic_meta = false;  // `meta` names the class's own (mica::meta::GenericPointwise)
   PlacedText shape;           // a plugin's operator: its result on the meta device
   std::shared_ptr<const struct FormulaTree> shape_formula;  // of `shape`, checked
-  PlacedText body;                                          // class decompose: the formula; empty if in C++
-  std::shared_ptr<const struct FormulaTree> formula;        // of `body`, checked
+  // `check:`, what must hold of the arguments: `condition else "sentence"`; and the same, checked.
+  std::vector<PlacedText> checks;
+  std::vector<std::shared_ptr<const struct FormulaTree>> check_formulas;
+  PlacedText body;                                    // class decompose: the formula; empty if in C++
+  std::shared_ptr<const struct FormulaTree> formula;  // of `body`, checked
 
   // What the class's arguments say; argument numbers, -1 if none.
   int dims_arg = -1;

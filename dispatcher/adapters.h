@@ -395,6 +395,16 @@ struct MetaThunk<kFunction> {
     internal::CallWithArgs<A...>([&](auto&&... a) { kFunction(r, a...); }, args);
   }
 };
+// `check:` of an entry before its meta function.
+template <auto kCheck, MetaFunction kMeta>
+struct CheckedMeta;
+template <typename... A, void (*kCheck)(A...), MetaFunction kMeta>
+struct CheckedMeta<kCheck, kMeta> {
+  static void Get(const OperatorSpec& spec, const MicaValue* args, MetaResult& r) {
+    internal::CallWithArgs<A...>(kCheck, args);
+    kMeta(spec, args, r);
+  }
+};
 template <auto kFunction>
 struct ViewThunk;
 template <typename R, typename... A, R (*kFunction)(A...)>

@@ -34,6 +34,29 @@ std::string FunctionalCall(const Function& f, const std::string& self) {
   return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
 }
 
+// Bodies need not read every argument.
+std::string Unused(const Function& f) {
+  std::vector<std::string> parameters;
+  for (const CppArgument& a : f.arguments)
+    parameters.push_back(StrCat("[[maybe_unused]] ", a.type, " ", a.name));
+  return Join(parameters, ", ");
+}
+
+// The sentences of `check:`; the name is that of the operator's primary form.
+void EmitChecks(const Entry& entry, Printer& header, Printer& p) {
+  if (entry.check_formulas.empty()) return;
+  const std::string head =
+      StrCat("void Check_", entry.primary().struct_name, "(", Unused(entry.primary()), ")");
+  header.Line(head + ";");
+  p.Line(head + " {");
+  p.Indent();
+  EmitOptions options;
+  options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
+  for (const auto& tree : entry.check_formulas) p.Line(EmitCheck(tree->root, options));
+  p.Outdent();
+  p.Line("}");
+}
+
 void EmitBody(const FormulaTree& tree, bool returns, Printer& p) {
   EmitOptions options;
   options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
@@ -47,14 +70,6 @@ std::string HeadOf(const Helper& helper) {
     parameters.push_back(StrCat("[[maybe_unused]] ", CppParameterType(a.type), " ", CppIdentifier(a.name)));
   return StrCat(CppReturnType(helper.schema), " ", CppIdentifier(helper.schema.name), "(",
                 Join(parameters, ", "), ")");
-}
-
-// Bodies need not read every argument.
-std::string Unused(const Function& f) {
-  std::vector<std::string> parameters;
-  for (const CppArgument& a : f.arguments)
-    parameters.push_back(StrCat("[[maybe_unused]] ", a.type, " ", a.name));
-  return Join(parameters, ", ");
 }
 
 void EmitCopies(const Function& f, Printer& p) {
@@ -126,6 +141,7 @@ void EmitComposites(const Model& model, OutputFolder& out) {
     p.Line("}");
   }
   for (const auto& entry : model.entries) {
+    EmitChecks(*entry, header, shards[ShardOf(entry->base_name, kCompositeShards)]);
     for (const auto& function : entry->functions) {
       const Function& f = *function;
       if (!NeedsGeneratedComposite(f)) continue;

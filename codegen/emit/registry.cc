@@ -98,8 +98,12 @@ std::string KernelName(const Entry& entry, const char* space, const std::string&
 
 std::string MetaText(const Entry& entry) {
   if (entry.meta.empty()) return "nullptr";
-  if (entry.generic_meta) return StrCat("&::mica::meta::", entry.meta);
-  return StrCat("&MetaThunk<&", KernelName(entry, "meta", entry.meta), ">::Get");
+  const std::string meta = entry.generic_meta
+                               ? StrCat("&::mica::meta::", entry.meta)
+                               : StrCat("&MetaThunk<&", KernelName(entry, "meta", entry.meta), ">::Get");
+  if (entry.checks.empty()) return meta;
+  return StrCat("&CheckedMeta<&::mica::composites::Check_", entry.primary().struct_name, ", ", meta,
+                ">::Get");
 }
 
 // A composite's own function for the functional form; the generated ones for its

@@ -33,6 +33,8 @@ class ProgramBuilder {
 
   static Value Constant(double f, int64_t i, bool is_integer);
   Value Source(int opcode, int aux);
+  // The next random number of an element: no two draws are shared.
+  Value Draw(int opcode) { return Source(opcode, draws_++); }
   Value Load(int arg);              // a Tensor argument of the functional form
   Value Scalar(int arg);            // a number argument
   Value List(int opcode, int arg);  // LIST, BEFORE or AFTER of a list argument
@@ -52,6 +54,7 @@ class ProgramBuilder {
   ComputeKind kind_;
   Code* code_ = nullptr;
   int next_register_ = 0;
+  int draws_ = 0;
   std::map<std::tuple<int, int, int, int, int>, int> known_;
 };
 

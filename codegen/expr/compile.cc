@@ -258,7 +258,7 @@ Value ExpressionCompiler::CompileCall(const Node& node) {
     if (!keyword.empty())
       throw Mistake(At(node.offset), StrCat("Function (", node.text, ") gets a keyword argument (", keyword,
                                             "); expected positional ones."));
-  if (arity == 0) return builder_->Source(opcode, 0);
+  if (arity == 0) return builder_->Draw(opcode);
   std::vector<Value> operands;
   for (const Node& child : node.children) operands.push_back(Compile(child));
   const std::string what = StrCat("`", node.text, "`");

@@ -313,16 +313,24 @@ void CollectNames(const FormulaExpr& expr, FormulaTree* tree) {
   if (is_metadata) tree->metadata[expr.operands[0].text].insert(expr.text);
   for (size_t i = is_metadata ? 1 : 0; i < expr.operands.size(); ++i) CollectNames(expr.operands[i], tree);
 }
+FormulaTree CheckTree(const Node& node, const PlacedText& text, const Model& model,
+                      const FormulaScope& scope) {
+  FormulaTree tree;
+  tree.source = text.text();
+  tree.root = FormulaChecker(text, model, scope).CheckRoot(node, scope.expected);
+  CollectNames(tree.root, &tree);
+  return tree;
+}
 }  // namespace
 
 FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope) {
-  FormulaChecker checker(text, model, scope);
-  const Node node = syntax::Parse(text);
-  FormulaTree tree;
-  tree.source = text.text();
-  tree.root = checker.CheckRoot(node, scope.expected);
-  CollectNames(tree.root, &tree);
-  return tree;
+  return CheckTree(syntax::Parse(text), text, model, scope);
+}
+
+FormulaTree ParseCheckFormula(const PlacedText& text, const Model& model, FormulaScope scope) {
+  scope.is_body = true;
+  scope.expected = Type(TypeKind::kInt);
+  return CheckTree(syntax::ParseCheck(text), text, model, scope);
 }
 
 }  // namespace mica::codegen

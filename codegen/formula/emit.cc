@@ -96,6 +96,15 @@ class Emitter {
     }
   }
 
+  std::string Check(const FormulaExpr& e) const {
+    std::string text = StrCat(e.text, "((", Emit(e.operands[0]), "), ", CppString(e.pieces[0]));
+    for (size_t i = 1; i < e.pieces.size(); ++i) {
+      StrAppend(&text, ", ::mica::formula::Show(", Emit(e.operands[i]), ")");
+      if (!e.pieces[i].empty()) StrAppend(&text, ", ", CppString(e.pieces[i]));
+    }
+    return text + ");";
+  }
+
  private:
   std::string All(const std::vector<FormulaExpr>& operands) const {
     std::vector<std::string> texts;
@@ -188,15 +197,6 @@ class Emitter {
                   Owned(e.operands[2]), "))");
   }
 
-  std::string Check(const FormulaExpr& e) const {
-    std::string text = StrCat(e.text, "((", Emit(e.operands[0]), "), ", CppString(e.pieces[0]));
-    for (size_t i = 1; i < e.pieces.size(); ++i) {
-      StrAppend(&text, ", ::mica::formula::Show(", Emit(e.operands[i]), ")");
-      if (!e.pieces[i].empty()) StrAppend(&text, ", ", CppString(e.pieces[i]));
-    }
-    return text + ");";
-  }
-
   std::string Slice(const FormulaExpr& e) const {
     const auto bound = [&](const FormulaExpr& b, const char* absent) {
       return b.kind == Kind::kNone ? std::string(absent) : Emit(b);
@@ -242,6 +242,10 @@ class Emitter {
 
 std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options) {
   return Emitter(options).Emit(expr);
+}
+
+std::string EmitCheck(const FormulaExpr& check, const EmitOptions& options) {
+  return Emitter(options).Check(check);
 }
 
 std::string EmitStatements(const FormulaExpr& expr, const EmitOptions& options, bool returns, int indent) {

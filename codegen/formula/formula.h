@@ -78,6 +78,8 @@ struct FormulaScope {
 };
 
 FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope);
+// Of `check:`, whose value is nothing.
+FormulaTree ParseCheckFormula(const PlacedText& text, const Model& model, FormulaScope scope);
 
 struct EmitOptions {
   // C++ text of a name; `expr.type` is its schema type, and the text must convert
@@ -98,6 +100,8 @@ std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options);
 // The statements of a function that returns the value (or, of an in-place
 // operator, returns nothing): `let`, `check`, `do` and the last `if` become ones
 // of C++, each line indented by `indent` blanks.
+// The statement of a kCheck, without what comes after it.
+std::string EmitCheck(const FormulaExpr& check, const EmitOptions& options);
 std::string EmitStatements(const FormulaExpr& expr, const EmitOptions& options, bool returns, int indent);
 
 }  // namespace mica::codegen

@@ -25,15 +25,21 @@ class Parser {
  public:
   Parser(const PlacedText& text, size_t begin, size_t end) : lexer_(text, begin, end) {}
 
-  Node ReadAll() {
-    Node node = ReadExpression();
+  Node ReadAll() { return AtEnd(ReadExpression()); }
+  Node ReadCheckAlone() {
+    Node rest;
+    rest.kind = NodeKind::kInt;
+    return AtEnd(ReadCheckBefore(0, "", [&] { return std::move(rest); }));
+  }
+
+ private:
+  Node AtEnd(Node node) {
     if (lexer_.peek().kind != TokenKind::kEnd)
       lexer_.Fail(lexer_.peek().offset,
                   StrCat("Expression ends before ", lexer_.Found(), "; expected an operator or the end."));
     return node;
   }
 
- private:
   struct Depth {
     explicit Depth(Parser& p) : parser(p) {
       if (++p.depth_ > kMaxDepth)
@@ -115,6 +121,13 @@ class Parser {
   }
 
   Node ReadCheck(size_t offset, std::string_view kind) {
+    return ReadCheckBefore(offset, kind, [this] {
+      ExpectIn("the message of a `check`");
+      return ReadExpression();
+    });
+  }
+  template <typename ReadRest>
+  Node ReadCheckBefore(size_t offset, std::string_view kind, ReadRest&& read_rest) {
     Node condition = ReadOr();
     if (!lexer_.TakeWord("else"))
       lexer_.Fail(lexer_.peek().offset,
@@ -122,9 +135,7 @@ class Parser {
     Node message = ReadPrimary();
     if (message.kind != NodeKind::kString)
       lexer_.Fail(message.begin, "The message of a `check` is no string; expected a sentence in quotes.");
-    ExpectIn("the message of a `check`");
-    return Make(NodeKind::kCheck, offset, kind,
-                List(std::move(condition), std::move(message), ReadExpression()));
+    return Make(NodeKind::kCheck, offset, kind, List(std::move(condition), std::move(message), read_rest()));
   }
 
   Node ReadOr() {
@@ -306,6 +317,7 @@ class Parser {
 }  // namespace
 
 Node Parse(const PlacedText& text) { return ParsePart(text, 0, text.text().size()); }
+Node ParseCheck(const PlacedText& text) { return Parser(text, 0, text.text().size()).ReadCheckAlone(); }
 Node ParsePart(const PlacedText& text, size_t begin, size_t end) {
   return Parser(text, begin, end).ReadAll();
 }

@@ -13,6 +13,8 @@ namespace mica::codegen::syntax {
 
 // All of `text`; throws a Mistake at the first byte that does not fit.
 Node Parse(const PlacedText& text);
+// A `condition else "message"`: a kCheck whose rest is the integer 0.
+Node ParseCheck(const PlacedText& text);
 // The part of `text` from byte `begin` to byte `end`; places are those of the whole.
 Node ParsePart(const PlacedText& text, size_t begin, size_t end);
 

@@ -114,9 +114,11 @@ void GenericRow(const OperatorSpec& spec, const MicaValue* args, MetaResult& res
 
 void GenericRandom(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   const Tensor& self = FirstTensor(spec, args);
-  const DTypes dtypes = RuleDTypes(spec, args, self.dtype());
-  ComputeIn(result, dtypes.compute);
-  for (int i = 0; i < spec.num_outputs; ++i) AddLike(result, self, dtypes.output);
+  const DType d = self.dtype();
+  MICA_CHECK_IMPLEMENTED((spec.supports >> static_cast<int>(Kind(d))) & 1, "Operator ", spec.name,
+                         " does not support the dtype (", Name(d), ") of `self`.");
+  ComputeIn(result, IsFloating(d) ? d : DType::kF64);
+  for (int i = 0; i < spec.num_outputs; ++i) AddLike(result, self, d);
 }
 
 void GenericFactory(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {

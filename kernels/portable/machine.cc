@@ -132,6 +132,11 @@ bool Machine<T>::RunSource(const MicaInstruction& in, int64_t n) {
     case MICA_OP_ELEMENT:
       copy(element());
       return true;
+    case MICA_OP_U01:
+    case MICA_OP_NORMAL:
+    case MICA_OP_BITS:
+      copy(draw(in.aux));
+      return true;
     case MICA_OP_INDEX:
       fill(T(static_cast<double>(index_)));
       return true;

@@ -1,6 +1,6 @@
 // A machine that runs MicaPrograms on wide lanes, 256 at a time, with plain loops.
 //
-// The caller fills the sources (inputs, element, states, coordinates) of a block
+// The caller fills the sources (inputs, element, states, coordinates, draws) of a block
 // and runs one code of the program; results are in outputs and states. The class
 // kernels in classes.cc drive it over tensors.
 #pragma once
@@ -28,6 +28,8 @@ class Machine {
   T* state(int i) { return &states_[static_cast<size_t>(i) * kBlock]; }
   T* coordinate(int d) { return &coordinates_[static_cast<size_t>(d) * kBlock]; }
   T* element() { return element_.data(); }
+  T* draw(int i) { return &draws_[static_cast<size_t>(i) * kBlock]; }
+  void SetDraws(int count) { draws_.resize(static_cast<size_t>(count) * kBlock); }
   void SetIndex(int64_t index) { index_ = index; }
   void SetCount(int64_t count) { count_ = count; }
   void SetArea(int64_t area) { area_ = area; }
@@ -54,7 +56,7 @@ class Machine {
   const MicaProgram* program_;
   const MicaValue* args_;
   DType compute_;
-  std::vector<T> lanes_, inputs_, outputs_, states_, coordinates_, element_, scalars_;
+  std::vector<T> lanes_, inputs_, outputs_, states_, coordinates_, element_, draws_, scalars_;
   std::vector<uint8_t> masks_, is_mask_;
   Dims sizes_;
   std::vector<std::array<int64_t, 3>> lists_;

@@ -7,6 +7,7 @@
 
 #include "mica/dispatcher/host.h"
 #include "mica/kernels/portable/lanes.h"
+#include "mica/kernels/portable/random_order.h"
 #include "mica/kernels/portable_declarations.h"
 #include "mica/tensor/random.h"
 
@@ -15,23 +16,6 @@ namespace {
 
 Generator& GeneratorOf(Generator* g) { return g ? *g : DefaultGenerator(Device{}); }
 
-// The dimensions from the one of the largest stride to that of the smallest: the
-// order in which torch fills.
-Dims MemoryOrder(const Tensor& t) {
-  Dims order(static_cast<size_t>(t.ndim()));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
-  return order;
-}
-Tensor Permuted(const Tensor& t, const Dims& order) {
-  Dims sizes, strides;
-  for (const int64_t d : order) {
-    sizes.push_back(t.sizes()[d]);
-    strides.push_back(t.strides()[d]);
-  }
-  return MakeViewAs(t, sizes, strides, t.storage_offset() * t.itemsize(), t.dtype(), true);
-}
 // The real and imaginary parts, as a last dimension; a real tensor itself.
 Tensor Parts(const Tensor& t) {
   if (!IsComplex(t.dtype())) return t;
@@ -171,17 +155,6 @@ void random_(const Tensor& self, Generator* generator) {
   });
 }
 
-void exponential_(const Tensor& self, double lambd, Generator* generator) {
-  MICA_CHECK(lambd > 0, "exponential_ needs a rate (", lambd, ") greater than 0.");
-  Generator& g = GeneratorOf(generator);
-  std::vector<double> values(static_cast<size_t>(self.numel()));
-  {
-    std::lock_guard lock(g.mutex());
-    for (double& v : values) v = -std::log1p(-DrawUniform53(g)) / lambd;
-  }
-  FromLanes(values, Permuted(self, MemoryOrder(self)));
-}
-
 void _randperm_(const Tensor& self, Generator* generator) {
   FillContiguous(
       self, [&](const Tensor& t) { FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype()); });
@@ -200,9 +173,15 @@ void CheckWeights(const std::vector<double>& weights, int64_t categories) {
 std::vector<int64_t> DrawDistinct(const Tensor& self, int64_t rows, int64_t categories, int64_t count,
                                   Generator* generator) {
   const Tensor ratio = EmptyTensor(self.sizes(), self.dtype(), self.device());
-  exponential_(ratio, 1.0, generator);
   const std::vector<double> weights = ToLanes<double>(self);
-  std::vector<double> ratios = ToLanes<double>(ratio);
+  std::vector<double> ratios(weights.size());
+  {
+    Generator& g = GeneratorOf(generator);
+    const std::lock_guard lock(g.mutex());
+    for (double& r : ratios) r = -std::log1p(-DrawUniform53(g));
+  }
+  FromLanes(ratios, ratio);  // rounded to the dtype
+  ratios = ToLanes<double>(ratio);
   for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = weights[i] / ratios[i];
   FromLanes(ratios, ratio);  // rounded to the dtype
   ratios = ToLanes<double>(ratio);

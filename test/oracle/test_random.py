@@ -67,6 +67,9 @@ SHAPED: list[tuple[dict[str, Callable[..., Any]], list[str]]] = [
     (_filled("random_"), BOTH),
     (_filled("random_", 3, 50), BOTH[1:]),
     (_filled("exponential_", 2.0), FLOATS),
+    (_filled("cauchy_", 1.0, 3.0), FLOATS),
+    (_filled("log_normal_", 0.5, 0.25), FLOATS),
+    (_filled("geometric_", 0.3), BOTH[1:]),
 ]
 STREAMS = {
     f"{name} {dtype}": (f, dtype) for draws, dtypes in SHAPED for name, f in draws.items() for dtype in dtypes

@@ -167,6 +167,14 @@ const std::vector<Case>& ExpressionCases() {
        "native.yaml:4:17: Operand of `not` is a number; expected a mask"},
       {"optional argument", COMPUTE("self * o"), "",
        "native.yaml:4:20: Argument (o) has type optional Scalar, which elements cannot read"},
+      {"check without a sentence", COMPUTE("self") "  check: s > 0\n", "",
+       "native.yaml:5:15: Found the end of the expression after the condition of a `check`; expected "
+       "`else`."},
+      {"check of no name", COMPUTE("self") "  check: t > 0 else \"No.\"\n", "",
+       "native.yaml:5:10: Name (t) is unknown"},
+      {"check of a composite", UNARY "  class: decompose\n  body: self\n  check: s > 0 else \"No.\"\n", "",
+       "native.yaml:5:3: Key (check) of f has no meta function to stand before; expected a structured "
+       "operator"},
       {"random outside class random", COMPUTE("self * u01()"), "",
        "native.yaml:4:20: Function (u01) draws random numbers; expected it in class `random` only."},
       {"keyword", COMPUTE("exp(x=self)"), "",
