@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "mica/tensor/linalg_error.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/scalar_math.h"
 #include "mica/tensor/shape.h"
@@ -200,6 +201,20 @@ inline double Largest(DType dtype) {
       return 57344;
     default:
       return std::numeric_limits<double>::max();
+  }
+}
+// The step from 1 to the next number, of a complex dtype that of its parts.
+inline double Epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 0x1p-10;
+    case DType::kBF16:
+      return 0x1p-7;
+    case DType::kF32:
+    case DType::kC64:
+      return std::numeric_limits<float>::epsilon();
+    default:
+      return std::numeric_limits<double>::epsilon();
   }
 }
 inline bool IsInteger(DType dtype) { return mica::IsInteger(dtype); }

@@ -4,10 +4,12 @@
 #include <new>
 
 #include "mica/bindings/python/interrupt.h"
+#include "mica/tensor/linalg_error.h"
 
 namespace mica::python {
 
 PyObject* g_out_of_memory_error = nullptr;
+PyObject* g_linalg_error = nullptr;
 
 void SetError(PyObject* type, std::string_view message) noexcept {
   const Ref text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
@@ -20,6 +22,7 @@ void Raise(PyObject* type, const std::string& message) {
 }
 
 PyObject* PythonTypeOf(ErrorKind kind) {
+  if (kind == kLinAlgError) return g_linalg_error;
   switch (kind) {
     case ErrorKind::kRuntime:
       return PyExc_RuntimeError;
@@ -109,6 +112,10 @@ void InitErrors(PyObject* module) {
       "mica.OutOfMemoryError", "A device has no memory left for a request; the message names both.",
       PyExc_RuntimeError, nullptr));
   Check(PyModule_AddObjectRef(module, "OutOfMemoryError", g_out_of_memory_error));
+  g_linalg_error = Check(PyErr_NewExceptionWithDoc(
+      "mica.linalg.LinAlgError", "A matrix is singular, not positive-definite, or does not converge.",
+      PyExc_RuntimeError, nullptr));
+  Check(PyModule_AddObjectRef(module, "LinAlgError", g_linalg_error));
 }
 
 }  // namespace mica::python

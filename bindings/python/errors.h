@@ -32,6 +32,7 @@ inline PyObject* CheckCall(PyObject* result) {
 }
 
 extern PyObject* g_out_of_memory_error;  // mica.OutOfMemoryError
+extern PyObject* g_linalg_error;         // mica.linalg.LinAlgError
 
 PyObject* PythonTypeOf(ErrorKind kind);
 void InitErrors(PyObject* module);

@@ -85,9 +85,9 @@ void EmitCopies(const Function& f, Printer& p) {
     p.Print({{"self", f.arguments[0].name}, {"tensors", Join(tensors, ", ")}},
             "const Tensor before = BeforeWrite($self$, $tensors$);");
   }
-  p.Print({{"call", FunctionalCall(f, self)}}, "const auto result = $call$;");
+  p.Print({{"call", FunctionalCall(f, self)}}, "const auto computed = $call$;");
   for (size_t i = 0; i < outputs; ++i) {
-    const std::string value = outputs == 1 ? "result" : StrCat("std::get<", i, ">(result)");
+    const std::string value = outputs == 1 ? "computed" : StrCat("std::get<", i, ">(computed)");
     const std::string& target =
         f.form == OpForm::kInplace ? f.arguments[0].name : f.arguments[inputs + i].name;
     if (f.form == OpForm::kOut)

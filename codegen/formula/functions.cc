@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
     {"default_dtype(Scalar a) -> ScalarType", "DefaultDType"},
     {"statistics_dtype(ScalarType dtype) -> ScalarType", "StatisticsDType"},
     {"largest(ScalarType dtype) -> float", "Largest"},
+    {"epsilon(ScalarType dtype) -> float", "Epsilon"},
     {"is_integer(ScalarType dtype) -> bool", "IsInteger"},
     {"is_floating(ScalarType dtype) -> bool", "IsFloating"},
     {"is_differentiable(ScalarType dtype) -> bool", "IsDifferentiable"},

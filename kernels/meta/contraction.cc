@@ -1,4 +1,4 @@
-// Meta functions of the matrix products and of dense linear algebra.
+// Meta functions of the matrix products.
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
@@ -44,16 +44,6 @@ void WithAddend(MetaResult& result, const Tensor& self, const Tensor& a, const T
              " of the product.");
 }
 
-void CheckSquare(const Tensor& a, const char* name) {
-  MICA_CHECK(a.ndim() >= 2, "Number of dimensions (", a.ndim(), ") of `", name,
-             "` is below 2; expected matrices.");
-  const int64_t n = a.ndim();
-  MICA_CHECK(a.sizes()[n - 1] == a.sizes()[n - 2], "Matrices of `", name, "` with shape ",
-             ShapeText(a.sizes()), " are not square.");
-  MICA_CHECK(IsDifferentiable(a.dtype()), "Dtype (", Name(a.dtype()), ") of `", name,
-             "` is not supported; expected a float or complex dtype.");
-}
-
 }  // namespace
 
 void mm(MetaResult& result, const Tensor& self, const Tensor& mat2) {
@@ -85,30 +75,6 @@ void dot(MetaResult& result, const Tensor& self, const Tensor& tensor) {
   CheckInner(self, tensor, 0, 0, "self", "tensor");
   AddOutput(result, {}, self.dtype(), self.device());
   ComputeIn(result, self.dtype());
-}
-
-void linalg_inv(MetaResult& result, const Tensor& A) {
-  CheckSquare(A, "A");
-  AddOutput(result, A.sizes(), A.dtype(), A.device());
-}
-void linalg_det(MetaResult& result, const Tensor& A) {
-  CheckSquare(A, "A");
-  AddOutput(result, A.sizes().subspan(0, A.ndim() - 2), A.dtype(), A.device());
-}
-void linalg_solve_triangular(MetaResult& result, const Tensor& self, const Tensor& B, bool, bool left, bool) {
-  CheckSquare(self, "self");
-  CheckSameDType(self, B, "self", "B");
-  CheckSameDevice(self, B, "self", "B");
-  MICA_CHECK(B.ndim() >= 2, "Number of dimensions (", B.ndim(), ") of `B` is below 2; expected matrices.");
-  const int64_t n = self.sizes()[self.ndim() - 1];
-  const int64_t side = B.sizes()[B.ndim() - (left ? 2 : 1)];
-  MICA_CHECK(n == side, "Size (", n, ") of the matrices of `self` differs from size (", side,
-             ") of `B` with shape ", ShapeText(B.sizes()), ".");
-  Dims sizes = BroadcastShapes(self.sizes().subspan(0, self.ndim() - 2), B.sizes().subspan(0, B.ndim() - 2),
-                               "self", "B");
-  sizes.push_back(B.sizes()[B.ndim() - 2]);
-  sizes.push_back(B.sizes()[B.ndim() - 1]);
-  AddOutput(result, sizes, B.dtype(), B.device());
 }
 
 }  // namespace mica::meta

@@ -1,4 +1,4 @@
-// Inverses, determinants and triangular systems of batches of matrices.
+// Inverses, LU factors and triangular systems of batches of matrices.
 //
 // Plain LU decomposition with partial pivoting and substitution, in double or
 // complex<double>.
@@ -20,32 +20,27 @@ void VisitField(DType dtype, const char* what, F&& f) {
     f.template operator()<double>();
 }
 
-// P A = L U in place, row-major n x n: L below the diagonal (its own is 1), U on
-// and above. `rows[i]` is the row of A that came to be row i.
+// P A = L U in place, row-major m x n: L below the diagonal (its own is 1), U on and
+// above. Row k was exchanged with row pivots[k].
 struct Pivots {
   std::vector<int64_t> rows;
-  bool odd = false;   // an odd number of exchanges
   int64_t zero = -1;  // the first pivot that is 0, or -1
 };
 template <typename T>
-Pivots Decompose(T* a, int64_t n) {
+Pivots Decompose(T* a, int64_t m, int64_t n) {
   Pivots p;
-  for (int64_t i = 0; i < n; ++i) p.rows.push_back(i);
-  for (int64_t k = 0; k < n; ++k) {
+  for (int64_t k = 0; k < std::min(m, n); ++k) {
     int64_t best = k;
-    for (int64_t i = k + 1; i < n; ++i)
+    for (int64_t i = k + 1; i < m; ++i)
       if (std::abs(a[i * n + k]) > std::abs(a[best * n + k])) best = i;
-    if (best != k) {
-      std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
-      std::swap(p.rows[static_cast<size_t>(k)], p.rows[static_cast<size_t>(best)]);
-      p.odd = !p.odd;
-    }
+    if (best != k) std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
+    p.rows.push_back(best);
     const T pivot = a[k * n + k];
     if (pivot == T(0)) {
       if (p.zero < 0) p.zero = k;
       continue;
     }
-    for (int64_t i = k + 1; i < n; ++i) {
+    for (int64_t i = k + 1; i < m; ++i) {
       const T factor = a[i * n + k] /= pivot;
       for (int64_t j = k + 1; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
     }
@@ -83,38 +78,60 @@ std::vector<T> ToBatch(const Tensor& t, const Tensor& like) {
 
 }  // namespace
 
-void linalg_inv(const Tensor& A, const Tensor& out) {
-  const int64_t n = A.sizes()[A.ndim() - 1];
-  VisitField(A.dtype(), "linalg_inv", [&]<typename T>() {
-    std::vector<T> a = ToLanes<T>(A), inverse(a.size(), T(0));
+void _linalg_inv(const Tensor& A, const Tensor& inverse, const Tensor& info) {
+  const int64_t n = A.size(-1);
+  VisitField(A.dtype(), "_linalg_inv", [&]<typename T>() {
+    std::vector<T> a = ToLanes<T>(A), x(a.size(), T(0));
+    std::vector<int64_t> failures;
     for (int64_t m = 0; m < MatrixCount(A.sizes()); ++m) {
       T* lu = a.data() + m * n * n;
-      T* x = inverse.data() + m * n * n;
-      const Pivots p = Decompose(lu, n);
-      MICA_CHECK(p.zero < 0, "Matrix (", m, ") of `A` is singular: its pivot (", p.zero,
-                 ") is 0; expected an invertible matrix.");
-      for (int64_t i = 0; i < n; ++i) x[i * n + p.rows[static_cast<size_t>(i)]] = T(1);
-      for (int64_t j = 0; j < n; ++j) {
-        Substitute(lu, n, 1, n, false, true, x + j, n);
-        Substitute(lu, n, 1, n, true, false, x + j, n);
+      T* result = x.data() + m * n * n;
+      const Pivots p = Decompose(lu, n, n);
+      failures.push_back(p.zero + 1);
+      for (int64_t i = 0; i < n; ++i) result[i * n + i] = T(1);
+      for (int64_t i = 0; i < n; ++i)
+        std::swap_ranges(result + i * n, result + (i + 1) * n, result + p.rows[static_cast<size_t>(i)] * n);
+      for (int64_t j = 0; p.zero < 0 && j < n; ++j) {
+        Substitute(lu, n, 1, n, false, true, result + j, n);
+        Substitute(lu, n, 1, n, true, false, result + j, n);
       }
     }
-    FromLanes(inverse, out);
+    FromLanes(x, inverse);
+    FromLanes(failures, info);
   });
 }
 
-void linalg_det(const Tensor& A, const Tensor& out) {
-  const int64_t n = A.sizes()[A.ndim() - 1];
-  VisitField(A.dtype(), "linalg_det", [&]<typename T>() {
-    std::vector<T> a = ToLanes<T>(A), determinants(static_cast<size_t>(out.numel()));
-    for (int64_t m = 0; m < out.numel(); ++m) {
-      T* lu = a.data() + m * n * n;
-      T det = Decompose(lu, n).odd ? T(-1) : T(1);
-      for (int64_t i = 0; i < n; ++i) det *= lu[i * n + i];
-      determinants[static_cast<size_t>(m)] = det;
+void _linalg_lu(const Tensor& A, const Tensor& LU, const Tensor& pivots, const Tensor& info) {
+  const int64_t rows = A.size(-2), columns = A.size(-1);
+  VisitField(A.dtype(), "_linalg_lu", [&]<typename T>() {
+    std::vector<T> a = ToLanes<T>(A);
+    std::vector<int64_t> exchanges, failures;
+    for (int64_t m = 0; m < MatrixCount(A.sizes()); ++m) {
+      const Pivots p = Decompose(a.data() + m * rows * columns, rows, columns);
+      for (const int64_t row : p.rows) exchanges.push_back(row + 1);
+      failures.push_back(p.zero + 1);
     }
-    FromLanes(determinants, out);
+    FromLanes(a, LU);
+    FromLanes(exchanges, pivots);
+    FromLanes(failures, info);
   });
+}
+
+void _pivots_to_permutation(const Tensor& pivots, int64_t rows, const Tensor& out) {
+  const std::vector<int64_t> exchanges = ToLanes<int64_t>(pivots);
+  const int64_t count = pivots.size(-1), batch = rows == 0 ? 0 : out.numel() / rows;
+  std::vector<int64_t> permutation(static_cast<size_t>(out.numel()));
+  for (int64_t m = 0; m < batch; ++m) {
+    int64_t* row = permutation.data() + m * rows;
+    for (int64_t i = 0; i < rows; ++i) row[i] = i;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t other = exchanges[static_cast<size_t>(m * count + i)];
+      MICA_CHECK(other >= 1 && other <= rows, "Pivot (", other, ") is not between 1 and (", rows,
+                 "), the number of rows.");
+      std::swap(row[i], row[other - 1]);
+    }
+  }
+  FromLanes(permutation, out);
 }
 
 void linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular,

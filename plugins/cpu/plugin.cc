@@ -8,8 +8,10 @@
 #include "mica/plugins/cpu/contraction/products.h"
 #include "mica/plugins/cpu/convolution/convolution.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/fft/fft.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
 #include "mica/plugins/cpu/kernels.h"
+#include "mica/plugins/cpu/linalg/linalg.h"
 #include "mica/plugins/cpu/normalization/normalization.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/reduce/reduction.h"
@@ -139,6 +141,8 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterIndexing(r);
   RegisterNormalization(r);
   RegisterSorting(r);
+  RegisterLinalg(r);
+  RegisterFft(r);
 }
 
 }  // namespace

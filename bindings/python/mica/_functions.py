@@ -16,6 +16,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "chain_matmul",
     "einsum",
     "frombuffer",
     "from_dlpack",
@@ -26,11 +27,14 @@ __all__ = [
     "is_storage",
     "is_tensor",
     "load",
+    "lu",
     "meshgrid",
     "norm",
     "numel",
+    "pca_lowrank",
     "save",
     "split",
+    "svd_lowrank",
     "to_dlpack",
     "typename",
     "unique",
@@ -226,6 +230,40 @@ def norm(
 ) -> Tensor:
     """The p-norm of all elements, or over `dim`; "fro" is 2."""
     return Tensor.norm(input, p, dim, keepdim, dtype, out=out)
+
+
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of several matrices; the same as linalg.multi_dot."""
+    return _C._functions[""]["linalg_multi_dot"](list(matrices), out=out)
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
+    """LU factors in one matrix and pivots; with `get_infos` LAPACK's word on each matrix, else a failure raises."""
+    factors = _C._functions[""]["linalg_lu_factor_ex"](A, pivot=pivot, check_errors=not get_infos)
+    result = tuple(factors)[: 3 if get_infos else 2]
+    if out is None:
+        return result
+    for target, value in zip(out, result, strict=True):
+        target.resize_(value.shape).copy_(value)
+    return tuple(out)
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The `q` largest singular values of `A` (less `M`), about, and their vectors."""
+    from mica import _lowrank
+
+    return _lowrank.svd_lowrank(A, q, niter, M)
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The `q` largest principal components of the rows of `A`, about."""
+    from mica import _lowrank
+
+    return _lowrank.pca_lowrank(A, q, center, niter)
 
 
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

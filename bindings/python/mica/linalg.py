@@ -2,6 +2,8 @@
 
 from mica import _C
 
+LinAlgError = _C.LinAlgError
+
 globals().update(
     {k.removeprefix("linalg_"): f for k, f in _C._functions[""].items() if k.startswith("linalg_")}
 )

@@ -56,6 +56,38 @@ struct ConvolutionTask {
   const float* bias = nullptr;
 };
 
+// What LAPACK does with one matrix; lapack.cc says for each which operands it has.
+enum class Core : int32_t {
+  kCholesky,
+  kLu,
+  kInverse,
+  kTriangularSolve,
+  kLuSolve,
+  kQr,
+  kHouseholderProduct,
+  kMultiplyByQ,
+  kEigh,
+  kEig,
+  kSvd,
+  kLeastSquares,
+  kLdl,
+  kLdlSolve,
+};
+
+// One matrix of each operand, column-major, its columns adjacent, in dtype f32, f64,
+// c64 or c128. Each core reads those of the sizes and choices that it names.
+struct CoreTask {
+  Core core;
+  int32_t dtype;
+  int64_t m = 0, n = 0, k = 0;
+  bool upper = false, left = true, adjoint = false, unit = false, hermitian = false, vectors = true,
+       full = false;
+  char driver = 'd';  // of least squares: gel(s), gels(y), gels(d), gels(s) as 'l', 'y', 'd', 's'
+  double rcond = -1;
+  void* operands[5] = {};
+  int32_t info = 0;  // LAPACK's, 0 if all is well
+};
+
 struct LibraryTable {
   // OpenBLAS on the calling thread alone.
   void (*blas_gemm)(const GemmTask& task);
@@ -65,6 +97,8 @@ struct LibraryTable {
   void (*blas_gemv)(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
                     void* y);
   bool (*convolution)(const ConvolutionTask& task);
+  // LAPACK on the calling thread; false where memory for its work is lacking.
+  bool (*lapack)(CoreTask& task);
 };
 
 }  // namespace mica::cpu

@@ -1,13 +1,14 @@
 // The one symbol of mica_cpu_libraries.so.
 #include "mica/plugins/cpu/libraries/blas.h"
 #include "mica/plugins/cpu/libraries/dnnl.h"
+#include "mica/plugins/cpu/libraries/lapack.h"
 #include "mica/plugins/cpu/libraries/libraries.h"
 
 const mica::cpu::LibraryTable* mica_cpu_libraries() {
   using namespace mica::cpu;
   static const LibraryTable table = [] {
     PrepareBlas();
-    return LibraryTable{&BlasGemm, &DnnlGemm, &BlasGemv, &DnnlConvolution};
+    return LibraryTable{&BlasGemm, &DnnlGemm, &BlasGemv, &DnnlConvolution, &RunLapack};
   }();
   return &table;
 }

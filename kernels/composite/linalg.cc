@@ -1,0 +1,197 @@
+// Linear algebra that repeats a step as often as the data or the shapes say:
+// reflectors, scaling and squaring, the order of products; and LAPACK's word on a batch.
+#include <cmath>
+
+#include "mica/kernels/composite_declarations.h"
+#include "mica/ops/abs.h"
+#include "mica/ops/add.h"
+#include "mica/ops/adjoint.h"
+#include "mica/ops/amax.h"
+#include "mica/ops/cat.h"
+#include "mica/ops/ceil.h"
+#include "mica/ops/clamp_min.h"
+#include "mica/ops/conj.h"
+#include "mica/ops/contiguous.h"
+#include "mica/ops/empty_like.h"
+#include "mica/ops/exp2.h"
+#include "mica/ops/expand.h"
+#include "mica/ops/eye.h"
+#include "mica/ops/gt.h"
+#include "mica/ops/item.h"
+#include "mica/ops/linalg_solve_ex.h"
+#include "mica/ops/log2.h"
+#include "mica/ops/masked_fill.h"
+#include "mica/ops/matmul.h"
+#include "mica/ops/max.h"
+#include "mica/ops/mul.h"
+#include "mica/ops/narrow.h"
+#include "mica/ops/neg.h"
+#include "mica/ops/squeeze.h"
+#include "mica/ops/sub.h"
+#include "mica/ops/sum.h"
+#include "mica/ops/to.h"
+#include "mica/ops/tril.h"
+#include "mica/ops/unsqueeze.h"
+#include "mica/ops/where.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::composite {
+namespace {
+
+// LAPACK's words on a batch, on the CPU, contiguous; undefined on the meta device.
+Tensor InfoOnHost(const Tensor& info) {
+  MICA_CHECK(info.dtype() == DType::kI32, "Dtype (", Name(info.dtype()), ") of `info` is not int32.");
+  if (info.device().is_meta()) return Tensor();
+  return ops::contiguous(info.device().is_cpu() ? info : ops::to(info, Device{}, DType::kI32));
+}
+
+int64_t FirstFailure(const Tensor& host) {
+  if (!host.defined()) return -1;
+  const int32_t* values = host.data_as<int32_t>();
+  for (int64_t i = 0; i < host.numel(); ++i)
+    if (values[i] != 0) return i;
+  return -1;
+}
+
+Tensor Identity(const Tensor& like, int64_t rows, int64_t columns) {
+  return ops::eye(rows, columns, like.dtype(), std::nullopt, like.device());
+}
+
+// Q x (Q^H x if `adjoint`), where Q is the product of the reflectors I - tau_i v_i v_i^H
+// and v_i is column i of `reflectors` with 1 on the diagonal and 0 above.
+Tensor Reflect(const Tensor& reflectors, const Tensor& tau, Tensor x, bool adjoint) {
+  const int64_t k = tau.size(-1);
+  const Tensor v = ops::add(ops::tril(ops::narrow(reflectors, -1, 0, k), -1),
+                            Identity(reflectors, reflectors.size(-2), k));
+  const Tensor factors = ops::unsqueeze(adjoint ? ops::conj(tau) : tau, -2);
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t column = adjoint ? i : k - 1 - i;
+    const Tensor one = ops::narrow(v, -1, column, 1);
+    const Tensor scaled = ops::mul(one, ops::narrow(factors, -1, column, 1));
+    x = ops::sub(x, ops::matmul(scaled, ops::matmul(ops::adjoint(one), x)));
+  }
+  return x;
+}
+
+// Padé's approximant of degree 13 of the exponential, for matrices of 1-norm up to 5.37
+// (Higham, The scaling and squaring method for the matrix exponential revisited, 2005).
+constexpr double kPade[] = {64764752532480000.0,
+                            32382376266240000.0,
+                            7771770303897600.0,
+                            1187353796428800.0,
+                            129060195264000.0,
+                            10559470521600.0,
+                            670442572800.0,
+                            33522128640.0,
+                            1323241920.0,
+                            40840800.0,
+                            960960.0,
+                            16380.0,
+                            182.0,
+                            1.0};
+constexpr double kPadeNorm = 5.371920351148152;
+
+Tensor Pade(const Tensor& a) {
+  const Tensor a2 = ops::matmul(a, a), a4 = ops::matmul(a2, a2), a6 = ops::matmul(a4, a2);
+  // c[0] a6 + c[1] a4 + c[2] a2
+  const auto powers = [&](double c6, double c4, double c2) {
+    return ops::add(ops::add(ops::mul(a6, Scalar(c6)), a4, Scalar(c4)), a2, Scalar(c2));
+  };
+  const Tensor unit = Identity(a, a.size(-1), a.size(-1));
+  const Tensor odd = ops::matmul(a, ops::add(ops::add(ops::matmul(a6, powers(kPade[13], kPade[11], kPade[9])),
+                                                      powers(kPade[7], kPade[5], kPade[3])),
+                                             unit, Scalar(kPade[1])));
+  const Tensor even = ops::add(
+      ops::add(ops::matmul(a6, powers(kPade[12], kPade[10], kPade[8])), powers(kPade[6], kPade[4], kPade[2])),
+      unit, Scalar(kPade[0]));
+  return std::get<0>(ops::linalg_solve_ex(ops::sub(even, odd), ops::add(even, odd)));
+}
+
+}  // namespace
+
+int64_t _linalg_failure(const Tensor& info) { return FirstFailure(InfoOnHost(info)); }
+
+int64_t _linalg_failure_code(const Tensor& info) {
+  const Tensor host = InfoOnHost(info);
+  const int64_t at = FirstFailure(host);
+  return at < 0 ? 0 : host.data_as<int32_t>()[at];
+}
+
+Tensor _householder_product(const Tensor& input, const Tensor& tau) {
+  MICA_CHECK(input.ndim() >= 2 && tau.ndim() >= 1 && tau.size(-1) <= input.size(-1), "Shape ",
+             ShapeText(tau.sizes()), " of `tau` does not fit `input` with shape ", ShapeText(input.sizes()),
+             ".");
+  return Reflect(input, tau, ops::expand(Identity(input, input.size(-2), input.size(-1)), input.sizes()),
+                 false);
+}
+
+Tensor _ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+  MICA_CHECK(self.ndim() >= 2 && tau.ndim() >= 1 && tau.size(-1) <= self.size(-1), "Shape ",
+             ShapeText(tau.sizes()), " of `tau` does not fit `self` with shape ", ShapeText(self.sizes()),
+             ".");
+  if (left) return Reflect(self, tau, other, transpose);
+  return ops::adjoint(Reflect(self, tau, ops::adjoint(other), !transpose));
+}
+
+Tensor linalg_matrix_exp(const Tensor& self) {
+  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), "Matrices with shape ",
+             ShapeText(self.sizes()), " are not square.");
+  MICA_CHECK(IsDifferentiable(self.dtype()), "Dtype (", Name(self.dtype()),
+             ") has no exponential of matrices; expected a float or complex dtype.");
+  if (self.device().is_meta() || self.numel() == 0) return ops::empty_like(self);
+  if (ItemSize(self.dtype()) < 4) return ops::to(linalg_matrix_exp(ops::to(self, DType::kF32)), self.dtype());
+  const int64_t last[] = {-1}, second[] = {-2};
+  const Tensor norm = ops::amax(ops::sum(ops::abs(self), IntSpan(second, 1), true), IntSpan(last, 1), true);
+  // Each matrix is halved as often as brings it into the approximant's reach.
+  Tensor halvings = ops::clamp_min(ops::ceil(ops::log2(ops::mul(norm, Scalar(1 / kPadeNorm)))), Scalar(0));
+  halvings = ops::masked_fill(halvings, ops::gt(halvings, Scalar(1100)), Scalar(0));  // infinite norms
+  const double most = ops::item(ops::max(halvings)).ToDouble();
+  Tensor x = Pade(ops::mul(self, ops::to(ops::exp2(ops::neg(halvings)), self.dtype())));
+  for (int64_t k = 0; static_cast<double>(k) < most; ++k)
+    x = ops::where(ops::gt(halvings, Scalar(k)), ops::matmul(x, x), x);
+  return x;
+}
+
+Tensor linalg_multi_dot(TensorSpan tensors) {
+  const int64_t n = tensors.size();
+  MICA_CHECK(n >= 2, "Number of tensors (", n, ") is below 2.");
+  std::vector<Tensor> factors;
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor& t = tensors[i];
+    const bool end = i == 0 || i == n - 1;
+    MICA_CHECK(t.ndim() == 2 || (end && t.ndim() == 1), "Number of dimensions (", t.ndim(), ") of tensor (",
+               i, ") is not 2", end ? " or 1." : ".");
+    factors.push_back(t.ndim() == 2 ? t : ops::unsqueeze(t, i == 0 ? 0 : -1));
+    MICA_CHECK(i == 0 || factors[static_cast<size_t>(i) - 1].size(1) == factors.back().size(0), "Shapes ",
+               ShapeText(tensors[i == 0 ? 0 : i - 1].sizes()), " and ", ShapeText(t.sizes()),
+               " of neighbours have no product.");
+  }
+  // Least cost of the products i .. j, and where they are best divided.
+  const auto count = static_cast<size_t>(n);
+  std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
+  std::vector<std::vector<size_t>> cut(count, std::vector<size_t>(count, 0));
+  for (size_t length = 1; length < count; ++length)
+    for (size_t i = 0; i + length < count; ++i) {
+      const size_t j = i + length;
+      cost[i][j] = INFINITY;
+      for (size_t k = i; k < j; ++k) {
+        const double c = cost[i][k] + cost[k + 1][j] +
+                         static_cast<double>(factors[i].size(0)) * static_cast<double>(factors[k].size(1)) *
+                             static_cast<double>(factors[j].size(1));
+        if (c < cost[i][j]) {
+          cost[i][j] = c;
+          cut[i][j] = k;
+        }
+      }
+    }
+  const auto product = [&](const auto& self, size_t i, size_t j) -> Tensor {
+    if (i == j) return factors[i];
+    return ops::matmul(self(self, i, cut[i][j]), self(self, cut[i][j] + 1, j));
+  };
+  Tensor result = product(product, 0, count - 1);
+  if (tensors[n - 1].ndim() == 1) result = ops::squeeze(result, -1);
+  if (tensors[0].ndim() == 1) result = ops::squeeze(result, 0);
+  return result;
+}
+
+}  // namespace mica::composite
