@@ -85,7 +85,10 @@ class Tree:
 
     def __init__(self, root: Path, paths: Iterable[str]) -> None:
         self.root = root
-        self.paths = sorted(path for path in paths if (root / path).is_file())
+        # Sources of others stay as they came.
+        self.paths = sorted(
+            path for path in paths if (root / path).is_file() and "third_party" not in Path(path).parts
+        )
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, path: str) -> list[str]:

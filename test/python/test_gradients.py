@@ -18,7 +18,7 @@ import yaml
 
 import mica
 from mica.autograd import gradcheck, gradgradcheck
-from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator
+from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator, settled
 from mica.conformance.samples import UNSAMPLED, Call
 
 VARIANTS = [("float64", "contiguous"), ("float64", "transposed"), ("complex128", "contiguous")]
@@ -55,13 +55,15 @@ def _tensors(result: Any) -> tuple[Any, ...]:
     return tuple(t for t in items if isinstance(t, mica.Tensor))
 
 
-def _case(f: Any, call: Call, dtype: str, layout: str, inplace: bool) -> tuple[Any, list[Any], Any]:
+def _case(
+    entry: Entry, f: Any, call: Call, dtype: str, layout: str, inplace: bool
+) -> tuple[Any, list[Any], Any]:
     """The call as a function, its inputs that require grad, and its results or its exception."""
     positional, keyword, tensors = arguments(mica, call, dtype, layout, grad=True)
 
     def run(*_: Any) -> tuple[Any, ...]:
         first = positional[0].clone() if inplace else positional[0]
-        return _tensors(f(first, *positional[1:], **keyword))
+        return _tensors(settled(entry.overload, f(first, *positional[1:], **keyword)))
 
     result, error = attempt(run) if positional else ((), None)
     return run, [t for t in tensors if t.requires_grad], error or result
@@ -84,7 +86,7 @@ def _run_all(f: Any, entry: Entry, inplace: bool) -> tuple[list[str], int, int]:
         deviates = (entry.overload, number) in DEVIATIONS
         errors = []
         for dtype, layout in VARIANTS:
-            run, inputs, result = _case(f, call, dtype, layout, inplace)
+            run, inputs, result = _case(entry, f, call, dtype, layout, inplace)
             where = f"{dtype} {layout} call {number}"
             if isinstance(result, Exception):
                 errors.append(f"{where}: {type(result).__name__}: {str(result).splitlines()[0]:.200}")
@@ -145,7 +147,7 @@ def _met(f: Any, entry: Entry, inplace: bool) -> set[str]:
     names = set()
     for call in entry.calls():
         for dtype in ("float64", "complex128"):
-            _, inputs, result = _case(f, call, dtype, "contiguous", inplace)
+            _, inputs, result = _case(entry, f, call, dtype, "contiguous", inplace)
             if isinstance(result, Exception):
                 continue
             outputs = [t for t in result if t.requires_grad]

@@ -54,7 +54,9 @@ def pca_lowrank(
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):
-        raise ValueError(f"Number of components `q` ({q}) is not between 0 and ({min(m, n)}), the smaller size.")
+        raise ValueError(
+            f"Number of components `q` ({q}) is not between 0 and ({min(m, n)}), the smaller size."
+        )
     if niter < 0:
         raise ValueError(f"Number of iterations `niter` ({niter}) is negative.")
     if not center:

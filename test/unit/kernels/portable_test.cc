@@ -87,25 +87,35 @@ TEST_CASE("_unique2 gives distinct elements, their places and counts", "[kernels
   CHECK(std::get<1>(portable::_unique2(Vector({1}), true, false, true)).numel() == 0);
 }
 
-TEST_CASE("inverses and determinants exchange rows where they must", "[kernels]") {
-  const Tensor a = Of({2, 2, 2}, {0, 2, 1, 0, 4, 7, 2, 6}), inverse = Empty({2, 2, 2}), det = Empty({2});
-  portable::linalg_inv(a, inverse);
-  RequireNear(inverse, {0, 1, .5, 0, .6, -.7, -.2, .4});
-  portable::linalg_det(a, det);
-  RequireNear(det, {-2, 10});
-  MICA_REQUIRE_ERROR(portable::linalg_inv(Of({1, 2, 2}, {1, 2, 2, 4}), Empty({1, 2, 2})),
-                     "Matrix (0) of `A` is singular: its pivot (1) is 0");
-  const Tensor none = Empty({}), one = Empty({0, 0});
-  portable::linalg_det(one, none);
-  CHECK(Values(none) == Numbers{1});
-  MICA_REQUIRE_ERROR(portable::linalg_inv(Indices({1, 1}, {1}), Indices({1, 1}, {1})),
+TEST_CASE("inverses exchange rows where they must and say what is singular", "[kernels]") {
+  const Tensor a = Of({3, 2, 2}, {0, 2, 1, 0, 4, 7, 2, 6, 1, 2, 2, 4}), inverse = Empty({3, 2, 2});
+  const Tensor info = Empty({3}, DType::kI32);
+  portable::_linalg_inv(a, inverse, info);
+  CHECK(Ints(info) == Integers{0, 0, 2});
+  Numbers values = Values(inverse);
+  values.resize(8);
+  RequireNear(Vector(values), {0, 1, .5, 0, .6, -.7, -.2, .4});
+  MICA_REQUIRE_ERROR(portable::_linalg_inv(Indices({1, 1}, {1}), Indices({1, 1}, {1}), info),
                      "does not support the dtype (int64)");
+}
+
+TEST_CASE("LU factors come with pivots that make a permutation", "[kernels]") {
+  const Tensor lu = Empty({3, 2}), pivots = Empty({2}, DType::kI32), info = Empty({}, DType::kI32);
+  portable::_linalg_lu(Of({3, 2}, {1, 2, 2, 8, 4, 4}), lu, pivots, info);
+  RequireNear(lu, {4, 4, .5, 6, .25, 1. / 6});
+  CHECK(Ints(pivots) == Integers{3, 2});
+  CHECK(Ints(info) == Integers{0});
+  const Tensor permutation = EmptyTensor({3}, DType::kI64, Device{});
+  portable::_pivots_to_permutation(pivots, 3, permutation);
+  CHECK(Ints(permutation) == Integers{2, 1, 0});
+  MICA_REQUIRE_ERROR(portable::_pivots_to_permutation(Of({2}, {0, 9}, DType::kI32), 3, permutation),
+                     "Pivot (0) is not between 1 and (3)");
 }
 
 TEST_CASE("the inverse of a complex matrix is complex", "[kernels]") {
   const Tensor a = Empty({1, 1}, DType::kC128), inverse = Empty({1, 1}, DType::kC128);
   portable::FromLanes(std::vector<portable::Complex>{{0, 2}}, a);
-  portable::linalg_inv(a, inverse);
+  portable::_linalg_inv(a, inverse, Empty({}, DType::kI32));
   CHECK(portable::ToLanes<portable::Complex>(inverse)[0] == portable::Complex(0, -.5));
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 
 import mica
 from mica.conformance.samples import SAMPLES, UNSAMPLED, Call, T, pointwise
+from mica.conformance.samples_linalg import GAUGE
 
 DTYPES = [
     "bool",
@@ -133,6 +134,25 @@ def make(
     return x
 
 
+# What a square matrix of any numbers is made into, in any library; gradients go through.
+MADE: dict[str, Any] = {
+    "positive": lambda x: x @ x.mH + x.shape[-1] * _unit(x),
+    "hermitian": lambda x: x + x.mH + _spread(x),
+    "regular": lambda x: x + _spread(x),
+    "singular": lambda x: x - x[..., :1] * x[..., :1, :] / x[..., :1, :1],
+}
+
+
+def _unit(x: Any) -> Any:
+    """The identity in the library, dtype and device of x."""
+    return x.new_ones(x.shape[-1]).diag()
+
+
+def _spread(x: Any) -> Any:
+    """A diagonal that keeps eigenvalues apart and the matrix invertible."""
+    return (x.new_ones(x.shape[-1]).cumsum(0) * 3).diag()
+
+
 def arguments(
     library: Any, call: Call, dtype: str, layout: str, grad: bool = False, device: str = "cpu"
 ) -> tuple[list[Any], dict[str, Any], list[Any]]:
@@ -145,7 +165,8 @@ def arguments(
             # Indices, masks and what is written beside (running means) keep their layout.
             plain = value.dtype in ("int64", "bool") or not value.grad
             tensors.append(make(library, value, dtype, "contiguous" if plain else layout, seed, grad, device))
-            return tensors[-1]
+            floating = tensors[-1].is_floating_point() or tensors[-1].is_complex()
+            return MADE[value.made](tensors[-1]) if value.made and floating else tensors[-1]
         if isinstance(value, list):
             return [convert(v) for v in value]
         if isinstance(value, str) and value in DTYPE_NAMES:
@@ -154,6 +175,14 @@ def arguments(
 
     positional = [convert(a) for a in call.args]
     return positional, {k: convert(v) for k, v in call.kwargs.items()}, tensors
+
+
+def settled(overload: str, result: Any) -> Any:
+    """The results without the signs and phases that an algorithm is free to choose."""
+    free = GAUGE.get(overload, ())
+    if not free or not isinstance(result, (tuple, list)):
+        return result
+    return tuple(x.abs() if k in free else x for k, x in enumerate(result))
 
 
 def attempt(f: Any, *args: Any, **kwargs: Any) -> tuple[Any, Exception | None]:
