@@ -59,6 +59,15 @@ void (*BestPass())(const Pass&) {
 
 bool IsWide(const TensorRef& t) { return t.dtype() == MICA_F64 || t.dtype() == MICA_C128; }
 
+// The dtypes of a transform; others are declined.
+void RequireDtypes(const TensorRef& from, bool from_complex, const TensorRef& to, bool to_complex) {
+  const auto is = [](const TensorRef& t, bool wide, bool is_complex) {
+    return t.dtype() == (is_complex ? (wide ? MICA_C128 : MICA_C64) : (wide ? MICA_F64 : MICA_F32));
+  };
+  const bool wide = IsWide(from);
+  if (!is(from, wide, from_complex) || !is(to, wide, to_complex)) throw plugin::NotImplemented();
+}
+
 // A pass from one box to another along `axis`.
 void Run(PassKind kind, bool wide, const Box& in, const Box& out, int32_t axis, bool forward, double factor,
          int32_t threads) {
@@ -133,6 +142,7 @@ void Mirror(const Box& out, int32_t axis, int32_t threads) {
 void FftC2c(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t normalization, int32_t forward,
             MicaTensor* out) {
   const TensorRef from(self), to(out);
+  RequireDtypes(from, true, to, true);
   const int32_t threads = ThreadsOf(call);
   if (dim.size == 0) return Copy(from, to, threads);
   const Box in(from), result(to);
@@ -144,6 +154,7 @@ void FftC2c(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t nor
 void FftR2c(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t normalization, int32_t onesided,
             MicaTensor* out) {
   const TensorRef from(self), to(out);
+  RequireDtypes(from, false, to, true);
   const int32_t threads = ThreadsOf(call);
   const Box in(from), result(to);
   const auto last = static_cast<int32_t>(dim.data[dim.size - 1]);
@@ -156,6 +167,7 @@ void FftR2c(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t nor
 void FftC2r(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t normalization, int64_t,
             MicaTensor* out) {
   const TensorRef from(self), to(out);
+  RequireDtypes(from, true, to, false);
   const int32_t threads = ThreadsOf(call);
   const Box in(from), result(to);
   Box between(from, nullptr);

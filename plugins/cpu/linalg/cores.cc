@@ -15,8 +15,9 @@ namespace {
 using plugin::TensorRef;
 
 constexpr int32_t kMaxBatchDims = 62;
-// Multiplications that make a second thread worth waking.
-constexpr double kGrain = 20000;
+// Multiplications that make a second thread worth waking, for one more matrix and
+// within one.
+constexpr double kGrain = 20000, kLarge = 2e7;
 
 // A tensor's matrices: where each lies, in elements.
 struct Matrices {
@@ -88,7 +89,7 @@ void Write(const Matrices& to, const T* scratch, const Operand& o, T* target) {
 // What all threads share of one call.
 class Walk {
  public:
-  Walk(const CoreTask& task, std::initializer_list<Operand> operands, MicaTensor* info)
+  Walk(const CoreTask& task, std::initializer_list<Operand> operands, MicaTensor* info, int32_t threads)
       : table_(Libraries()), task_(task) {
     if (table_ == nullptr) throw plugin::NotImplemented();
     for (const Operand& o : operands) {
@@ -101,7 +102,8 @@ class Walk {
       }
     }
     core_operands_ = size_;
-    if (info != nullptr) Add({nullptr, info, 0, 1, 1});
+    if (count_ == 1) task_.threads = threads;
+    if (info != nullptr) Add({nullptr, info, 0, 1, 1, Part::kAll, MICA_I32});
   }
 
   int64_t count() const { return count_; }
@@ -120,6 +122,9 @@ class Walk {
  private:
   void Add(const Operand& o) {
     const MicaTensor* like = o.read != nullptr ? o.read : o.write;
+    const int32_t dtype = o.dtype == MICA_DTYPE_NONE ? task_.dtype : o.dtype;
+    for (const MicaTensor* t : {o.read, static_cast<const MicaTensor*>(o.write)})
+      if (t != nullptr && TensorRef(t).dtype() != dtype) throw plugin::NotImplemented();
     operands_[size_] = o;
     offsets_[size_] = bytes_;
     itemsizes_[size_] = TensorRef(like).itemsize();
@@ -165,7 +170,7 @@ class Walk {
 
   static constexpr int32_t kMaxOperands = 6;
   const LibraryTable* table_;
-  const CoreTask task_;
+  CoreTask task_;
   Operand operands_[kMaxOperands];
   int64_t offsets_[kMaxOperands], itemsizes_[kMaxOperands];
   int32_t size_ = 0, core_operands_ = 0;
@@ -178,10 +183,11 @@ class Walk {
 
 void RunCores(const MicaCall* call, const CoreTask& task, double work,
               std::initializer_list<Operand> operands, MicaTensor* info) {
-  const Walk walk(task, operands, info);
+  const int32_t threads = ThreadsOf(call);
+  const Walk walk(task, operands, info, work > kLarge ? threads : 1);
   std::atomic<bool> no_memory{false};
   const auto grain = static_cast<int64_t>(std::max(1.0, kGrain / std::max(work, 1.0)));
-  ParallelSteps(walk.count(), grain, 1, ThreadsOf(call),
+  ParallelSteps(walk.count(), grain, 1, threads,
                 [&](int64_t begin, int64_t end) { walk.Run(begin, end, &no_memory); });
   if (no_memory) throw std::bad_alloc();
 }

@@ -27,10 +27,11 @@ struct Operand {
   int32_t trailing;  // dimensions that are no batch: 2 of matrices, 1 of vectors, 0 of numbers
   int64_t rows, cols;
   Part part = Part::kAll;
+  int32_t dtype = MICA_DTYPE_NONE;  // the task's if none is given
 };
 
-// `info`, if any, gets LAPACK's word on each matrix as int32. `work` is the number of
-// multiplications for one matrix, about.
+// Declines tensors of other dtypes. `info`, if any, gets LAPACK's word on each matrix as int32. `work` is the
+// number of multiplications for one matrix, about.
 void RunCores(const MicaCall* call, const CoreTask& task, double work,
               std::initializer_list<Operand> operands, MicaTensor* info);
 

@@ -15,6 +15,15 @@ using plugin::TensorRef;
 int64_t Rows(const MicaTensor* t) { return TensorRef(t).size(-2); }
 int64_t Cols(const MicaTensor* t) { return TensorRef(t).size(-1); }
 
+int32_t RealOf(const MicaTensor* t) {
+  const int32_t dtype = TensorRef(t).dtype();
+  return dtype == MICA_C64 ? MICA_F32 : dtype == MICA_C128 ? MICA_F64 : dtype;
+}
+int32_t ComplexOf(const MicaTensor* t) {
+  const int32_t dtype = TensorRef(t).dtype();
+  return dtype == MICA_F32 ? MICA_C64 : dtype == MICA_F64 ? MICA_C128 : dtype;
+}
+
 CoreTask Task(Core core, const MicaTensor* like, int64_t m, int64_t n, int64_t k = 0) {
   CoreTask task{core, TensorRef(like).dtype()};
   task.m = m;
@@ -38,7 +47,7 @@ void Cholesky(const MicaCall* call, MicaTensor* self, int32_t upper, MicaTensor*
 void Lu(const MicaCall* call, MicaTensor* A, MicaTensor* LU, MicaTensor* pivots, MicaTensor* info) {
   const int64_t m = Rows(A), n = Cols(A);
   RunCores(call, Task(Core::kLu, A, m, n), Cube(m, n, 0.67),
-           {{A, LU, 2, m, n}, {nullptr, pivots, 1, std::min(m, n), 1}}, info);
+           {{A, LU, 2, m, n}, {nullptr, pivots, 1, std::min(m, n), 1, Part::kAll, MICA_I32}}, info);
 }
 
 void Inverse(const MicaCall* call, MicaTensor* A, MicaTensor* inverse, MicaTensor* info) {
@@ -88,8 +97,10 @@ MicaTensor* LuSolve(const MicaCall* call, MicaTensor* LU, MicaTensor* pivots, Mi
   OwnedTensor out = EmptyLike(b);
   CoreTask task = Task(Core::kLuSolve, B, n, n, k);
   task.adjoint = adjoint != 0;
-  RunCores(call, task, Cube(n, k, 2),
-           {{LU, nullptr, 2, n, n}, {pivots, nullptr, 1, n, 1}, {B, out.get(), 2, n, k}}, nullptr);
+  RunCores(
+      call, task, Cube(n, k, 2),
+      {{LU, nullptr, 2, n, n}, {pivots, nullptr, 1, n, 1, Part::kAll, MICA_I32}, {B, out.get(), 2, n, k}},
+      nullptr);
   return out.release();
 }
 
@@ -136,7 +147,9 @@ void Eigh(const MicaCall* call, MicaTensor* A, int32_t upper, int32_t compute_v,
   task.upper = upper != 0;
   task.vectors = compute_v != 0;
   RunCores(call, task, Cube(n, n, 9),
-           {{A, compute_v ? eigenvectors : nullptr, 2, n, n}, {nullptr, eigenvalues, 1, n, 1}}, info);
+           {{A, compute_v ? eigenvectors : nullptr, 2, n, n},
+            {nullptr, eigenvalues, 1, n, 1, Part::kAll, RealOf(A)}},
+           info);
 }
 
 void Eig(const MicaCall* call, MicaTensor* self, int32_t compute_v, MicaTensor* eigenvalues,
@@ -145,10 +158,13 @@ void Eig(const MicaCall* call, MicaTensor* self, int32_t compute_v, MicaTensor* 
   CoreTask task = Task(Core::kEig, self, n, n);
   task.vectors = compute_v != 0;
   if (compute_v)
-    return RunCores(
-        call, task, Cube(n, n, 25),
-        {{self, nullptr, 2, n, n}, {nullptr, eigenvalues, 1, n, 1}, {nullptr, eigenvectors, 2, n, n}}, info);
-  RunCores(call, task, Cube(n, n, 10), {{self, nullptr, 2, n, n}, {nullptr, eigenvalues, 1, n, 1}}, info);
+    return RunCores(call, task, Cube(n, n, 25),
+                    {{self, nullptr, 2, n, n},
+                     {nullptr, eigenvalues, 1, n, 1, Part::kAll, ComplexOf(self)},
+                     {nullptr, eigenvectors, 2, n, n, Part::kAll, ComplexOf(self)}},
+                    info);
+  RunCores(call, task, Cube(n, n, 10),
+           {{self, nullptr, 2, n, n}, {nullptr, eigenvalues, 1, n, 1, Part::kAll, ComplexOf(self)}}, info);
 }
 
 void Svd(const MicaCall* call, MicaTensor* A, int32_t full_matrices, int32_t compute_uv, MicaTensor* U,
@@ -158,10 +174,11 @@ void Svd(const MicaCall* call, MicaTensor* A, int32_t full_matrices, int32_t com
   task.full = full_matrices != 0;
   task.vectors = compute_uv != 0;
   if (!compute_uv)
-    return RunCores(call, task, Cube(m, n, 3), {{A, nullptr, 2, m, n}, {nullptr, S, 1, k, 1}}, info);
+    return RunCores(call, task, Cube(m, n, 3),
+                    {{A, nullptr, 2, m, n}, {nullptr, S, 1, k, 1, Part::kAll, RealOf(A)}}, info);
   RunCores(call, task, Cube(m, n, 20),
            {{A, nullptr, 2, m, n},
-            {nullptr, S, 1, k, 1},
+            {nullptr, S, 1, k, 1, Part::kAll, RealOf(A)},
             {nullptr, U, 2, m, Cols(U)},
             {nullptr, Vh, 2, Rows(Vh), n}},
            info);
@@ -177,8 +194,8 @@ void LeastSquares(const MicaCall* call, MicaTensor* A, MicaTensor* B, double rco
   RunCores(call, task, Cube(m, n, 10),
            {{A, nullptr, 2, m, n},
             {B, solution, 2, long_side, k},
-            {nullptr, rank, 0, 1, 1},
-            {nullptr, singular_values, 1, std::min(m, n), 1}},
+            {nullptr, rank, 0, 1, 1, Part::kAll, MICA_I64},
+            {nullptr, singular_values, 1, std::min(m, n), 1, Part::kAll, RealOf(A)}},
            info);
 }
 
@@ -187,8 +204,8 @@ void Ldl(const MicaCall* call, MicaTensor* self, int32_t hermitian, MicaTensor* 
   const int64_t n = Rows(self);
   CoreTask task = Task(Core::kLdl, self, n, n);
   task.hermitian = hermitian != 0;
-  RunCores(call, task, Cube(n, n, 0.33), {{self, LD, 2, n, n, Part::kLower}, {nullptr, pivots, 1, n, 1}},
-           info);
+  RunCores(call, task, Cube(n, n, 0.33),
+           {{self, LD, 2, n, n, Part::kLower}, {nullptr, pivots, 1, n, 1, Part::kAll, MICA_I32}}, info);
 }
 
 void LdlSolve(const MicaCall* call, MicaTensor* LD, MicaTensor* pivots, MicaTensor* B, int32_t hermitian,
@@ -197,7 +214,8 @@ void LdlSolve(const MicaCall* call, MicaTensor* LD, MicaTensor* pivots, MicaTens
   CoreTask task = Task(Core::kLdlSolve, out, n, n, k);
   task.hermitian = hermitian != 0;
   RunCores(call, task, static_cast<double>(n * n * k),
-           {{LD, nullptr, 2, n, n}, {pivots, nullptr, 1, n, 1}, {B, out, 2, n, k}}, nullptr);
+           {{LD, nullptr, 2, n, n}, {pivots, nullptr, 1, n, 1, Part::kAll, MICA_I32}, {B, out, 2, n, k}},
+           nullptr);
 }
 
 }  // namespace
