@@ -105,6 +105,10 @@ def test_the_gradient_of_a_singular_determinant_is_the_adjugate() -> None:
     x = mica.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=mica.float64, requires_grad=True)
     mica.det(x).backward()
     assert _near(x.grad, mica.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=mica.float64))
+    y = mica.tensor(
+        [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [3.0, 6.0, 5.0]], dtype=mica.float64, requires_grad=True
+    )
+    assert mica.autograd.gradcheck(mica.det, (y,)) and mica.autograd.gradgradcheck(mica.det, (y,))
 
 
 def test_low_rank_approximations() -> None:

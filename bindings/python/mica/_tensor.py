@@ -235,10 +235,13 @@ def unique(
 def norm(
     self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None
 ) -> Tensor:
-    """The p-norm of all elements, or over `dim`; "fro" is 2."""
+    """The p-norm of all elements, or over `dim`; "fro" is 2, "nuc" the sum of a matrix's singular values."""
     options = {} if dtype is None else {"dtype": dtype}
     if out is not None:
         options["out"] = out
+    if p == "nuc":
+        dims = tuple(range(self.dim())) if dim is None else dim
+        return _C._functions[""]["linalg_matrix_norm"](self, p, dims, keepdim, **options)
     return _vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, **options)
 
 

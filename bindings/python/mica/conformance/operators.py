@@ -139,7 +139,6 @@ MADE: dict[str, Any] = {
     "positive": lambda x: x @ x.mH + x.shape[-1] * _unit(x),
     "hermitian": lambda x: x + x.mH + _spread(x),
     "regular": lambda x: x + _spread(x),
-    "singular": lambda x: x - x[..., :1] * x[..., :1, :] / x[..., :1, :1],
 }
 
 
