@@ -28,6 +28,7 @@ _install_legacy_types(globals())
 from math import e, inf, nan, pi  # noqa: E402, F401
 
 from mica._devices import *  # noqa: E402, F403
+from mica._foreach import *  # noqa: E402, F403
 from mica._functions import *  # noqa: E402, F403
 from mica._grad_mode import (  # noqa: E402, F401
     enable_grad,
@@ -49,6 +50,7 @@ from mica._runtime import (  # noqa: E402, F401
     explain,
     plugins,
 )
+from mica._statistics import *  # noqa: E402, F403
 from mica._tensor_str import set_printoptions  # noqa: E402, F401
 from mica._type_info import finfo, iinfo  # noqa: E402, F401
 
@@ -61,10 +63,12 @@ _LAZY = (
     "fft",
     "library",
     "linalg",
+    "masked",
     "nn",
     "ops",
     "optim",
     "random",
+    "signal",
     "special",
     "testing",
     "utils",
@@ -82,10 +86,12 @@ if TYPE_CHECKING:
         fft,
         library,
         linalg,
+        masked,
         nn,
         ops,
         optim,
         random,
+        signal,
         special,
         testing,
         utils,

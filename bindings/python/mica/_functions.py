@@ -37,7 +37,6 @@ __all__ = [
     "svd_lowrank",
     "to_dlpack",
     "typename",
-    "unique",
     "use_deterministic_algorithms",
 ]
 
@@ -179,23 +178,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones along its diagonal."""
     return _generated["block_diag"](list(tensors))
-
-
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The distinct elements; their places and counts if asked."""
-    if dim is not None:
-        raise NotImplementedError("unique() along a dimension is not there yet.")
-    operator = _C._find_operator("mica::_unique2")
-    values, inverse, counts = operator(input, sorted, return_inverse, return_counts)
-    if not return_inverse and not return_counts:
-        return values
-    return (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

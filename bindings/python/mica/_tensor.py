@@ -219,19 +219,6 @@ def repeat_interleave(
     return self.index_select(dim, index)
 
 
-def unique(
-    self: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The distinct elements; their places and counts if asked."""
-    from mica._functions import unique as function
-
-    return function(self, sorted, return_inverse, return_counts, dim)
-
-
 def norm(
     self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None
 ) -> Tensor:
@@ -278,7 +265,6 @@ _C._add_tensor_attributes(
         "split": split,
         "norm": norm,
         "where": where,
-        "unique": unique,
         **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }
 )
