@@ -22,6 +22,8 @@ void ReadPrograms(const YamlMap& map, Entry* entry);
 // load_bodies.cc: an item `- def: schema`; then, with all operators known, every `body:`.
 std::unique_ptr<Helper> ReadDefinition(const YamlMap& map, const Model& model);
 void CheckBodies(Model* model, std::vector<std::string>* mistakes);
+// view_copies.cc: the entry, as YAML, of the `_copy` operator of a view whose `copy:` is given.
+std::string CopyOfView(const Entry& view, const std::string& copy);
 // load_derivatives.cc
 void ReadDerivatives(const std::shared_ptr<const SourceFile>& file, Model* model,
                      std::vector<std::string>* mistakes);

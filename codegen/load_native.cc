@@ -223,7 +223,7 @@ const std::vector<std::string>& EntryKeys() {
       "reduce",         "stages", "map",           "index",      "keep",      "dtype",
       "supports",       "meta",   "portable",      "structured", "composite", "body",
       "view",           "names",  "python_module", "hint",       "hot",       "autocast",
-      "differentiable", "doc",    "shape",         "batch_rule", "check"};
+      "differentiable", "doc",    "shape",         "batch_rule", "check",     "copy"};
   return keys;
 }
 
@@ -286,7 +286,22 @@ std::vector<std::string> Model::BaseNames() const {
 
 namespace {
 
-// The operators and definitions of one file.
+const Entry* AddEntry(std::unique_ptr<Entry> entry, bool is_base, Model* model) {
+  entry->is_base = is_base;
+  for (const auto& f : entry->functions) {
+    const auto [it, is_new] = model->by_name.emplace(f->full_name, f.get());
+    if (!is_new)
+      throw Mistake(entry->location,
+                    StrCat("Operator (", f->full_name, ") stands twice, first at ",
+                           it->second->entry->location.ToString(), "; expected another overload name",
+                           f->form == OpForm::kOut ? " or an `out_name`." : "."));
+  }
+  for (const auto& f : entry->functions) model->by_base[f->schema.name].push_back(f.get());
+  model->entries.push_back(std::move(entry));
+  return model->entries.back().get();
+}
+
+// The operators and definitions of one file; a view with `copy:` is followed by its copy.
 template <typename Attempt>
 void ReadFile(const std::shared_ptr<const SourceFile>& file, bool is_base, Model* model, Attempt&& attempt) {
   const YAML::Node root = LoadYaml(file);
@@ -300,18 +315,12 @@ void ReadFile(const std::shared_ptr<const SourceFile>& file, bool is_base, Model
       continue;
     }
     attempt([&] {
-      std::unique_ptr<Entry> entry = ReadEntry(YamlMap(item, file, "An entry", EntryKeys()));
-      entry->is_base = is_base;
-      for (const auto& f : entry->functions) {
-        const auto [it, is_new] = model->by_name.emplace(f->full_name, f.get());
-        if (!is_new)
-          throw Mistake(entry->location,
-                        StrCat("Operator (", f->full_name, ") stands twice, first at ",
-                               it->second->entry->location.ToString(), "; expected another overload name",
-                               f->form == OpForm::kOut ? " or an `out_name`." : "."));
-      }
-      for (const auto& f : entry->functions) model->by_base[f->schema.name].push_back(f.get());
-      model->entries.push_back(std::move(entry));
+      const YamlMap map(item, file, "An entry", EntryKeys());
+      const Entry* entry = AddEntry(ReadEntry(map), is_base, model);
+      if (!map.has("copy")) return;
+      const auto text = SourceFile::FromText(StrCat(file->name, ", the copy of ", entry->base_name),
+                                             CopyOfView(*entry, map.Text("copy")));
+      AddEntry(ReadEntry(YamlMap(LoadYaml(text), text, "A view's copy", EntryKeys())), is_base, model);
     });
   }
 }

@@ -8,7 +8,8 @@
 //   CONST(1.5, 1L) CONST_INF CONST_NEG_INF CONST_NAN · index count COORD(d) SIZE(d)
 //   y<k> = AS_LANE(r2);  y<k> = OP_TO_LANE(m);  the same into s<k>
 // The rest of a program (arguments, states, flags) is in the MicaProgram that the
-// class kernel gets at run time. Complex and random programs are left out.
+// class kernel gets at run time. Complex and random programs are left out, and those
+// that call functions of mica/maths/.
 #include <cmath>
 
 #include "mica/codegen/emit/emitters.h"
@@ -78,6 +79,14 @@ std::string CodeText(const Code& code, const Program& program) {
   return text;
 }
 
+// Functions of mica/maths/ compute in double, lane by lane: left to other backends.
+bool CallsMaths(const Program& program) {
+  for (const Code* code : {&program.main, &program.init, &program.combine, &program.finish, &program.map})
+    for (const MicaInstruction& in : *code)
+      if (in.opcode > MICA_OP_GIVEN) return true;
+  return program.next && CallsMaths(*program.next);
+}
+
 constexpr const char* kHead = R"(#ifndef MICA_OPENCL_PROGRAMS_H_
 #define MICA_OPENCL_PROGRAMS_H_
 
@@ -105,8 +114,10 @@ void EmitOpenCl(const Model& model, OutputFolder& out) {
     if (entry->op_class == OpClass::kRandom) continue;
     static constexpr int kKinds[][2] = {{0, 0}, {2, 1}, {3, 2}};  // by DTypeKind; integers share a program
     for (const auto& [dtype_kind, kind] : kKinds) {
+      const Program* first = entry->programs[dtype_kind].get();
+      if (first && CallsMaths(*first)) continue;
       int stage = 0;
-      for (const Program* p = entry->programs[dtype_kind].get(); p; p = p->next.get(), ++stage, ++count) {
+      for (const Program* p = first; p; p = p->next.get(), ++stage, ++count) {
         std::string texts;
         for (const Code* code : {&p->main, &p->init, &p->combine, &p->finish, &p->map})
           StrAppend(&texts, ",\n ", CppString(CodeText(*code, *p)));

@@ -71,6 +71,7 @@ uint8_t KindsOf(int opcode) {
     case MICA_OP_COMPLEX:
       return kC;
     default:
+      if (opcode > MICA_OP_GIVEN) return kF;  // mica/maths/
       return opcode >= MICA_OP_SQRT && opcode <= MICA_OP_SIGMOID ? kF | kC : kB | kI | kF | kC;
   }
 }
@@ -79,7 +80,7 @@ uint8_t KindsOf(int opcode) {
 // a sign or a word of its own.
 bool HasFunction(int opcode) {
   if (opcode == MICA_OP_U01 || opcode == MICA_OP_NORMAL || opcode == MICA_OP_BITS) return true;
-  if (opcode < MICA_OP_ADD || opcode >= MICA_OP_LIST) return false;
+  if (opcode < MICA_OP_ADD || (opcode >= MICA_OP_LIST && opcode <= MICA_OP_GIVEN)) return false;
   return opcode < MICA_OP_MASK_AND || opcode > MICA_OP_MASK_SELECT;
 }
 

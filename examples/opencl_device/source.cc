@@ -103,6 +103,8 @@ std::string CodeText(const MicaProgram& program, const MicaCode& code, int ndim)
   for (int64_t k = 0; k < code.size; ++k) {
     const MicaInstruction& in = code.data[k];
     const OpcodeInfo& op = kOpcodes[in.opcode];
+    // The functions of mica/maths/ compute in double, which few devices have.
+    if (in.opcode > MICA_OP_GIVEN) throw mica::plugin::NotImplemented();
     const std::string a = "r" + std::to_string(in.a);
     if (op.result == 'N') {
       text += (in.opcode == MICA_OP_STORE ? "y" : "s") + std::to_string(in.aux) + " = ";

@@ -5,6 +5,7 @@
 #include "mica/kernels/portable/lane_arithmetic.h"
 #include "mica/kernels/portable/machine.h"
 #include "mica/kernels/portable/special.h"
+#include "mica/maths/maths.h"
 
 namespace mica::portable {
 
@@ -196,6 +197,16 @@ bool Machine<T>::RunReal(const MicaInstruction& in, int64_t n) {
                           : std::nextafter(x, y);
           });
         }
+#define ROW1(X, NAME, name) \
+  case MICA_OP_##NAME:      \
+    return each([](T x, T) { return mica_##name(x); });
+          MICA_FORALL_MATHS1(ROW1, _)
+#undef ROW1
+#define ROW2(X, NAME, name) \
+  case MICA_OP_##NAME:      \
+    return each([](T x, T y) { return mica_##name(x, y); });
+          MICA_FORALL_MATHS2(ROW2, _)
+#undef ROW2
         default:
           return false;
       }

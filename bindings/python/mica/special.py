@@ -1,4 +1,5 @@
-"""mica.special: special functions under torch.special's names."""
+"""mica.special: special functions under torch.special's names. Operators named
+special_<name> stand here as <name>."""
 
 from mica import _C
 
@@ -10,11 +11,16 @@ _NAMES = {
     "exp2": "exp2",
     "expit": "sigmoid",
     "expm1": "expm1",
+    "gammainc": "igamma",
+    "gammaincc": "igammac",
     "gammaln": "lgamma",
+    "i0": "i0",
     "log1p": "log1p",
     "log_softmax": "log_softmax",
     "logit": "logit",
     "logsumexp": "logsumexp",
+    "multigammaln": "mvlgamma",
+    "polygamma": "polygamma",
     "psi": "digamma",
     "round": "round",
     "sinc": "sinc",
@@ -22,4 +28,4 @@ _NAMES = {
     "xlogy": "xlogy",
 }
 globals().update({k: _C._functions[""][v] for k, v in _NAMES.items() if v in _C._functions[""]})
-globals().update(_C._functions.get("special", {}))
+globals().update({k.removeprefix("special_"): f for k, f in _C._functions.get("special", {}).items()})

@@ -311,6 +311,7 @@ void FillMaths(PrimitiveTable* table) {
 
 void AddMaths(int32_t dtype, PrimitiveTable* table) {
   dtype == MICA_F32 ? FillMaths<float>(table) : FillMaths<double>(table);
+  AddScalarMaths(dtype, table);
 }
 
 }  // namespace mica::cpu::HWY_NAMESPACE

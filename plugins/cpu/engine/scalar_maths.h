@@ -3,6 +3,8 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 #define MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 
+#include "mica/plugins/cpu/engine/lanes.h"
+
 namespace mica::cpu {
 
 // The inverse of erf: NaN outside [-1, 1], ±inf at ±1.
@@ -21,6 +23,9 @@ struct ScalarLgamma {
 struct ScalarDigamma {
   static double Do(double x) { return Digamma(x); }
 };
+
+// Puts the functions of mica/maths/ into the table of float32 or float64 lanes.
+void AddScalarMaths(int32_t dtype, PrimitiveTable* table);
 
 }  // namespace mica::cpu
 

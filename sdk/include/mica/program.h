@@ -12,6 +12,10 @@
 #define MICA_PROGRAM_H_
 
 #include "mica/abi.h"
+#include "mica/maths/functions.h"
+
+#define MICA_OPCODE_OF_MATHS1(X, NAME, name) X(NAME, 1, L)
+#define MICA_OPCODE_OF_MATHS2(X, NAME, name) X(NAME, 2, L)
 
 /* X(name, number of operands, result: L lane / M mask / N none) */
 /* clang-format off */
@@ -52,7 +56,9 @@
       X(BEFORE, 0, L) /* of a list of pairs from the last dimension on: what stands before, */               \
       X(AFTER, 0, L)  /* and after, the dimension at hand */                                                 \
       X(AREA, 0, L)   /* window: places of the window inside the padding */                                  \
-      X(GIVEN, 0, M)  /* whether an optional scalar is given; SCALAR reads 0 where it is not */
+      X(GIVEN, 0, M)  /* whether an optional scalar is given; SCALAR reads 0 where it is not */ \
+      /* functions of mica/maths/, without a vector form */                                       \
+      MICA_FORALL_MATHS1(MICA_OPCODE_OF_MATHS1, X) MICA_FORALL_MATHS2(MICA_OPCODE_OF_MATHS2, X)
 /* clang-format on */
 
 enum {

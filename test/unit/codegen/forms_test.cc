@@ -1,4 +1,5 @@
 // The three forms of an entry, their names in C++, and what entries default to.
+#include "mica/codegen/text.h"
 #include "mica/test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
@@ -134,6 +135,31 @@ TEST_CASE("dtype rules and methods follow the class and the schema", "[codegen]"
   CHECK(Only(model).python_function);
   CHECK(!Only(model).python_method);
   CHECK(Only(LoadTexts(kAdd)).python_method);
+}
+
+TEST_CASE("the copy of a view is made from its entry", "[codegen]") {
+  constexpr const char* kClone =
+      "- func: clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor\n  class: custom\n"
+      "  portable: clone\n  structured: false\n  doc: C.\n";
+  const auto model = LoadTexts(
+      StrCat(kClone,
+             "- func: cut.at(Tensor(a) self, int dim, *, int at=0) -> Tensor(a)\n  class: view\n  view: cut\n"
+             "  copy: true\n  doc: Cuts.\n",
+             "- func: parts(Tensor(a -> *) self, int n) -> Tensor(a)[]\n  class: decompose\n"
+             "  body: \"[cut.at(self, i) for i in range(n)]\"\n  copy: true\n  doc: Parts.\n"));
+  const Function* cut = model->Find("cut_copy.at");
+  REQUIRE(cut);
+  CHECK(cut->schema_text == "cut_copy.at(Tensor self, int dim, *, int at=0) -> Tensor");
+  CHECK(cut->entry->body.text() == "clone(cut.at(self, dim, at=at), memory_format=contiguous_format)\n");
+  CHECK(model->Find("cut_copy.at_out"));
+  const Function* parts = model->Find("parts_copy");
+  REQUIRE(parts);
+  CHECK(parts->schema_text == "parts_copy(Tensor self, int n) -> Tensor[]");
+  CHECK(parts->entry->out == nullptr);
+  CHECK_THROWS_WITH(
+      LoadTexts("- func: cut(Tensor(a) self) -> Tensor(a)\n  class: view\n  view: cut\n  copy: dup(self)\n"
+                "  doc: Cuts.\n"),
+      Catch::Contains("(dup) is unknown"));
 }
 
 }  // namespace mica::codegen

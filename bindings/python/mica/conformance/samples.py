@@ -758,6 +758,7 @@ RANDOM = [
 UNINITIALISED = [
     "empty.memory_format",
     "empty_strided",
+    "empty_permuted",
     "empty_like",
     "new_empty",
     "new_empty_strided",
@@ -798,3 +799,15 @@ from mica.conformance import samples_linalg  # noqa: E402 - it uses what stands 
 
 SAMPLES.update(samples_linalg.SAMPLES)
 ERRORS.update(samples_linalg.ERRORS)
+from mica.conformance.samples_numeric import (  # noqa: E402  (it needs the words above)
+    COPIED,
+    INPLACE_ONLY,
+    INTERNAL,
+    SPECIAL_DOMAIN,
+    STATISTICS,
+    copies,
+)
+
+DOMAIN |= SPECIAL_DOMAIN
+SAMPLES |= STATISTICS | copies(SAMPLES, COPIED)
+UNSAMPLED |= dict.fromkeys(INTERNAL, _INTERNAL) | INPLACE_ONLY

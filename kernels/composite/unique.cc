@@ -1,0 +1,41 @@
+// Distinct slices: rows are sorted by all their elements, the last first, each
+// time keeping the order of equals; equal rows are neighbours then.
+#include "mica/kernels/composite_declarations.h"
+#include "mica/ops/arange.h"
+#include "mica/ops/cumsum.h"
+#include "mica/ops/empty.h"
+#include "mica/ops/index_select.h"
+#include "mica/ops/movedim.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/scatter.h"
+#include "mica/ops/select.h"
+#include "mica/ops/sort.h"
+#include "mica/ops/unique_consecutive.h"
+#include "mica/ops/zeros.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::composite {
+
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse,
+                                              bool return_counts) {
+  dim = WrapDim(dim, self.ndim());
+  const Tensor nothing = ops::empty({0}, DType::kI64, std::nullopt, self.device());
+  if (self.ndim() == 0) return ops::unique_consecutive(self, return_inverse, return_counts);
+  const int64_t n = self.size(dim);
+  MICA_CHECK(self.numel() > 0 || n == 0, "Slices of shape ", ShapeText(self.sizes()), " along dimension (",
+             dim, ") have no elements to tell them apart.");
+  if (n == 0) return {self, nothing, nothing};
+  const Tensor rows = ops::reshape(ops::movedim(self, dim, 0), {n, -1});
+  Tensor order = ops::arange(n, DType::kI64, std::nullopt, self.device());
+  for (int64_t c = rows.size(1) - 1; c >= 0; --c) {
+    const Tensor column = ops::index_select(ops::select(rows, 1, c), 0, order);
+    order = ops::index_select(order, 0, std::get<1>(ops::sort(column, true, 0, false)));
+  }
+  auto [values, place, counts] =
+      ops::unique_consecutive(ops::index_select(self, dim, order), true, return_counts, dim);
+  if (!return_inverse) return {values, nothing, counts};
+  return {values, ops::scatter(ops::zeros({n}, DType::kI64, std::nullopt, self.device()), 0, order, place),
+          counts};
+}
+
+}  // namespace mica::composite

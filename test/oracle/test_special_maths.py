@@ -1,0 +1,166 @@
+"""Special functions against mpmath: errors in units of the last place, over the whole domain.
+
+float64 is bounded by ULPS a function; float32 results, computed in double, by 1 ULP.
+Functions that oscillate are measured against their amplitude near their zeros: `scale`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath
+import pytest
+
+import mica
+
+mpmath.mp.dps = 40
+
+
+class Function(NamedTuple):
+    exact: Callable[..., Any]
+    domains: list[tuple[float, float]]
+    ulps: float
+    scale: Callable[[float], float] = lambda x: 0.0
+
+
+def _amplitude(x: float) -> float:
+    return min(1.0, abs(2 / (math.pi * x)) ** 0.5) if x else 1.0
+
+
+def _airy_amplitude(x: float) -> float:
+    return 0.6 / abs(x) ** 0.25 * abs(x) ** 1.5 if x < -1 else 0.0
+
+
+FUNCTIONS = {
+    "airy_ai": Function(mpmath.airyai, [(-3, 3), (-30, 30), (30, 100)], 40, _airy_amplitude),
+    "bessel_j0": Function(lambda x: mpmath.besselj(0, x), [(-3, 3), (-30, 30)], 8, _amplitude),
+    "bessel_j1": Function(lambda x: mpmath.besselj(1, x), [(-3, 3), (-30, 30)], 8, _amplitude),
+    "bessel_y0": Function(lambda x: mpmath.bessely(0, x), [(0.01, 3), (3, 30)], 12, _amplitude),
+    "bessel_y1": Function(lambda x: mpmath.bessely(1, x), [(0.01, 3), (3, 30)], 12, _amplitude),
+    "spherical_bessel_j0": Function(lambda x: mpmath.sin(x) / x, [(-3, 3), (-30, 30)], 2),
+    "i0": Function(lambda x: mpmath.besseli(0, x), [(-3, 3), (-30, 30), (30, 700)], 8),
+    "i0e": Function(lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)), [(-3, 3), (-30, 30)], 6),
+    "i1": Function(lambda x: mpmath.besseli(1, x), [(-3, 3), (-30, 30), (30, 700)], 16),
+    "i1e": Function(lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), [(-3, 3), (-30, 30)], 12),
+    "modified_bessel_k0": Function(lambda x: mpmath.besselk(0, x), [(0.001, 3), (3, 300)], 16),
+    "modified_bessel_k1": Function(lambda x: mpmath.besselk(1, x), [(0.001, 3), (3, 300)], 16),
+    "scaled_modified_bessel_k0": Function(
+        lambda x: mpmath.besselk(0, x) * mpmath.exp(x), [(0.001, 3), (3, 300)], 16
+    ),
+    "scaled_modified_bessel_k1": Function(
+        lambda x: mpmath.besselk(1, x) * mpmath.exp(x), [(0.001, 3), (3, 300)], 16
+    ),
+    "erfcx": Function(lambda x: mpmath.erfc(x) * mpmath.exp(x * x), [(-3, 3), (-20, 30), (30, 1e4)], 6),
+    "ndtr": Function(lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2, [(-3, 3), (-37, 8)], 8),
+    "log_ndtr": Function(
+        lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), [(-3, 3), (-37, 8), (-1e3, -37)], 8
+    ),
+    "ndtri": Function(
+        lambda y: mpmath.sqrt(2) * mpmath.erfinv(2 * y - 1), [(0.001, 0.999)], 4, lambda y: 0.05
+    ),
+    "entr": Function(lambda x: -x * mpmath.log(x), [(0.001, 3)], 2, lambda x: abs(x - 1)),
+}
+
+
+def _ulps(got: float, exact: Any, scale: float, digits: int) -> float:
+    """The distance in units of the last of `digits` binary digits of the value, or of the scale."""
+    size = max(abs(float(exact)), scale)
+    unit = math.ldexp(1.0, math.frexp(size)[1] - digits)
+    return float(abs(mpmath.mpf(got) - exact)) / unit
+
+
+def _worst(function: Any, spec: Function, dtype: Any, digits: int) -> tuple[float, float]:
+    worst = (0.0, 0.0)
+    draw = random.Random(5)
+    for low, high in spec.domains:
+        x = mica.tensor([draw.uniform(low, high) for _ in range(200)], dtype=dtype)
+        for at, got in zip(x.tolist(), function(x).tolist()):
+            exact = spec.exact(mpmath.mpf(at))
+            if digits == 24 and not 1e-30 < abs(exact) < 1e30:
+                continue  # out of float32's range, or denormal there
+            worst = max(worst, (_ulps(got, exact, spec.scale(at), digits), at))
+    return worst
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float64(name: str) -> None:
+    spec = FUNCTIONS[name]
+    ulps, at = _worst(getattr(mica.special, name), spec, mica.float64, 53)
+    assert ulps <= spec.ulps, f"{name}({at}) is off by {ulps:.1f} ULP"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32(name: str) -> None:
+    ulps, at = _worst(getattr(mica.special, name), FUNCTIONS[name], mica.float32, 24)
+    limit = 4 if name == "entr" else 1  # entr is composed in float32
+    assert ulps <= limit, f"{name}({at}) is off by {ulps:.1f} ULP of float32"
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac"])
+def test_incomplete_gamma(name: str) -> None:
+    draw = random.Random(5)
+    a = [10 ** draw.uniform(-2, 3) for _ in range(200)]
+    x = [v * 10 ** draw.uniform(-0.3, 0.3) for v in a]
+    got = getattr(mica, name)(mica.tensor(a, dtype=mica.float64), mica.tensor(x, dtype=mica.float64))
+    for p, q, value in zip(a, x, got.tolist()):
+        bounds = (0, q) if name == "igamma" else (q, mpmath.inf)
+        exact = mpmath.gammainc(mpmath.mpf(p), *bounds, regularized=True)
+        if exact < 1e-12:
+            continue  # relative errors grow with the exponent
+        assert abs(value - exact) <= 2e-13 * abs(exact), (p, q, value, float(exact))
+
+
+def test_zeta_and_polygamma() -> None:
+    draw = random.Random(5)
+    for _ in range(100):
+        s, q = draw.uniform(1.05, 12), 10 ** draw.uniform(-1, 1.5)
+        got = float(mica.special.zeta(mica.tensor(s, dtype=mica.float64), mica.tensor(q, dtype=mica.float64)))
+        exact = mpmath.zeta(mpmath.mpf(s), mpmath.mpf(q))
+        assert abs(got - exact) <= 2e-13 * abs(exact), (s, q)
+        n = draw.randint(1, 6)
+        got = float(mica.polygamma(n, mica.tensor(q, dtype=mica.float64)))
+        exact = mpmath.polygamma(n, mpmath.mpf(q))
+        assert abs(got - exact) <= 2e-14 * abs(exact), (n, q)
+
+
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": mpmath.chebyt,
+    "chebyshev_polynomial_u": mpmath.chebyu,
+    "hermite_polynomial_h": mpmath.hermite,
+    "laguerre_polynomial_l": lambda n, x: mpmath.laguerre(n, 0, x),
+    "legendre_polynomial_p": mpmath.legendre,
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials(name: str) -> None:
+    for n in (0, 1, 2, 5, 12, 30):
+        x = mica.linspace(-1.5, 1.5, 31, dtype=mica.float64)
+        got = getattr(mica.special, name)(x, mica.full_like(x, n))
+        exact = [POLYNOMIALS[name](n, mpmath.mpf(v)) for v in x.tolist()]
+        scale = max(abs(e) for e in exact)
+        for at, value, e in zip(x.tolist(), got.tolist(), exact):
+            # The recurrence's rounding errors grow with the degree, not with the value.
+            assert abs(value - e) <= 4e-15 * (n + 1) * max(abs(e), min(scale, 1)), (n, at)
+
+
+def test_ends_of_the_domain() -> None:
+    inf, nan = math.inf, math.nan
+
+    def at(name: str, *values: float) -> list[float]:
+        return getattr(mica.special, name)(mica.tensor(values, dtype=mica.float64)).tolist()
+
+    assert at("modified_bessel_k0", 0.0, -0.0) == [inf, inf]
+    assert at("bessel_y1", 0.0) == [-inf]
+    assert at("ndtri", 0.0, 1.0, 0.5) == [-inf, inf, 0.0]
+    assert at("ndtr", -inf, inf) == [0.0, 1.0]
+    assert at("log_ndtr", -inf, inf) == [-inf, 0.0]
+    assert at("erfcx", inf, -inf, -30.0) == [0.0, inf, inf]
+    assert at("i0", inf, -inf) == [inf, inf]
+    assert at("entr", 0.0, -1.0) == [0.0, -inf]
+    assert all(math.isnan(v) for v in at("ndtri", -0.1, 1.1, nan))
+    for name in FUNCTIONS:
+        assert math.isnan(at(name, nan)[0]), name
