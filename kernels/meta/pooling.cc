@@ -8,21 +8,26 @@ namespace {
 // Kernels, strides and paddings beyond this fit no image, and their products overflow.
 constexpr int64_t kLargestStep = (int64_t{1} << 31) - 1;
 
-// The value for one of the two dimensions of a plane; one number stands for both.
-int64_t At(IntSpan list, int64_t i, int64_t otherwise) {
-  MICA_CHECK(list.size() <= 2, "Number of values (", list.size(),
-             ") of a window's argument exceeds 2; expected one, or one for each of height and width.");
+// The value for one of the `spatial` dimensions of a plane; one number stands for all.
+int64_t At(IntSpan list, int64_t i, int64_t otherwise, int64_t spatial = 2) {
+  MICA_CHECK(list.size() <= 1 || list.size() == spatial, "Number of values (", list.size(),
+             ") of a window's argument is neither 1 nor (", spatial, ").");
   for (const int64_t v : list)
     MICA_CHECK(v >= -kLargestStep && v <= kLargestStep, "Value (", v,
                ") of a window's argument is out of range; expected at most 2^31 - 1.");
   return list.empty() ? otherwise : list.size() == 1 ? list[0] : list[i];
 }
 
-void CheckPlanes(const Tensor& self) {
-  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
-             ") of `self` with shape ", ShapeText(self.sizes()),
-             " is not 3 or 4; expected (batch,) channels, height and width.");
-  for (int64_t d = self.ndim() - 3; d < self.ndim(); ++d)
+// (Batch,) channels and `spatial` dimensions.
+void CheckRank(const Tensor& self, int64_t spatial) {
+  MICA_CHECK(self.ndim() == spatial + 1 || self.ndim() == spatial + 2, "Number of dimensions (", self.ndim(),
+             ") of `self` with shape ", ShapeText(self.sizes()), " is not (", spatial + 1, ") or (",
+             spatial + 2, "); expected (batch,) channels and the dimensions of a plane.");
+}
+
+void CheckPlanes(const Tensor& self, int64_t spatial = 2) {
+  CheckRank(self, spatial);
+  for (int64_t d = self.ndim() - spatial - 1; d < self.ndim(); ++d)
     MICA_CHECK(self.sizes()[d] > 0, "Dimension (", d, ") of `self` with shape ", ShapeText(self.sizes()),
                " is empty; expected a size of at least 1.");
 }
@@ -44,15 +49,16 @@ int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int6
   return out;
 }
 
-Dims PooledSizes(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
-                 bool ceil_mode) {
-  CheckPlanes(self);
-  const int64_t n = self.ndim();
+Dims PooledSizes(const Tensor& self, int64_t spatial, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                 IntSpan dilation, bool ceil_mode) {
+  CheckPlanes(self, spatial);
+  const int64_t first = self.ndim() - spatial;
   Dims sizes = ToDims(self.sizes());
-  for (int64_t d = 0; d < 2; ++d) {
-    const int64_t kernel = At(kernel_size, d, 1);
-    sizes[static_cast<size_t>(n - 2 + d)] = OutputSize(self.sizes()[n - 2 + d], kernel, At(stride, d, kernel),
-                                                       At(padding, d, 0), At(dilation, d, 1), ceil_mode);
+  for (int64_t d = 0; d < spatial; ++d) {
+    const int64_t kernel = At(kernel_size, d, 1, spatial);
+    sizes[static_cast<size_t>(first + d)] =
+        OutputSize(self.sizes()[first + d], kernel, At(stride, d, kernel, spatial),
+                   At(padding, d, 0, spatial), At(dilation, d, 1, spatial), ceil_mode);
   }
   return sizes;
 }
@@ -68,83 +74,135 @@ void AddPlanes(MetaResult& result, const Tensor& like, const Dims& sizes, DType 
     out.strides = ChannelsLastStrides(sizes);
 }
 
-Dims AdaptiveSizes(const Tensor& self, IntSpan output_size) {
-  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
-             ") of `self` is not 3 or 4.");
+Dims AdaptiveSizes(const Tensor& self, int64_t spatial, IntSpan output_size) {
+  CheckRank(self, spatial);
   Dims sizes = ToDims(self.sizes());
-  for (int64_t d = 0; d < 2; ++d) {
-    const int64_t size = At(output_size, d, 1);
+  for (int64_t d = 0; d < spatial; ++d) {
+    const int64_t size = At(output_size, d, 1, spatial);
     MICA_CHECK(size >= 0, "Output size (", size, ") is negative; expected 0 or more.");
-    sizes[sizes.size() - 2 + static_cast<size_t>(d)] = size;
+    sizes[sizes.size() - static_cast<size_t>(spatial - d)] = size;
   }
   return sizes;
+}
+
+// Largest elements, and their places.
+void AddMaxima(MetaResult& result, const Tensor& self, const Dims& sizes) {
+  ComputeIn(result, self.dtype());
+  AddPlanes(result, self, sizes, self.dtype());
+  AddPlanes(result, self, sizes, DType::kI64);
+}
+
+void CheckAveraged(const Tensor& self, std::optional<int64_t> divisor, const char* name) {
+  MICA_CHECK(!divisor || *divisor != 0, "Argument `divisor_override` (0) divides by zero.");
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kI64, "Operator ", name,
+                         " does not support the dtype (", Name(self.dtype()), ").");
+}
+
+void CheckIndicesOf(const Tensor& grad_output, const Tensor& indices) {
+  MICA_CHECK(grad_output.sizes() == indices.sizes(), "Shape ", ShapeText(grad_output.sizes()),
+             " of `grad_output` differs from shape ", ShapeText(indices.sizes()), " of `indices`.");
+  MICA_CHECK(indices.dtype() == DType::kI64, "Dtype (", Name(indices.dtype()),
+             ") of `indices` is not int64.");
+  CheckSameDevice(indices, grad_output, "indices", "grad_output");
+}
+
+// A gradient for `self` from one of the pooled shape.
+void AddGradient(MetaResult& result, const Tensor& grad_output, const Tensor& self, const Dims& pooled) {
+  CheckPooledGradient(grad_output, pooled);
+  CheckSameDevice(grad_output, self, "grad_output", "self");
+  CheckSameDType(grad_output, self, "grad_output", "self");
+  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+}
+
+void AddAdaptiveGradient(MetaResult& result, const Tensor& grad_output, const Tensor& self, int64_t spatial) {
+  CheckRank(self, spatial);
+  Dims pooled = ToDims(self.sizes());
+  if (grad_output.ndim() == self.ndim())  // windows of any number
+    for (size_t d = pooled.size() - static_cast<size_t>(spatial); d < pooled.size(); ++d)
+      pooled[d] = grad_output.sizes()[static_cast<int64_t>(d)];
+  AddGradient(result, grad_output, self, pooled);
+}
+
+void AddAdaptiveMean(MetaResult& result, const Tensor& self, int64_t spatial, IntSpan output_size) {
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator adaptive_avg_pool", spatial,
+                         "d does not support the dtype (", Name(self.dtype()), ").");
+  ComputeIn(result, self.dtype());
+  AddPlanes(result, self, AdaptiveSizes(self, spatial, output_size), self.dtype());
+}
+
+void AddAdaptiveMaxima(MetaResult& result, const Tensor& self, int64_t spatial, IntSpan output_size) {
+  CheckPlanes(self, spatial);
+  AddMaxima(result, self, AdaptiveSizes(self, spatial, output_size));
 }
 
 }  // namespace
 
 void max_pool2d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                              IntSpan padding, IntSpan dilation, bool ceil_mode) {
-  ComputeIn(result, self.dtype());
-  const Dims sizes = PooledSizes(self, kernel_size, stride, padding, dilation, ceil_mode);
-  AddPlanes(result, self, sizes, self.dtype());
-  AddPlanes(result, self, sizes, DType::kI64);
+  AddMaxima(result, self, PooledSizes(self, 2, kernel_size, stride, padding, dilation, ceil_mode));
 }
 void max_pool2d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                                       IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                                       bool ceil_mode, const Tensor& indices) {
-  CheckPooledGradient(grad_output, PooledSizes(self, kernel_size, stride, padding, dilation, ceil_mode));
-  MICA_CHECK(grad_output.sizes() == indices.sizes(), "Shape ", ShapeText(grad_output.sizes()),
-             " of `grad_output` differs from shape ", ShapeText(indices.sizes()), " of `indices`.");
-  MICA_CHECK(indices.dtype() == DType::kI64, "Dtype (", Name(indices.dtype()),
-             ") of `indices` is not int64.");
-  CheckSameDevice(grad_output, self, "grad_output", "self");
-  CheckSameDevice(indices, self, "indices", "self");
-  CheckSameDType(grad_output, self, "grad_output", "self");
-  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+  CheckIndicesOf(grad_output, indices);
+  AddGradient(result, grad_output, self,
+              PooledSizes(self, 2, kernel_size, stride, padding, dilation, ceil_mode));
 }
-
 void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                 bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
-  MICA_CHECK(!divisor_override || *divisor_override != 0, "Argument `divisor_override` (0) divides by zero.");
-  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kI64,
-                         "Operator avg_pool2d does not support the dtype (", Name(self.dtype()), ").");
+  CheckAveraged(self, divisor_override, "avg_pool2d");
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode), self.dtype());
+  AddPlanes(result, self, PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode),
+            self.dtype());
 }
 void avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                          IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                          std::optional<int64_t>) {
-  CheckPooledGradient(grad_output, PooledSizes(self, kernel_size, stride, padding, {1, 1}, ceil_mode));
-  CheckSameDevice(grad_output, self, "grad_output", "self");
-  CheckSameDType(grad_output, self, "grad_output", "self");
-  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+  AddGradient(result, grad_output, self,
+              PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode));
 }
-
 void _adaptive_avg_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
-  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()),
-                         "Operator adaptive_avg_pool2d does not support the dtype (", Name(self.dtype()),
-                         ").");
-  ComputeIn(result, self.dtype());
-  AddPlanes(result, self, AdaptiveSizes(self, output_size), self.dtype());
+  AddAdaptiveMean(result, self, 2, output_size);
 }
 void _adaptive_avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self) {
-  MICA_CHECK(self.ndim() == 3 || self.ndim() == 4, "Number of dimensions (", self.ndim(),
-             ") of `self` is not 3 or 4.");
-  Dims pooled = ToDims(self.sizes());
-  if (grad_output.ndim() == self.ndim())  // any height and width
-    for (size_t d = pooled.size() - 2; d < pooled.size(); ++d)
-      pooled[d] = grad_output.sizes()[static_cast<int64_t>(d)];
-  CheckPooledGradient(grad_output, pooled);
-  CheckSameDevice(grad_output, self, "grad_output", "self");
-  CheckSameDType(grad_output, self, "grad_output", "self");
-  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+  AddAdaptiveGradient(result, grad_output, self, 2);
 }
 void adaptive_max_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
-  CheckPlanes(self);
-  const Dims sizes = AdaptiveSizes(self, output_size);
+  AddAdaptiveMaxima(result, self, 2, output_size);
+}
+
+void max_pool3d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
+                             IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  AddMaxima(result, self, PooledSizes(self, 3, kernel_size, stride, padding, dilation, ceil_mode));
+}
+void max_pool3d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
+                                      IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                      bool ceil_mode, const Tensor& indices) {
+  CheckIndicesOf(grad_output, indices);
+  AddGradient(result, grad_output, self,
+              PooledSizes(self, 3, kernel_size, stride, padding, dilation, ceil_mode));
+}
+void avg_pool3d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+  CheckAveraged(self, divisor_override, "avg_pool3d");
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, sizes, self.dtype());
-  AddPlanes(result, self, sizes, DType::kI64);
+  AddPlanes(result, self, PooledSizes(self, 3, kernel_size, stride, padding, {1, 1, 1}, ceil_mode),
+            self.dtype());
+}
+void avg_pool3d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
+                         IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
+                         std::optional<int64_t>) {
+  AddGradient(result, grad_output, self,
+              PooledSizes(self, 3, kernel_size, stride, padding, {1, 1, 1}, ceil_mode));
+}
+void _adaptive_avg_pool3d(MetaResult& result, const Tensor& self, IntSpan output_size) {
+  AddAdaptiveMean(result, self, 3, output_size);
+}
+void _adaptive_avg_pool3d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self) {
+  AddAdaptiveGradient(result, grad_output, self, 3);
+}
+void adaptive_max_pool3d(MetaResult& result, const Tensor& self, IntSpan output_size) {
+  AddAdaptiveMaxima(result, self, 3, output_size);
 }
 
 namespace {

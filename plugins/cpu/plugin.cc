@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "mica/plugin.h"
+#include "mica/plugins/cpu/attention/attention.h"
 #include "mica/plugins/cpu/contraction/products.h"
 #include "mica/plugins/cpu/convolution/convolution.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
@@ -15,6 +16,7 @@
 #include "mica/plugins/cpu/normalization/normalization.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/reduce/reduction.h"
+#include "mica/plugins/cpu/resampling/resampling.h"
 #include "mica/plugins/cpu/sorting/sorting.h"
 
 namespace mica::cpu {
@@ -135,9 +137,12 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterClass(registrar, "row", Entry<RunRow>, __LINE__);
   RegisterCopy(r);
   RegisterLayerNorm(r);
+  RegisterAttention(r);
   RegisterContraction(r);
   RegisterConvolution(r);
-  RegisterPooling(r);
+  RegisterMaxPooling(r);
+  RegisterAveragePooling(r);
+  RegisterResampling(r);
   RegisterIndexing(r);
   RegisterNormalization(r);
   RegisterSorting(r);

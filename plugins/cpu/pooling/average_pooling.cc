@@ -11,40 +11,49 @@ namespace {
 
 using plugin::TensorRef;
 
-struct AverageWindows {
-  std::vector<Window> rows, columns;
+struct AverageWindows : PlaneWindows {
   bool count_padding = false;
   int64_t divisor = 0;  // 0: the number of elements
-  int64_t made() const { return static_cast<int64_t>(rows.size() * columns.size()); }
 };
 
 template <class T>
-T Divisor(const AverageWindows& w, const Window& row, const Window& column) {
+T Divisor(const AverageWindows& w, const Window& layer, const Window& row, const Window& column) {
   if (w.divisor) return static_cast<T>(w.divisor);
-  return static_cast<T>(w.count_padding ? row.with_padding * column.with_padding
-                                        : (row.end - row.begin) * (column.end - column.begin));
+  const auto count = [&](const Window& side) {
+    return w.count_padding ? side.with_padding : side.end - side.begin;
+  };
+  return static_cast<T>(count(layer) * count(row) * count(column));
+}
+
+// Calls f(place in the plane) for the elements of a window.
+template <class F>
+void ForEachIn(const Planes& plane, const Window& layer, const Window& row, const Window& column, F&& f) {
+  for (int64_t z = layer.begin; z < layer.end; ++z)
+    for (int64_t y = row.begin; y < row.end; ++y)
+      for (int64_t x = column.begin; x < column.end; ++x) f((z * plane.height + y) * plane.width + x);
 }
 
 template <class T>
-void AveragePlane(const T* in, int64_t width, const AverageWindows& w, T* out) {
-  for (const Window& row : w.rows)
-    for (const Window& column : w.columns) {
-      T sum = 0;
-      for (int64_t y = row.begin; y < row.end; ++y)
-        for (int64_t x = column.begin; x < column.end; ++x) sum += in[y * width + x];
-      // A window that lies in the padding alone has no elements and averages to 0.
-      *out++ = row.begin < row.end && column.begin < column.end ? sum / Divisor<T>(w, row, column) : T(0);
-    }
+void AveragePlane(const T* in, const Planes& plane, const AverageWindows& w, T* out) {
+  for (const Window& layer : w.layers)
+    for (const Window& row : w.rows)
+      for (const Window& column : w.columns) {
+        T sum = 0;
+        ForEachIn(plane, layer, row, column, [&](int64_t at) { sum += in[at]; });
+        // A window that lies in the padding alone has no elements and averages to 0.
+        const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
+        *out++ = any ? sum / Divisor<T>(w, layer, row, column) : T(0);
+      }
 }
 
 template <class T>
-void SpreadPlane(const T* grad, const AverageWindows& w, T* to, int64_t width) {
-  for (const Window& row : w.rows)
-    for (const Window& column : w.columns) {
-      const T share = *grad++ / Divisor<T>(w, row, column);
-      for (int64_t y = row.begin; y < row.end; ++y)
-        for (int64_t x = column.begin; x < column.end; ++x) to[y * width + x] += share;
-    }
+void SpreadPlane(const T* grad, const AverageWindows& w, T* to, const Planes& plane) {
+  for (const Window& layer : w.layers)
+    for (const Window& row : w.rows)
+      for (const Window& column : w.columns) {
+        const T share = *grad++ / Divisor<T>(w, layer, row, column);
+        ForEachIn(plane, layer, row, column, [&](int64_t at) { to[at] += share; });
+      }
 }
 
 // `small` has one element a window, `large` holds the planes; one of them is written.
@@ -54,7 +63,7 @@ void Average(const DenseInput& large, const Planes& planes, const AverageWindows
   ParallelSteps(
       planes.count, PlaneGrain(planes.area() + w.made()), 1, threads, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p)
-          AveragePlane(large.data<T>() + p * planes.area(), planes.width, w, small.data<T>() + p * w.made());
+          AveragePlane(large.data<T>() + p * planes.area(), planes, w, small.data<T>() + p * w.made());
       });
 }
 template <class T>
@@ -65,71 +74,87 @@ void Spread(const DenseInput& small, const Planes& planes, const AverageWindows&
                   for (int64_t p = begin; p < end; ++p) {
                     T* to = large.data<T>() + p * planes.area();
                     std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
-                    SpreadPlane(small.data<T>() + p * w.made(), w, to, planes.width);
+                    SpreadPlane(small.data<T>() + p * w.made(), w, to, planes);
                   }
                 });
 }
 
-void RunAverage(const MicaCall* call, MicaTensor* self, const AverageWindows& w, MicaTensor* out) {
+void RunAverage(const MicaCall* call, MicaTensor* self, int32_t spatial, const AverageWindows& w,
+                MicaTensor* out) {
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
   const DenseInput in(self, dtype, threads);
   DenseOutput result(out, dtype, threads);
-  (dtype == MICA_F32 ? Average<float> : Average<double>)(in, Planes(self), w, result, threads);
+  (dtype == MICA_F32 ? Average<float> : Average<double>)(in, Planes(self, spatial), w, result, threads);
   result.Finish();
 }
 
-void RunSpread(const MicaCall* call, MicaTensor* grad_output, const AverageWindows& w,
+void RunSpread(const MicaCall* call, MicaTensor* grad_output, int32_t spatial, const AverageWindows& w,
                MicaTensor* grad_input) {
   const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
   const DenseInput grad(grad_output, dtype, threads);
   DenseOutput result(grad_input, dtype, threads);
-  (dtype == MICA_F32 ? Spread<float> : Spread<double>)(grad, Planes(grad_input), w, result, threads);
+  (dtype == MICA_F32 ? Spread<float> : Spread<double>)(grad, Planes(grad_input, spatial), w, result, threads);
   result.Finish();
 }
 
-AverageWindows GivenWindows(const TensorRef& in, const TensorRef& out, MicaIntSpan kernel_size,
-                            MicaIntSpan stride, MicaIntSpan padding, int32_t count_include_pad,
-                            MicaOptInt divisor_override) {
-  AverageWindows w;
-  std::vector<Window>* sides[] = {&w.rows, &w.columns};
-  for (int32_t d = 0; d < 2; ++d) {
-    const int64_t kernel = At(kernel_size, d, 1);
-    *sides[d] =
-        PoolWindows(in.size(d - 2), out.size(d - 2), kernel, At(stride, d, kernel), At(padding, d, 0), 1);
-  }
-  w.count_padding = count_include_pad != 0;
-  w.divisor = divisor_override.has ? divisor_override.value : 0;
-  return w;
-}
-
-AverageWindows DividingWindows(const TensorRef& in, const TensorRef& out) {
-  return {AdaptiveWindows(in.size(-2), out.size(-2)), AdaptiveWindows(in.size(-1), out.size(-1))};
+template <int32_t kSpatial>
+AverageWindows WindowsOf(const TensorRef& in, const TensorRef& out, MicaIntSpan kernel_size,
+                         MicaIntSpan stride, MicaIntSpan padding, int32_t count_include_pad,
+                         MicaOptInt divisor_override) {
+  return {GivenWindows(in, out, kSpatial, kernel_size, stride, padding, MicaIntSpan{nullptr, 0}),
+          count_include_pad != 0, divisor_override.has ? divisor_override.value : 0};
 }
 
 }  // namespace
 
-void AvgPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan kernel_size, MicaIntSpan stride,
-               MicaIntSpan padding, int32_t, int32_t count_include_pad, MicaOptInt divisor_override,
-               MicaTensor* out) {
-  RunAverage(call, self,
-             GivenWindows(self, out, kernel_size, stride, padding, count_include_pad, divisor_override), out);
+template <int32_t kSpatial>
+void AvgPool(const MicaCall* call, MicaTensor* self, MicaIntSpan kernel_size, MicaIntSpan stride,
+             MicaIntSpan padding, int32_t, int32_t count_include_pad, MicaOptInt divisor_override,
+             MicaTensor* out) {
+  RunAverage(
+      call, self, kSpatial,
+      WindowsOf<kSpatial>(self, out, kernel_size, stride, padding, count_include_pad, divisor_override), out);
 }
 
-void AvgPool2dBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan kernel_size,
-                       MicaIntSpan stride, MicaIntSpan padding, int32_t, int32_t count_include_pad,
-                       MicaOptInt divisor_override, MicaTensor* grad_input) {
-  RunSpread(call, grad_output,
-            GivenWindows(grad_input, grad_output, kernel_size, stride, padding, count_include_pad,
-                         divisor_override),
+template <int32_t kSpatial>
+void AvgPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan kernel_size,
+                     MicaIntSpan stride, MicaIntSpan padding, int32_t, int32_t count_include_pad,
+                     MicaOptInt divisor_override, MicaTensor* grad_input) {
+  RunSpread(call, grad_output, kSpatial,
+            WindowsOf<kSpatial>(grad_input, grad_output, kernel_size, stride, padding, count_include_pad,
+                                divisor_override),
             grad_input);
 }
 
-void AdaptiveAvgPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaTensor* out) {
-  RunAverage(call, self, DividingWindows(self, out), out);
+template <int32_t kSpatial>
+void AdaptiveAvgPool(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaTensor* out) {
+  RunAverage(call, self, kSpatial, {DividingWindows(self, out, kSpatial)}, out);
 }
 
-void AdaptiveAvgPool2dBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaTensor* out) {
-  RunSpread(call, grad_output, DividingWindows(out, grad_output), out);
+template <int32_t kSpatial>
+void AdaptiveAvgPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaTensor* out) {
+  RunSpread(call, grad_output, kSpatial, {DividingWindows(out, grad_output, kSpatial)}, out);
+}
+
+// For the unit tests.
+template decltype(AvgPool<2>) AvgPool<2>;
+template decltype(AvgPool<3>) AvgPool<3>;
+template decltype(AvgPoolBackward<2>) AvgPoolBackward<2>;
+template decltype(AvgPoolBackward<3>) AvgPoolBackward<3>;
+template decltype(AdaptiveAvgPool<2>) AdaptiveAvgPool<2>;
+template decltype(AdaptiveAvgPool<3>) AdaptiveAvgPool<3>;
+template decltype(AdaptiveAvgPoolBackward<2>) AdaptiveAvgPoolBackward<2>;
+template decltype(AdaptiveAvgPoolBackward<3>) AdaptiveAvgPoolBackward<3>;
+
+void RegisterAveragePooling(plugin::Registrar& r) {
+  r.Kernel<&AvgPool<2>>("avg_pool2d.out");
+  r.Kernel<&AvgPool<3>>("avg_pool3d.out");
+  r.Kernel<&AvgPoolBackward<2>>("avg_pool2d_backward.grad_input");
+  r.Kernel<&AvgPoolBackward<3>>("avg_pool3d_backward.grad_input");
+  r.Kernel<&AdaptiveAvgPool<2>>("_adaptive_avg_pool2d.out");
+  r.Kernel<&AdaptiveAvgPool<3>>("_adaptive_avg_pool3d.out");
+  r.Kernel<&AdaptiveAvgPoolBackward<2>>("_adaptive_avg_pool2d_backward.out");
+  r.Kernel<&AdaptiveAvgPoolBackward<3>>("_adaptive_avg_pool3d_backward.out");
 }
 
 }  // namespace mica::cpu

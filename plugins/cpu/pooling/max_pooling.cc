@@ -17,36 +17,43 @@ namespace {
 using plugin::TensorRef;
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct MaxWindows {
-  std::vector<Window> rows, columns;
-  int64_t row_step, column_step;
-  bool pairs;  // 2 x 2 windows, 2 apart, without padding
+struct MaxWindows : PlaneWindows {
+  bool pairs = false;  // 2 x 2 windows, 2 apart, without padding, of a plane of two dimensions
 };
 
 template <class T>
-void MaxOfPlane(const T* in, int64_t width, const MaxWindows& w, T* out, int64_t* indices) {
-  for (const Window& row : w.rows)
-    for (const Window& column : w.columns) {
-      // A wide dilation may leave a window in the padding alone: minus infinity, at 0.
-      const bool any = row.begin < row.end && column.begin < column.end;
-      int64_t best = any ? row.begin * width + column.begin : 0;
-      T most = any ? in[best] : -std::numeric_limits<T>::infinity();
-      for (int64_t y = row.begin; y < row.end; y += w.row_step)
-        for (int64_t x = column.begin; x < column.end; x += w.column_step) {
-          const T value = in[y * width + x];
-          if (value > most || std::isnan(value)) {
-            most = value;
-            best = y * width + x;
-          }
+void MaxOfWindow(const T* in, const Planes& plane, const MaxWindows& w, const Window& layer,
+                 const Window& row, const Window& column, T* out, int64_t* index) {
+  // A wide dilation may leave a window in the padding alone: minus infinity, at 0.
+  const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
+  int64_t best = any ? (layer.begin * plane.height + row.begin) * plane.width + column.begin : 0;
+  T most = any ? in[best] : -std::numeric_limits<T>::infinity();
+  for (int64_t z = layer.begin; z < layer.end; z += w.layer_step)
+    for (int64_t y = row.begin; y < row.end; y += w.row_step) {
+      const int64_t line = (z * plane.height + y) * plane.width;
+      for (int64_t x = column.begin; x < column.end; x += w.column_step) {
+        const T value = in[line + x];
+        if (value > most || std::isnan(value)) {
+          most = value;
+          best = line + x;
         }
-      *out++ = most;
-      *indices++ = best;
+      }
     }
+  *out = most;
+  *index = best;
+}
+
+template <class T>
+void MaxOfPlane(const T* in, const Planes& plane, const MaxWindows& w, T* out, int64_t* indices) {
+  for (const Window& layer : w.layers)
+    for (const Window& row : w.rows)
+      for (const Window& column : w.columns) MaxOfWindow(in, plane, w, layer, row, column, out++, indices++);
 }
 
 // The window that most networks use. Four windows at a time: rows of images are often
 // no wider, and 64-bit indices fill four registers' halves anyway.
-void MaxOfPairs(const float* in, int64_t width, const MaxWindows& w, float* out, int64_t* indices) {
+void MaxOfPairs(const float* in, const Planes& plane, const MaxWindows& w, float* out, int64_t* indices) {
+  const int64_t width = plane.width;
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<int32_t, 4> di;
   const hn::FixedTag<int64_t, 2> dl;
@@ -77,10 +84,8 @@ void MaxOfPairs(const float* in, int64_t width, const MaxWindows& w, float* out,
       hn::StoreU(hn::Add(base, hn::PromoteTo(dl, hn::UpperHalf(hn::Half<decltype(di)>(), at))), dl,
                  indices + x + 2);
     }
-    if (x < columns) {
-      MaxWindows rest{{row}, {w.columns.begin() + x, w.columns.end()}, 1, 1, false};
-      MaxOfPlane(in, width, rest, out + x, indices + x);
-    }
+    for (; x < columns; ++x)
+      MaxOfWindow(in, plane, w, w.layers[0], row, w.columns[static_cast<size_t>(x)], out + x, indices + x);
     out += columns;
     indices += columns;
   }
@@ -89,7 +94,7 @@ void MaxOfPairs(const float* in, int64_t width, const MaxWindows& w, float* out,
 template <class T>
 void MaxPlanes(const DenseInput& input, const Planes& in, const MaxWindows& w, DenseOutput& output,
                DenseOutput& indices, int32_t threads) {
-  const int64_t made = static_cast<int64_t>(w.rows.size() * w.columns.size());
+  const int64_t made = w.made();
   ParallelSteps(in.count, PlaneGrain(in.area() + 4 * made), 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* from = input.data<T>() + p * in.area();
@@ -97,22 +102,22 @@ void MaxPlanes(const DenseInput& input, const Planes& in, const MaxWindows& w, D
       int64_t* at = indices.data<int64_t>() + p * made;
       if constexpr (std::is_same_v<T, float>) {
         if (w.pairs) {
-          MaxOfPairs(from, in.width, w, to, at);
+          MaxOfPairs(from, in, w, to, at);
           continue;
         }
       }
-      MaxOfPlane(from, in.width, w, to, at);
+      MaxOfPlane(from, in, w, to, at);
     }
   });
 }
 
-void RunMax(const MicaCall* call, MicaTensor* self, const MaxWindows& windows, MicaTensor* out,
-            MicaTensor* indices) {
+void RunMax(const MicaCall* call, MicaTensor* self, int32_t spatial, const MaxWindows& windows,
+            MicaTensor* out, MicaTensor* indices) {
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
   const DenseInput input(self, dtype, threads);
   DenseOutput values(out, dtype, threads), places(indices, MICA_I64, threads);
-  (dtype == MICA_F32 ? MaxPlanes<float> : MaxPlanes<double>)(input, Planes(self), windows, values, places,
-                                                             threads);
+  (dtype == MICA_F32 ? MaxPlanes<float> : MaxPlanes<double>)(input, Planes(self, spatial), windows, values,
+                                                             places, threads);
   values.Finish();
   places.Finish();
 }
@@ -144,40 +149,53 @@ void CheckIndices(const DenseInput& indices, int64_t n, int64_t area) {
 
 }  // namespace
 
-void MaxPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan kernel_size, MicaIntSpan stride,
-               MicaIntSpan padding, MicaIntSpan dilation, int32_t, MicaTensor* out, MicaTensor* indices) {
+template <int32_t kSpatial>
+void MaxPool(const MicaCall* call, MicaTensor* self, MicaIntSpan kernel_size, MicaIntSpan stride,
+             MicaIntSpan padding, MicaIntSpan dilation, int32_t, MicaTensor* out, MicaTensor* indices) {
   const TensorRef in(self), o(out);
-  MaxWindows w;
-  std::vector<Window>* sides[] = {&w.rows, &w.columns};
-  w.pairs = in.size(-2) * in.size(-1) < INT32_MAX;
-  for (int32_t d = 0; d < 2; ++d) {
-    const int64_t kernel = At(kernel_size, d, 1), step = At(stride, d, kernel), pad = At(padding, d, 0),
-                  space = At(dilation, d, 1);
-    *sides[d] = PoolWindows(in.size(d - 2), o.size(d - 2), kernel, step, pad, space);
-    w.pairs =
-        w.pairs && kernel == 2 && step == 2 && pad == 0 && space == 1 && 2 * o.size(d - 2) <= in.size(d - 2);
-    (d == 0 ? w.row_step : w.column_step) = space;
+  MaxWindows w{GivenWindows(in, o, kSpatial, kernel_size, stride, padding, dilation)};
+  w.pairs = kSpatial == 2 && in.size(-2) * in.size(-1) < INT32_MAX;
+  for (int32_t d = 0; d < 2 && w.pairs; ++d) {
+    const int64_t kernel = At(kernel_size, d, 1);
+    w.pairs = kernel == 2 && At(stride, d, kernel) == 2 && At(padding, d, 0) == 0 &&
+              At(dilation, d, 1) == 1 && 2 * o.size(d - 2) <= in.size(d - 2);
   }
-  RunMax(call, self, w, out, indices);
+  RunMax(call, self, kSpatial, w, out, indices);
 }
 
-void AdaptiveMaxPool2d(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaTensor* out,
-                       MicaTensor* indices) {
-  const TensorRef in(self), o(out);
-  RunMax(call, self,
-         {AdaptiveWindows(in.size(-2), o.size(-2)), AdaptiveWindows(in.size(-1), o.size(-1)), 1, 1, false},
-         out, indices);
+template <int32_t kSpatial>
+void AdaptiveMaxPool(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaTensor* out,
+                     MicaTensor* indices) {
+  RunMax(call, self, kSpatial, {DividingWindows(self, out, kSpatial)}, out, indices);
 }
 
-void MaxPool2dBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan, MicaIntSpan,
-                       MicaIntSpan, MicaIntSpan, int32_t, MicaTensor* indices, MicaTensor* grad_input) {
+template <int32_t kSpatial>
+void MaxPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan, MicaIntSpan,
+                     MicaIntSpan, MicaIntSpan, int32_t, MicaTensor* indices, MicaTensor* grad_input) {
   const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
   const DenseInput grad(grad_output, dtype, threads), places(indices, MICA_I64, threads);
   DenseOutput result(grad_input, dtype, threads);
-  const Planes out(grad_output), in(grad_input);
+  const Planes out(grad_output, kSpatial), in(grad_input, kSpatial);
   CheckIndices(places, out.count * out.area(), in.area());
   (dtype == MICA_F32 ? Distribute<float> : Distribute<double>)(grad, places, out, in, result, threads);
   result.Finish();
+}
+
+// For the unit tests.
+template decltype(MaxPool<2>) MaxPool<2>;
+template decltype(MaxPool<3>) MaxPool<3>;
+template decltype(MaxPoolBackward<2>) MaxPoolBackward<2>;
+template decltype(MaxPoolBackward<3>) MaxPoolBackward<3>;
+template decltype(AdaptiveMaxPool<2>) AdaptiveMaxPool<2>;
+template decltype(AdaptiveMaxPool<3>) AdaptiveMaxPool<3>;
+
+void RegisterMaxPooling(plugin::Registrar& r) {
+  r.Kernel<&MaxPool<2>>("max_pool2d_with_indices.out");
+  r.Kernel<&MaxPool<3>>("max_pool3d_with_indices.out");
+  r.Kernel<&MaxPoolBackward<2>>("max_pool2d_with_indices_backward.grad_input");
+  r.Kernel<&MaxPoolBackward<3>>("max_pool3d_with_indices_backward.grad_input");
+  r.Kernel<&AdaptiveMaxPool<2>>("adaptive_max_pool2d.out");
+  r.Kernel<&AdaptiveMaxPool<3>>("adaptive_max_pool3d.out");
 }
 
 }  // namespace mica::cpu

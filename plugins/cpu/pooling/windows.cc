@@ -26,6 +26,30 @@ std::vector<Window> AdaptiveWindows(int64_t in, int64_t out) {
   return windows;
 }
 
+PlaneWindows GivenWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial,
+                          MicaIntSpan kernel_size, MicaIntSpan stride, MicaIntSpan padding,
+                          MicaIntSpan dilation) {
+  PlaneWindows w;
+  std::vector<Window>* sides[] = {&w.layers, &w.rows, &w.columns};
+  int64_t* steps[] = {&w.layer_step, &w.row_step, &w.column_step};
+  for (int32_t d = 0; d < spatial; ++d) {
+    const int32_t side = 3 - spatial + d, at = d - spatial;
+    const int64_t kernel = At(kernel_size, d, 1), space = At(dilation, d, 1);
+    *sides[side] =
+        PoolWindows(in.size(at), out.size(at), kernel, At(stride, d, kernel), At(padding, d, 0), space);
+    *steps[side] = space;
+  }
+  return w;
+}
+
+PlaneWindows DividingWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial) {
+  PlaneWindows w;
+  if (spatial == 3) w.layers = AdaptiveWindows(in.size(-3), out.size(-3));
+  w.rows = AdaptiveWindows(in.size(-2), out.size(-2));
+  w.columns = AdaptiveWindows(in.size(-1), out.size(-1));
+  return w;
+}
+
 int32_t PoolingDtype(const plugin::TensorRef& t) {
   switch (t.dtype()) {
     case MICA_F16:

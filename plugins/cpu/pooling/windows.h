@@ -1,6 +1,6 @@
 // What the pooling kernels share: planes and the windows over them.
 //
-// A tensor of (batch,) channels, height, width is a row of planes, adjacent in memory
+// A tensor of (batch,) channels, (depth,) height, width is a row of planes, adjacent in memory
 // once DenseInput and DenseOutput have made them so; kernels run over planes in
 // parallel and over windows inside one.
 #ifndef MICA_PLUGINS_CPU_POOLING_WINDOWS_H_
@@ -25,18 +25,31 @@ std::vector<Window> PoolWindows(int64_t in, int64_t out, int64_t kernel, int64_t
 // Windows that divide the dimension into `out` parts, as even as they come.
 std::vector<Window> AdaptiveWindows(int64_t in, int64_t out);
 
-// Element d of an int[2] that may hold one number for both, or none.
+// Element d of a list that may hold one number for all dimensions, or none.
 inline int64_t At(MicaIntSpan span, int32_t d, int64_t otherwise) {
   return span.size == 0 ? otherwise : span.size == 1 ? span.data[0] : span.data[d];
 }
 
+// The last two or three dimensions as three, the first of them 1 where there are two.
 struct Planes {
-  int64_t count, height, width;
-  explicit Planes(const plugin::TensorRef& t) : count(1), height(t.size(-2)), width(t.size(-1)) {
-    for (int32_t d = 0; d < t.ndim() - 2; ++d) count *= t.size(d);
+  int64_t count = 1, depth = 1, height, width;
+  Planes(const plugin::TensorRef& t, int32_t spatial) : height(t.size(-2)), width(t.size(-1)) {
+    if (spatial == 3) depth = t.size(-3);
+    for (int32_t d = 0; d < t.ndim() - spatial; ++d) count *= t.size(d);
   }
-  int64_t area() const { return height * width; }
+  int64_t area() const { return depth * height * width; }
 };
+
+// The windows of each dimension of the planes, and how far apart a window's elements are.
+struct PlaneWindows {
+  std::vector<Window> layers = {{0, 1, 1}}, rows, columns;
+  int64_t layer_step = 1, row_step = 1, column_step = 1;
+  int64_t made() const { return static_cast<int64_t>(layers.size() * rows.size() * columns.size()); }
+};
+PlaneWindows GivenWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial,
+                          MicaIntSpan kernel_size, MicaIntSpan stride, MicaIntSpan padding,
+                          MicaIntSpan dilation);
+PlaneWindows DividingWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial);
 
 // The dtype that pooling computes `t` in: float32 for half types; throws
 // NotImplemented for what is not floating.

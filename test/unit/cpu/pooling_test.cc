@@ -78,10 +78,10 @@ TEST_CASE("max_pool2d_with_indices and its gradient", "[pooling]") {
         const std::vector<int64_t> kernel{c.kernel, c.kernel}, stride{c.stride, c.stride}, padding{c.padding},
             dilation{c.dilation};
         const MicaCall call = Call(2);
-        MaxPool2d(&call, x.get(), Span(kernel), Span(stride), Span(padding), Span(dilation), c.ceil, y.get(),
-                  at.get());
-        MaxPool2dBackward(&call, grad.get(), x.get(), Span(kernel), Span(stride), Span(padding),
-                          Span(dilation), c.ceil, at.get(), dx.get());
+        MaxPool<2>(&call, x.get(), Span(kernel), Span(stride), Span(padding), Span(dilation), c.ceil, y.get(),
+                   at.get());
+        MaxPoolBackward<2>(&call, grad.get(), x.get(), Span(kernel), Span(stride), Span(padding),
+                           Span(dilation), c.ceil, at.get(), dx.get());
         const Reference want = Pool(c, Elements(x));
         CAPTURE(c.height, c.width, c.kernel, c.stride, c.padding, c.dilation, c.ceil, dtype);
         std::vector<double> spread(static_cast<size_t>(x.numel()));
@@ -102,8 +102,8 @@ TEST_CASE("indices outside the plane are refused", "[pooling]") {
   at.At<int64_t>(0) = 4;
   const std::vector<int64_t> two{2, 2}, zero{0}, one{1};
   const MicaCall call = Call(1);
-  REQUIRE_THROWS_AS(MaxPool2dBackward(&call, grad.get(), x.get(), Span(two), Span(two), Span(zero), Span(one),
-                                      0, at.get(), dx.get()),
+  REQUIRE_THROWS_AS(MaxPoolBackward<2>(&call, grad.get(), x.get(), Span(two), Span(two), Span(zero),
+                                       Span(one), 0, at.get(), dx.get()),
                     plugin::Error);
 }
 
@@ -120,9 +120,10 @@ TEST_CASE("avg_pool2d and its gradient", "[pooling]") {
         const std::vector<int64_t> kernel{c.kernel}, stride{c.stride}, padding{c.padding};
         const MicaCall call = Call(2);
         const MicaOptInt given{divisor, divisor != 0};
-        AvgPool2d(&call, x.get(), Span(kernel), Span(stride), Span(padding), c.ceil, include, given, y.get());
-        AvgPool2dBackward(&call, grad.get(), x.get(), Span(kernel), Span(stride), Span(padding), c.ceil,
-                          include, given, dx.get());
+        AvgPool<2>(&call, x.get(), Span(kernel), Span(stride), Span(padding), c.ceil, include, given,
+                   y.get());
+        AvgPoolBackward<2>(&call, grad.get(), x.get(), Span(kernel), Span(stride), Span(padding), c.ceil,
+                           include, given, dx.get());
         const auto xs = Elements(x), gs = Elements(grad), ys = Elements(y), dxs = Elements(dx);
         const Reference r = Pool(c, xs);
         if (divisor == 0) REQUIRE(Distance(ys, include ? r.mean : r.mean_inside) < 1e-6);
@@ -151,9 +152,9 @@ TEST_CASE("adaptive pooling", "[pooling]") {
     Randomize(grad, 6);
     const std::vector<int64_t> size{oh, ow};
     const MicaCall call = Call(1);
-    AdaptiveAvgPool2d(&call, x.get(), Span(size), y.get());
-    AdaptiveMaxPool2d(&call, x.get(), Span(size), m.get(), at.get());
-    AdaptiveAvgPool2dBackward(&call, grad.get(), x.get(), dx.get());
+    AdaptiveAvgPool<2>(&call, x.get(), Span(size), y.get());
+    AdaptiveMaxPool<2>(&call, x.get(), Span(size), m.get(), at.get());
+    AdaptiveAvgPoolBackward<2>(&call, grad.get(), x.get(), dx.get());
     double left = 0, right = 0;
     for (int64_t p = 0; p < 6; ++p)
       for (int64_t i = 0; i < oh; ++i)

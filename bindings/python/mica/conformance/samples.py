@@ -795,11 +795,8 @@ UNSAMPLED: dict[str, str] = {
     "normalize": "no operator in torch: see nn.functional",
 }
 
-from mica.conformance import samples_linalg  # noqa: E402 - it uses what stands above
-
-SAMPLES.update(samples_linalg.SAMPLES)
-ERRORS.update(samples_linalg.ERRORS)
-from mica.conformance.samples_numeric import (  # noqa: E402  (it needs the words above)
+from mica.conformance import samples_linalg, samples_nn  # noqa: E402 - they use what stands above
+from mica.conformance.samples_numeric import (  # noqa: E402
     COPIED,
     INPLACE_ONLY,
     INTERNAL,
@@ -809,5 +806,7 @@ from mica.conformance.samples_numeric import (  # noqa: E402  (it needs the word
 )
 
 DOMAIN |= SPECIAL_DOMAIN
-SAMPLES |= STATISTICS | copies(SAMPLES, COPIED)
-UNSAMPLED |= dict.fromkeys(INTERNAL, _INTERNAL) | INPLACE_ONLY
+SAMPLES |= samples_linalg.SAMPLES | samples_nn.NN_SAMPLES | STATISTICS
+SAMPLES |= copies(SAMPLES, COPIED)
+ERRORS |= samples_linalg.ERRORS
+UNSAMPLED |= samples_nn.NN_UNSAMPLED | dict.fromkeys(INTERNAL, _INTERNAL) | INPLACE_ONLY

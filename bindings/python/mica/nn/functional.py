@@ -12,26 +12,73 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-
-_all = {**_C._functions[""], **_C._functions.get("nn.functional", {})}
+from mica.nn._attention import multi_head_attention_forward  # noqa: F401
+from mica.nn._losses import (  # noqa: F401
+    cosine_embedding_loss,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    linear_cross_entropy,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from mica.nn._operators import OPERATORS as _all
+from mica.nn._operators import reduction_number as _reduction
+from mica.nn._pooling import (  # noqa: F401
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from mica.nn._regularisation import (  # noqa: F401
+    alpha_dropout,
+    dropout1d,
+    dropout3d,
+    embedding_bag,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    local_response_norm,
+    rrelu,
+    rrelu_,
+)
+from mica.nn._resampling import (  # noqa: F401
+    affine_grid,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 
 _AS_THEY_ARE = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "gelu", "softplus", "softshrink", "hardshrink", "softsign", "tanhshrink",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "gelu", "softplus", "softshrink", "hardshrink", "softsign", "tanhshrink",
     "glu", "prelu", "pad", "one_hot", "cosine_similarity", "pairwise_distance", "normalize", "pixel_shuffle", "log_sigmoid",
     "scaled_dot_product_attention", "rms_norm", "relu_", "bilinear",
+    "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "pdist",
 )  # fmt: skip
 globals().update({name: _all[name] for name in _AS_THEY_ARE if name in _all})
 if "log_sigmoid" in _all:
     logsigmoid = _all["log_sigmoid"]
-
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def _reduction(name: str) -> int:
-    if name not in _REDUCTIONS:
-        raise ValueError(f"The reduction ({name}) is unknown; expected 'none', 'mean' or 'sum'.")
-    return _REDUCTIONS[name]
 
 
 def _activation(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
@@ -182,12 +229,6 @@ def max_pool1d(
     stride = [] if stride is None else stride
     name = "max_pool1d_with_indices" if return_indices else "max_pool1d"
     return _all[name](input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maximum of windows chosen so that the output has `output_size`."""
-    values, indices = _all["adaptive_max_pool2d"](input, output_size)
-    return (values, indices) if return_indices else values
 
 
 def batch_norm(

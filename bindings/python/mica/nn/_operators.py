@@ -1,0 +1,40 @@
+"""The generated functions by name: what the functional forms call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mica
+from mica import _C
+
+OPERATORS: dict[str, Any] = {**_C._functions[""], **_C._functions.get("nn.functional", {})}
+
+
+def internal(name: str) -> Any:
+    """An operator whose name begins with `_`, which the main module does not show."""
+    return getattr(mica.ops.mica, name)
+
+
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def reduction_number(name: str) -> int:
+    """The operators' number of a reduction."""
+    if name not in REDUCTIONS:
+        raise ValueError(f"The reduction ({name}) is unknown; expected 'none', 'mean' or 'sum'.")
+    return REDUCTIONS[name]
+
+
+def named_reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
+    """The reduction, or what torch's old arguments `size_average` and `reduce` ask for."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+def sides(value: Any, count: int) -> list[Any]:
+    """One value for each dimension."""
+    return list(value) if isinstance(value, Sequence) else [value] * count

@@ -1,0 +1,318 @@
+"""Recurrent networks: plain, LSTM and GRU, as networks and as single steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.nn import init
+from mica.nn._operators import OPERATORS
+from mica.nn._packed import PackedSequence
+from mica.nn.modules.module import Module
+from mica.nn.parameter import Parameter
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _uniform(module: Module, hidden_size: int) -> None:
+    bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
+    for weight in module.parameters():
+        init.uniform_(weight, -bound, bound)
+
+
+class RNNBase(Module):
+    """What the networks share: their weights by name, and the shapes of states."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if mode not in _GATES:
+            raise ValueError(f"The mode ({mode}) is unknown; expected one of {', '.join(_GATES)}.")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"The probability ({dropout}) of dropout must be between 0 and 1.")
+        if hidden_size <= 0 or num_layers <= 0:
+            raise ValueError(
+                f"Hidden size ({hidden_size}) and number of layers ({num_layers}) must be positive."
+            )
+        if proj_size:
+            raise NotImplementedError(
+                "Recurrent networks with projections are not supported; use proj_size=0."
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._flat_weights_names: list[str] = []
+        directions = 2 if bidirectional else 1
+        rows = _GATES[mode] * hidden_size
+        for layer in range(num_layers):
+            columns = input_size if layer == 0 else hidden_size * directions
+            for suffix in ("", "_reverse")[:directions]:
+                shapes = {"weight_ih": (rows, columns), "weight_hh": (rows, hidden_size)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                for name, shape in shapes.items():
+                    full = f"{name}_l{layer}{suffix}"
+                    setattr(self, full, Parameter(mica.empty(shape, device=device, dtype=dtype)))
+                    self._flat_weights_names.append(full)
+        self.reset_parameters()
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The weights of each layer and direction."""
+        step = 4 if self.bias else 2
+        flat = self._flat_weights
+        return [flat[k : k + step] for k in range(0, len(flat), step)]
+
+    def flatten_parameters(self) -> None:
+        """Nothing: the weights need no special place here."""
+
+    def reset_parameters(self) -> None:
+        _uniform(self, self.hidden_size)
+
+    def _check_input(self, input: Tensor, dims: tuple[int, ...]) -> None:
+        if input.ndim not in dims:
+            raise ValueError(
+                f"Number of dimensions ({input.ndim}) of `input` is not {' or '.join(map(str, dims))}."
+            )
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"Size ({input.size(-1)}) of the last dimension of `input` is not `input_size` ({self.input_size})."
+            )
+
+    def _state(self, state: Tensor | None, batch: int, like: Tensor, batched: bool) -> Tensor:
+        """A first state as (layers and directions, batch, hidden): zeros where none is given."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        if state is None:
+            return mica.zeros((count, batch, self.hidden_size), dtype=like.dtype, device=like.device)
+        if state.ndim != (3 if batched else 2):
+            raise RuntimeError(
+                f"Number of dimensions ({state.ndim}) of the first state is not ({3 if batched else 2}), as that of the input asks."
+            )
+        state = state if batched else state.unsqueeze(1)
+        if tuple(state.shape) != (count, batch, self.hidden_size):
+            raise RuntimeError(
+                f"Shape {tuple(state.shape)} of the first state is not {(count, batch, self.hidden_size)}."
+            )
+        return state
+
+    def _run(self, input: Any, states: Any) -> tuple[Any, list[Tensor]]:
+        """The output and the last states, from a tensor or a packed sequence."""
+        kinds = 2 if self.mode == "LSTM" else 1
+        given = list(states) if states is not None and kinds == 2 else [states] * kinds
+        options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        operator = OPERATORS[self.mode.lower()]
+        if isinstance(input, PackedSequence):
+            self._check_input(input.data, (2,))
+            batch = int(input.batch_sizes[0])
+            first = [self._state(s, batch, input.data, True) for s in given]
+            if input.sorted_indices is not None:
+                first = [s.index_select(1, input.sorted_indices) for s in first]
+            hx = first if kinds == 2 else first[0]
+            data, *last = operator(input.data, input.batch_sizes, hx, self._flat_weights, *options)
+            if input.unsorted_indices is not None:
+                last = [s.index_select(1, input.unsorted_indices) for s in last]
+            packed = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+            return packed, last
+        self._check_input(input, (2, 3))
+        batched = input.ndim == 3
+        time = 1 if self.batch_first else 0
+        x = input if batched else input.unsqueeze(1 - time)
+        first = [self._state(s, x.size(1 - time), x, batched) for s in given]
+        hx = first if kinds == 2 else first[0]
+        output, *last = operator(x, hx, self._flat_weights, *options, self.batch_first)
+        if not batched:
+            output, last = output.squeeze(1 - time), [s.squeeze(1) for s in last]
+        return output, last
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        for name, usual in (
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        ):
+            if getattr(self, name) != usual:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(RNNBase):
+    """h = tanh (or relu) of W x + b + U h + c, in layers."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
+        self.nonlinearity = nonlinearity
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        output, last = self._run(input, hx)
+        return output, last[0]
+
+
+class GRU(RNNBase):
+    """Gated recurrent units, in layers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        output, last = self._run(input, hx)
+        return output, last[0]
+
+
+class LSTM(RNNBase):
+    """Long short-term memory, in layers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def forward(
+        self, input: Any, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        output, last = self._run(input, hx)
+        return output, (last[0], last[1])
+
+
+class RNNCellBase(Module):
+    """What single steps share: their weights and the checks of shapes."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(mica.empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(mica.empty((rows, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            made = Parameter(mica.empty(rows, device=device, dtype=dtype)) if bias else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        _uniform(self, self.hidden_size)
+
+    def _step(self, name: str, input: Tensor, states: list[Tensor | None]) -> Any:
+        if input.ndim not in (1, 2):
+            raise ValueError(f"Number of dimensions ({input.ndim}) of `input` is not 1 or 2.")
+        batched = input.ndim == 2
+        x = input if batched else input.unsqueeze(0)
+        full = []
+        for state in states:
+            if state is None:
+                state = mica.zeros((x.size(0), self.hidden_size), dtype=x.dtype, device=x.device)
+            elif state.ndim not in (1, 2):
+                raise ValueError(f"Number of dimensions ({state.ndim}) of a state is not 1 or 2.")
+            full.append(state if state.ndim == 2 else state.unsqueeze(0))
+        hx = full if name == "lstm_cell" else full[0]
+        result = OPERATORS[name](x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if batched:
+            return result
+        return tuple(r.squeeze(0) for r in result) if name == "lstm_cell" else result.squeeze(0)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(RNNCellBase):
+    """One step of a plain recurrent network."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(f"rnn_{self.nonlinearity}_cell", input, [hx])
+
+
+class GRUCell(RNNCellBase):
+    """One step of gated recurrent units."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step("gru_cell", input, [hx])
+
+
+class LSTMCell(RNNCellBase):
+    """One step of long short-term memory."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self._step("lstm_cell", input, [None, None] if hx is None else list(hx))

@@ -1,0 +1,150 @@
+// LSTM, GRU and plain recurrent networks of several layers and directions, over padded
+// and packed sequences: each direction of a layer is a product for the input's part of
+// the gates and one _recurrent_layer.
+#include "mica/kernels/composite_declarations.h"
+#include "mica/ops/_recurrent_layer.h"
+#include "mica/ops/_to_copy.h"
+#include "mica/ops/add.h"
+#include "mica/ops/cat.h"
+#include "mica/ops/contiguous.h"
+#include "mica/ops/dropout.h"
+#include "mica/ops/linear.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/select.h"
+#include "mica/ops/stack.h"
+#include "mica/ops/transpose.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::composite {
+namespace {
+
+constexpr int64_t kRelu = 0, kTanh = 1, kLstm = 2, kGru = 3;
+
+struct Network {
+  int64_t mode;
+  TensorSpan params;
+  bool has_biases;
+  int64_t layers;
+  double dropout;
+  bool train, bidirectional;
+
+  int64_t directions() const { return bidirectional ? 2 : 1; }
+  int64_t per_direction() const { return has_biases ? 4 : 2; }
+};
+
+struct Result {
+  Tensor output, h, c;
+};
+
+// Weights of one direction: of the input, of the hidden state, their biases.
+struct Weights {
+  Tensor input, hidden, input_bias, hidden_bias;
+  Weights(const Network& n, int64_t at) {
+    const int64_t first = at * n.per_direction();
+    input = n.params[first];
+    hidden = n.params[first + 1];
+    if (!n.has_biases) return;
+    input_bias = n.params[first + 2];
+    hidden_bias = n.params[first + 3];
+  }
+};
+
+// The rows of all steps through every layer.
+Result Run(const Network& n, const Tensor& rows, IntSpan batch_sizes, const Tensor& h0, const Tensor& c0) {
+  const int64_t wanted = n.layers * n.directions() * n.per_direction();
+  MICA_CHECK_IMPLEMENTED(n.params.size() != wanted + n.layers * n.directions(),
+                         "Recurrent networks with projections are not supported; use proj_size=0.");
+  MICA_CHECK(n.params.size() == wanted, "Number of weights (", n.params.size(), ") is not (", wanted, ").");
+  MICA_CHECK(h0.ndim() == 3 && h0.size(0) == n.layers * n.directions(), "Shape ", ShapeText(h0.sizes()),
+             " of the first hidden state does not begin with the number (", n.layers * n.directions(),
+             ") of layers and directions.");
+  Tensor x = rows;
+  std::vector<Tensor> last_h, last_c;
+  for (int64_t layer = 0; layer < n.layers; ++layer) {
+    std::vector<Tensor> outputs;
+    for (int64_t d = 0; d < n.directions(); ++d) {
+      const int64_t at = layer * n.directions() + d;
+      const Weights w(n, at);
+      const bool joined = n.mode != kGru && n.has_biases;  // a GRU's are inside of a product
+      const Tensor gates =
+          ops::linear(x, w.input, joined ? ops::add(w.input_bias, w.hidden_bias) : w.input_bias);
+      auto [out, h, c, cells, saved] = ops::_recurrent_layer(
+          gates, w.hidden, n.mode == kGru ? w.hidden_bias : Tensor(), ops::select(h0, 0, at),
+          n.mode == kLstm ? ops::select(c0, 0, at) : Tensor(), batch_sizes, n.mode, d == 1);
+      outputs.push_back(out);
+      last_h.push_back(h);
+      last_c.push_back(c);
+    }
+    x = outputs.size() == 1 ? outputs[0] : ops::cat(outputs, 1);
+    if (n.dropout > 0 && n.train && layer + 1 < n.layers) x = ops::dropout(x, n.dropout, true);
+  }
+  return {x, ops::stack(last_h, 0), n.mode == kLstm ? ops::stack(last_c, 0) : Tensor()};
+}
+
+// Padded sequences: every step has the whole batch.
+Result RunPadded(const Network& n, const Tensor& input, bool batch_first, const Tensor& h0,
+                 const Tensor& c0) {
+  MICA_CHECK(input.ndim() == 3, "Number of dimensions (", input.ndim(), ") of `input` is not 3.");
+  const Tensor x = batch_first ? ops::transpose(input, 0, 1) : input;
+  const int64_t steps = x.size(0), batch = x.size(1);
+  MICA_CHECK(steps > 0, "`input` has no steps; expected at least one.");
+  const Dims sizes(static_cast<size_t>(steps), batch);
+  Result r = Run(n, ops::reshape(x, {steps * batch, x.size(2)}), sizes, h0, c0);
+  r.output = ops::reshape(r.output, {steps, batch, r.output.size(1)});
+  if (batch_first) r.output = ops::transpose(r.output, 0, 1);
+  return r;
+}
+
+Dims SizesIn(const Tensor& batch_sizes) {
+  MICA_CHECK(batch_sizes.ndim() == 1 && batch_sizes.dtype() == DType::kI64 && batch_sizes.device().is_cpu(),
+             "Batch sizes with shape ", ShapeText(batch_sizes.sizes()), " and dtype (",
+             Name(batch_sizes.dtype()), ") are no int64 vector on the CPU.");
+  const Tensor here = ops::contiguous(batch_sizes);
+  return Dims(here.data_as<int64_t>(), here.data_as<int64_t>() + here.numel());
+}
+
+void CheckStates(TensorSpan hx) {
+  MICA_CHECK(hx.size() == 2, "Number of states (", hx.size(), ") of an LSTM is not 2; expected h and c.");
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> lstm_input(const Tensor& input, TensorSpan hx, TensorSpan params,
+                                              bool has_biases, int64_t num_layers, double dropout, bool train,
+                                              bool bidirectional, bool batch_first) {
+  CheckStates(hx);
+  const Network n{kLstm, params, has_biases, num_layers, dropout, train, bidirectional};
+  const Result r = RunPadded(n, input, batch_first, hx[0], hx[1]);
+  return {r.output, r.h, r.c};
+}
+std::tuple<Tensor, Tensor, Tensor> lstm_data(const Tensor& data, const Tensor& batch_sizes, TensorSpan hx,
+                                             TensorSpan params, bool has_biases, int64_t num_layers,
+                                             double dropout, bool train, bool bidirectional) {
+  CheckStates(hx);
+  const Network n{kLstm, params, has_biases, num_layers, dropout, train, bidirectional};
+  const Result r = Run(n, data, SizesIn(batch_sizes), hx[0], hx[1]);
+  return {r.output, r.h, r.c};
+}
+
+#define MICA_RECURRENT(name, mode)                                                                         \
+  std::tuple<Tensor, Tensor> name##_input(const Tensor& input, const Tensor& hx, TensorSpan params,        \
+                                          bool has_biases, int64_t num_layers, double dropout, bool train, \
+                                          bool bidirectional, bool batch_first) {                          \
+    const Network n{mode, params, has_biases, num_layers, dropout, train, bidirectional};                  \
+    const Result r = RunPadded(n, input, batch_first, hx, Tensor());                                       \
+    return {r.output, r.h};                                                                                \
+  }                                                                                                        \
+  std::tuple<Tensor, Tensor> name##_data(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,  \
+                                         TensorSpan params, bool has_biases, int64_t num_layers,           \
+                                         double dropout, bool train, bool bidirectional) {                 \
+    const Network n{mode, params, has_biases, num_layers, dropout, train, bidirectional};                  \
+    const Result r = Run(n, data, SizesIn(batch_sizes), hx, Tensor());                                     \
+    return {r.output, r.h};                                                                                \
+  }
+
+MICA_RECURRENT(gru, kGru)
+MICA_RECURRENT(rnn_tanh, kTanh)
+MICA_RECURRENT(rnn_relu, kRelu)
+#undef MICA_RECURRENT
+
+}  // namespace mica::composite

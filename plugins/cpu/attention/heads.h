@@ -1,0 +1,130 @@
+// The operands of attention: rows of each head by their strides, and the mask.
+#ifndef MICA_PLUGINS_CPU_ATTENTION_HEADS_H_
+#define MICA_PLUGINS_CPU_ATTENTION_HEADS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "mica/plugin.h"
+#include "mica/plugins/cpu/contraction/dense.h"
+
+namespace mica::cpu {
+
+// Rows and columns of a block of scores: 128 KB of float32, which second-level caches hold.
+inline constexpr int64_t kQueries = 128, kKeys = 256;
+
+struct Range {
+  int64_t first, count;
+};
+
+// query [batch, heads, queries, width], key [batch, heads / group, keys, width], value
+// the same with a width of its own. Throws NotImplemented for other dtypes and shapes.
+struct Shape {
+  int64_t batch, heads, queries, keys, width, value_width, group;
+  int32_t dtype;  // computed in
+  bool causal;
+  double scale;
+
+  Shape(const plugin::TensorRef& q, const plugin::TensorRef& k, const plugin::TensorRef& v, bool is_causal,
+        double by)
+      : causal(is_causal), scale(by) {
+    if (q.ndim() != 4 || k.ndim() != 4 || v.ndim() != 4) throw plugin::NotImplemented();
+    batch = q.size(0), heads = q.size(1), queries = q.size(2), width = q.size(3);
+    keys = k.size(2), value_width = v.size(3);
+    const bool half = q.dtype() == MICA_F16 || q.dtype() == MICA_BF16;
+    dtype = half ? static_cast<int32_t>(MICA_F32) : q.dtype();
+    const bool fits = (dtype == MICA_F32 || dtype == MICA_F64) && k.dtype() == q.dtype() &&
+                      v.dtype() == q.dtype() && k.size(0) == batch && v.size(0) == batch && k.size(1) > 0 &&
+                      heads % k.size(1) == 0 && v.size(1) == k.size(1) && v.size(2) == keys &&
+                      k.size(3) == width;
+    if (!fits || batch * heads * queries * keys * width * value_width == 0) throw plugin::NotImplemented();
+    group = heads / k.size(1);
+  }
+  // How many keys a block of queries sees.
+  int64_t KeysSeenBy(const Range& q) const { return causal ? std::min(keys, q.first + q.count) : keys; }
+};
+
+// A tensor of four dimensions whose rows (last dimension) are adjacent elements of T: its
+// own memory if it is so, else a copy.
+template <class T>
+struct Heads {
+  const T* data;
+  int64_t batch, head, step;  // strides
+  std::optional<DenseInput> copy;
+
+  // `swapped`: dimensions 1 and 2 are rows and heads.
+  Heads(const MicaTensor* tensor, int32_t dtype, int32_t threads, bool swapped = false) {
+    const plugin::TensorRef t(tensor);
+    int64_t strides[4];
+    if (t.dtype() == dtype && (t.stride(3) == 1 || t.size(3) == 1) && Ordered(t)) {
+      data = t.data<T>();
+      for (int d = 0; d < 4; ++d) strides[d] = t.stride(d);
+    } else {
+      data = copy.emplace(tensor, dtype, threads).template data<T>();
+      strides[3] = 1;
+      for (int d = 3; d > 0; --d) strides[d - 1] = strides[d] * t.size(d);
+    }
+    batch = strides[0];
+    head = strides[swapped ? 2 : 1];
+    step = strides[swapped ? 1 : 2];
+  }
+  const T* Row(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * step; }
+
+ private:
+  // BLAS takes no row shorter than its elements, which expanded ones are.
+  static bool Ordered(const plugin::TensorRef& t) {
+    return (t.stride(2) >= t.size(3) || t.size(2) == 1) && (t.stride(1) >= t.size(3) || t.size(1) == 1);
+  }
+};
+
+// What is added to the scores: a floating tensor that broadcasts to [batch, heads,
+// queries, keys], or nothing.
+template <class T>
+struct Mask {
+  const T* data = nullptr;
+  int64_t strides[4] = {};
+  std::optional<DenseInput> copy;
+
+  Mask(const MicaTensor* tensor, int32_t dtype, int32_t threads) {
+    if (tensor == nullptr) return;
+    const plugin::TensorRef t(tensor);
+    if (t.ndim() > 4 || t.dtype() == MICA_BOOL) throw plugin::NotImplemented();
+    const bool own = t.dtype() == dtype;
+    data = own ? t.data<T>() : copy.emplace(tensor, dtype, threads).template data<T>();
+    int64_t dense = 1;
+    for (int d = t.ndim() - 1; d >= 0; --d) {
+      strides[4 - t.ndim() + d] = t.size(d) == 1 ? 0 : own ? t.stride(d) : dense;
+      dense *= t.size(d);
+    }
+  }
+  void AddTo(T* row, int64_t b, int64_t h, int64_t q, const Range& k) const {
+    if (data == nullptr) return;
+    const T* from = data + b * strides[0] + h * strides[1] + q * strides[2] + k.first * strides[3];
+    if (strides[3] == 1)
+      for (int64_t j = 0; j < k.count; ++j) row[j] += from[j];
+    else
+      for (int64_t j = 0; j < k.count; ++j) row[j] += from[j * strides[3]];
+  }
+};
+
+template <class T>
+struct Operands {
+  Heads<T> query, key, value;
+  Mask<T> mask;
+  Operands(const Shape& s, const MicaTensor* q, const MicaTensor* k, const MicaTensor* v, const MicaTensor* m,
+           int32_t threads)
+      : query(q, s.dtype, threads),
+        key(k, s.dtype, threads),
+        value(v, s.dtype, threads),
+        mask(m, s.dtype, threads) {}
+};
+
+template <class T>
+struct Gradients {
+  T *query, *key, *value;
+};
+
+}  // namespace mica::cpu
+
+#endif  // MICA_PLUGINS_CPU_ATTENTION_HEADS_H_
