@@ -21,7 +21,7 @@ install(DIRECTORY ${MICA_PLUGIN_DIR}/ DESTINATION ${libdir}/mica/plugins FILES_M
 
 if(MICA_WHEEL)
   install(TARGETS _C LIBRARY DESTINATION .)
-  install(FILES ${MICA_GENERATED_DIR}/mica/stubs/_operators.pyi DESTINATION .)
+  install(DIRECTORY ${MICA_GENERATED_DIR}/mica/stubs/ DESTINATION . FILES_MATCHING PATTERN "*.pyi")
   return()
 endif()
 

@@ -1,6 +1,7 @@
 // Reads derivatives.yaml: helpers, then one Derivative an item, each formula
 // checked against the operators.
 #include <algorithm>
+#include <cctype>
 
 #include "mica/codegen/formula/formula.h"
 #include "mica/codegen/load.h"
@@ -95,6 +96,18 @@ std::vector<bool> ReadOutputs(const YamlMap& map, const Entry& entry) {
   return flags;
 }
 
+// The name that torch's users know of the node: "MulBackward0".
+std::string ReadNodeName(const YamlMap& map) {
+  if (!map.has("node")) return "";
+  const PlacedText text = map.Placed("node");
+  const std::string& name = text.text();
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)); };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), is_word))
+    throw Mistake(text.At(0),
+                  StrCat("Value (", name, ") of `node` is no name; expected one such as MulBackward0."));
+  return name;
+}
+
 GradientRule ReadRule(const Location& where, const std::string& names, const PlacedText& text,
                       const Entry& entry, const Model& model, std::vector<bool>* taken) {
   GradientRule rule;
@@ -164,13 +177,14 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
                          "`, which formulas know as something else; expected another name of the argument."));
   }
   std::vector<bool> taken(entry->primary().schema.arguments.size(), false);
-  std::vector<std::string> keys = {"op", "output_differentiability"};
+  std::vector<std::string> keys = {"op", "output_differentiability", "node"};
   for (const auto& item : node) keys.push_back(item.first.Scalar());
   const YamlMap map(node, file, "A derivative", keys);
   derivative->output_differentiability = ReadOutputs(map, *entry);
+  derivative->node = ReadNodeName(map);
   for (const auto& item : node) {
     const std::string key = item.first.Scalar();
-    if (key == "op" || key == "output_differentiability") continue;
+    if (key == "op" || key == "output_differentiability" || key == "node") continue;
     try {
       derivative->rules.push_back(ReadRule(Place(item.first, file), key,
                                            PlacedScalar(item.second, file, "A formula"), *entry, *model,

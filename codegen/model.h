@@ -176,6 +176,7 @@ struct Derivative {
   const Entry* entry = nullptr;
   std::vector<GradientRule> rules;
   std::vector<bool> output_differentiability;  // one per Tensor result
+  std::string node;                            // what grad_fn shows; empty: by the operator's name
 };
 
 // What formulas call besides operators: a C++ function of keys/autograd/helpers.h,

@@ -57,6 +57,17 @@ Tensor CloneOf(const Tensor& t) {
   return TakeTensor(result);
 }
 
+// "bool, int8, int32": the dtypes of the kinds that an operator supports.
+std::string SupportedDTypes(const OperatorSpec& spec) {
+  std::string names;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType d = static_cast<DType>(i);
+    if (!((spec.supports >> static_cast<int>(Kind(d))) & 1)) continue;
+    names += std::string(names.empty() ? "" : ", ") + Name(d);
+  }
+  return names;
+}
+
 void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   if (call.compute_dtype < 0) {
     for (const MicaProgram* p : spec.programs)
@@ -65,8 +76,9 @@ void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   }
   const DType dtype = static_cast<DType>(call.compute_dtype);
   const int kind = static_cast<int>(Kind(dtype));
-  MICA_CHECK_IMPLEMENTED((spec.supports >> kind) & 1, "Operator ", spec.name, " does not support the dtype (",
-                         Name(dtype), ").");
+  MICA_CHECK_IMPLEMENTED(
+      (spec.supports >> kind) & 1, "Operator ", spec.name, " does not support the dtype (", Name(dtype),
+      "); convert to one that it does, as in x.to(mica.float32): ", SupportedDTypes(spec), ".");
   call.program = spec.programs[kind];
 }
 
@@ -181,7 +193,9 @@ bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult&
 void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name) {
   MICA_CHECK(CanCast(want.dtype, out.dtype()), "The result of ", spec.name, " has the dtype (",
              Name(want.dtype), "), which cannot be cast to the dtype (", Name(out.dtype()), ") of `", name,
-             "`.");
+             spec.form == OpForm::kInplace
+                 ? "`, which is written in place; call the operator that is not in-place."
+                 : "`; give one of a dtype that can hold it.");
   MICA_CHECK(out.device() == want.device, "`", name, "` is on the device (", out.device().ToString(),
              "), and the result of ", spec.name, " is on the device (", want.device.ToString(), ").");
   MICA_CHECK(spec.form != OpForm::kInplace || !IsComplex(out.dtype()) || !IsFloating(want.dtype),

@@ -108,7 +108,9 @@ Device Device::Parse(std::string_view text) {
   int backend = BackendIndex(name);
   if (backend < 0 && hooks.open && hooks.open(name)) backend = BackendIndex(name);
   MICA_CHECK(backend >= 0, "The device (", ToAbsl(text), ") names an unknown backend (", ToAbsl(name),
-             "); the known ones are: ", KnownBackends(), ".");
+             "); the known ones are: ", KnownBackends(),
+             ". A device comes with its plugin: `mica doctor` says where plugins are looked for and what "
+             "became of each.");
   MICA_CHECK((backend > 1) || index == 0, "The device (", ToAbsl(text), ") has an index (", index, "); ",
              BackendName(backend), " has the index 0 only.");
   if (backend > keys::kMeta && hooks.count) {

@@ -102,6 +102,66 @@ std::string DescribeArgument(PyObject* o) {
   return text + (items.size > 4 ? ", ...)" : ")");
 }
 
+// What a parameter takes, by its Kind.
+constexpr const char* kTakes[] = {"a Tensor",
+                                  "a list of Tensors",
+                                  "a list of Tensors and None",
+                                  "an int",
+                                  "ints",
+                                  "a float",
+                                  "floats",
+                                  "a bool",
+                                  "bools",
+                                  "a number",
+                                  "numbers",
+                                  "a str",
+                                  "a dtype",
+                                  "a layout",
+                                  "a memory format",
+                                  "a device",
+                                  "a Generator",
+                                  "a Tensor",
+                                  "a tuple of Tensors"};
+
+std::string Quoted(const char* name) { return std::string("`") + name + "`"; }
+
+// The first reason why a call does not fit a signature, as BoundArguments::Try sees it.
+std::string Mismatch(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                     PyObject* kwnames) {
+  const int first = self ? 1 : 0;
+  std::vector<PyObject*> values(static_cast<size_t>(s.count), nullptr);
+  if (self) values[0] = self;
+  const Py_ssize_t at = s.varargs - first;
+  const bool spread = s.varargs >= first && nargs > at && IsInt(args[at]);
+  for (Py_ssize_t i = at; spread && i < nargs; ++i)
+    if (!IsInt(args[i]))
+      return Quoted(s.params[s.varargs].name) + " takes ints, not " + DescribeArgument(args[i]);
+  const Py_ssize_t taken = spread ? at + 1 : nargs;
+  if (first + taken > s.positional)
+    return "it takes at most " + std::to_string(s.positional - first) + " arguments without a name, not " +
+           std::to_string(nargs);
+  for (Py_ssize_t i = 0; i < taken; ++i) values[static_cast<size_t>(first + i)] = args[i];
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    const int i = FindParam(s, name);
+    if (i < 0) return "it has no `" + std::string(StrView(name)) + "`";
+    if (values[static_cast<size_t>(i)]) return "it gets " + Quoted(s.params[i].name) + " twice";
+    values[static_cast<size_t>(i)] = args[nargs + k];
+  }
+  for (int i = first; i < s.count; ++i) {
+    const Param& p = s.params[i];
+    PyObject* value = values[static_cast<size_t>(i)];
+    if (!value && !(p.flags & kDefault)) return Quoted(p.name) + " is missing";
+    if (!value || (spread && i == s.varargs) || Accepts(p, value, false)) continue;
+    std::string text =
+        Quoted(p.name) + " takes " + kTakes[static_cast<int>(p.kind)] + ", not " + DescribeArgument(value);
+    if (p.kind == Kind::kTensor && std::strcmp(Py_TYPE(value)->tp_name, "numpy.ndarray") == 0)
+      text += " (mica.from_numpy makes a Tensor of it)";
+    return text;
+  }
+  return "";
+}
+
 [[noreturn]] void RaiseNoMatch(const Overloads& overloads, PyObject* self, PyObject* const* args,
                                Py_ssize_t nargs, PyObject* kwnames) {
   std::string text = std::string("The arguments of ") + overloads.name + "() are (";
@@ -114,7 +174,10 @@ std::string DescribeArgument(PyObject* o) {
   text += "), which no signature accepts; expected one of:";
   for (int i = 0; i < overloads.count; ++i) {
     const Signature& s = overloads.signatures[i];
-    if (self ? s.as_method : s.as_function) text += std::string("\n  ") + s.text;
+    if (!(self ? s.as_method : s.as_function)) continue;
+    text += std::string("\n  ") + s.text;
+    if (const std::string why = Mismatch(s, self, args, nargs, kwnames); !why.empty())
+      text += "\n    but " + why;
   }
   Raise(PyExc_TypeError, text);
 }

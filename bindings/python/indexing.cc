@@ -127,14 +127,11 @@ Walk WalkKey(const Tensor& self, PyObject* key) {
   }
   const Py_ssize_t n = PyTuple_GET_SIZE(key);
   int64_t dims = 0;
-  int ellipses = 0;
   for (Py_ssize_t i = 0; i < n; ++i) {
     dims += DimsOfKey(PyTuple_GET_ITEM(key, i));
-    ellipses += PyTuple_GET_ITEM(key, i) == Py_Ellipsis;
   }
   MICA_CHECK_INDEX(dims <= self.ndim(), "The key has ", dims, " indices for a tensor of ", self.ndim(),
                    " dimensions.");
-  MICA_CHECK_INDEX(ellipses <= 1, "A key holds '...' at most once; this one holds it ", ellipses, " times.");
   for (Py_ssize_t i = 0; i < n; ++i) w.Take(PyTuple_GET_ITEM(key, i), self.ndim() - dims, i == n - 1);
   return w;
 }
@@ -177,6 +174,7 @@ int SetItem(PyObject* self, PyObject* key, PyObject* value) {
   return GuardedInt([&] {
     if (!value) Raise(PyExc_TypeError, "Elements of a tensor cannot be deleted.");
     const Tensor& t = Unwrap(self);
+    if (key == Py_False) return 0;  // no elements, whatever the value
     const Walk w = IsPlainInt(key) ? Walk{Select(t, 0, ToInt(key)), {}, 0} : WalkKey(t, key);
     if (!w.indices.empty()) {
       SetViaIndices(w, value);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "mica/ops/to.h"
+#include "mica/tensor/shape.h"
 
 namespace mica::python {
 
@@ -23,9 +24,9 @@ Scalar ReadElement(const void* data, DType d) {
 }
 
 Scalar ItemOf(const Tensor& t) {
-  MICA_CHECK(t.numel() == 1, "A tensor of ", t.numel(),
-             " elements cannot be converted to a number; it must have 1.");
-  MICA_CHECK(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
+  MICA_CHECK(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
+             ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  MICA_CHECK_IMPLEMENTED(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
   if (t.device().is_cpu()) {
     if (t.dtype() == DType::kF64) return Scalar(*t.data_as<double>());
     return ReadElement(t.data(), t.dtype());

@@ -32,6 +32,7 @@
 #include "mica/ops/remainder.h"
 #include "mica/ops/rsub.h"
 #include "mica/ops/sub.h"
+#include "mica/tensor/shape.h"
 
 namespace mica::python {
 namespace {
@@ -179,9 +180,16 @@ int NonZero(PyObject* a) {
     return ItemOf(t).ToBool() ? 1 : 0;
   });
 }
+// For int() and float(), whose errors are of the kind that they are for other values.
+Scalar OnlyElement(PyObject* a) {
+  const Tensor& t = Unwrap(a);
+  MICA_CHECK_VALUE(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
+                   ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  return ItemOf(t);
+}
 PyObject* ToPythonInt(PyObject* a) {
   return Guarded([&]() -> PyObject* {
-    const Scalar s = ItemOf(Unwrap(a));
+    const Scalar s = OnlyElement(a);
     if (s.is_float()) return PyLong_FromDouble(s.ToDouble());
     if (s.is_complex()) Raise(PyExc_TypeError, "A complex tensor cannot be converted to an int.");
     return PyLong_FromLongLong(s.ToInt());
@@ -189,7 +197,7 @@ PyObject* ToPythonInt(PyObject* a) {
 }
 PyObject* ToPythonFloat(PyObject* a) {
   return Guarded([&] {
-    const Scalar s = ItemOf(Unwrap(a));
+    const Scalar s = OnlyElement(a);
     if (s.is_complex() && s.ToComplex().imag() != 0)
       Raise(PyExc_TypeError, "A complex tensor cannot be converted to a float.");
     return PyFloat_FromDouble(s.ToDouble());

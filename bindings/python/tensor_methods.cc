@@ -87,7 +87,8 @@ PyObject* ListOf(const Tensor& t, int64_t dim, const char* data) {
 }
 PyObject* ToList(PyObject* self, PyObject*) {
   return Guarded([&] {
-    MICA_CHECK(!Unwrap(self).device().is_meta(), "A tensor on meta has no values, so it has no tolist().");
+    MICA_CHECK_IMPLEMENTED(!Unwrap(self).device().is_meta(),
+                           "A tensor on meta has no values, so it has no tolist().");
     const Tensor t = ConvertTensor(Unwrap(self), std::nullopt, Device{});
     return ListOf(t, 0, static_cast<const char*>(t.data()));
   });

@@ -21,17 +21,14 @@ bool IsHandWritten(const Entry& e) {
   return e.ns == "mica" && (e.base_name == "as_strided" || e.base_name == "detach");
 }
 
-// "native_layer_norm" -> "NativeLayerNorm"
+// "native_layer_norm" -> "NativeLayerNorm", "avg_pool2d" -> "AvgPool2D"
 std::string CamelCase(std::string_view name) {
   std::string out;
   bool upper = true;
   for (const char c : name) {
-    if (c == '_') {
-      upper = true;
-      continue;
-    }
-    out += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    upper = false;
+    const bool letter = c >= 'a' && c <= 'z';
+    if (c != '_') out += upper && letter ? static_cast<char>(c - 'a' + 'A') : c;
+    upper = !letter;
   }
   return out;
 }
@@ -263,7 +260,8 @@ void DerivativeEmitter::EmitNode() {
   p_.Print({{"node", node_}}, "class $node$ final : public Node {\n public:");
   p_.Indent();
   for (const SavedName& s : plan_.saved) EmitMember(s);
-  p_.Print({{"node", node_}}, "std::string name() const override { return \"$node$\"; }");
+  p_.Print({{"shown", d_.node.empty() ? node_ : d_.node}},
+           "std::string name() const override { return \"$shown$\"; }");
   p_.Line("void Apply([[maybe_unused]] const Tensor* grads, Tensor* out) override {");
   p_.Indent();
   EmitGrads();
@@ -421,7 +419,10 @@ void EmitAutograd(const Model& model, OutputFolder& out) {
     if (plan.inputs.empty()) continue;
     Shard& shard = shards[static_cast<size_t>(ShardOf(entry.base_name, kAutogradShards))];
     const std::string stem = StrCat(CamelCase(entry.base_name), "Backward");
-    DerivativeEmitter emitter(plan, StrCat(stem, taken[stem]++), shard.code);
+    // One that shows another's name takes no number, which the C++ class needs none the less.
+    const std::string number =
+        derivative->node.empty() ? StrCat(taken[stem]++) : StrCat("Of", entry.primary().schema.overload);
+    DerivativeEmitter emitter(plan, StrCat(stem, number), shard.code);
     shard.headers.insert(entry.base_name);
     for (const Function* f : plan.called) shard.headers.insert(f->entry->base_name);
     shard.code.Comment(entry.primary().schema_text);

@@ -1,9 +1,12 @@
 // stubs/_operators.pyi: the typed face of the generated functions and methods,
 // as the binding groups them (emit/python.h). The hand-written stub _C.pyi of the
 // package builds Tensor on the class TensorMethods and re-exports the functions.
+// stubs/_operators_<module>.pyi holds what stands in mica.<module>, which imports it
+// where types are checked.
 //
 // Builtins and metadata classes are imported under names with `_`, since methods
 // are called `float`, `int`, `dtype`.
+#include <algorithm>
 #include <set>
 
 #include "mica/codegen/emit/emitters.h"
@@ -85,8 +88,9 @@ std::string ReturnType(const Function& f) {
   return StrCat("tuple[", Join(types, ", "), "]");
 }
 
-// "input: Tensor, other: Tensor, *, alpha: Number = ..."
-std::string Parameters(const PythonSignature& s, bool is_method) {
+// "input: Tensor, other: Tensor, *, alpha: Number = ..."; the parameter number
+// `spread` as "*size: _int".
+std::string Parameters(const PythonSignature& s, bool is_method, int spread = -1) {
   const schema::FunctionSchema& schema = s.function->schema;
   std::vector<std::string> parts;
   bool starred = false;
@@ -95,6 +99,11 @@ std::string Parameters(const PythonSignature& s, bool is_method) {
     starred = true;
   };
   for (const Argument& a : schema.arguments) {
+    if (&a - schema.arguments.data() == spread) {
+      parts.push_back(StrCat("*", a.name, ": _int"));
+      starred = true;
+      continue;
+    }
     if (a.kwarg_only) star();
     std::string name = a.name == "self" && !is_method ? "input" : a.name;
     if (IsPythonKeyword(name)) name += "_";
@@ -132,16 +141,16 @@ std::vector<Definition> Definitions(const PythonGroup& group, bool methods) {
     if (methods ? !s.as_method : !s.as_function) continue;
     const std::string result = ReturnType(*s.function);
     add(Parameters(s, methods), result);
-    // x.view(2, 3)
-    const int varargs = methods ? VarargsParameter(s) : -1;
-    if (varargs >= 0) add(StrCat("self, *", s.function->schema.arguments[varargs].name, ": _int"), result);
+    // x.view(2, 3), zeros(2, 3)
+    const int varargs = VarargsParameter(s);
+    if (varargs >= 0) add(Parameters(s, methods, varargs), result);
   }
   return list;
 }
 
-void EmitGroups(const std::vector<PythonGroup>& groups, bool methods, Printer& p) {
+void EmitGroups(const std::vector<PythonGroup>& groups, std::string_view module, bool methods, Printer& p) {
   for (const PythonGroup& group : groups) {
-    if (!group.module.empty() || IsPythonKeyword(group.name)) continue;
+    if (group.module != module || IsPythonKeyword(group.name)) continue;
     const std::vector<Definition> list = Definitions(group, methods);
     for (const Definition& d : list) {
       if (list.size() > 1) p.Line("@overload");
@@ -198,17 +207,41 @@ std::string StubResult(const Function& function) {
   return types.size() == 1 ? types[0] : StrCat("tuple[", Join(types, ", "), "]");
 }
 
+namespace {
+
+// What stands in mica.<module>: its own functions, and the main module's by their
+// names without the prefix (linalg_det is linalg.det).
+void EmitModuleStub(const std::vector<PythonGroup>& groups, const std::string& module, OutputFolder& out) {
+  Printer p;
+  p.Line(kHead);
+  std::string name = module;
+  std::replace(name.begin(), name.end(), '.', '_');
+  const std::string prefix = name + "_";
+  for (const PythonGroup& group : groups) {
+    if (!group.module.empty() || group.name.rfind(prefix, 0) != 0) continue;
+    if (Definitions(group, /*methods=*/false).empty()) continue;
+    p.Print({{"full", group.name}, {"short", group.name.substr(prefix.size())}},
+            "from mica._operators import $full$ as $short$");
+  }
+  EmitGroups(groups, module, /*methods=*/false, p);
+  out.Write(StrCat("stubs/_operators_", name, ".pyi"), p.text());
+}
+
+}  // namespace
+
 void EmitStubs(const Model& model, OutputFolder& out) {
   const std::vector<PythonGroup> groups = PythonGroups(model);
+  for (const char* module : {"fft", "linalg", "nn.functional", "special"})
+    EmitModuleStub(groups, module, out);
   Printer p;
   p.Line(kHead);
   EmitTuples(groups, p);
-  EmitGroups(groups, /*methods=*/false, p);
+  EmitGroups(groups, "", /*methods=*/false, p);
   p.Line("\nclass TensorMethods:");
   p.Indent();
   p.Indent();
   p.Line("\"\"\"The operators that are methods of Tensor.\"\"\"");
-  EmitGroups(groups, /*methods=*/true, p);
+  EmitGroups(groups, "", /*methods=*/true, p);
   out.Write("stubs/_operators.pyi", p.text());
 }
 

@@ -13,6 +13,7 @@
 #include "mica/ops/reshape.h"
 #include "mica/ops/squeeze.h"
 #include "mica/ops/sum.h"
+#include "mica/tensor/shape.h"
 
 namespace mica::composite {
 namespace {
@@ -143,6 +144,29 @@ Tensor ProductPair(Tensor left, Tensor right, const Dims& sum) {
   return ops::permute(ops::reshape(out, sizes), back);
 }
 
+// Sizes of one label are equal, or 1, in all operands.
+void CheckSizes(const Equation& e, std::string_view equation, TensorSpan tensors) {
+  std::array<int64_t, 52> size_of;
+  size_of.fill(1);
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const Tensor& t = tensors[static_cast<int64_t>(i)];
+    int64_t d = 0;
+    for (const int l : e.operands[i]) {
+      if (l == kEllipsis) {
+        d = t.ndim() - (static_cast<int64_t>(e.operands[i].size()) - (d + 1));
+        continue;
+      }
+      int64_t& known = size_of[static_cast<size_t>(l)];
+      const int64_t size = t.size(d++);
+      MICA_CHECK(size == known || size == 1 || known == 1, "Label (",
+                 std::string(1, static_cast<char>(l < 26 ? 'a' + l : 'A' + l - 26)), ") of equation (",
+                 std::string(equation), ") has the size (", size, ") in operand (", i, ") with shape ",
+                 ShapeText(t.sizes()), ", and the size (", known, ") before; expected equal sizes, or 1.");
+      if (known == 1) known = size;
+    }
+  }
+}
+
 }  // namespace
 
 Tensor einsum(std::string_view equation, TensorSpan tensors, std::optional<IntSpan>) {
@@ -160,6 +184,7 @@ Tensor einsum(std::string_view equation, TensorSpan tensors, std::optional<IntSp
                ").");
     if (has) ellipsis = std::max(ellipsis, t.ndim() - named);
   }
+  CheckSizes(e, equation, tensors);
   // Places: output labels first, then the summed ones.
   std::array<int64_t, 53> place;
   place.fill(-1);

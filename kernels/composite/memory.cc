@@ -1,5 +1,6 @@
 // Composites that ask the core for memory: what other factories are made of.
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/write_log.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
@@ -48,6 +49,18 @@ void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> memor
   const bool channels_last = memory_format == MemoryFormat::kChannelsLast;
   if (self.sizes() == size && !memory_format) return;
   ResizeTensor(self, size, channels_last ? ChannelsLastStrides(size) : ContiguousStrides(size));
+}
+
+void _become_view_(const Tensor& self, const Tensor& view, std::string_view name) {
+  TensorImpl* impl = self.impl();
+  MICA_CHECK(impl->storage == view.impl()->storage && self.dtype() == view.dtype(), "The tensor that ",
+             std::string(name), " writes and its new view do not share memory.");
+  MICA_CHECK(!self.is_inference() || CurrentThread().inference_mode, "The tensor that ", std::string(name),
+             " writes was made in inference mode, and inference mode is over; clone it first.");
+  impl->dl.data = view.impl()->dl.data;
+  impl->SetSizesStrides(view.sizes(), view.strides());
+  impl->storage->BumpVersion();
+  LogWrite(self, "an in-place view (t_, squeeze_, as_strided_ or the like)");
 }
 
 }  // namespace mica::composite

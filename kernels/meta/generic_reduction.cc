@@ -66,14 +66,22 @@ Dims ReductionDims(const OperatorSpec& spec, const MicaValue* args, int64_t ndim
   return all;
 }
 
+// Whether the call says over which dimensions, as opposed to all.
+bool NamesDims(const OperatorSpec& spec, const MicaValue* args) {
+  if (spec.dims_arg < 0) return false;
+  const MicaValue& dims = args[spec.dims_arg];
+  return dims.tag == MICA_VALUE_INT || (dims.tag == MICA_VALUE_INTS && dims.u.ints.size > 0);
+}
+
 void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   const Tensor& self = FirstTensor(spec, args);
   const Dims dims = ReductionDims(spec, args, self.ndim());
   const std::string_view hint = Hint(spec);
   if (hint.starts_with("amax") || hint.starts_with("amin") || hint.starts_with("arg") || hint == "max_dim" ||
       hint == "min_dim") {
-    MICA_CHECK(spec.dims_arg >= 0 || self.numel() > 0, "`self` with shape ", ShapeText(self.sizes()),
-               " has no elements, so that ", spec.name, " has no result; expected at least one element.");
+    MICA_CHECK(NamesDims(spec, args) || hint.starts_with("arg") || self.numel() > 0, "`self` with shape ",
+               ShapeText(self.sizes()), " has no elements, so that ", spec.name,
+               " has no result; expected at least one element.");
     for (const int64_t d : dims)
       MICA_CHECK_INDEX(self.ndim() == 0 || self.sizes()[d] > 0, "Dimension (", d, ") of `self` with shape ",
                        ShapeText(self.sizes()), " has no elements, so that ", spec.name,

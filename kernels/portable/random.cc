@@ -199,6 +199,26 @@ std::vector<int64_t> DrawDistinct(const Tensor& self, int64_t rows, int64_t cate
   }
   return drawn;
 }
+
+// With replacement: where each of `count` uniform draws falls among the running
+// shares of the row, which are rounded as T, as torch's are.
+template <typename T>
+void DrawByShares(Span<double> weights, int64_t row, int64_t count, Generator& g,
+                  std::vector<int64_t>& drawn) {
+  std::vector<T> shares;
+  T total = 0;
+  for (const double w : weights) shares.push_back(total += static_cast<T>(w));
+  MICA_CHECK(total > 0, "Row (", row, ") has no probability left for sample (0) of multinomial.");
+  for (T& share : shares) share /= total;
+  shares.back() = 1;
+  for (int64_t s = 0; s < count; ++s) {
+    const double u = DrawUniform53(g);
+    const auto at = std::lower_bound(shares.begin(), shares.end(), u, [](T share, double value) {
+      return static_cast<double>(share) < value;
+    });
+    drawn.push_back(at - shares.begin());
+  }
+}
 }  // namespace
 
 void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator,
@@ -213,16 +233,11 @@ void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gene
   Generator& g = GeneratorOf(generator);
   std::lock_guard lock(g.mutex());
   for (int64_t r = 0; r < rows; ++r) {
-    const double* w = weights.data() + r * categories;
-    const double total = std::accumulate(w, w + categories, 0.0);
-    MICA_CHECK(total > 0, "Row (", r, ") has no probability left for sample (0) of multinomial.");
-    for (int64_t s = 0; s < num_samples; ++s) {
-      double u = DrawUniform53(g) * total;
-      int64_t c = 0;
-      while (c + 1 < categories && (u -= w[c]) >= 0) ++c;
-      while (c > 0 && w[c] == 0) --c;
-      drawn.push_back(c);
-    }
+    const Span<double> of_row(weights.data() + r * categories, categories);
+    if (self.dtype() == DType::kF64)
+      DrawByShares<double>(of_row, r, num_samples, g, drawn);
+    else
+      DrawByShares<float>(of_row, r, num_samples, g, drawn);
   }
   FromLanes(drawn, out);
 }

@@ -3,6 +3,7 @@
 
 #include "mica/keys/autograd/as_strided.h"
 #include "mica/keys/autograd/kernel.h"
+#include "mica/ops/_become_view_.h"
 #include "mica/ops/as_strided.h"
 
 namespace mica::autograd {
@@ -44,6 +45,20 @@ Tensor AsStrided(KeySet keys, const Tensor& self, IntSpan size, IntSpan stride,
   }
   SetHistory(result, *backward);
   return result;
+}
+
+// An in-place view keeps its memory and takes the view's history, as it is before
+// the write makes the view's outdated.
+void BecomeView(KeySet keys, const Tensor& self, const Tensor& view, std::string_view name) {
+  const bool recorded = Recording(self);
+  if (recorded) CheckInplace(self, std::string(name).c_str());
+  const NodeRef history = recorded ? GradFn(view) : nullptr;
+  {
+    const BelowAutograd below;
+    ::mica::ops::op::_become_view_::redispatch(Below(keys), self, view, name);
+  }
+  if (recorded) SetGradFn(self, history, GetMeta(view)->output_nr);
+  RefreshAccumulator(self);
 }
 
 // ---- boxed kernels
@@ -169,6 +184,7 @@ void RegisterHandKernels(Scope& scope) {
   const SourceLocation here{__FILE__, __LINE__};
   scope.AddKernel("mica::detach", "Autograd", LayerKernel<&Detach>::Get(), nullptr, here);
   scope.AddKernel("mica::as_strided", "Autograd", LayerKernel<&AsStrided>::Get(), nullptr, here);
+  scope.AddKernel("mica::_become_view_", "Autograd", LayerKernel<&BecomeView>::Get(), nullptr, here);
   for (const Operator* op : AllOperators()) {
     const OperatorSpec& spec = op->spec();
     if (op->name() == "mica::resize_" || op->name() == "mica::resize_as_") {

@@ -35,14 +35,16 @@ VIEWS = [
     "view_as_real",
 ]
 WRITES = ["mul_", "add_", "copy_", "zero_", "exp_", "sin_", "fill_", "masked_fill_"]
+RESHAPES = ["t_", "transpose_", "unsqueeze_", "squeeze_", "as_strided_"]  # in-place views
 PURE = ["mul", "add", "exp", "sin", "sum", "clone", "matmul"]
 
 
-def program(seed: int) -> list[Step]:
+def program(seed: int, reshapes: bool) -> list[Step]:
     rng = random.Random(seed)
     steps: list[Step] = []
     for _ in range(rng.randint(4, 12)):
-        group = rng.choices([VIEWS, WRITES, PURE], [4, 3, 3])[0]
+        groups = [VIEWS, WRITES, PURE, RESHAPES]
+        group = rng.choices(groups, [4, 3, 3, 2 if reshapes else 0])[0]
         steps.append((rng.choice(group), rng.random(), rng.random(), rng.random()))
     return steps
 
@@ -94,6 +96,17 @@ def _overlap(a: Any, b: Any) -> bool:
     return a is b or abs(a.data_ptr() - b.data_ptr()) < 16 * max(a.numel(), b.numel())
 
 
+def reshape(name: str, x: Any, a: float) -> None:
+    if name == "transpose_":
+        x.transpose_(0, -1) if x.dim() else x.transpose_(0, 0)
+    elif name == "unsqueeze_":
+        x.unsqueeze_(int(a * (x.dim() + 1)))
+    elif name == "as_strided_":
+        x.as_strided_([2], [1], x.storage_offset()) if x.numel() >= 2 else x
+    else:
+        getattr(x, name)()
+
+
 def pure(library: Any, name: str, x: Any, y: Any) -> Any:
     if name in ("mul", "add", "matmul"):
         return getattr(library, name)(x, y)
@@ -125,6 +138,8 @@ def run(library: Any, steps: list[Step], complex_: bool) -> tuple[list[str], lis
                     if x.dim() and x.shape[-1] <= 3
                     else library.tensor(True),
                 )
+            elif name in RESHAPES:
+                reshape(name, x, c)
             else:
                 live.append(pure(library, name, x, y))
             log.append("ok")
@@ -153,13 +168,14 @@ def differs(a: Any, b: Any) -> bool:
     )
 
 
+@pytest.mark.parametrize("reshapes", [False, True])
 @pytest.mark.parametrize("complex_", [False, True])
 @pytest.mark.parametrize("block", range(8))
-def test_programs(block: int, complex_: bool) -> None:
+def test_programs(block: int, complex_: bool, reshapes: bool) -> None:
     for seed in range(block * 100, block * 100 + 100):
         if seed == 88:  # torch says "leaf" of a view whose base got a history after it was made
             continue
-        steps = program(seed)
+        steps = program(seed, reshapes)
         try:
             expected_log, expected = run(torch, steps, complex_)
         except RuntimeError as error:  # torch refuses to look at such a view; Mica has no history for it

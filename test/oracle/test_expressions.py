@@ -158,6 +158,159 @@ M.utils.data.default_collate([{'a': 1, 'b': M.ones(2)}, {'a': 2, 'b': M.zeros(2)
 M.utils.data.ConcatDataset([range(3), range(4)])[-4]
 list(M.utils.data.BatchSampler(M.utils.data.SequentialSampler(range(5)), 2, True))
 M.arange(6)[None, M.tensor(2)]
+M.arange(24).reshape(2, 3, 4)[..., ...].shape
+M.arange(24).reshape(2, 3, 4)[..., 0, ...].shape
+M.arange(24).reshape(2, 3, 4)[..., ..., 0].shape
+M.arange(24).reshape(2, 3, 4)[..., 0, ..., 0].shape
+M.arange(24).reshape(2, 3, 4)[0, ..., ...].shape
+M.arange(24).reshape(2, 3, 4)[..., None, ...].shape
+M.arange(24).reshape(2, 3, 4)[..., M.tensor([0, 1]), ...].shape
+M.arange(24).reshape(2, 3, 4)[..., ..., M.tensor([0, 1])].shape
+M.arange(24).reshape(2, 3, 4)[..., ..., ...].shape
+M.arange(24).reshape(2, 3, 4)[0, 0, 0, ..., ...].shape
+M.tensor(3)[..., ...]
+(lambda x: (x.__setitem__(False, 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__(False, M.ones(3)), x))(M.zeros(3))
+(lambda x: (x.__setitem__(False, M.ones(2)), x))(M.zeros(3))
+(lambda x: (x.__setitem__(True, M.ones(3)), x))(M.zeros(3))
+(lambda x: (x.__setitem__(True, 7), x))(M.zeros(3))
+(lambda x: (x.__setitem__((False, 0), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__((0, False), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__((False, False), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__((True, False), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__((False, True), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__(M.tensor(False), 1), x))(M.zeros(3))
+(lambda x: (x.__setitem__(M.tensor(True), 1), x))(M.zeros(3))
+M.zeros(3)[False]
+M.zeros(3)[False, 0]
+M.zeros(3)[True, False]
+M.zeros(3)[False, True].shape
+M.zeros(3)[True, True].shape
+M.zeros(3)[True, 0].shape
+M.zeros(3)[M.tensor([0, 1]), True].shape
+M.zeros(3)[M.tensor([0, 1]), False].shape
+M.ones(0).max()
+M.ones(0).min()
+M.ones(0).amax()
+M.ones(0).argmax()
+M.ones(0).aminmax()
+M.ones(0).median()
+M.ones(0).sum()
+M.ones(0).mean()
+M.ones(0, 3).max(0)
+M.ones(3, 0).max(0)
+values=tensor([]), 
+
+indices=tensor([],  dtype=mica.int64))
+
+M.ones(0).std()
+M.ones(0).kthvalue(1)
+M.ones(0).cummax(0)
+values=tensor([]), 
+
+indices=tensor([],  dtype=mica.int64))
+
+M.ones(0).argmin(0)
+M.max(M.ones(0))
+M.ones(0).logsumexp(0)
+M.zeros(3).t_().shape
+M.zeros(2, 3).t_().stride()
+M.zeros(2, 3, 1).squeeze_(2).shape
+M.zeros(1, 2, 1).squeeze_((0, 2)).shape
+M.zeros(1, 2, 1).squeeze_().shape
+M.zeros(2, 3, 4).transpose_(0, 2).stride()
+M.zeros(2, 3, 4).swapaxes_(0, -1).shape
+M.zeros(2, 3, 4).swapdims_(0, 1).shape
+M.zeros(6).as_strided_((2, 2), (1, 2)).shape
+M.zeros(6).as_strided_((2, 2), (1, 2), 1).storage_offset()
+M.zeros(2, 3, 4).t_()
+M.zeros(2).unsqueeze_(5)
+M.zeros(2).transpose_(0, 3)
+M.zeros(2, 3).unsqueeze_(-1).shape
+M.zeros(2, 3).squeeze_(5)
+M.zeros(2, 1).squeeze_(-1)._version
+M.ones(2, 3, requires_grad=True).t_()
+M.ones(2, 3, requires_grad=True)[0].unsqueeze_(0)
+M.ones(2, 1, requires_grad=True).unbind()[0].squeeze_()
+M.ones(2, 3, requires_grad=True).detach().t_()
+[(x.squeeze_() is x, x.shape, x._base.shape) for x in [M.zeros(3, 1)[:2]]]
+""".strip().splitlines()
+
+# Of x, what grad_fn is called: the node's name as torch's users see it.
+NODES = """
+(x*2)
+(2*x)
+(x*M.tensor(2.))
+(x/2)
+(2/x)
+(x+2)
+(x-2)
+(2-x)
+(x**2)
+(2**x)
+(x**M.ones(2))
+(x%2)
+(-x)
+(abs(x))
+(x@M.ones(2, 2))
+(x@M.ones(2))
+x[0]
+x[0:1]
+x[[0]]
+x[None]
+x.sum()
+x.sum(0)
+x.mean()
+x.max()
+x.max(0)[0]
+x.view(4)
+x.reshape(4)
+x.t()
+x.T
+x.transpose(0, 1)
+x.clone()
+x.exp()
+x.softmax(0)
+x.to(M.float64)
+x.norm()
+x.std()
+x.flatten()
+x.clamp(0, 1)
+x.relu()
+M.nn.functional.gelu(x)
+M.nn.functional.cross_entropy(x, M.tensor([0, 1]))
+M.nn.functional.layer_norm(x, [2])
+M.nn.functional.dropout(x)
+M.nn.Linear(2, 2)(M.ones(2, 2))
+M.nn.Linear(2, 2, bias=False)(M.ones(2, 2))
+M.nn.Conv2d(1, 1, 1)(M.ones(1, 1, 2, 2))
+M.nn.BatchNorm2d(1)(M.ones(1, 1, 2, 2))
+M.nn.MaxPool2d(1)(M.ones(1, 1, 2, 2, requires_grad=True))
+M.nn.AvgPool2d(1)(M.ones(1, 1, 2, 2, requires_grad=True))
+M.nn.AdaptiveAvgPool2d(2)(M.ones(1, 1, 2, 2, requires_grad=True))
+M.nn.Embedding(2, 2)(M.tensor([0]))
+M.cat([x])
+M.stack([x])
+M.where(M.tensor(True), x, 0.)
+x.masked_fill(M.tensor(True), 0)
+x.expand(3, 2, 2)
+x.gather(0, M.tensor([[0]]))
+x.clone().mul_(2)
+x.clone().add_(2)
+x.var(0)
+x.prod()
+x.tril()
+x.squeeze(0)
+x.squeeze()
+x.t().contiguous()
+x.sort()[0]
+x.topk(1)[0]
+M.addmm(M.ones(2), x, M.ones(2, 2))
+M.bmm(M.ones(2, 2, 2, requires_grad=True), M.ones(2, 2, 2))
+x.rsqrt()
+x.cumsum(0)
+x.log_softmax(0)
+x.pow(3)
 """.strip().splitlines()
 
 MODULES = """
@@ -203,6 +356,9 @@ M.nn.Linear(3, 2).weight
 M.nn.Conv2d(1, 2, 3).bias
 M.nn.Embedding(3, 2).weight
 M.normal(0., 1., (4,))
+M.multinomial(M.rand(3, 3000), 2000, True)[:, -5:]
+M.multinomial(M.rand(3000, dtype=M.float64), 2000, True)[-5:]
+M.multinomial(M.rand(3000).half(), 200)[-5:]
 M.nn.init.xavier_uniform_(M.empty(2, 3))
 M.nn.ConvTranspose2d(2, 3, 2, stride=2).weight
 [b for b in M.utils.data.DataLoader(M.arange(7), 2, shuffle=True)] + [M.rand(1)]
@@ -227,6 +383,15 @@ def outcome(library: Any, expression: str) -> str:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expression(expression: str) -> None:
     assert outcome(mica, expression) == outcome(torch, expression)
+
+
+@pytest.mark.parametrize("expression", NODES)
+def test_node_name(expression: str) -> None:
+    names = []
+    for library in (mica, torch):
+        result = eval(expression, {"M": library, "x": library.ones(2, 2, requires_grad=True)})
+        names.append(result.grad_fn.name())
+    assert names[0] == names[1]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])

@@ -36,6 +36,15 @@ OPTIMISERS: dict[str, Any] = {
     "rmsprop": lambda o, p: o.RMSprop(p, lr=1e-3),
     "rmsprop centered": lambda o, p: o.RMSprop(p, lr=1e-3, momentum=0.9, centered=True, weight_decay=1e-2),
     "adamw": lambda o, p: o.AdamW(p, lr=1e-2),
+    "adam decoupled": lambda o, p: o.Adam(p, lr=1e-2, weight_decay=0.1, decoupled_weight_decay=True),
+    "adagrad": lambda o, p: o.Adagrad(p, lr=0.05, lr_decay=0.1, weight_decay=1e-2),
+    "adadelta": lambda o, p: o.Adadelta(p, lr=0.5, weight_decay=1e-2),
+    "adamax": lambda o, p: o.Adamax(p, weight_decay=1e-2, foreach=False),
+    "nadam": lambda o, p: o.NAdam(p, weight_decay=1e-2),
+    "nadam decoupled": lambda o, p: o.NAdam(p, weight_decay=1e-2, decoupled_weight_decay=True),
+    "radam": lambda o, p: o.RAdam(p, lr=1e-2, betas=(0.8, 0.7), weight_decay=1e-2),
+    "radam decoupled": lambda o, p: o.RAdam(p, lr=1e-2, weight_decay=1e-2, decoupled_weight_decay=True),
+    "asgd": lambda o, p: o.ASGD(p, lr=0.05, t0=3, weight_decay=1e-2),
 }
 
 
@@ -65,6 +74,49 @@ def test_losses_agree(optimiser: str) -> None:
     assert list(model.state_dict()) == list(reference.state_dict())
     for (name, a), b in zip(model.state_dict().items(), reference.state_dict().values()):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=5e-2, atol=5e-3, err_msg=name)
+
+
+def noisy_bowl(library: Any, optimiser: str) -> tuple[Any, Any, Any]:
+    """Steps of an optimiser down a bowl whose gradients turn, in float64; the optimiser and its parameters."""
+    draw = np.random.default_rng(5)
+    p = library.nn.Parameter(library.from_numpy(draw.standard_normal(6)))
+    q = library.nn.Parameter(library.from_numpy(draw.standard_normal((2, 3))))
+    unused = library.nn.Parameter(library.ones(2))
+    optim = BOWL[optimiser](library.optim, [p, q, unused])
+    for _ in range(20):
+        noise = library.from_numpy(draw.standard_normal(6))
+        optim.zero_grad()
+        ((p - noise).square().sum() + (q * noise.view(2, 3)).sum()).backward()
+        optim.step()
+    return optim, p, q
+
+
+BOWL: dict[str, Any] = {
+    **OPTIMISERS,
+    "rprop": lambda o, p: o.Rprop(p, lr=0.1),
+    "maximize": lambda o, p: o.Adamax(p, maximize=True),
+}
+
+
+@pytest.mark.parametrize("optimiser", BOWL)
+def test_steps_agree(optimiser: str) -> None:
+    ours, *values = noisy_bowl(mica, optimiser)
+    theirs, *expected = noisy_bowl(torch, optimiser)
+    for a, b in zip(values, expected):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6)
+    assert repr(ours) == repr(theirs)
+    own, given = ours.state_dict(), theirs.state_dict()
+    assert own["param_groups"] == given["param_groups"]
+    assert {k: set(s) for k, s in own["state"].items()} == {k: set(s) for k, s in given["state"].items()}
+    taken = {  # the state moves over
+        k: {n: mica.from_numpy(np.array(v)) if torch.is_tensor(v) else v for n, v in s.items()}
+        for k, s in given["state"].items()
+    }
+    ours.load_state_dict({"state": taken, "param_groups": given["param_groups"]})
+    ours.step()
+    theirs.step()
+    for a, b in zip(values, expected):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5)
 
 
 def test_state_dict_moves_between_the_libraries() -> None:
@@ -102,27 +154,78 @@ def test_loss(name: str, target: str, reduction: str) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_schedulers_agree() -> None:
-    cases: list[tuple[str, dict[str, Any]]] = [
-        ("StepLR", {"step_size": 3}),
-        ("ExponentialLR", {"gamma": 0.9}),
-        ("CosineAnnealingLR", {"T_max": 10}),
-        ("MultiStepLR", {"milestones": [2, 5]}),
-        ("LinearLR", {"start_factor": 0.2, "total_iters": 4}),
-        ("OneCycleLR", {"max_lr": 0.1, "total_steps": 12}),
-    ]
-    for name, options in cases:
+SCHEDULES: dict[str, Any] = {
+    "lambda": lambda s, o: s.LambdaLR(o, [lambda e: 0.9**e, lambda e: 1 / (e + 1)]),
+    "multiplicative": lambda s, o: s.MultiplicativeLR(o, lambda e: 0.9),
+    "step": lambda s, o: s.StepLR(o, 3),
+    "multistep": lambda s, o: s.MultiStepLR(o, [2, 5, 5]),
+    "exponential": lambda s, o: s.ExponentialLR(o, 0.9),
+    "constant": lambda s, o: s.ConstantLR(o, 0.5, 4),
+    "linear": lambda s, o: s.LinearLR(o, 0.2, total_iters=4),
+    "polynomial": lambda s, o: s.PolynomialLR(o, 7, 1.5),
+    "cosine": lambda s, o: s.CosineAnnealingLR(o, 4, 0.01),
+    "restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3),
+    "growing restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 2, 3, 0.01),
+    "cyclic": lambda s, o: s.CyclicLR(o, 0.1, 0.7, 3, 4),
+    "cyclic halved": lambda s, o: s.CyclicLR(o, [0.1, 0.2], 0.7, 3, mode="triangular2", cycle_momentum=False),
+    "cyclic range": lambda s, o: s.CyclicLR(o, 0.1, 0.7, 3, mode="exp_range", gamma=0.9),
+    "one cycle": lambda s, o: s.OneCycleLR(o, 0.7, 13),
+    "one linear cycle": lambda s, o: s.OneCycleLR(
+        o, [0.7, 0.2], epochs=5, steps_per_epoch=3, anneal_strategy="linear"
+    ),
+    "three phases": lambda s, o: s.OneCycleLR(o, 0.7, 14, three_phase=True, pct_start=0.4),
+    "sequence": lambda s, o: s.SequentialLR(
+        o, [s.LinearLR(o, 0.1, total_iters=3), s.ExponentialLR(o, 0.8), s.CosineAnnealingLR(o, 5)], [3, 7]
+    ),
+    "chain": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 5), s.ExponentialLR(o, 0.9)], o),
+}
+
+
+@pytest.mark.parametrize("optimiser", ["SGD", "Adam"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules_agree(schedule: str, optimiser: str) -> None:
+    seen: list[list[Any]] = []
+    for library in (mica, torch):
+        parameters = [library.nn.Parameter(library.ones(1)) for _ in range(2)]
+        groups = [{"params": parameters[:1]}, {"params": parameters[1:], "lr": 0.3}]
+        extra = {"momentum": 0.5} if optimiser == "SGD" else {}
+        optim = getattr(library.optim, optimiser)(groups, lr=0.5, **extra)
+        scheduler = SCHEDULES[schedule](library.optim.lr_scheduler, optim)
         rates = []
-        for library in (mica, torch):
-            optim = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.5)
-            scheduler = getattr(library.optim.lr_scheduler, name)(optim, **options)
-            seen = []
-            for _ in range(10):
-                optim.step()
-                scheduler.step()
-                seen.append(optim.param_groups[0]["lr"])
-            rates.append(seen)
-        np.testing.assert_allclose(rates[0], rates[1], rtol=1e-6, err_msg=name)
+        for epoch in range(13):
+            rates.append([(g["lr"], g.get("momentum"), g.get("betas")) for g in optim.param_groups])
+            assert [g["lr"] for g in optim.param_groups] == scheduler.get_last_lr()
+            optim.step()
+            scheduler.step()
+            if epoch == 6:  # through a state_dict and on
+                state, rate = scheduler.state_dict(), [g["lr"] for g in optim.param_groups]
+                again = SCHEDULES[schedule](library.optim.lr_scheduler, optim)
+                again.load_state_dict(state)
+                for group, lr in zip(optim.param_groups, rate):
+                    group["lr"] = lr
+                scheduler = again
+        seen.append(rates)
+    for ours, theirs in zip(*seen):
+        for a, b in zip(ours, theirs):
+            np.testing.assert_allclose(a[0], b[0], rtol=1e-9)
+            assert (a[1] is None) == (b[1] is None) and (a[1] is None or abs(a[1] - b[1]) < 1e-12)
+            assert a[2] is None or np.allclose(a[2], b[2])
+
+
+def test_two_schedules_drive_one_optimiser() -> None:
+    rates = []
+    for library in (mica, torch):
+        optim = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.5)
+        schedules = [
+            library.optim.lr_scheduler.ExponentialLR(optim, 0.9),
+            library.optim.lr_scheduler.MultiStepLR(optim, [3, 6]),
+        ]
+        for _ in range(8):
+            optim.step()
+            for schedule in schedules:
+                schedule.step()
+        rates.append(optim.param_groups[0]["lr"])
+    assert abs(rates[0] - rates[1]) < 1e-12
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])

@@ -122,10 +122,17 @@ def test_inplace_gradients(name: str) -> None:
     assert not found, "\n".join(found[:12])
 
 
-def _formulas() -> list[str]:
-    """The overloads that derivatives.yaml gives a formula."""
+def _formulas() -> list[tuple[str, str]]:
+    """The overloads that derivatives.yaml gives a formula, with what their grad_fn is called."""
     with open(Path(__file__).resolve().parents[2] / "derivatives.yaml") as file:
-        return [d["op"] for d in yaml.safe_load(file)["derivatives"]]
+        derivatives = yaml.safe_load(file)["derivatives"]
+    counts: Counter[str] = Counter()
+    formulas = []
+    for d in derivatives:
+        stem = "".join(word.title() for word in d["op"].split(".")[0].split("_")) + "Backward"
+        formulas.append((d["op"], d.get("node", f"{stem}{counts[stem]}")))
+        counts[stem] += "node" not in d
+    return formulas
 
 
 def _names(outputs: Iterable[Any]) -> set[str]:
@@ -165,14 +172,20 @@ def test_every_formula_is_met() -> None:
         met |= _met(operator(entry), entry, inplace=False)
         if "inplace" in entry.forms:
             met |= _met(operator(entry.inplace()), entry, inplace=True)
-    counts: Counter[str] = Counter()
-    missing = []
-    for overload in _formulas():
-        stem = "".join(word.capitalize() for word in overload.split(".")[0].split("_") if word) + "Backward"
-        if f"{stem}{counts[stem]}" not in met:
-            missing.append(overload)
-        counts[stem] += 1
-    assert missing == list(FILLS)
+    assert [overload for overload, node in _formulas() if node not in met] == list(FILLS)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+def test_products_beside_zeros(include_self: bool) -> None:
+    """Both gradients of scatter_reduce where the factors of a result hold none, one or two zeros."""
+    index = mica.tensor([0, 0, 1, 1, 1, 2, 2, 3])
+    src = mica.tensor([1.5, 0.0, 0.0, 2.0, 0.0, 0.5, 3.0, 0.0], dtype=mica.float64, requires_grad=True)
+    start = mica.tensor([2.0, 0.7, 0.0, 0.0, 0.0], dtype=mica.float64, requires_grad=True)
+
+    def product(start: Any, src: Any) -> Any:
+        return start.scatter_reduce(0, index, src, "prod", include_self=include_self)
+
+    assert gradcheck(product, (start, src)) and gradgradcheck(product, (start, src))
 
 
 @pytest.mark.parametrize("name", FILLS)

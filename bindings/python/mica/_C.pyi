@@ -1,20 +1,21 @@
 # The types of the extension module: what C++ writes by hand. Operators come from
 # the generated stub _operators.pyi.
 import os
-from builtins import bool as _bool
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
-from builtins import slice as _slice
-from builtins import str as _str
+from builtins import (
+    bool as _bool,
+    complex as _complex,
+    float as _float,
+    int as _int,
+    slice as _slice,
+    str as _str,
+)
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from mica._operators import *
-from mica._operators import Number as Number
-from mica._operators import TensorMethods
+from mica._operators import Number as Number, TensorMethods
 
 class dtype:
     @property

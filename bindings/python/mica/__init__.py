@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import *  # noqa: F403  (types, dtypes, functions of the runtime)
-from mica._C import Generator, OutOfMemoryError, Size, Tensor, device, dtype  # noqa: F401
+from mica._C import (
+    Generator as Generator,
+    OutOfMemoryError as OutOfMemoryError,
+    Size as Size,
+    Tensor as Tensor,
+    device as device,
+    dtype as dtype,
+)
 
 __version__ = "0.1.0"
 
@@ -16,7 +23,7 @@ for _name, _function in _C._functions[""].items():
     globals().setdefault(_name, _function)
 del _name, _function
 
-from mica import _tensor  # noqa: E402, F401  (adds Python methods to Tensor)
+from mica import _tensor as _tensor  # noqa: E402
 from mica._aliases import install as _install_aliases  # noqa: E402
 
 _install_aliases(globals())
@@ -25,34 +32,37 @@ from mica._legacy_types import install as _install_legacy_types  # noqa: E402
 
 _install_legacy_types(globals())
 
-from math import e, inf, nan, pi  # noqa: E402, F401
+from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402
 
 from mica._devices import *  # noqa: E402, F403
 from mica._foreach import *  # noqa: E402, F403
 from mica._functions import *  # noqa: E402, F403
-from mica._grad_mode import (  # noqa: E402, F401
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
+from mica._grad_mode import (  # noqa: E402
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
 )
-from mica._random import (  # noqa: E402, F401
-    default_generator,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
+from mica._random import (  # noqa: E402
+    default_generator as default_generator,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
 )
-from mica._runtime import (  # noqa: E402, F401
-    disable_plugin,
-    enable_plugin,
-    explain,
-    plugins,
+from mica._runtime import (  # noqa: E402
+    disable_plugin as disable_plugin,
+    enable_plugin as enable_plugin,
+    explain as explain,
+    plugins as plugins,
 )
 from mica._statistics import *  # noqa: E402, F403
-from mica._tensor_str import set_printoptions  # noqa: E402, F401
-from mica._type_info import finfo, iinfo  # noqa: E402, F401
+from mica._tensor_str import set_printoptions as set_printoptions  # noqa: E402
+from mica._type_info import (  # noqa: E402
+    finfo as finfo,
+    iinfo as iinfo,
+)
 
 newaxis = None
 
@@ -79,22 +89,22 @@ TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
     from typing import Any
 
-    from mica import (  # noqa: F401
-        accelerator,
-        autograd,
-        cuda,
-        fft,
-        library,
-        linalg,
-        masked,
-        nn,
-        ops,
-        optim,
-        random,
-        signal,
-        special,
-        testing,
-        utils,
+    from mica import (
+        accelerator as accelerator,
+        autograd as autograd,
+        cuda as cuda,
+        fft as fft,
+        library as library,
+        linalg as linalg,
+        masked as masked,
+        nn as nn,
+        ops as ops,
+        optim as optim,
+        random as random,
+        signal as signal,
+        special as special,
+        testing as testing,
+        utils as utils,
     )
 else:
 

@@ -147,15 +147,16 @@ def to_dlpack(tensor: Tensor) -> Any:
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that all `shapes` broadcast to."""
     result: list[int] = []
-    for shape in shapes:
-        sizes = [shape] if isinstance(shape, int) else list(shape)
+    for number, shape in enumerate(shapes):
+        given = sizes = [shape] if isinstance(shape, int) else list(shape)
         length = max(len(result), len(sizes))
         result = [1] * (length - len(result)) + result
         sizes = [1] * (length - len(sizes)) + sizes
         for i, (a, b) in enumerate(zip(result, sizes)):
             if a != b and 1 not in (a, b):
                 raise RuntimeError(
-                    f"Size ({b}) of dimension ({i}) differs from size ({a}) of the shapes before it."
+                    f"Shape ({number}), {given}, has the size ({b}) in dimension ({i}) of the result, where the shapes "
+                    f"before it have ({a}); a dimension broadcasts only when one size is 1."
                 )
             result[i] = b if a == 1 else a
     return _C.Size(result)

@@ -15,7 +15,11 @@ default_generator: Generator = _C._default_generator("cpu")
 
 def manual_seed(seed: int) -> Generator:
     """Seeds the default generators of all devices; returns the CPU's."""
-    return _C._manual_seed(int(seed))
+    try:
+        number = int(seed)
+    except ValueError:
+        raise TypeError(f"A seed is an integer; this value is ({seed!r}).") from None
+    return _C._manual_seed(number)
 
 
 def seed() -> int:

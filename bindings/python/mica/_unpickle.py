@@ -35,7 +35,21 @@ class _Restricted(pickle.Unpickler):
 
 def load_file(f: Any, weights_only: bool) -> Any:
     reader = _Restricted if weights_only else pickle.Unpickler
-    if hasattr(f, "read"):
+    if not hasattr(f, "read"):
+        with open(f, "rb") as file:
+            return load_file(file, weights_only)
+    try:
         return reader(f).load()
-    with open(f, "rb") as file:
-        return reader(file).load()
+    except pickle.UnpicklingError as error:
+        if "weights_only" in str(error):
+            raise
+        raise _not_saved(f, error) from error
+    except (EOFError, IndexError, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise _not_saved(f, error) from error
+
+
+def _not_saved(f: Any, error: Exception) -> Exception:
+    name = getattr(f, "name", type(f).__name__)
+    return pickle.UnpicklingError(
+        f"The file ({name}) is not one that mica.save() wrote, or it was cut short: {error}."
+    )

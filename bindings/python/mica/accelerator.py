@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from mica import _C
-from mica._devices import (  # noqa: F401
-    current_stream,
-    empty_cache,
-    max_memory_allocated,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    reset_peak_memory_stats,
-    set_stream,
-    synchronize,
+from mica._devices import (
+    current_stream as current_stream,
+    empty_cache as empty_cache,
+    max_memory_allocated as max_memory_allocated,
+    memory_allocated as memory_allocated,
+    memory_reserved as memory_reserved,
+    memory_stats as memory_stats,
+    reset_peak_memory_stats as reset_peak_memory_stats,
+    set_stream as set_stream,
+    synchronize as synchronize,
 )
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from mica import _C
-from mica._devices import Event, Stream, current_stream, stream  # noqa: F401
+from mica._devices import (
+    Event as Event,
+    Stream as Stream,
+    current_stream as current_stream,
+    stream as stream,
+)
 
 
 def is_available() -> bool:

@@ -11,7 +11,10 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica._python_device import Device, register_device  # noqa: F401
+from mica._python_device import (
+    Device as Device,
+    register_device as register_device,
+)
 from mica.ops import OpOverload
 
 # torch's names of dispatch keys, for programs that come from there.

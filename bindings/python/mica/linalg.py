@@ -4,6 +4,10 @@ from mica import _C
 
 LinAlgError = _C.LinAlgError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mica._operators_linalg import *  # noqa: F403
+
 globals().update(
     {k.removeprefix("linalg_"): f for k, f in _C._functions[""].items() if k.startswith("linalg_")}
 )

@@ -3,6 +3,10 @@ special_<name> stand here as <name>."""
 
 from mica import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mica._operators_special import *  # noqa: F403
+
 _NAMES = {
     "digamma": "digamma",
     "erf": "erf",

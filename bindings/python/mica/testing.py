@@ -6,7 +6,10 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica._opcheck import OpCheckError, opcheck  # noqa: F401
+from mica._opcheck import (
+    OpCheckError as OpCheckError,
+    opcheck as opcheck,
+)
 
 # dtype: (rtol, atol), as torch.testing has them.
 _TOLERANCES = {

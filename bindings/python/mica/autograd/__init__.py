@@ -6,12 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from mica import _C
-from mica._C import Node, Tensor  # noqa: F401
-from mica._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
-from mica.autograd import graph  # noqa: F401
-from mica.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
-from mica.autograd.function import Function  # noqa: F401
-from mica.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: F401
+from mica._C import (
+    Node as Node,
+    Tensor as Tensor,
+)
+from mica._grad_mode import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from mica.autograd import graph as graph
+from mica.autograd.anomaly_mode import (
+    detect_anomaly as detect_anomaly,
+    set_detect_anomaly as set_detect_anomaly,
+)
+from mica.autograd.function import Function as Function
+from mica.autograd.gradcheck import (
+    GradcheckError as GradcheckError,
+    gradcheck as gradcheck,
+    gradgradcheck as gradgradcheck,
+)
 
 Variable = Tensor
 Tensors = Tensor | Sequence[Tensor]

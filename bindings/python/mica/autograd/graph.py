@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mica import _C
-from mica._C import Node, Tensor  # noqa: F401
+from mica._C import (
+    Node as Node,
+    Tensor as Tensor,
+)
 from mica._tensor import RemovableHandle
 
 

@@ -1,7 +1,21 @@
 """mica.optim: optimisers with torch's update rules, defaults and state_dict."""
 
-from mica.optim import lr_scheduler  # noqa: F401
-from mica.optim._adam import Adam, AdamW  # noqa: F401
-from mica.optim._optimizer import Optimizer  # noqa: F401
-from mica.optim._rmsprop import RMSprop  # noqa: F401
-from mica.optim._sgd import SGD  # noqa: F401
+from mica.optim import lr_scheduler as lr_scheduler
+from mica.optim._adam import (
+    Adam as Adam,
+    AdamW as AdamW,
+)
+from mica.optim._gradient_scaled import (
+    Adadelta as Adadelta,
+    Adagrad as Adagrad,
+    Adamax as Adamax,
+    NAdam as NAdam,
+    RAdam as RAdam,
+)
+from mica.optim._optimizer import Optimizer as Optimizer
+from mica.optim._others import (
+    ASGD as ASGD,
+    Rprop as Rprop,
+)
+from mica.optim._rmsprop import RMSprop as RMSprop
+from mica.optim._sgd import SGD as SGD

@@ -12,7 +12,7 @@ from mica.optim._optimizer import Optimizer, check_range, gradients
 class Adam(Optimizer):
     """Steps by running means of the gradient and of its square."""
 
-    _decoupled = False
+    _hints = {"foreach": None, "differentiable": False, "capturable": False, "fused": None}
 
     def __init__(
         self,
@@ -24,6 +24,8 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        decoupled_weight_decay: bool = False,
+        **hints: Any,
     ) -> None:
         check_range("lr", lr, 0.0)
         check_range("eps", eps, 0.0)
@@ -37,8 +39,9 @@ class Adam(Optimizer):
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
             "maximize": maximize,
+            "decoupled_weight_decay": decoupled_weight_decay,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, hints)
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, eps, decay = group["lr"], group["eps"], group["weight_decay"]
@@ -54,7 +57,7 @@ class Adam(Optimizer):
             state["step"].add_(1)
             step = state["step"].item()
             if decay != 0:
-                if self._decoupled:
+                if group["decoupled_weight_decay"]:
                     p.mul_(1 - lr * decay)
                 else:
                     grad = grad.add(p, alpha=decay)
@@ -72,8 +75,6 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient."""
 
-    _decoupled = True
-
     def __init__(
         self,
         params: Any,
@@ -84,5 +85,16 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **hints: Any,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            decoupled_weight_decay=True,
+            **hints,
+        )

@@ -11,6 +11,8 @@ from mica.optim._optimizer import Optimizer, check_range, gradients
 class RMSprop(Optimizer):
     """p -= lr * g / (sqrt(v) + eps) with v a running mean of g^2, centered and with momentum if asked."""
 
+    _hints = {"foreach": None, "differentiable": False, "capturable": False}
+
     def __init__(
         self,
         params: Any,
@@ -22,6 +24,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
+        **hints: Any,
     ) -> None:
         for name, value in (("lr", lr), ("alpha", alpha), ("eps", eps), ("momentum", momentum)):
             check_range(name, value, 0.0)
@@ -35,7 +38,7 @@ class RMSprop(Optimizer):
             "weight_decay": weight_decay,
             "maximize": maximize,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, hints)
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, alpha, eps = group["lr"], group["alpha"], group["eps"]

@@ -10,6 +10,8 @@ from mica.optim._optimizer import Optimizer, check_range, gradients
 class SGD(Optimizer):
     """p -= lr * g, with momentum, Nesterov's variant and weight decay."""
 
+    _hints = {"foreach": None, "differentiable": False, "fused": None}
+
     def __init__(
         self,
         params: Any,
@@ -20,6 +22,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        **hints: Any,
     ) -> None:
         check_range("lr", lr, 0.0)
         check_range("momentum", momentum, 0.0)
@@ -34,7 +37,7 @@ class SGD(Optimizer):
             "nesterov": nesterov,
             "maximize": maximize,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, hints)
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, momentum = group["lr"], group["momentum"]

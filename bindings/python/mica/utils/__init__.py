@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mica.utils import data  # noqa: F401
+    from mica.utils import data as data
 else:
 
     def __getattr__(name: str) -> Any:

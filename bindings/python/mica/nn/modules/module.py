@@ -149,7 +149,7 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, reachable as an attribute."""
-        self._check_name(name)
+        self._check_name(name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"The value for parameter ({name}) is of type ({type(param).__name__}); expected Parameter or None."
@@ -160,7 +160,7 @@ class Module:
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds state that is no parameter; `persistent` puts it in the state_dict."""
-        self._check_name(name)
+        self._check_name(name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"The value for buffer ({name}) is of type ({type(tensor).__name__}); expected Tensor or None."
@@ -177,18 +177,17 @@ class Module:
             raise TypeError(
                 f"The value for submodule ({name}) is of type ({type(module).__name__}); expected Module or None."
             )
-        self._check_name(name)
+        self._check_name(name, self._modules)
         self._modules[name] = module
 
     register_module = add_module
 
-    def _check_name(self, name: str) -> None:
+    def _check_name(self, name: str, own: dict[str, Any]) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError("Registration is possible only after Module.__init__() was called.")
         if "." in name or name == "":
             raise KeyError(f"The name ({name}) must not be empty or contain a dot.")
-        taken = name in self._parameters or name in self._buffers or name in self._modules
-        if not taken and hasattr(self, name):
+        if name not in own and hasattr(self, name):
             raise KeyError(f"The attribute ({name}) exists already.")
 
     # -- iteration
@@ -320,6 +319,10 @@ class Module:
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
         probe = mica.empty(0).to(*args, **kwargs)
+        if not (probe.is_floating_point() or probe.is_complex()):
+            raise TypeError(
+                f"A module's parameters can be of floating or complex dtypes only; to() was given ({probe.dtype})."
+            )
         dtype_given = (
             any(isinstance(a, (mica.dtype, Tensor)) for a in args) or kwargs.get("dtype") is not None
         )

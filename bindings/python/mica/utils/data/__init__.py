@@ -1,19 +1,26 @@
 """mica.utils.data: datasets, samplers, and a loader with worker processes."""
 
-from mica.utils.data._dataset import (  # noqa: F401
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    Subset,
-    TensorDataset,
-    random_split,
+from mica.utils.data._dataset import (
+    ConcatDataset as ConcatDataset,
+    Dataset as Dataset,
+    IterableDataset as IterableDataset,
+    Subset as Subset,
+    TensorDataset as TensorDataset,
+    random_split as random_split,
 )
-from mica.utils.data._loader import DataLoader, default_collate, default_convert  # noqa: F401
-from mica.utils.data._samplers import (  # noqa: F401
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
+from mica.utils.data._loader import (
+    DataLoader as DataLoader,
+    default_collate as default_collate,
+    default_convert as default_convert,
 )
-from mica.utils.data._workers import WorkerInfo, get_worker_info  # noqa: F401
+from mica.utils.data._samplers import (
+    BatchSampler as BatchSampler,
+    RandomSampler as RandomSampler,
+    Sampler as Sampler,
+    SequentialSampler as SequentialSampler,
+    SubsetRandomSampler as SubsetRandomSampler,
+)
+from mica.utils.data._workers import (
+    WorkerInfo as WorkerInfo,
+    get_worker_info as get_worker_info,
+)

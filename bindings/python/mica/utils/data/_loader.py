@@ -16,7 +16,7 @@ def default_collate(batch: list[Any]) -> Any:
     """Samples joined: tensors stacked, numbers made tensors, containers element by element."""
     first = batch[0]
     if isinstance(first, Tensor):
-        return mica.stack(batch)
+        return _stack(batch)
     if isinstance(first, (bool, int)):
         return mica.tensor(batch)
     if isinstance(first, float):
@@ -24,11 +24,33 @@ def default_collate(batch: list[Any]) -> Any:
     if isinstance(first, dict):
         return {key: default_collate([sample[key] for sample in batch]) for key in first}
     if isinstance(first, (list, tuple)):
+        odd = next((i for i, sample in enumerate(batch) if len(sample) != len(first)), None)
+        if odd is not None:
+            raise RuntimeError(
+                f"Sample ({odd}) of a batch has {len(batch[odd])} parts and sample (0) has {len(first)}. "
+                "Give all samples the same parts, or pass DataLoader a collate_fn that joins yours."
+            )
         joined = [default_collate(list(column)) for column in zip(*batch)]
         return joined if isinstance(first, list) or not hasattr(first, "_fields") else type(first)(*joined)
     if type(first).__module__ == "numpy":
-        return mica.stack([mica.as_tensor(sample) for sample in batch])
-    return batch
+        return _stack([mica.as_tensor(sample) for sample in batch])
+    if isinstance(first, (str, bytes)):
+        return batch
+    raise TypeError(
+        f"Samples of type ({type(first).__name__}) cannot be joined to a batch; expected tensors, NumPy arrays, "
+        "numbers, strings, dicts, lists or tuples. Pass DataLoader a collate_fn that joins yours."
+    )
+
+
+def _stack(batch: list[Tensor]) -> Tensor:
+    for i, sample in enumerate(batch):
+        if isinstance(sample, Tensor) and sample.shape != batch[0].shape:
+            raise RuntimeError(
+                f"Sample ({i}) of a batch has the shape {list(sample.shape)} and sample (0) has {list(batch[0].shape)}; "
+                "a batch stacks tensors of one shape. Pad or cut them in the dataset, or pass DataLoader a collate_fn "
+                "that joins yours."
+            )
+    return mica.stack(batch)
 
 
 def default_convert(sample: Any) -> Any:
@@ -74,8 +96,10 @@ class DataLoader:
             raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last.")
         if sampler is not None and shuffle:
             raise ValueError("sampler excludes shuffle.")
-        if batch_size is not None and batch_size <= 0:
-            raise ValueError(f"The batch size ({batch_size}) must be positive.")
+        if batch_size is not None and (not isinstance(batch_size, int) or batch_size <= 0):
+            raise ValueError(
+                f"The batch size ({batch_size}) must be a positive integer, or None for single samples."
+            )
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.batch_size = None if batch_sampler is not None else batch_size
         self.drop_last, self.generator = drop_last, generator
