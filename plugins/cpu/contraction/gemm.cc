@@ -78,11 +78,46 @@ Product Transposed(const Product& p) {
   return {p.dtype, p.n, p.m, p.k, turn(p.b), turn(p.a), turn(p.c), p.alpha, p.beta};
 }
 
+// Multiplications of one call of a library: some tenths of a second, after which
+// the host is asked for a Ctrl-C. Blocks of 256 rows and columns or more cost no speed.
+constexpr int64_t kStep = int64_t{1} << 34;
+constexpr int64_t kLeast = 256;
+
+GemmTask Block(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  const int64_t itemsize = DtypeSize(t.dtype);
+  GemmTask part = t;
+  part.m = std::min(rows, t.m - row);
+  part.n = std::min(cols, t.n - col);
+  part.a.data = Advance(t.a, row, 0, itemsize);
+  part.b.data = Advance(t.b, 0, col, itemsize);
+  part.c = static_cast<char*>(t.c) + (row * t.c_stride + col) * itemsize;
+  return part;
+}
+
+// One thread's product, in steps.
+void StepwiseBlas(const LibraryTable& library, const GemmTask& task, std::atomic<bool>& stopped) {
+  if (task.m * task.n * task.k <= kStep) return library.blas_gemm(task);
+  const auto fitting = [](int64_t work) { return std::max(kStep / work / 16 * 16, kLeast); };
+  const int64_t rows = std::min(task.m, fitting(task.n * task.k));
+  const int64_t cols = std::min(task.n, fitting(rows * task.k));
+  for (int64_t r = 0; r < task.m; r += rows) {
+    for (int64_t c = 0; c < task.n; c += cols) {
+      if (stopped.load(std::memory_order_relaxed)) return;
+      library.blas_gemm(Block(task, r, rows, c, cols));
+      if (Interrupted()) stopped.store(true, std::memory_order_relaxed);
+    }
+  }
+}
+
 // A grid of blocks of c, one a thread, as square as they come.
 void DividedBlas(const LibraryTable& library, const GemmTask& task, int32_t threads) {
-  const int64_t itemsize = DtypeSize(task.dtype);
   const auto wanted = std::min<int64_t>(threads, task.m * task.n * std::max<int64_t>(task.k, 1) / kShare);
-  if (wanted <= 1) return library.blas_gemm(task);
+  std::atomic<bool> stopped{false};
+  if (wanted <= 1) {
+    StepwiseBlas(library, task, stopped);
+    if (stopped) ThrowInterrupted();
+    return;
+  }
   int64_t down = 1;
   double best = INFINITY;
   for (int64_t d = 1; d <= wanted; ++d) {
@@ -102,15 +137,10 @@ void DividedBlas(const LibraryTable& library, const GemmTask& task, int32_t thre
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i / across * rows, c = i % across * cols;
       if (r >= task.m || c >= task.n) continue;
-      GemmTask part = task;
-      part.m = std::min(rows, task.m - r);
-      part.n = std::min(cols, task.n - c);
-      part.a.data = Advance(task.a, r, 0, itemsize);
-      part.b.data = Advance(task.b, 0, c, itemsize);
-      part.c = static_cast<char*>(task.c) + (r * task.c_stride + c) * itemsize;
-      library.blas_gemm(part);
+      StepwiseBlas(library, Block(task, r, rows, c, cols), stopped);
     }
   });
+  if (stopped) ThrowInterrupted();
 }
 
 bool LibraryGemm(Product p, int32_t threads) {
@@ -194,13 +224,14 @@ bool HalfGemm(Product p, int32_t threads) {
   constexpr int64_t kFloats = 1 << 17;  // 512 kB
   const int64_t width = std::clamp<int64_t>(kFloats / std::max<int64_t>(p.k, 1) / 16 * 16, 16, 512);
   const int64_t chunks = (p.n + width - 1) / width;
-  std::atomic<int> problem{0};  // 1: not supported, 2: no memory
+  std::atomic<int> problem{0};  // 1: not supported, 2: no memory, 3: Ctrl-C
   const auto narrow_at = [](const Strided& x, int64_t column) {
     return static_cast<char*>(x.data) + column * x.col * 2;
   };
   ParallelFor(chunks, std::max<int64_t>(1, kShare / (p.m * width * std::max<int64_t>(p.k, 1))), 1, threads,
               [&](int64_t begin, int64_t end) {
-                for (int64_t chunk = begin; chunk < end; ++chunk) {
+                for (int64_t chunk = begin; chunk < end && problem != 3; ++chunk) {
+                  if (Interrupted()) problem.store(3);
                   const int64_t j = chunk * width, n = std::min(width, p.n - j);
                   auto* wide_b = reinterpret_cast<float*>(Scratch((p.k + p.m) * width * 4));
                   if (!wide_b) return problem.store(2);
@@ -219,11 +250,12 @@ bool HalfGemm(Product p, int32_t threads) {
                   try {
                     if (!Gemm(part, 1)) return problem.store(1);
                   } catch (...) {
-                    return problem.store(2);
+                    return problem.store(Interrupted() ? 3 : 2);
                   }
                   ConvertLines(MICA_F32, wide_c, line, p.dtype, narrow_at(c, j), step, count, line, 1);
                 }
               });
+  if (problem == 3) ThrowInterrupted();
   if (problem == 2) throw std::bad_alloc();
   if (problem == 1) return false;
   if (!direct) CopyStrided(2, 2, sizes, c.data, packed, p.c.data, own, threads);

@@ -76,18 +76,24 @@ void RunBatch(Product p, const TensorRef& a, const TensorRef& b, const TensorRef
   // whether the dtype is supported, and errors can leave from here.
   if (!one(0, batch == 1 ? threads : 1)) throw plugin::NotImplemented();
   if (batch < threads) {
-    for (int64_t i = 1; i < batch; ++i) one(i, threads);
+    for (int64_t i = 1; i < batch && !Interrupted(); ++i) one(i, threads);
+    if (Interrupted()) ThrowInterrupted();
     return;
   }
-  std::atomic<bool> failed{false};
+  std::atomic<bool> failed{false}, stopped{false};
+  const int64_t asks_every = std::max<int64_t>(1, (int64_t{1} << 28) / std::max<int64_t>(work, 1));
   ParallelFor(batch - 1, std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)), 1, threads,
               [&](int64_t begin, int64_t end) {
                 try {
-                  for (int64_t i = begin; i < end; ++i) one(i + 1, 1);
+                  for (int64_t i = begin; i < end && !stopped; ++i) {
+                    one(i + 1, 1);
+                    if (i % asks_every == 0 && Interrupted()) stopped = true;
+                  }
                 } catch (...) {
-                  failed = true;
+                  (Interrupted() ? stopped : failed) = true;
                 }
               });
+  if (stopped) ThrowInterrupted();
   if (failed) throw std::bad_alloc();  // the one error that a supported product has
 }
 

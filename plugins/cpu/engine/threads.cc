@@ -20,12 +20,15 @@ bool forked = false;
 // Grains in one step: some milliseconds of work.
 constexpr int64_t kStepGrains = 64;
 
+}  // namespace
+
 bool Interrupted() {
+  if (omp_get_thread_num() != 0) return false;
   const MicaHost* host = plugin::Host();
   return host != nullptr && host->interrupted != nullptr && host->interrupted() != 0;
 }
 
-}  // namespace
+void ThrowInterrupted() { MICA_PLUGIN_THROW(MICA_ERROR_INTERRUPTED, "The call was interrupted."); }
 
 int32_t ThreadsOf(const MicaCall* call) {
   if (call->num_threads <= 1 || forked || omp_in_parallel()) return 1;
@@ -55,14 +58,12 @@ void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
   step = (step + align - 1) / align * align;
   std::atomic<bool> stopped{false};
   ParallelFor(n, grain, align, threads, [&](int64_t begin, int64_t end) {
-    // The host looks at signals on the thread that made the call, the first of the team.
-    const bool asks = omp_get_thread_num() == 0;
     for (int64_t at = begin; at < end && !stopped.load(std::memory_order_relaxed); at += step) {
       body(context, at, std::min(end, at + step));
-      if (asks && Interrupted()) stopped.store(true, std::memory_order_relaxed);
+      if (Interrupted()) stopped.store(true, std::memory_order_relaxed);
     }
   });
-  if (stopped) MICA_PLUGIN_THROW(MICA_ERROR_INTERRUPTED, "The call was interrupted.");
+  if (stopped) ThrowInterrupted();
 }
 
 }  // namespace mica::cpu

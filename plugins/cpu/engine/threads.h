@@ -25,6 +25,12 @@ void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads, Body 
       [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
 }
 
+// Whether Ctrl-C was pressed, asked of the host by the thread that made the call,
+// the first of a team; others hear "no". What a call has begun is then left undone,
+// and it ends with ThrowInterrupted().
+bool Interrupted();
+[[noreturn]] void ThrowInterrupted();
+
 // ParallelFor for a body that may be called several times within a piece. Between
 // the calls the host is asked for a Ctrl-C; after one the rest is left undone and
 // an Error of code MICA_ERROR_INTERRUPTED is thrown.

@@ -6,10 +6,12 @@ from mica.nn import (
     utils as utils,
 )
 from mica.nn.modules.activation import (
+    CELU as CELU,
     ELU as ELU,
     GELU as GELU,
     GLU as GLU,
     SELU as SELU,
+    Hardshrink as Hardshrink,
     Hardsigmoid as Hardsigmoid,
     Hardswish as Hardswish,
     Hardtanh as Hardtanh,
@@ -20,14 +22,17 @@ from mica.nn.modules.activation import (
     PReLU as PReLU,
     ReLU as ReLU,
     ReLU6 as ReLU6,
-    Sigmoid as Sigmoid,
     SiLU as SiLU,
+    Sigmoid as Sigmoid,
     Softmax as Softmax,
+    Softmax2d as Softmax2d,
     Softmin as Softmin,
     Softplus as Softplus,
+    Softshrink as Softshrink,
     Softsign as Softsign,
     Tanh as Tanh,
     Tanhshrink as Tanhshrink,
+    Threshold as Threshold,
 )
 from mica.nn.modules.attention import (
     MultiheadAttention as MultiheadAttention,
@@ -35,6 +40,7 @@ from mica.nn.modules.attention import (
 from mica.nn.modules.batchnorm import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,
+    BatchNorm3d as BatchNorm3d,
 )
 from mica.nn.modules.bilinear import (
     Bilinear as Bilinear,
@@ -65,6 +71,11 @@ from mica.nn.modules.dropout import (
     Dropout3d as Dropout3d,
     FeatureAlphaDropout as FeatureAlphaDropout,
 )
+from mica.nn.modules.instancenorm import (
+    InstanceNorm1d as InstanceNorm1d,
+    InstanceNorm2d as InstanceNorm2d,
+    InstanceNorm3d as InstanceNorm3d,
+)
 from mica.nn.modules.linear import (
     Flatten as Flatten,
     Identity as Identity,
@@ -82,6 +93,10 @@ from mica.nn.modules.loss import (
     NLLLoss as NLLLoss,
     SmoothL1Loss as SmoothL1Loss,
 )
+from mica.nn.modules.margin_losses import (
+    CosineSimilarity as CosineSimilarity,
+    PairwiseDistance as PairwiseDistance,
+)
 from mica.nn.modules.module import (
     Module as Module,
 )
@@ -91,7 +106,9 @@ from mica.nn.modules.normalization import (
     RMSNorm as RMSNorm,
 )
 from mica.nn.modules.pooling import (
+    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
     AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+    AdaptiveMaxPool2d as AdaptiveMaxPool2d,
     AvgPool1d as AvgPool1d,
     AvgPool2d as AvgPool2d,
     MaxPool1d as MaxPool1d,
@@ -117,13 +134,24 @@ from mica.nn.modules.rnn import (
     RNNCellBase as RNNCellBase,
 )
 from mica.nn.modules.shapes import (
+    CircularPad1d as CircularPad1d,
+    CircularPad2d as CircularPad2d,
+    CircularPad3d as CircularPad3d,
+    ConstantPad1d as ConstantPad1d,
+    ConstantPad2d as ConstantPad2d,
+    ConstantPad3d as ConstantPad3d,
+    Fold as Fold,
     PixelShuffle as PixelShuffle,
     ReflectionPad1d as ReflectionPad1d,
     ReflectionPad2d as ReflectionPad2d,
+    ReflectionPad3d as ReflectionPad3d,
     ReplicationPad1d as ReplicationPad1d,
     ReplicationPad2d as ReplicationPad2d,
+    ReplicationPad3d as ReplicationPad3d,
+    Unfold as Unfold,
     ZeroPad1d as ZeroPad1d,
     ZeroPad2d as ZeroPad2d,
+    ZeroPad3d as ZeroPad3d,
 )
 from mica.nn.modules.sparse import (
     Embedding as Embedding,

@@ -11,9 +11,10 @@ from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 
 
-class _BatchNorm(Module):
+class _NormBase(Module):
+    """Scale, shift and running statistics of channels."""
+
     _version = 2
-    _dims: tuple[int, ...]
 
     def __init__(
         self,
@@ -63,6 +64,16 @@ class _BatchNorm(Module):
                 if self.bias is not None:
                     self.bias.zero_()
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
+    _dims: tuple[int, ...]
+
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self._dims:
             raise ValueError(
@@ -86,12 +97,6 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
-
 
 class BatchNorm1d(_BatchNorm):
     """Normalises (N, C) or (N, C, L) over all but C."""
@@ -103,3 +108,9 @@ class BatchNorm2d(_BatchNorm):
     """Normalises (N, C, H, W) over all but C."""
 
     _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalises (N, C, D, H, W) over all but C."""
+
+    _dims = (5,)

@@ -72,3 +72,111 @@ class ReplicationPad2d(_Pad):
     """The ends of the last two dimensions repeated."""
 
     _dims, _mode = 2, "replicate"
+
+
+class CircularPad1d(_Pad):
+    """The last dimension continued from its other end."""
+
+    _dims, _mode = 1, "circular"
+
+
+class CircularPad2d(_Pad):
+    """The last two dimensions continued from their other ends."""
+
+    _dims, _mode = 2, "circular"
+
+
+class CircularPad3d(_Pad):
+    """The last three dimensions continued from their other ends."""
+
+    _dims, _mode = 3, "circular"
+
+
+class ZeroPad3d(_Pad):
+    """Zeros around the last three dimensions."""
+
+    _dims = 3
+
+
+class ReflectionPad3d(_Pad):
+    """The last three dimensions mirrored at their ends."""
+
+    _dims, _mode = 3, "reflect"
+
+
+class ReplicationPad3d(_Pad):
+    """The ends of the last three dimensions repeated."""
+
+    _dims, _mode = 3, "replicate"
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """A value before and after the last dimension."""
+
+    _dims = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """A value around the last two dimensions."""
+
+    _dims = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """A value around the last three dimensions."""
+
+    _dims = 3
+
+
+class Unfold(Module):
+    """Windows of (N, C, H, W) as columns."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """Columns added back into (N, C, H, W)."""
+
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: Any,
+        dilation: Any = 1,
+        padding: Any = 0,
+        stride: Any = 1,
+    ) -> None:
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
+        )

@@ -1,0 +1,85 @@
+"""Instance and local response normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mica._C import Tensor
+from mica.nn import functional as F
+from mica.nn.modules.batchnorm import _NormBase
+from mica.nn.modules.module import Module
+
+
+class _InstanceNorm(_NormBase):
+    _channel: int  # dimensions of an input without a batch
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (self._channel, self._channel + 1):
+            raise ValueError(
+                f"{type(self).__name__} takes tensors of {self._channel} or {self._channel + 1} dimensions; "
+                f"this one has {input.ndim}."
+            )
+        batched = input if input.ndim > self._channel else input.unsqueeze(0)
+        if self.affine and batched.shape[1] != self.num_features:
+            raise ValueError(
+                f"The number of channels ({batched.shape[1]}) of the input differs from num_features ({self.num_features})."
+            )
+        result = F.instance_norm(
+            batched,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return result if input.ndim > self._channel else result.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises each channel of each (C, L) by itself."""
+
+    _channel = 2
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises each channel of each (C, H, W) by itself."""
+
+    _channel = 3
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalises each channel of each (C, D, H, W) by itself."""
+
+    _channel = 4
+
+
+class LocalResponseNorm(Module):
+    """Divides by a power of the mean square of neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

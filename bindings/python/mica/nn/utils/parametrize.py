@@ -1,0 +1,197 @@
+"""Parametrisations: a parameter computed from others by modules, whenever it is read.
+
+register_parametrization() moves the parameter to module.parametrizations.<name>.original
+and gives the module a class of its own, in which <name> is a property. A
+parametrisation with right_inverse() may be assigned to, and start from several tensors,
+original0, original1, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.nn.modules.container import ModuleDict, ModuleList
+from mica.nn.modules.module import Module
+from mica.nn.parameter import Parameter
+
+_cache: dict[tuple[int, str], Any] | None = None
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Within, every parametrised tensor is computed once."""
+    global _cache
+    outer, _cache = _cache, {} if _cache is None else _cache
+    try:
+        yield
+    finally:
+        _cache = outer
+
+
+class ParametrizationList(ModuleList):
+    """The parametrisations of one tensor, in order, and what they start from."""
+
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
+        super().__init__(modules)
+        self.unsafe = unsafe
+        start: Any = original
+        with mica.no_grad():
+            for module in reversed(list(self)):
+                if hasattr(module, "right_inverse"):
+                    start = module.right_inverse(start)
+        self.is_tensor = isinstance(start, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(start)
+        for name, value in zip(self._names(), [start] if self.is_tensor else start):
+            if self.is_tensor and isinstance(original, Parameter) and value is original:
+                self.register_parameter(name, original)
+            elif isinstance(original, Parameter):
+                self.register_parameter(
+                    name, Parameter(value.detach().clone(), requires_grad=original.requires_grad)
+                )
+            else:
+                self.register_buffer(name, value)
+        if not unsafe:
+            self._check(original)
+
+    def _names(self) -> list[str]:
+        return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
+
+    def _check(self, original: Tensor) -> None:
+        value = self()
+        if value.shape != original.shape or value.dtype != original.dtype:
+            raise ValueError(
+                f"A parametrisation gives a tensor {value.dtype} of shape {list(value.shape)} for one {original.dtype} of shape "
+                f"{list(original.shape)}; say unsafe=True if that is meant."
+            )
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Sets the originals so that the parametrised tensor is `value`, where the parametrisations can."""
+        with mica.no_grad():
+            start: Any = value
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"The parametrisation {type(module).__name__} has no right_inverse(), so that its tensor cannot be "
+                        "assigned to."
+                    )
+                start = module.right_inverse(start)
+            for name, part in zip(self._names(), [start] if self.is_tensor else start):
+                getattr(self, name).data = part.detach().clone()
+
+    def forward(self) -> Tensor:  # type: ignore[override]
+        modules = iter(self)
+        value = next(modules)(*(getattr(self, name) for name in self._names()))
+        for module in modules:
+            value = module(value)
+        return value
+
+
+def _property(name: str) -> property:
+    def get(self: Any) -> Tensor:
+        parametrization = self.parametrizations[name]
+        if _cache is None:
+            return parametrization()
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = parametrization()
+        return _cache[key]
+
+    def put(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, put)
+
+
+def _give_class(module: Module) -> None:
+    """A class of the module's own, which properties can be put on."""
+    base = type(module)
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        import copy
+
+        twin = self.__new__(self.__class__)
+        memo[id(self)] = twin
+        twin.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return twin
+
+    def __getstate__(self: Any) -> Any:
+        raise RuntimeError(
+            "A parametrised module cannot be pickled, since its class is made at run time; save its state_dict()."
+        )
+
+    module.__class__ = type(
+        f"Parametrized{base.__name__}", (base,), {"__deepcopy__": __deepcopy__, "__getstate__": __getstate__}
+    )
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Makes the tensor `tensor_name` of `module` the result of `parametrization`."""
+    if is_parametrized(module, tensor_name):
+        added: ParametrizationList = module.parametrizations[tensor_name]
+        before = getattr(module, tensor_name)
+        if hasattr(parametrization, "right_inverse"):
+            added.right_inverse(parametrization.right_inverse(before))
+        added.append(parametrization)
+        if not unsafe:
+            added._check(before)
+        return module
+    if tensor_name not in module._parameters and tensor_name not in module._buffers:
+        raise ValueError(
+            f"Module {type(module).__name__} has no parameter, buffer or parametrised tensor ({tensor_name})."
+        )
+    original = getattr(module, tensor_name)
+    parametrizations = ParametrizationList([parametrization], original, unsafe)
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        _give_class(module)
+        module.parametrizations = ModuleDict()
+    setattr(type(module), tensor_name, _property(tensor_name))
+    module.parametrizations[tensor_name] = parametrizations
+    return module
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether the module, or one tensor of it, is parametrised."""
+    found = module._modules.get("parametrizations")
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Makes the tensor a plain one again: what it is now, or its original."""
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {type(module).__name__} has no parametrisation on ({tensor_name}).")
+    parametrizations: ParametrizationList = module.parametrizations[tensor_name]
+    if not leave_parametrized and not parametrizations.is_tensor:
+        raise ValueError(
+            f"The tensor ({tensor_name}) is made of {parametrizations.ntensors} tensors; it has no one original to leave."
+        )
+    first = getattr(parametrizations, parametrizations._names()[0])
+    if leave_parametrized:
+        with mica.no_grad():
+            value = getattr(module, tensor_name).detach().clone()
+        is_parameter = isinstance(first, Parameter)
+        tensor: Tensor = Parameter(value, requires_grad=first.requires_grad) if is_parameter else value
+    else:
+        tensor = first
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    if len(module.parametrizations) == 0:
+        delattr(module, "parametrizations")
+        module.__class__ = type(module).__bases__[0]
+    if isinstance(tensor, Parameter):
+        module.register_parameter(tensor_name, tensor)
+    else:
+        module.register_buffer(tensor_name, tensor)
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The module's class without what parametrisations added."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)

@@ -1,0 +1,202 @@
+"""Nested containers as flat lists of leaves, with a spec that builds them again.
+
+Containers are lists, tuples, named tuples, dictionaries, OrderedDicts, defaultdicts
+and deques, and what register_pytree_node() adds; everything else, None too, is a leaf."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+
+class NodeDef(NamedTuple):
+    """How a container comes apart into children and a context, and together again."""
+
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+
+
+def _flatten_named(t: Any) -> tuple[list[Any], Any]:
+    return list(t), type(t)
+
+
+def _flatten_default(d: Any) -> tuple[list[Any], Any]:
+    return list(d.values()), (d.default_factory, list(d))
+
+
+_NAMED = NodeDef(_flatten_named, lambda values, cls: cls(*values))
+SUPPORTED_NODES: dict[type, NodeDef] = {
+    list: NodeDef(lambda x: (x, None), lambda values, _: list(values)),
+    tuple: NodeDef(lambda x: (list(x), None), lambda values, _: tuple(values)),
+    dict: NodeDef(lambda d: (list(d.values()), list(d)), lambda values, keys: dict(zip(keys, values))),
+    OrderedDict: NodeDef(
+        lambda d: (list(d.values()), list(d)), lambda values, keys: OrderedDict(zip(keys, values))
+    ),
+    defaultdict: NodeDef(
+        _flatten_default, lambda values, context: defaultdict(context[0], zip(context[1], values))
+    ),
+    deque: NodeDef(lambda d: (list(d), d.maxlen), lambda values, most: deque(values, maxlen=most)),
+}
+
+
+def register_pytree_node(
+    cls: type, flatten_fn: Callable[[Any], Any], unflatten_fn: Callable[[Iterable[Any], Any], Any], **_: Any
+) -> None:
+    """Makes instances of `cls` containers: flatten_fn(x) gives (children, context)."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"The class ({cls.__name__}) is registered as a container already.")
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
+
+
+def _node(tree: Any) -> NodeDef | None:
+    found = SUPPORTED_NODES.get(type(tree))
+    if found is None and isinstance(tree, tuple) and hasattr(type(tree), "_fields"):
+        return _NAMED
+    return found
+
+
+class TreeSpec:
+    """The shape of a tree: a container's class, its context and the specs of its children."""
+
+    def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
+        self.type, self.context, self.children_specs = type, context, children_specs
+        self.num_children = len(children_specs)
+        self.num_leaves = sum(c.num_leaves for c in children_specs) if type is not None else 1
+        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
+
+    def is_leaf(self) -> bool:
+        return self.type is None
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        return tree_unflatten(leaves, self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeSpec) and (self.type, self.context, self.children_specs) == (
+            other.type,
+            other.context,
+            other.children_specs,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, repr(self.context), tuple(self.children_specs)))
+
+    def __repr__(self) -> str:
+        if self.is_leaf():
+            return "*"
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{', '.join(map(repr, self.children_specs))}])"
+
+
+_LEAF = TreeSpec(None, None, [])
+LeafSpec = lambda: _LEAF  # noqa: E731 - torch's name, called as a class
+PyTree = Any
+IsLeaf = Callable[[Any], bool]
+
+
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether `tree` is no container."""
+    return (is_leaf is not None and is_leaf(tree)) or _node(tree) is None
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves in order, and the spec."""
+    leaves: list[Any] = []
+
+    def walk(part: Any) -> TreeSpec:
+        node = _node(part)
+        if node is None or (is_leaf is not None and is_leaf(part)):
+            leaves.append(part)
+            return _LEAF
+        children, context = node.flatten_fn(part)
+        return TreeSpec(type(part), context, [walk(child) for child in children])
+
+    spec = walk(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """The tree of this spec with these leaves."""
+    items = list(leaves)
+    if len(items) != treespec.num_leaves:
+        raise ValueError(f"The number of leaves ({len(items)}) differs from the spec's ({treespec.num_leaves}).")
+    rest = iter(items)
+
+    def build(spec: TreeSpec) -> Any:
+        if spec.is_leaf():
+            return next(rest)
+        node = SUPPORTED_NODES.get(spec.type, _NAMED)
+        return node.unflatten_fn([build(child) for child in spec.children_specs], spec.context)
+
+    return build(treespec)
+
+
+def tree_iter(tree: Any, is_leaf: IsLeaf | None = None) -> Iterator[Any]:
+    """The leaves in order."""
+    yield from tree_flatten(tree, is_leaf)[0]
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeSpec:
+    """The spec."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """A tree of func(leaf, ...) of the leaves of trees of one shape."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = []
+    for rest in rests:
+        flat, other = tree_flatten(rest, is_leaf)
+        if other != spec:
+            raise ValueError(f"The trees differ in shape: {spec} and {other}.")
+        others.append(flat)
+    return tree_unflatten(map(func, leaves, *others), spec)
+
+
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Calls func on all leaves; gives the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def map_only(wanted: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Limits a function to leaves of a class, or of several, or that a predicate picks."""
+    is_class = isinstance(wanted, (type, tuple))
+
+    def limit(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: func(x) if (isinstance(x, wanted) if is_class else wanted(x)) else x
+
+    return limit
+
+
+def tree_map_only(
+    wanted: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
+) -> Any:
+    """tree_map of the leaves of a class alone; others stay."""
+    return tree_map(map_only(wanted)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    wanted: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
+) -> Any:
+    """tree_map_ of the leaves of a class alone."""
+    return tree_map_(map_only(wanted)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether a predicate holds of all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether a predicate holds of a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of a call's arguments."""
+    return tree_leaves((args, kwargs))

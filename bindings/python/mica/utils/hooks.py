@@ -1,0 +1,3 @@
+"""Handles of hooks."""
+
+from mica._tensor import RemovableHandle as RemovableHandle
