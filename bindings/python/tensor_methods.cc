@@ -5,6 +5,7 @@
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/ops/alias.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/to.h"
 #include "mica/tensor/shape.h"
@@ -233,6 +234,15 @@ PyObject* MakeSubclass(PyObject*, PyObject* args) {
   });
 }
 
+// x.as_subclass(cls): the same elements as an object of a subclass, with history.
+PyObject* AsSubclass(PyObject* self, PyObject* cls) {
+  return Guarded([&]() -> PyObject* {
+    const bool fits = PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorType);
+    if (!fits) Raise(PyExc_TypeError, "as_subclass() takes a subclass of mica.Tensor.");
+    return WrapAs(reinterpret_cast<PyTypeObject*>(cls), ops::alias(Unwrap(self)));
+  });
+}
+
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 }  // namespace
@@ -280,6 +290,8 @@ PyMethodDef kTensorMethods[] = {
     {"bool", Fast(Cast<DType::kBool>), kFast, "bool() -> Tensor"},
     {"cfloat", Fast(Cast<DType::kC64>), kFast, "cfloat() -> Tensor"},
     {"cdouble", Fast(Cast<DType::kC128>), kFast, "cdouble() -> Tensor"},
+    {"as_subclass", AsSubclass, METH_O,
+     "as_subclass(cls) -> Tensor\n\nThe same elements as an object of a subclass of Tensor."},
     {"_make_subclass", MakeSubclass, METH_VARARGS | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

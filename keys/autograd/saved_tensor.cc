@@ -5,6 +5,7 @@
 
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_log.h"
+#include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/meta.h"
 
 namespace mica::autograd {
@@ -92,7 +93,11 @@ void SavedTensor::ThrowWritten(const Node* owner, uint32_t version) const {
 Tensor SavedTensor::Unpack(Node* owner) const {
   if (!defined_) return Tensor();
   if (__builtin_expect(packed_ != nullptr, 0)) {
-    Tensor t = packed_->hooks->unpack(packed_->value);
+    Tensor t;
+    {
+      const IncludeAutograd on;  // the hook is the user's code, which may record
+      t = packed_->hooks->unpack(packed_->value);
+    }
     MICA_CHECK(t.defined(), "The unpack hook of a saved tensor returned no tensor.");
     if (requires_grad_ && !t.requires_grad() && CurrentThread().grad_enabled) {
       t = DetachedAlias(t);

@@ -199,17 +199,9 @@ M.ones(0).sum()
 M.ones(0).mean()
 M.ones(0, 3).max(0)
 M.ones(3, 0).max(0)
-values=tensor([]), 
-
-indices=tensor([],  dtype=mica.int64))
-
 M.ones(0).std()
 M.ones(0).kthvalue(1)
 M.ones(0).cummax(0)
-values=tensor([]), 
-
-indices=tensor([],  dtype=mica.int64))
-
 M.ones(0).argmin(0)
 M.max(M.ones(0))
 M.ones(0).logsumexp(0)

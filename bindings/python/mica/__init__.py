@@ -16,8 +16,7 @@ from mica._C import (
     device as device,
     dtype as dtype,
 )
-
-__version__ = "0.1.0"
+from mica.version import __version__ as __version__
 
 for _name, _function in _C._functions[""].items():
     globals().setdefault(_name, _function)
@@ -80,8 +79,10 @@ _LAZY = (
     "random",
     "signal",
     "special",
+    "storage",
     "testing",
     "utils",
+    "version",
 )
 
 
@@ -103,8 +104,10 @@ if TYPE_CHECKING:
         random as random,
         signal as signal,
         special as special,
+        storage as storage,
         testing as testing,
         utils as utils,
+        version as version,
     )
 else:
 
@@ -115,6 +118,13 @@ else:
             module = importlib.import_module(f"mica.{name}")
             globals()[name] = module
             return module
+        if name.startswith("_foreach_"):
+            from mica._foreach import find
+
+            function = find(name.removeprefix("_foreach_"))
+            if function is not None:
+                globals()[name] = function
+                return function
         raise AttributeError(f"module 'mica' has no attribute '{name}'")
 
 

@@ -37,6 +37,15 @@ __all__ = [
     "svd_lowrank",
     "to_dlpack",
     "typename",
+    "_assert",
+    "_check",
+    "_check_index",
+    "_check_type",
+    "_check_value",
+    "are_deterministic_algorithms_enabled",
+    "get_float32_matmul_precision",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_float32_matmul_precision",
     "use_deterministic_algorithms",
 ]
 
@@ -85,8 +94,69 @@ def set_default_device(device: Any) -> None:
     _C._set_default_device("cpu" if device is None else device)
 
 
+_deterministic = [False, False]
+_precision = ["highest"]
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether use_deterministic_algorithms(True) was called."""
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms() was called with warn_only."""
+    return _deterministic[1]
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision() allows."""
+    return _precision[0]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allows products of float32 to be less exact; the CPU's make no use of it."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"The precision ({precision}) is unknown; expected 'highest', 'high' or 'medium'.")
+    _precision[0] = precision
+
+
+def _fail(kind: type[Exception], message: Any) -> None:
+    raise kind(message() if callable(message) else message or "A check of the program's failed.")
+
+
+def _assert(condition: Any, message: Any = None) -> None:
+    """`assert condition, message`, where a program is traced too."""
+    if not condition:
+        _fail(AssertionError, message)
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raises RuntimeError(message()) unless `cond`."""
+    if not cond:
+        _fail(RuntimeError, message)
+
+
+def _check_index(cond: Any, message: Any = None) -> None:
+    """Raises IndexError(message()) unless `cond`."""
+    if not cond:
+        _fail(IndexError, message)
+
+
+def _check_type(cond: Any, message: Any = None) -> None:
+    """Raises TypeError(message()) unless `cond`."""
+    if not cond:
+        _fail(TypeError, message)
+
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """Raises ValueError(message()) unless `cond`."""
+    if not cond:
+        _fail(ValueError, message)
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accepted for torch's programs: Mica's CPU kernels are deterministic."""
+    _deterministic[:] = [bool(mode), warn_only]
 
 
 def asarray(

@@ -237,6 +237,25 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return _where(condition, self, other)
 
 
+def untyped_storage(self: Tensor) -> Any:
+    """The bytes of the memory that this tensor and its views share."""
+    from mica.storage import UntypedStorage
+
+    return UntypedStorage(self)
+
+
+def storage(self: Tensor) -> Any:
+    """The elements of the memory that this tensor and its views share."""
+    from mica.storage import TypedStorage
+
+    return TypedStorage(self)
+
+
+def get_device(self: Tensor) -> int:
+    """The index of the device; -1 on the CPU."""
+    return -1 if self.device.type in ("cpu", "meta") else self.device.index or 0
+
+
 _generated_split = Tensor.split
 _vector_norm = _C._functions[""]["linalg_vector_norm"]
 _where = _C._functions[""]["where"]
@@ -265,6 +284,11 @@ _C._add_tensor_attributes(
         "split": split,
         "norm": norm,
         "where": where,
+        "untyped_storage": untyped_storage,
+        "storage": storage,
+        "get_device": get_device,
+        "is_pinned": lambda self, device=None: False,
+        "is_shared": lambda self: False,
         **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }
 )

@@ -28,8 +28,7 @@ from mica.nn._losses import (  # noqa: F401
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from mica.nn._operators import OPERATORS as _all
-from mica.nn._operators import reduction_number as _reduction
+from mica.nn._operators import OPERATORS as _all, reduction_number as _reduction
 from mica.nn._pooling import (  # noqa: F401
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,

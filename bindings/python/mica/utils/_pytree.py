@@ -84,7 +84,9 @@ class TreeSpec:
     def __repr__(self) -> str:
         if self.is_leaf():
             return "*"
-        return f"TreeSpec({self.type.__name__}, {self.context}, [{', '.join(map(repr, self.children_specs))}])"
+        return (
+            f"TreeSpec({self.type.__name__}, {self.context}, [{', '.join(map(repr, self.children_specs))}])"
+        )
 
 
 _LEAF = TreeSpec(None, None, [])
@@ -118,7 +120,9 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The tree of this spec with these leaves."""
     items = list(leaves)
     if len(items) != treespec.num_leaves:
-        raise ValueError(f"The number of leaves ({len(items)}) differs from the spec's ({treespec.num_leaves}).")
+        raise ValueError(
+            f"The number of leaves ({len(items)}) differs from the spec's ({treespec.num_leaves})."
+        )
     rest = iter(items)
 
     def build(spec: TreeSpec) -> Any:

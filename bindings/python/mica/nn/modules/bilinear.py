@@ -7,8 +7,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.nn import functional as F
-from mica.nn import init
+from mica.nn import functional as F, init
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 

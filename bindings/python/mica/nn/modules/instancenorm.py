@@ -25,9 +25,7 @@ class _InstanceNorm(_NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
-        )
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (self._channel, self._channel + 1):

@@ -44,9 +44,7 @@ class GaussianNLLLoss(_Loss):
         self.full, self.eps = full, eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        return F.gaussian_nll_loss(
-            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
-        )
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):

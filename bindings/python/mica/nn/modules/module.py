@@ -140,6 +140,7 @@ class Module:
         d.get("_non_persistent_buffers_set", set()).discard(name)
         if name in d:
             del d[name]
+            found = True
         return found
 
     def __dir__(self) -> list[str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.nn import functional as F
-from mica.nn import init
+from mica.nn import functional as F, init
 from mica.nn.modules.attention import MultiheadAttention
 from mica.nn.modules.container import ModuleList
 from mica.nn.modules.dropout import Dropout

@@ -40,5 +40,3 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     """The sequences that pad_sequence() joined, by their lengths."""
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(n)] for sequence, n in zip(batch, lengths.tolist())]
-
-
