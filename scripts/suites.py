@@ -28,7 +28,14 @@ class Suite:
 SUITES = [
     Suite("lint", "{python} scripts/lint.py", "tally", quick=True),
     Suite("unit", "{match}", "catch2", each="{build}/bin/unit_*", quick=True, needs=("release",)),
-    Suite("python", "{python} -m pytest test/python", "pytest", quick=True, needs=("release:package",)),
+    Suite(
+        "python",
+        "{python} -m pytest test/python -m 'not slow'",
+        "pytest",
+        quick=True,
+        needs=("release:package",),
+    ),
+    Suite("python-slow", "{python} -m pytest test/python -m slow", "pytest", needs=("release:package",)),
     Suite("abi", "{python} -m pytest test/abi", "pytest", quick=True, needs=("release:package bench_abi",)),
     Suite(
         "oracle",

@@ -237,7 +237,8 @@ PyObject* MakeSubclass(PyObject*, PyObject* args) {
 // x.as_subclass(cls): the same elements as an object of a subclass, with history.
 PyObject* AsSubclass(PyObject* self, PyObject* cls) {
   return Guarded([&]() -> PyObject* {
-    const bool fits = PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorType);
+    const bool fits =
+        PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorType);
     if (!fits) Raise(PyExc_TypeError, "as_subclass() takes a subclass of mica.Tensor.");
     return WrapAs(reinterpret_cast<PyTypeObject*>(cls), ops::alias(Unwrap(self)));
   });

@@ -221,7 +221,7 @@ void EmitModuleStub(const std::vector<PythonGroup>& groups, const std::string& m
     if (!group.module.empty() || group.name.rfind(prefix, 0) != 0) continue;
     if (Definitions(group, /*methods=*/false).empty()) continue;
     p.Print({{"full", group.name}, {"short", group.name.substr(prefix.size())}},
-            "from mica._operators import $full$ as $short$");
+            "from mica._operators import $full$\n$short$ = $full$");
   }
   EmitGroups(groups, module, /*methods=*/false, p);
   out.Write(StrCat("stubs/_operators_", name, ".pyi"), p.text());

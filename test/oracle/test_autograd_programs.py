@@ -153,8 +153,9 @@ def run(library: Any, steps: list[Step], complex_: bool) -> tuple[list[str], lis
         first = library.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
         more = [(g.real if g.is_complex() else g).sum() for g in first if g is not None and g.requires_grad]
         second = library.autograd.grad(sum(more), leaves, allow_unused=True) if more else [None] * 3
-    except RuntimeError:
-        return [*log, "backward refused"], []
+    except RuntimeError as error:
+        # torch gives a view that was reshaped in place the gradient of its former shape
+        return [*log, "wrong" if "an invalid gradient" in str(error) else "backward refused"], []
     return log, [
         None if g is None else g.detach().resolve_conj().numpy() if library is torch else g.detach().numpy()
         for g in (*first, *second)
@@ -180,6 +181,8 @@ def test_programs(block: int, complex_: bool, reshapes: bool) -> None:
             expected_log, expected = run(torch, steps, complex_)
         except RuntimeError as error:  # torch refuses to look at such a view; Mica has no history for it
             assert "created in no_grad mode" in str(error)
+            continue
+        if expected_log[-1] == "wrong":
             continue
         log, ours = run(mica, steps, complex_)
         assert log == expected_log, (seed, steps)

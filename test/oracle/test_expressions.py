@@ -220,7 +220,7 @@ M.zeros(2).unsqueeze_(5)
 M.zeros(2).transpose_(0, 3)
 M.zeros(2, 3).unsqueeze_(-1).shape
 M.zeros(2, 3).squeeze_(5)
-M.zeros(2, 1).squeeze_(-1)._version
+M.tensor([[1], [2]]).squeeze_(-1)._version
 M.ones(2, 3, requires_grad=True).t_()
 M.ones(2, 3, requires_grad=True)[0].unsqueeze_(0)
 M.ones(2, 1, requires_grad=True).unbind()[0].squeeze_()

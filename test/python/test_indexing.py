@@ -77,7 +77,7 @@ def test_write_broadcasts_and_drops_leading_ones() -> None:
         (mica.tensor([1.5]), IndexError),
         (mica.tensor([9]), IndexError),
         (mica.tensor([True, False]), IndexError),
-        ((Ellipsis, Ellipsis), IndexError),
+        ((Ellipsis, Ellipsis, 0, 0), IndexError),
     ],
     ids=repr,
 )

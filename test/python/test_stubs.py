@@ -37,8 +37,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mypy")
 
 
-def test_a_typed_program_passes(cache: Path) -> None:
-    result = run_mypy(HERE / "typed_program.py", cache)
+@pytest.mark.parametrize("program", ["typed_program.py", "typed_training.py"])
+def test_a_typed_program_passes(cache: Path, program: str) -> None:
+    result = run_mypy(HERE / program, cache)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -5,7 +5,27 @@ from mica import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mica._operators import (
+        digamma as digamma,
+        erf as erf,
+        erfc as erfc,
+        erfinv as erfinv,
+        exp2 as exp2,
+        expm1 as expm1,
+        lgamma,
+        log1p as log1p,
+        log_softmax as log_softmax,
+        logit as logit,
+        logsumexp as logsumexp,
+        round as round,
+        sigmoid,
+        sinc as sinc,
+        softmax as softmax,
+        xlogy as xlogy,
+    )
     from mica._operators_special import *  # noqa: F403
+
+    expit, gammaln, psi = sigmoid, lgamma, digamma
 
 _NAMES = {
     "digamma": "digamma",

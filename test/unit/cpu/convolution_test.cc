@@ -12,39 +12,56 @@ struct Case {
   int64_t out() const { return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
 };
 
+int64_t Power(int64_t side, int64_t spatial) {
+  return spatial == 1 ? side : spatial == 2 ? side * side : side * side * side;
+}
+
 std::vector<int64_t> Cube(int64_t a, int64_t b, int64_t side, int64_t spatial) {
   std::vector<int64_t> sizes{a, b};
   for (int64_t d = 0; d < spatial; ++d) sizes.push_back(side);
   return sizes;
 }
 
+// A product within one plane of input, kernel and output, by its flat places there.
+struct Term {
+  int64_t in, kernel, out;
+};
+
+std::vector<Term> PlaneTerms(const Case& c) {
+  std::vector<Term> terms;
+  for (int64_t p = 0; p < Power(c.out(), c.spatial); ++p)
+    for (int64_t q = 0; q < Power(c.kernel, c.spatial); ++q) {
+      int64_t at = 0, step = 1, rp = p, rq = q;
+      bool inside = true;
+      for (int64_t d = 0; d < c.spatial; ++d) {
+        const int64_t x = rp % c.out() * c.stride - c.padding + rq % c.kernel * c.dilation;
+        rp /= c.out();
+        rq /= c.kernel;
+        inside = inside && x >= 0 && x < c.in;
+        at += x * step;
+        step *= c.in;
+      }
+      if (inside) terms.push_back({at, q, p});
+    }
+  return terms;
+}
+
 // Calls f(input, weight, output) with the flat places of each product of the ordinary
 // convolution.
 template <class F>
 void EachTerm(const Case& c, F f) {
-  const int64_t s = c.spatial, ig = c.in_channels / c.groups, og = c.out_channels / c.groups;
-  const auto power = [&](int64_t side) { return s == 1 ? side : s == 2 ? side * side : side * side * side; };
+  const int64_t ig = c.in_channels / c.groups, og = c.out_channels / c.groups;
+  const std::vector<Term> terms = PlaneTerms(c);
+  const int64_t in = Power(c.in, c.spatial), kernel = Power(c.kernel, c.spatial),
+                out = Power(c.out(), c.spatial);
   for (int64_t n = 0; n < c.batch; ++n)
     for (int64_t o = 0; o < c.out_channels; ++o)
-      for (int64_t i = 0; i < ig; ++i)
-        for (int64_t p = 0; p < power(c.out()); ++p)
-          for (int64_t q = 0; q < power(c.kernel); ++q) {
-            int64_t at = 0, step = 1, rp = p, rq = q;
-            bool inside = true;
-            for (int64_t d = 0; d < s; ++d) {
-              const int64_t x = rp % c.out() * c.stride - c.padding + rq % c.kernel * c.dilation;
-              rp /= c.out();
-              rq /= c.kernel;
-              inside = inside && x >= 0 && x < c.in;
-              at += x * step;
-              step *= c.in;
-            }
-            if (!inside) continue;
-            const int64_t channel = o / og * ig + i;
-            f(static_cast<size_t>((n * c.in_channels + channel) * power(c.in) + at),
-              static_cast<size_t>((o * ig + i) * power(c.kernel) + q),
-              static_cast<size_t>((n * c.out_channels + o) * power(c.out()) + p));
-          }
+      for (int64_t i = 0; i < ig; ++i) {
+        const int64_t x = (n * c.in_channels + o / og * ig + i) * in, w = (o * ig + i) * kernel,
+                      y = (n * c.out_channels + o) * out;
+        for (const Term& t : terms)
+          f(static_cast<size_t>(x + t.in), static_cast<size_t>(w + t.kernel), static_cast<size_t>(y + t.out));
+      }
 }
 
 const Case kCases[] = {

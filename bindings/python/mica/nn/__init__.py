@@ -106,9 +106,7 @@ from mica.nn.modules.normalization import (
     RMSNorm as RMSNorm,
 )
 from mica.nn.modules.pooling import (
-    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
     AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-    AdaptiveMaxPool2d as AdaptiveMaxPool2d,
     AvgPool1d as AvgPool1d,
     AvgPool2d as AvgPool2d,
     MaxPool1d as MaxPool1d,

@@ -7,7 +7,7 @@ stands here; the rest is adapted below.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mica
 from mica import _C
@@ -67,6 +67,16 @@ from mica.nn._resampling import (  # noqa: F401
     upsample_bilinear,
     upsample_nearest,
 )
+
+if TYPE_CHECKING:
+    from mica._operators import (
+        hardshrink as hardshrink,
+        one_hot as one_hot,
+        prelu as prelu,
+        relu_ as relu_,
+    )
+    from mica._operators_nn_functional import *  # noqa: F403
+
 
 _AS_THEY_ARE = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "adaptive_avg_pool1d",

@@ -136,13 +136,6 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
-    """The mean of windows of (N, C, L) chosen so that the output has `output_size`."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
-
-
 class AdaptiveAvgPool2d(_AdaptivePool):
     """The mean of windows of (N, C, H, W) chosen so that the output has `output_size`."""
 
@@ -154,10 +147,3 @@ class _AdaptiveMaxPool(_AdaptivePool):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The maximum of windows of (N, C, H, W) chosen so that the output has `output_size`."""
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
