@@ -116,33 +116,32 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor
   const int64_t width = h0.size(1), rows = gates.size(0);
   const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
   const Tensor output = Empty(gates, {rows, width}), turned = ops::t(weight);
-  const Tensor work = ops::clone(gates, MemoryFormat::kContiguous);
-  const Tensor cells = mode == kLstm || mode == kGru ? Empty(gates, {rows, width}) : Tensor();
+  const bool keeps = mode == kLstm || mode == kGru;
+  const Tensor cells = keeps ? Empty(gates, {rows, width}) : Empty(gates, {0});
+  const Tensor saved = keeps ? Empty(gates, gates.sizes()) : Empty(gates, {0});
   State h(h0, steps[0].count), c(mode == kLstm ? c0 : h0, steps[0].count);
   for (const Step& step : steps) {
-    const Tensor before = h.Take(step.count), g = Rows(work, step.first, step.count);
-    const Tensor y = Rows(output, step.first, step.count);
+    const auto part = [&](const Tensor& x) { return Rows(x, step.first, step.count); };
+    const Tensor before = h.Take(step.count), y = part(output);
     if (mode == kGru) {
-      const std::vector<Tensor> x = Gates(g, 3), u = Gates(ops::linear(before, weight, bias), 3);
-      const Tensor kept = Rows(cells, step.first, step.count);
-      ops::_gru_step_out(y, x[0], x[1], x[2], x[0], x[1], x[2], u[0], u[1], u[2], before);
-      ops::copy_(kept, u[2]);
+      const std::vector<Tensor> x = Gates(part(gates), 3), u = Gates(ops::linear(before, weight, bias), 3),
+                                a = Gates(part(saved), 3);
+      ops::_gru_step_out(y, a[0], a[1], a[2], x[0], x[1], x[2], u[0], u[1], u[2], before);
+      ops::copy_(part(cells), u[2]);
     } else {
-      ops::addmm_(g, before, turned);
+      const Tensor sums = ops::addmm(part(gates), before, turned);
       if (mode == kLstm) {
-        const std::vector<Tensor> x = Gates(g, 4);
-        const Tensor after = Rows(cells, step.first, step.count), cell = c.Take(step.count);
-        ops::_lstm_step_out(y, after, x[0], x[1], x[2], x[3], x[0], x[1], x[2], x[3], cell);
+        const std::vector<Tensor> x = Gates(sums, 4), a = Gates(part(saved), 4);
+        const Tensor cell = c.Take(step.count), after = part(cells);
+        ops::_lstm_step_out(y, after, a[0], a[1], a[2], a[3], x[0], x[1], x[2], x[3], cell);
         c.now = after;
       } else {
-        mode == kTanh ? ops::tanh_out(y, g) : ops::copy_(y, ops::relu(g));
+        mode == kTanh ? ops::tanh_out(y, sums) : ops::copy_(y, ops::relu(sums));
       }
     }
     h.now = y;
   }
-  const bool keeps = mode == kLstm || mode == kGru;
-  return {output, h.Last(), mode == kLstm ? c.Last() : Empty(gates, {0}), keeps ? cells : Empty(gates, {0}),
-          keeps ? work : Empty(gates, {0})};
+  return {output, h.Last(), mode == kLstm ? c.Last() : Empty(gates, {0}), cells, saved};
 }
 
 namespace {
@@ -231,8 +230,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer_backward(
     }
     dh.now = rest.defined() ? ops::addmm(rest, rows(dhidden), weight) : ops::mm(d, weight);
   }
-  return {dgates, ops::mm(ops::t(dhidden), before),
-          ops::op::sum_dim_IntList::call(dhidden, IntSpan({0}), false, std::nullopt), dh.First(),
+  const Tensor for_bias =
+      mode == kGru ? ops::op::sum_dim_IntList::call(dhidden, IntSpan({0}), false, std::nullopt) : Tensor();
+  return {dgates, ops::mm(ops::t(dhidden), before), for_bias, dh.First(),
           mode == kLstm ? dc.First() : Tensor()};
 }
 
