@@ -1,8 +1,9 @@
 """`./dev conformance [names...]`: Mica against torch's own operator database.
 
-Without names: every operator; the page docs/reference/conformance.md with `--write`. Names are
-patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). The suite `opinfo` runs
-a share of the samples and compares with test/opinfo/expected_failures.txt.
+Without names: every operator, and with `--write` the page docs/reference/conformance.md. Names are
+patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--suite` runs a fifth of
+the samples and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
+list, or its lines of the operators named.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch and Mica start their threads
 
 import scope  # noqa: E402
 import table  # noqa: E402
-from run import Options, Report, run  # noqa: E402
+from run import CHECKS, Options, Report, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
@@ -30,7 +31,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev conformance", description=__doc__)
     parser.add_argument("names", nargs="*", help="patterns of OpInfo names; none: all")
     parser.add_argument("--dtype", nargs="+", default=[], choices=scope.DTYPES)
-    parser.add_argument("--check", nargs="+", default=[], choices=table.CHECKS)
+    parser.add_argument("--check", nargs="+", default=[], choices=CHECKS)
     parser.add_argument("--share", type=float, default=1.0, help="of the samples; at least one is run")
     parser.add_argument("--failures", type=int, default=12, help="shown of each named operator")
     parser.add_argument("--processes", type=int, default=2)
@@ -44,7 +45,7 @@ def show(report: Report, limit: int) -> None:
     if report.absent:
         print(f"{report.key}: absent ({report.absent})", flush=True)
         return
-    counts = [(c, *report.count(c)) for c in table.CHECKS]
+    counts = [(c, *report.count(c)) for c in CHECKS]
     cells = "  ".join(f"{c} {a}/{n}" for c, a, n in counts if n)
     print(f"{report.key}: {cells}  ({report.seconds:.1f} s)", flush=True)
     for check, dtype, number, found in report.failures[:limit]:
@@ -59,34 +60,37 @@ def main() -> int:
 
     def done(report: Report) -> None:
         reports.append(report)
+        RESULTS.write_text(table.as_json(reports))
         if options.names or any(report.failed.values()) and not options.suite:
             show(report, limit)
 
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     chosen = scope.entries(options.names)
     run(chosen, Options(options.dtype, options.check, share), options.processes, done)
     reports.sort(key=lambda r: r.key)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(table.as_json(reports))
     for what, agree, total in table.totals(reports):
         print(f"{what:<36}{agree:>8} of{total:>8}  {table.percent(agree, total)}")
     print(f"{time.monotonic() - start:.0f} s; {RESULTS.relative_to(ROOT)}")
     if options.suite:
-        return against_list(reports, write=options.write)
+        return against_list(reports, options.names, options.write)
     if options.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(table.page(reports))
     return 0
 
 
-def against_list(reports: list[Report], write: bool) -> int:
-    """The suite's verdict: its tally counts operators and checks."""
-    found = table.expectations(reports)
+def against_list(reports: list[Report], names: list[str], write: bool) -> int:
+    """The suite's verdict: its tally counts operators and checks. With names, theirs alone."""
+    found, listed = table.expectations(reports), table.read_list(LIST)
+    ran = {r.key for r in reports}
+    others = {line: dtypes for line, dtypes in listed.items() if line.rpartition(" ")[0] not in ran}
     if write:
-        table.write_list(LIST, found)
-    surprises = table.surprises(found, table.read_list(LIST))
+        listed = {**(others if names else {}), **found}
+        table.write_list(LIST, listed)
+    surprises = table.surprises(found, {k: v for k, v in listed.items() if not names or k not in others})
     print("\n".join(surprises))
-    run_checks = sum(1 for r in reports for c in table.CHECKS if r.count(c)[1])
+    run_checks = sum(1 for r in reports for c in CHECKS if r.count(c)[1])
     print(f"{max(run_checks - len(surprises), 0)} passed, {len(surprises)} failed")
     return 1 if surprises else 0
 

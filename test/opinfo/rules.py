@@ -7,7 +7,9 @@ the order of equal elements), draws random numbers, or leaves values unspecified
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -36,6 +38,9 @@ _SUMS = words(
     "nn.functional.*avg_pool* nn.functional.interpolate nn.functional.upsample_* nn.functional.grid_sample "
     "nn.functional.embedding_bag nn.functional.*_norm nn.functional.*_loss sum_to_size gradient"
 )
+
+# They subtract what is as large as their input: torch's error is the largest in the result.
+_CANCELS = ("nn.functional.tanhshrink",)
 
 # What is in the result is whatever memory held.
 _UNSPECIFIED = ("empty", "empty_*", "new_empty*", "empty_like", "resize_", "resize_as_")
@@ -67,14 +72,14 @@ _NEEDS_RANK = (
     "pca_lowrank",
 )
 
-Derive = Callable[[list[torch.Tensor]], list[torch.Tensor]]
+Derive = Callable[[list[torch.Tensor], Any], list[torch.Tensor]]
 
 
 def _named(name: str, patterns: Any) -> bool:
     return any(fnmatch.fnmatchcase(name, p) for p in patterns)
 
 
-def _svd(r: list[torch.Tensor]) -> list[torch.Tensor]:
+def _svd(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     u, s, vh = r
     k = s.shape[-1]
     if not u.numel() or not vh.numel():
@@ -82,16 +87,16 @@ def _svd(r: list[torch.Tensor]) -> list[torch.Tensor]:
     return [s, (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], u.mH @ u, vh @ vh.mH]
 
 
-def _old_svd(r: list[torch.Tensor]) -> list[torch.Tensor]:
-    return _svd([r[0], r[1], r[2].mH]) if bool(r[0].any()) else [r[1]]
+def _old_svd(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
+    return _svd([r[0], r[1], r[2].mH], call) if bool(r[0].any()) else [r[1]]
 
 
-def _qr(r: list[torch.Tensor]) -> list[torch.Tensor]:
+def _qr(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     q, upper = r
     return [q @ upper, q.mH @ q] if q.numel() else [upper.abs()]
 
 
-def _eigh(r: list[torch.Tensor]) -> list[torch.Tensor]:
+def _eigh(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     w, v = r
     return [w, (v * w.unsqueeze(-2)) @ v.mH, v.mH @ v]
 
@@ -102,14 +107,34 @@ def _sorted_complex(w: torch.Tensor) -> torch.Tensor:
     return w.gather(-1, places.argsort(-1))
 
 
-def _eig(r: list[torch.Tensor]) -> list[torch.Tensor]:
+def _eig(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     w, v = r
     return [_sorted_complex(w), v @ torch.diag_embed(w) @ torch.linalg.pinv(v), v.norm(dim=-2)]
 
 
-def _eigvals(r: list[torch.Tensor]) -> list[torch.Tensor]:
+def _eigvals(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     return [_sorted_complex(r[0])]
 
+
+def _picked(position: int, alone: bool = False) -> Derive:
+    """Values, and the elements that the indices pick; `position` is that of `dim` after the input.
+
+    `alone`: the indices are the only result. Of equal elements torch gives the index of any.
+    """
+
+    def derive(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
+        (x, *args), kwargs = call
+        if x.ndim == 0 or (len(r) == 1 and not alone) or kwargs.get("stable"):
+            return r
+        dim = kwargs.get("dim", args[position] if len(args) > position else -1)
+        dropped = r[-1].ndim < x.ndim
+        picked = x.detach().gather(dim, r[-1].unsqueeze(dim) if dropped else r[-1])
+        return r[:-1] + [picked.squeeze(dim) if dropped else picked]
+
+    return derive
+
+
+_ANY_INDEX = "of equal elements any has its index given: values, and the elements at the indices"
 
 # Free signs, phases or orders: what is compared instead of the results themselves.
 _DERIVED: dict[str, tuple[str, Derive]] = {
@@ -120,16 +145,57 @@ _DERIVED: dict[str, tuple[str, Derive]] = {
     "linalg.eigh": ("eigenvectors have a free phase: values, V W Vh and VhV", _eigh),
     "linalg.eig": ("order and phase are free: sorted values, V W / V, norms of V", _eig),
     "linalg.eigvals": ("the order is free: sorted values", _eigvals),
+    "sort": (_ANY_INDEX, _picked(0)),
+    "argsort": (_ANY_INDEX, _picked(0, alone=True)),
+    "mode": (_ANY_INDEX, _picked(0)),
+    "median": (_ANY_INDEX, _picked(0)),
+    "nanmedian": (_ANY_INDEX, _picked(0)),
+    "topk": (_ANY_INDEX, _picked(1)),
+    "kthvalue": (_ANY_INDEX, _picked(1)),
 }
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """What Mica does otherwise, and why that is right: the differences that match `pattern`."""
+
+    operator: str
+    check: str
+    pattern: str
+    why: str
+
+
+OTHERWISE = (
+    Otherwise(
+        "nn.functional.hardsigmoid",
+        "gradients",
+        "value",
+        "torch's float64 gradient has 1/6 rounded to float32",
+    ),
+    Otherwise(
+        "addbmm",
+        "inplace",
+        "is written in place",
+        "an in-place form keeps the shape of `self`; torch's addbmm_ resizes it",
+    ),
+)
+
+
+def otherwise(key: str, check: str, found: str) -> Otherwise | None:
+    """What excuses this difference."""
+    for rule in OTHERWISE:
+        if fnmatch.fnmatchcase(key, rule.operator) and rule.check == check and re.search(rule.pattern, found):
+            return rule
+    return None
 
 
 def rules(op: Any) -> Rules:
     """What the results of this operator must share with torch's."""
-    pointwise = isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)) or _named(op.name, _POINTWISE)
+    elementwise = isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)) or _named(op.name, _POINTWISE)
     derived = _DERIVED.get(op.name)
     return Rules(
-        pointwise=pointwise,
-        strides=pointwise and op.name not in _STRIDES_FREE,
+        pointwise=elementwise and op.name not in _CANCELS,
+        strides=elementwise and op.name not in _STRIDES_FREE,
         values=not _named(op.name, _UNSPECIFIED) and op.name not in _OTHER_STREAM,
         derive=derived[1] if derived else None,
     )
@@ -143,6 +209,11 @@ def adds_terms(op: Any) -> bool:
 def is_random(op: Any) -> bool:
     """Whether it draws random numbers."""
     return _named(op.name, RANDOM)
+
+
+def any_index(op: Any) -> bool:
+    """Whether it may choose among equal elements, and so which of them gets the gradient."""
+    return _DERIVED.get(op.name, ("",))[0] == _ANY_INDEX
 
 
 def needs_rank(op: Any) -> bool:

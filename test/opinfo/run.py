@@ -1,8 +1,9 @@
-"""Runs operators in worker processes: two at a time, one operator each.
+"""Runs operators in worker processes, two at a time.
 
-A worker is a fork of this process, which has torch and Mica loaded and has run neither. It
-writes the number of its case into shared memory before it runs it; when it dies, or is
-silent for too long, that case becomes a failure and a new worker runs the others.
+A worker is a fork of this process, which has torch and Mica loaded and has run neither, and
+runs one operator after the other. It writes the number of its case into shared memory before
+it runs it; when it dies, or is silent for too long, that case becomes a failure and a new
+process runs the operator's other cases.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import checks
 import layouts
 import scope
 import torch
-from rules import needs_rank
+from rules import any_index, needs_rank, otherwise
 from translate import AbsentError, function
 
+CHECKS = ("forward", "gradients", "layouts", "out", "inplace", "errors")
 _SILENCE = 30.0  # seconds that one case may take
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
@@ -48,11 +50,16 @@ class Report:
     absent: str = ""
     passed: Counter[tuple[str, str]] = field(default_factory=Counter)  # (check, dtype)
     failed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)  # reasons, as rules.py gives them
     strides: int = 0  # results whose strides differ where they may
     failures: list[tuple[str, str, int, str]] = field(default_factory=list)  # check, dtype, sample, what
     seconds: float = 0.0
 
     def add(self, check: str, dtype: str, number: int, found: str, loose: bool) -> None:
+        rule = otherwise(self.key, check, found) if found else None
+        if rule is not None:
+            self.excused[rule.why] += 1
+            found = ""
         (self.failed if found else self.passed)[check, dtype] += 1
         self.strides += loose and not found
         if found and len(self.failures) < _KEPT:
@@ -82,25 +89,40 @@ def _inplace(op: Any) -> Any:
         return absent
 
 
+def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: float) -> Iterator[Case]:
+    """Those of the samples without gradients."""
+    op, word = o.op, str(dtype).removeprefix("torch.")
+    for n, s in enumerate(scope.samples(op, dtype, False, share)):
+        args, kwargs = (s.input, *s.args), s.kwargs
+        yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
+        layout = layouts.layout_of(scope.key(op), dtype, n)
+        if layout and not (layout == "expanded" and needs_rank(op)):
+            yield "layouts", word, n, lambda a=args, k=kwargs, y=layout: checks.layout(o, a, k, y)
+        if op.supports_out:
+            yield "out", word, n, lambda a=args, k=kwargs, n=n: checks.out(o, a, k, n)
+        if ours is not None:
+            yield "inplace", word, n, lambda a=args, k=kwargs: checks.inplace(o, ours, a, k)
+
+
+def _gradient_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
+    op, word = o.op, str(dtype).removeprefix("torch.")
+    ties = any_index(op) and dtype.itemsize < 4  # short dtypes have equal elements
+    if op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and not ties:
+        for n, s in enumerate(scope.samples(op, dtype, True, share)):
+            yield "gradients", word, n, lambda s=s: checks.gradients(o, s)
+
+
 def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
-    """Every case of one operator, in an order that never changes."""
+    """Every case of one operator that the options ask for, in an order that never changes."""
     op, ours = o.op, _inplace(o.op)
+    asked = set(options.checks or CHECKS)
     for dtype in scope.dtypes(op, options.dtypes):
-        word = str(dtype).removeprefix("torch.")
-        for n, s in enumerate(scope.samples(op, dtype, False, options.share)):
-            args, kwargs = (s.input, *s.args), s.kwargs
-            yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
-            layout = layouts.layout_of(scope.key(op), dtype, n)
-            if layout and not (layout == "expanded" and needs_rank(op)):
-                yield "layouts", word, n, lambda a=args, k=kwargs, y=layout: checks.layout(o, a, k, y)
-            if op.supports_out:
-                yield "out", word, n, lambda a=args, k=kwargs, n=n: checks.out(o, a, k, n)
-            if ours is not None:
-                yield "inplace", word, n, lambda a=args, k=kwargs: checks.inplace(o, ours, a, k)
-        if op.supports_autograd and dtype in op.supported_backward_dtypes("cpu"):
-            for n, s in enumerate(scope.samples(op, dtype, True, options.share)):
-                yield "gradients", word, n, lambda s=s: checks.gradients(o, s)
-    if op.error_inputs_func is not None:
+        if asked - {"gradients", "errors"}:
+            found = _sample_cases(o, ours, dtype, options.share)
+            yield from (case for case in found if case[0] in asked)
+        if "gradients" in asked:
+            yield from _gradient_cases(o, dtype, options.share)
+    if "errors" in asked and op.error_inputs_func is not None:
         for n, e in enumerate(op.error_inputs("cpu")):
             yield "errors", "", n, lambda s=e.sample_input: checks.errors(o, s)
 
@@ -111,8 +133,6 @@ def run_operator(op: Any, options: Options, note: Callable[[int], None], skip: d
     try:
         o = checks.Operator(op)
         for number, (check, dtype, sample, case) in enumerate(cases(o, options)):
-            if options.checks and check not in options.checks:
-                continue
             note(number)
             if number in skip:
                 report.add(check, dtype, sample, skip[number], False)
@@ -131,23 +151,21 @@ def run_operator(op: Any, options: Options, note: Callable[[int], None], skip: d
 
 
 class _Worker:
-    """A process that runs one operator."""
+    """A process that runs one operator after the other; a new one takes the place of a dead one."""
 
-    def __init__(self, op: Any, options: Options) -> None:
-        self.op, self.options = op, options
-        self.skip: dict[int, str] = {}
+    def __init__(self, operators: list[Any], options: Options) -> None:
+        self.operators, self.options = operators, options
         self.place = mmap.mmap(-1, 8)
         self.start()
 
     def start(self) -> None:
         fork = multiprocessing.get_context("fork")
-        self.receive, send = fork.Pipe(duplex=False)
-        self.process = fork.Process(target=self._main, args=(send,))
+        self.pipe, theirs = fork.Pipe()
+        self.process = fork.Process(target=self._main, args=(theirs,), daemon=True)
         self.process.start()
-        send.close()
-        self.seen, self.since = -1, time.monotonic()
+        theirs.close()
 
-    def _main(self, send: Any) -> None:
+    def _main(self, pipe: Any) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         torch.set_num_threads(1)
@@ -155,9 +173,16 @@ class _Worker:
         def note(number: int) -> None:
             self.place[:] = struct.pack("q", number)
 
-        note(-1)
-        send.send(run_operator(self.op, self.options, note, self.skip))
-        send.close()
+        while True:
+            which, skip = pipe.recv()
+            pipe.send(run_operator(self.operators[which], self.options, note, skip))
+
+    def give(self, which: int, skip: dict[int, str]) -> None:
+        """Lets the process run an operator, but for the cases in `skip`."""
+        self.which, self.skip = which, skip
+        self.place[:] = struct.pack("q", -1)
+        self.seen, self.since = -1, time.monotonic()
+        self.pipe.send((which, skip))
 
     def silent(self) -> bool:
         """Whether the current case takes too long."""
@@ -167,17 +192,16 @@ class _Worker:
         return time.monotonic() - self.since > _SILENCE
 
     def finish(self) -> Report | None:
-        """The report; None when the worker died and another one has been started."""
+        """The report; None when the process died and another one goes on."""
         try:
-            report: Report = self.receive.recv()
-            self.process.join()
+            report: Report = self.pipe.recv()
             return report
         except EOFError:
             self.process.join()
             return self._again(f"the process ended with status {self.process.exitcode}")
 
     def give_up(self) -> Report | None:
-        """Ends a silent worker."""
+        """Ends a silent process."""
         self.process.kill()
         self.process.join()
         return self._again(f"no end after {_SILENCE:.0f} seconds")
@@ -185,28 +209,35 @@ class _Worker:
     def _again(self, what: str) -> Report | None:
         (number,) = struct.unpack("q", self.place[:])
         self.skip[number] = f"crash: {what}"
-        if number < 0 or len(self.skip) > _CRASHES:
-            report = Report(scope.key(self.op))
-            for place, text in self.skip.items():
-                report.add("forward", "", place, text, False)
-            return report
         self.start()
-        return None
+        if number >= 0 and len(self.skip) <= _CRASHES:
+            self.give(self.which, self.skip)
+            return None
+        report = Report(scope.key(self.operators[self.which]))
+        for place, text in self.skip.items():
+            report.add("forward", "", place, text, False)
+        return report
 
 
 def run(operators: list[Any], options: Options, processes: int, done: Callable[[Report], None]) -> None:
     """Runs all operators and hands each report to `done` as it comes."""
-    left, workers = list(reversed(operators)), list[_Worker]()
-    while left or workers:
-        while left and len(workers) < processes:
-            workers.append(_Worker(left.pop(), options))
-        ready = wait([w.receive for w in workers], timeout=1.0)
+    left = list(range(len(operators)))[::-1]
+    workers = [_Worker(operators, options) for _ in range(min(processes, len(operators)))]
+    for worker in workers:
+        worker.give(left.pop(), {})
+    while workers:
+        ready = wait([w.pipe for w in workers], timeout=1.0)
         for worker in list(workers):
             report = None
-            if worker.receive in ready:
+            if worker.pipe in ready:
                 report = worker.finish()
             elif worker.silent():
                 report = worker.give_up()
-            if report is not None:
+            if report is None:
+                continue
+            done(report)
+            if left:
+                worker.give(left.pop(), {})
+            else:
+                worker.process.kill()
                 workers.remove(worker)
-                done(report)
