@@ -173,6 +173,12 @@ OTHERWISE = (
         "torch's float64 gradient has 1/6 rounded to float32",
     ),
     Otherwise(
+        "conj", "layouts", "strides", "torch's conj is a view that conjugates when read; Mica's computes"
+    ),
+    Otherwise(
+        "*matmul*", "out", "must match the size of tensor b", "torch's own out= needs a contiguous one here"
+    ),
+    Otherwise(
         "addbmm",
         "inplace",
         "is written in place",
