@@ -205,6 +205,7 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
   MICA_CHECK(spec.form == OpForm::kOut, "The result of ", spec.name, " has the shape ", ShapeText(want.sizes),
              ", which differs from the shape ", ShapeText(out.sizes()),
              " of `self`, which is written in place.");
+  CheckNoInternalOverlap(out, name);
   if (out.numel() != 0) {
     HostWarn(absl::StrCat("An output with the shape ", ShapeText(out.sizes()), " was resized to ",
                           ShapeText(want.sizes), " since it did not fit the result of ", spec.name,

@@ -18,7 +18,8 @@ using Kind = SavedName::Kind;
 
 // Whose kernels stand in keys/autograd/hand_kernels.cc.
 bool IsHandWritten(const Entry& e) {
-  return e.ns == "mica" && (e.base_name == "as_strided" || e.base_name == "detach");
+  return e.ns == "mica" &&
+         (e.base_name == "as_strided" || e.base_name == "as_strided_" || e.base_name == "detach");
 }
 
 // "native_layer_norm" -> "NativeLayerNorm", "avg_pool2d" -> "AvgPool2D"

@@ -1,6 +1,7 @@
 // Composites that repeat a step as often as an argument says.
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/cat.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/eye.h"
 #include "mica/ops/linalg_inv.h"
@@ -16,6 +17,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   MICA_CHECK(self.ndim() > 0, "A 0-d tensor has no neighbours; expected at least one dimension.");
   MICA_CHECK(n >= 0, "Order `n` (", n, ") is negative; expected 0 or more.");
   dim = WrapDim(dim, self.ndim());
+  if (n == 0) return ops::clone(self);
   Tensor x = self;
   if (prepend.defined() || append.defined()) {
     std::vector<Tensor> parts;

@@ -82,6 +82,7 @@ void convolution(MetaResult& result, const Tensor& input, const Tensor& weight, 
   MICA_CHECK(!bias.defined() || (bias.ndim() == 1 && bias.sizes()[0] == sizes[1]), "Shape ",
              bias.defined() ? ShapeText(bias.sizes()) : "", " of `bias` is not [", sizes[1],
              "], the number of output channels.");
+  if (bias.defined()) CheckSameDType(input, bias, "input", "bias");
   OutputSpec& out = AddOutput(result, sizes, input.dtype(), input.device());
   if (input.ndim() >= 4 && !input.is_contiguous() && input.is_contiguous(MemoryFormat::kChannelsLast))
     out.strides = ChannelsLastStrides(sizes);

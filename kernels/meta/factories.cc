@@ -24,9 +24,13 @@ DType FloatOf(std::optional<DType> dtype, const Scalar& a, const Scalar& b) {
 void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Scalar& step,
             std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
             std::optional<bool>) {
-  const bool floats = start.is_float() || end.is_float() || step.is_float();
+  bool floats = start.is_float() || end.is_float() || step.is_float();
   const DType type = dtype.value_or(floats ? DefaultDType() : DType::kI64);
-  const double from = start.ToDouble(), to = end.ToDouble(), by = step.ToDouble();
+  if (type == DType::kI64) floats = false;  // as in torch the arguments lose their fractions first
+  const auto number = [&](const Scalar& s) {
+    return type == DType::kI64 ? std::trunc(s.ToDouble()) : s.ToDouble();
+  };
+  const double from = number(start), to = number(end), by = number(step);
   MICA_CHECK(by != 0, "Argument `step` is 0; expected another number.");
   MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from (", from, ") to (", to,
              ") is not finite.");

@@ -51,6 +51,13 @@ DTypes RuleDTypes(const OperatorSpec& spec, const MicaValue* args, DType d) {
   }
 }
 
+// Whether the call names dimensions: it then reduces those only.
+bool NamesDims(const OperatorSpec& spec, const MicaValue* args) {
+  if (spec.dims_arg < 0) return false;
+  const MicaValue& dims = args[spec.dims_arg];
+  return dims.tag == MICA_VALUE_INT || (dims.tag == MICA_VALUE_INTS && dims.u.ints.size > 0);
+}
+
 }  // namespace
 
 Dims ReductionDims(const OperatorSpec& spec, const MicaValue* args, int64_t ndim) {

@@ -25,9 +25,11 @@ void CheckIndexShape(const Tensor& index, const Tensor& other, int64_t except, c
 
 void CheckScatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   dim = WrapDim(dim, self.ndim());
-  CheckIndexDType(index, "index");
+  if (index.numel() > 0) CheckIndexDType(index, "index");
   CheckSameDevice(self, index, "self", "index");
   CheckIndexShape(index, self, dim, "self");
+  MICA_CHECK(index.numel() == 0 || self.ndim() == 0 || self.sizes()[dim] > 0, "Dimension (", dim,
+             ") of `self` with shape ", ShapeText(self.sizes()), " has no elements to index.");
   if (!src) return;
   CheckSameDType(self, *src, "self", "src");
   CheckSameDevice(self, *src, "self", "src");
@@ -107,7 +109,7 @@ Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
 
 void gather(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   dim = WrapDim(dim, self.ndim());
-  CheckIndexDType(index, "index");
+  if (index.numel() > 0) CheckIndexDType(index, "index");
   CheckSameDevice(self, index, "self", "index");
   CheckIndexShape(index, self, dim, "self");
   AddOutput(result, index.sizes(), self.dtype(), self.device());
@@ -119,8 +121,7 @@ void index_select(MetaResult& result, const Tensor& self, int64_t dim, const Ten
   if (!sizes.empty())
     sizes[static_cast<size_t>(dim)] = index.numel();
   else
-    MICA_CHECK_INDEX(index.numel() == 1, "Number of indices (", index.numel(),
-                     ") into a 0-d tensor is not 1.");
+    MICA_CHECK(index.numel() == 1, "Number of indices (", index.numel(), ") into a 0-d tensor is not 1.");
   AddOutput(result, sizes, self.dtype(), self.device());
 }
 

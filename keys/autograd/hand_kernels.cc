@@ -26,6 +26,16 @@ class AsStridedBackward0 final : public Node {
   }
 };
 
+Ref<AsStridedBackward0> AsStridedNode(const Tensor& self, IntSpan size, IntSpan stride,
+                                      std::optional<int64_t> storage_offset) {
+  auto backward = MakeNode<AsStridedBackward0>();
+  Link(*backward, {&self});
+  backward->input_strides = ToDims(self.strides());
+  backward->input_offset = self.storage_offset();
+  backward->result = {ToDims(size), ToDims(stride), storage_offset.value_or(self.storage_offset())};
+  return backward;
+}
+
 Tensor AsStrided(KeySet keys, const Tensor& self, IntSpan size, IntSpan stride,
                  std::optional<int64_t> storage_offset) {
   if (!Recording(self)) {
@@ -33,11 +43,7 @@ Tensor AsStrided(KeySet keys, const Tensor& self, IntSpan size, IntSpan stride,
     KeepUnrecorded(view);
     return view;
   }
-  auto backward = MakeNode<AsStridedBackward0>();
-  Link(*backward, {&self});
-  backward->input_strides = ToDims(self.strides());
-  backward->input_offset = self.storage_offset();
-  backward->result = {ToDims(size), ToDims(stride), storage_offset.value_or(self.storage_offset())};
+  const auto backward = AsStridedNode(self, size, stride, storage_offset);
   Tensor result;
   {
     const BelowAutograd below;

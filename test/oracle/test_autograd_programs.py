@@ -188,3 +188,32 @@ def test_programs(block: int, complex_: bool, reshapes: bool) -> None:
         assert log == expected_log, (seed, steps)
         for k, (a, b) in enumerate(zip(ours, expected)):
             assert not differs(a, b), (seed, k, a, b, steps)
+
+
+RESHAPED = {
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.unsqueeze_(0).squeeze_(),
+    "squeeze_.dim": lambda x: x.unsqueeze_(0).squeeze_(0),
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "swapaxes_": lambda x: x.swapaxes_(0, 1),
+    "swapdims_": lambda x: x.swapdims_(0, -1),
+    "t_": lambda x: x.t_(),
+    "as_strided_": lambda x: x.as_strided_((2, 3), (4, 1), 1),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_another_shape_in_place(name: str) -> None:
+    """The tensor itself changes shape, and its history goes on; a leaf refuses."""
+    found = []
+    for library in (mica, torch):
+        leaf = library.arange(12.0).reshape(3, 4).requires_grad_()
+        middle = leaf * leaf
+        changed = RESHAPED[name](middle)
+        assert changed is middle
+        weights = library.arange(float(changed.numel())).reshape(changed.shape)
+        (changed * weights).sum().backward()
+        found.append((list(changed.shape), list(changed.stride()), changed.tolist(), leaf.grad.tolist()))
+        with pytest.raises(RuntimeError):
+            RESHAPED[name](leaf)
+    assert found[0] == found[1]

@@ -29,12 +29,14 @@ __all__ = [
     "load",
     "lu",
     "meshgrid",
+    "nonzero",
     "norm",
     "numel",
     "pca_lowrank",
     "save",
     "split",
     "svd_lowrank",
+    "tensordot",
     "to_dlpack",
     "typename",
     "_assert",
@@ -276,6 +278,28 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         return tensors[0]
     grids = meshgrid(*tensors)
     return _generated["stack"]([g.reshape(-1) for g in grids], 1)
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """The indices of elements other than 0: one row each, or with `as_tuple` one tensor a dimension."""
+    if as_tuple:
+        return tuple(_generated["nonzero_numpy"](input))
+    return _generated["nonzero"](input, **({} if out is None else {"out": out}))
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.ndim, b.ndim):
+            raise RuntimeError(
+                f"Number of dimensions (`dims`, {dims}) is not between 0 and those of `a` ({a.ndim}) and `b` ({b.ndim})."
+            )
+        dims = (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+    of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    options = {} if out is None else {"out": out}
+    return _generated["tensordot"](a, b, of_a, of_b, **options)
 
 
 def norm(

@@ -219,6 +219,11 @@ def repeat_interleave(
     return self.index_select(dim, index)
 
 
+def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of elements other than 0: one row each, or with `as_tuple` one tensor a dimension."""
+    return tuple(Tensor.nonzero_numpy(self)) if as_tuple else _nonzero(self)
+
+
 def norm(
     self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None
 ) -> Tensor:
@@ -258,6 +263,7 @@ def get_device(self: Tensor) -> int:
 
 _generated_split = Tensor.split
 _vector_norm = _C._functions[""]["linalg_vector_norm"]
+_nonzero = _C._functions[""]["nonzero"]
 _where = _C._functions[""]["where"]
 
 _C._add_tensor_attributes(
@@ -282,6 +288,7 @@ _C._add_tensor_attributes(
         "apply_": apply_,
         "dim_order": dim_order,
         "split": split,
+        "nonzero": nonzero,
         "norm": norm,
         "where": where,
         "untyped_storage": untyped_storage,

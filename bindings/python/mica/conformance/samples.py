@@ -336,6 +336,7 @@ SAMPLES: dict[str, list[Call]] = {
         args(X, 0, 2, 1),
     ],
     "narrow": [args(X, 1, 1, 2)],
+    "narrow.Tensor": [args(X, 1, i(low=1, high=2), 2)],
     "unfold": [args(t(7), 0, 3, 2), args(X, 1, 2, 1)],
     "diagonal": [args(X), args(CUBE, 1, 1, 2), args(X, -1), args(X, 9)],
     "diag": [args(X), args(V, 1)],
@@ -346,6 +347,11 @@ SAMPLES: dict[str, list[Call]] = {
     "split.sizes": [args(X, [1, 2], 0)],
     "chunk": [args(X, 2, 1), args(t(5), 3)],
     "tensor_split.sections": [args(t(5), 3)],
+    "tensor_split.tensor_indices_or_sections": [
+        args(t(5), i(low=3, high=4)),
+        args(t(5), i(2, low=1, high=4)),
+    ],
+    "tensor_split.indices": [args(t(5), [1, 3]), args(CUBE, [-2, 1], 1), args(X, [], 1)],
     "unbind.int": [args(X), args(X, 1)],
     "view_as_real": [args(t(3, 4, dtype="complex64"))],
     "view_as_complex": [args(t(3, 2))],
@@ -402,6 +408,8 @@ SAMPLES: dict[str, list[Call]] = {
     ],
     "scatter.src": [args(X, 1, i(3, 1, high=4), X)],
     "scatter.value": [args(X, 1, i(3, 1, high=4), 2)],
+    "scatter.reduce": [args(X, 1, i(3, 4, high=4), X, reduce=r) for r in ("add", "multiply")],
+    "scatter.value_reduce": [args(X, 1, i(3, 4, high=4), 2, reduce=r) for r in ("add", "multiply")],
     "scatter_add": [args(X, 1, i(3, 4, high=4), X), args(S0, 0, i(high=1), S0)],
     "scatter_reduce.two": [
         args(X, 1, i(3, 4, high=4), X, r, include_self=s)
@@ -411,6 +419,7 @@ SAMPLES: dict[str, list[Call]] = {
     "index_add": [args(X, 0, i(2, high=3), t(2, 4)), args(X, 1, i(3, high=4), t(3, 3), alpha=2)],
     "index_copy": [args(X, 0, i(1, high=3), t(1, 4))],
     "index_fill.int_Scalar": [args(X, 1, i(2, high=4), 2)],
+    "index_fill.int_Tensor": [args(X, 1, i(2, high=4), S0), args(S0, 0, i(high=1), S0)],
     "index_put": [
         args(X, [i(2, high=3)], V),
         args(X, [i(2, high=3), i(2, high=4)], S0, True),
@@ -435,6 +444,7 @@ SAMPLES: dict[str, list[Call]] = {
         args(t(6, low=1, high=1.5), X, right=True),
         args(t(6, low=1, high=1.5), X, out_int32=True, side="right"),
     ],
+    "searchsorted.Scalar": [args(t(6, low=1, high=1.5), 1.25), args(t(6, low=1, high=1.5), 1.25, right=True)],
     "bincount": [args(i(9, high=5)), args(i(9, high=5), t(9), 8)],
     "_unique2": [args(t(20, low=0, high=5), True, True, True), args(X)],
     "isin.Tensor_Tensor": [args(t(3, 4, high=6, low=0), t(3, low=0, high=6)), args(X, V, invert=True)],
@@ -786,6 +796,20 @@ UNSAMPLED: dict[str, str] = {
             "elu_backward",
         ],
         _GRADIENT,
+    ),
+    **dict.fromkeys(
+        [
+            "as_strided_",
+            "unsqueeze_",
+            "squeeze_",
+            "squeeze_.dim",
+            "squeeze_.dims",
+            "transpose_",
+            "swapaxes_",
+            "swapdims_",
+            "t_",
+        ],
+        "another shape in place: compared in test/opinfo and test_autograd_programs.py",
     ),
     "copy_": "in place only: see test_copy",
     **dict.fromkeys(

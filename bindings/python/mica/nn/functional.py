@@ -251,7 +251,7 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises each channel over all other dimensions."""
-    if training and math.prod(input.shape) // max(input.size(1), 1) <= 1:
+    if training and input.ndim > 1 and math.prod(input.shape) // max(input.size(1), 1) == 1:
         raise ValueError(
             f"Batch normalisation while training needs more than 1 value per channel; the shape is {tuple(input.shape)}."
         )
