@@ -245,6 +245,12 @@ def _outs(results: list[torch.Tensor], style: str) -> list[torch.Tensor]:
     return [torch.zeros(r.shape, dtype=r.dtype) for r in results]
 
 
+def _coarser(a: torch.dtype, b: torch.dtype) -> torch.dtype | None:
+    """Of two float dtypes the one of lower precision."""
+    both = [d for d in (a, b) if d.is_floating_point or d.is_complex]
+    return max(both, key=lambda d: torch.finfo(d).eps) if len(both) == 2 else None
+
+
 def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
     """The out= form, in a style that changes from sample to sample."""
     results, error = _seeded(torch, o.theirs, *_copy((args, kwargs)))
@@ -269,8 +275,8 @@ def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
         their_outs, expected = [r.to(x.dtype) for r, x in zip(results, their_outs)], (None, None)
     expected = (their_outs, expected[1])
     strict = dataclasses.replace(o.rules, strides=style in ("fitting", "strided"))
-    if style == "cast" and results[0].dtype in (torch.float32, torch.complex64):
-        strict = dataclasses.replace(strict, precision=results[0].dtype)
+    if style == "cast":
+        strict = dataclasses.replace(strict, precision=_coarser(results[0].dtype, their_outs[0].dtype))
     found, loose = _judge((my_outs, got[1]), expected, strict, o.references(o.theirs, args, kwargs))
     yield "out", found and f"{style}: {found}", loose
 
