@@ -4,6 +4,7 @@
 #include "mica/codegen/load.h"
 #include "mica/codegen/names.h"
 #include "mica/codegen/text.h"
+#include "mica/schema/generation.h"
 
 namespace mica::codegen {
 namespace {
@@ -101,6 +102,23 @@ std::vector<std::string> DefaultForms(const FunctionSchema& s, const std::string
   return has_out ? std::vector<std::string>{"functional", "out"} : std::vector<std::string>{"functional"};
 }
 
+// The schemas that the entry had before, in the forms that it has now.
+void AddEarlier(const YamlMap& map, const std::string& out_name, Entry* entry) {
+  for (const PlacedText& text : map.Texts("earlier")) {
+    const FunctionSchema earlier = ReadSchema(text);
+    CheckTypes(earlier, text.At(0));
+    if (const auto kept = schema::KeptArguments(earlier, entry->primary().schema); !kept.ok())
+      throw Mistake(text.At(0), std::string(kept.status().message().data(), kept.status().message().size()));
+    for (const auto& f : entry->functions) {
+      const FunctionSchema form = f->form == OpForm::kOut ? OutSchema(earlier, out_name)
+                                  : f->form == OpForm::kInplace && entry->functional ? InplaceSchema(earlier)
+                                                                                     : earlier;
+      const std::unique_ptr<Function> made = MakeFunction(*entry, f->form, form);
+      f->earlier.push_back({made->schema_text, made->signature});
+    }
+  }
+}
+
 }  // namespace
 
 std::string Function::Parameters(bool with_defaults) const {
@@ -132,6 +150,7 @@ void MakeForms(const YamlMap& map, FunctionSchema schema, Entry* entry) {
                     StrCat("`forms` stands beside the in-place schema of ", schema.name,
                            "; expected none, since it is the only form."));
     entry->inplace = add(OpForm::kInplace, std::move(schema));
+    AddEarlier(map, "", entry);
     return;
   }
   if (schema.is_out())
@@ -182,6 +201,7 @@ void MakeForms(const YamlMap& map, FunctionSchema schema, Entry* entry) {
   else if (map.has("out_name"))
     throw Mistake(map.WhereKey("out_name"), StrCat("`out_name` stands where ", schema.name,
                                                    " has no out form; expected `out` in `forms`."));
+  AddEarlier(map, out_name, entry);
 }
 
 }  // namespace mica::codegen

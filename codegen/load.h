@@ -11,6 +11,8 @@ const std::vector<std::string>& EntryKeys();
 
 // load_native.cc: schema, forms, flags, names.
 std::unique_ptr<Entry> ReadEntry(const YamlMap& map);
+// load_native.cc: a schema, with its place in messages.
+schema::FunctionSchema ReadSchema(const PlacedText& text);
 // forms.cc: makes entry.functions from the functional (or in-place) schema.
 void MakeForms(const YamlMap& map, schema::FunctionSchema schema, Entry* entry);
 // class_spec.cc: `class:`, `dtype:`, `supports:`.

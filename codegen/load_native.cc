@@ -25,32 +25,10 @@ std::string WithExpectation(std::string_view sentence) {
   return StrCat(sentence, "; expected a schema such as `add(Tensor self, Tensor other) -> Tensor`.");
 }
 
-FunctionSchema ReadSchema(const YamlMap& map) {
+FunctionSchema ReadFunc(const YamlMap& map) {
   if (!map.has("func"))
     throw Mistake(map.Where(), "Entry has no `func`; expected the schema of the operator.");
-  const PlacedText text = map.Placed("func");
-  const Location begin = text.At(0);
-  const auto fail = [&](const absl::Status& status) -> Mistake {
-    // The parser's message has its place already: "file:line:column: sentence\n..."
-    const std::string message(status.message().data(), status.message().size());
-    const std::string place = StrCat(begin.file->name, ":");
-    Location where = begin;
-    std::string_view rest = message;
-    if (rest.starts_with(place)) {
-      rest.remove_prefix(place.size());
-      where.line = std::atoi(rest.data());
-      rest.remove_prefix(rest.find(':') + 1);
-      where.column = std::atoi(rest.data());
-      rest.remove_prefix(rest.find(':') + 1);
-    }
-    return Mistake(where, WithExpectation(Trim(rest.substr(0, rest.find('\n')))));
-  };
-  const schema::Source source{begin.file->name, begin.line, begin.column};
-  absl::StatusOr<FunctionSchema> schema = schema::Parse(text.text(), source);
-  if (!schema.ok()) throw fail(schema.status());
-  const absl::Status valid = schema::Validate(*schema, source);
-  if (!valid.ok()) throw fail(valid);
-  return *std::move(schema);
+  return ReadSchema(map.Placed("func"));
 }
 
 // The name of a C++ function of kernels/, or "".
@@ -217,13 +195,39 @@ void ReadRest(const YamlMap& map, Entry* entry) {
 
 }  // namespace
 
+FunctionSchema ReadSchema(const PlacedText& text) {
+  const Location begin = text.At(0);
+  const auto fail = [&](const absl::Status& status) -> Mistake {
+    // The parser's message has its place already: "file:line:column: sentence\n..."
+    const std::string message(status.message().data(), status.message().size());
+    const std::string place = StrCat(begin.file->name, ":");
+    Location where = begin;
+    std::string_view rest = message;
+    if (rest.starts_with(place)) {
+      rest.remove_prefix(place.size());
+      where.line = std::atoi(rest.data());
+      rest.remove_prefix(rest.find(':') + 1);
+      where.column = std::atoi(rest.data());
+      rest.remove_prefix(rest.find(':') + 1);
+    }
+    return Mistake(where, WithExpectation(Trim(rest.substr(0, rest.find('\n')))));
+  };
+  const schema::Source source{begin.file->name, begin.line, begin.column};
+  absl::StatusOr<FunctionSchema> schema = schema::Parse(text.text(), source);
+  if (!schema.ok()) throw fail(schema.status());
+  const absl::Status valid = schema::Validate(*schema, source);
+  if (!valid.ok()) throw fail(valid);
+  return *std::move(schema);
+}
+
 const std::vector<std::string>& EntryKeys() {
   static const std::vector<std::string> keys = {
       "func",           "forms",  "out_name",      "variants",   "class",     "compute",
       "reduce",         "stages", "map",           "index",      "keep",      "dtype",
       "supports",       "meta",   "portable",      "structured", "composite", "body",
       "view",           "names",  "python_module", "hint",       "hot",       "autocast",
-      "differentiable", "doc",    "shape",         "batch_rule", "check",     "copy"};
+      "differentiable", "doc",    "shape",         "batch_rule", "check",     "copy",
+      "earlier"};
   return keys;
 }
 
@@ -240,7 +244,7 @@ int Entry::num_outputs() const {
 std::unique_ptr<Entry> ReadEntry(const YamlMap& map) {
   auto entry = std::make_unique<Entry>();
   entry->location = map.Where();
-  FunctionSchema schema = ReadSchema(map);
+  FunctionSchema schema = ReadFunc(map);
   entry->func = map.Text("func");
   entry->ns = schema.ns.empty() ? "mica" : schema.ns;
   entry->base_name = schema.name;

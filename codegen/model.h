@@ -84,6 +84,10 @@ struct Function {
   std::string return_type;             // of Signature: "Tensor"; "void" for in-place and out
   std::string signature;               // "Tensor(const Tensor&, const Tensor&, const Scalar&)"
   uint64_t written_args = 0;           // bit i: argument i is `(a!)`
+  struct Earlier {
+    std::string schema_text, signature;
+  };
+  std::vector<Earlier> earlier;  // of schemas that this form had before
   // C++ parameter list with names, "const Tensor& self, ..."; with defaults if asked.
   std::string Parameters(bool with_defaults) const;
   std::string ArgumentNames() const;  // "self, other, alpha"

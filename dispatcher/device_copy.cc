@@ -6,6 +6,7 @@
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/device_memory.h"
 #include "mica/dispatcher/dispatcher.h"
+#include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/tensor/shape.h"
 
@@ -79,8 +80,7 @@ bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor
   if (own.leaf || own.leaf_boxed) {
     MicaCall call = MakeCall(own, MICA_DTYPE_NONE, to.device());
     MicaValue unused;
-    status = own.leaf ? own.functional->adapters->call_leaf(own.leaf, &call, args, &unused)
-                      : own.leaf_boxed(&call, args, 3, &unused, 0);
+    status = CallLeaf(own, *own.functional, call, args, 3, &unused, 0);
   } else if (own.class_fn) {
     static const OperatorSpec& store = GetOperator("mica::fill.Tensor").spec();
     MicaCall call = MakeCall(own, static_cast<int32_t>(from.dtype()), to.device());

@@ -82,6 +82,13 @@ class PluginMemory : public RawMemory {
   void SynchronizeStream(int index, uint64_t stream) override {
     if (const MicaDeviceTable* t = Table()) DropStatus(t->stream_sync(t->context, index, stream));
   }
+  void Copy(int index, void* to, const void* from, int64_t size) override {
+    const Device place = At(index);
+    const MicaDeviceTable& table = DeviceTableOf(place);
+    MakeCurrent(place);
+    ThrowIfError(
+        table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, CurrentStream(index)));
+  }
 
  private:
   static bool Failed(MicaStatus s) {

@@ -15,6 +15,7 @@
 #include "mica/dispatcher/device_memory.h"
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/status.h"
+#include "mica/dispatcher/streams.h"
 #include "mica/tensor/error.h"
 #include "mica/tensor/key_set.h"
 
@@ -72,6 +73,7 @@ void EndDevices() {
     for (const MicaDeviceTable* t : AllPublished().tables)
       if (t->*step) DropStatus((t->*step)(t->context));
   };
+  DestroyIdleStreams(-1);
   each(&MicaDeviceTable::quiesce);
   g_ended.store(true, std::memory_order_release);
   each(&MicaDeviceTable::detach);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -27,7 +28,10 @@ namespace {
 // that nobody lets go of. The loader's comes first, as it does everywhere; the
 // allocator's own handlers, registered before these, run after them.
 void LockForFork() {
-  GetLoader().mutex.lock();
+  {
+    const InterpreterRelease released;
+    GetLoader().mutex.lock();
+  }
   Dispatcher::Get().mutex.lock();
 }
 void UnlockAfterFork() {
@@ -68,8 +72,8 @@ void Dispatcher::AddOperator(Operator* op) {
   auto it = waiting.find(std::string(op->name()));
   if (it == waiting.end()) return;
   OperatorState& state = StateOf(*op);
-  for (const KernelEntry& e : it->second) {
-    const std::string why = UnfitFor(*op, e);
+  for (KernelEntry& e : it->second) {
+    const std::string why = Fit(*op, e);
     if (why.empty()) {
       state.kernels.push_back(e);
       continue;
@@ -81,10 +85,29 @@ void Dispatcher::AddOperator(Operator* op) {
   waiting.erase(it);
 }
 
-std::string Dispatcher::UnfitFor(const Operator& op, const KernelEntry& e) const {
-  if (e.schema_hash && e.schema_hash != schema::Hash(op.schema()))
-    return absl::StrCat("was built for another schema than ", op.spec().schema, ".");
-  if (e.kind == KernelEntry::Kind::kLeaf && !op.spec().adapters && !e.leaf_boxed)
+namespace {
+// The hash of a schema that is written without the operator's namespace.
+uint64_t HashOf(const char* text, const schema::FunctionSchema& of) {
+  absl::StatusOr<schema::FunctionSchema> parsed = schema::Parse(text);
+  if (!parsed.ok()) return 0;
+  parsed->ns = of.ns;
+  return schema::Hash(*parsed);
+}
+}  // namespace
+
+std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
+  const OperatorSpec& spec = op.spec();
+  const SignatureAdapters* adapters = spec.adapters;
+  if (e.schema_hash && e.schema_hash != schema::Hash(op.schema())) {
+    const SchemaGeneration* const end = spec.generations + spec.num_generations;
+    const SchemaGeneration* const built_for = std::find_if(
+        spec.generations, end,
+        [&](const SchemaGeneration& g) { return HashOf(g.schema, op.schema()) == e.schema_hash; });
+    if (built_for == end) return absl::StrCat("was built for another schema than ", spec.schema, ".");
+    adapters = built_for->adapters;
+    e.earlier = &StateOf(op).earlier.emplace_back(AdaptTo(op, *built_for));
+  }
+  if (e.kind == KernelEntry::Kind::kLeaf && !adapters && !e.leaf_boxed)
     return "has no boxed function, and an operator that is defined at run time is called boxed alone.";
   return "";
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/explain.h"
 #include "mica/dispatcher/operator.h"
 #include "mica/dispatcher/registration.h"
@@ -34,8 +35,9 @@ struct KernelEntry {
   MicaFunction fn = nullptr;               // kLayer, kLeaf
   MicaBoxedFunction leaf_boxed = nullptr;  // kLeaf
   void* context = nullptr;
-  BoxedKernel boxed{};       // kBoxed
-  uint64_t schema_hash = 0;  // kLeaf: of the schema it was built for; 0 says none
+  BoxedKernel boxed{};                     // kBoxed
+  uint64_t schema_hash = 0;                // kLeaf: of the schema it was built for; 0 says none
+  const EarlierSchema* earlier = nullptr;  // found by the hash; of the operator's state
   const Scope* scope = nullptr;
   SourceLocation where;
 };
@@ -58,6 +60,7 @@ struct OperatorState {
   std::vector<KernelEntry> kernels;
   std::deque<BoxedKernel> boxed;  // interned slot contexts
   std::deque<StructuredContext> structured;
+  std::deque<EarlierSchema> earlier;
   const Scope* defined_by = nullptr;  // NULL: native
 };
 
@@ -100,7 +103,8 @@ class Dispatcher {
   void AddOperator(Operator* op);
   void RemoveOperator(Operator* op);
   // Why the kernel cannot serve the operator, as the rest of a sentence; "" if it can.
-  std::string UnfitFor(const Operator& op, const KernelEntry& entry) const;
+  // Notes in the entry what earlier schema it was built for.
+  std::string Fit(const Operator& op, KernelEntry& entry);
   bool BackendLoaded(int bit) const { return !backends[bit].empty(); }
   Resolution ResolveSlot(const Operator& op, int bit);
   const OpTable* MakeTable(const Operator& op);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/dispatcher.h"
+#include "mica/dispatcher/placement.h"
 
 namespace mica {
 namespace {
@@ -27,7 +28,7 @@ std::vector<SlotExplanation> ExplainCall(const Operator& op, KeySet keys) {
   return path;
 }
 
-std::string ExplainText(const Operator& op, KeySet keys) {
+std::string ExplainText(const Operator& op, KeySet keys, const MicaValue* args, int64_t n) {
   std::string text =
       absl::StrCat(op.spec().name, "  (class ", Name(op.spec().op_class), ")\n  ", op.spec().schema, "\n");
   if (op.spec().file && *op.spec().file)
@@ -38,6 +39,9 @@ std::string ExplainText(const Operator& op, KeySet keys) {
     absl::StrAppend(&text, "  ", ++step, ". ", s.key, ": ", s.detail, "\n       from plugin ", s.plugin,
                     "\n");
   }
+  const std::string objection = args ? Objection(op.spec(), args, n, PlaceOfCall(keys, args, n)) : "";
+  if (!objection.empty())
+    absl::StrAppend(&text, "The device says that its kernels do not take this call: ", objection, "\n");
   return text;
 }
 

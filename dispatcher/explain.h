@@ -32,6 +32,8 @@ struct SlotExplanation {
 // The slots that a call with `keys` passes, outermost first; the last one is
 // where it ends.
 std::vector<SlotExplanation> ExplainCall(const Operator& op, KeySet keys);
-std::string ExplainText(const Operator& op, KeySet keys);
+// `args`, all of the call's, let the device say what it does not support; NULL where
+// they are not known.
+std::string ExplainText(const Operator& op, KeySet keys, const MicaValue* args = nullptr, int64_t n = 0);
 
 }  // namespace mica

@@ -31,7 +31,8 @@ Counts& GetCounts() {
 
 std::atomic<int> g_policy{-1};
 
-void Note(const Operator& op, int backend) {
+void Note(const Operator& op, const MicaValue* args, int64_t n, Device place) {
+  const int backend = place.backend;
   int64_t calls;
   {
     Counts& counts = GetCounts();
@@ -40,8 +41,10 @@ void Note(const Operator& op, int backend) {
   }
   const FallbackPolicy policy = GetFallbackPolicy();
   if (policy == FallbackPolicy::kAllow) return;
+  const std::string objection = Objection(op.spec(), args, n, place);
   const std::string what = absl::StrCat(
-      "Operator ", op.spec().name, " has no kernel for this call on the backend (", KeyName(backend), ")");
+      "Operator ", op.spec().name, " has no kernel for this call on the backend (", KeyName(backend), ")",
+      objection.empty() ? "" : absl::StrCat(", which says (", objection, ")"));
   MICA_CHECK_IMPLEMENTED(policy != FallbackPolicy::kError, what,
                          ", and MICA_FALLBACK=error forbids to run it on the CPU; register a kernel with the "
                          "plugin, move the tensors to the CPU, or set mica.set_fallback(\"allow\").");
@@ -150,7 +153,7 @@ void RunOnCpu(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVal
               MicaValue* results) {
   const Device place = PlaceOfCall(keys, args, n);
   CheckOnePlace(op, args, n, place);
-  Note(op, place.backend);
+  Note(op, args, n, place);
   HostArguments host(op, args, n, place);
   const size_t num_results = op.schema().returns.size();
   std::vector<MicaValue> raw(num_results + 1);

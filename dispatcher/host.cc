@@ -27,6 +27,8 @@ namespace {
 
 std::atomic<void (*)(std::string_view)> g_warn{nullptr};
 std::atomic<bool (*)()> g_interrupt{nullptr};
+std::atomic<void* (*)()> g_release{nullptr};
+std::atomic<void (*)(void*)> g_take{nullptr};
 struct HeldWarnings {
   bool hold = false;
   std::vector<std::string> messages;
@@ -246,6 +248,18 @@ void HoldWarnings(bool hold) {
   t_held.hold = hold;
   if (hold) return;
   for (const std::string& message : std::exchange(t_held.messages, {})) HostWarn(message);
+}
+
+void SetInterpreterLock(InterpreterLock lock) {
+  g_take.store(lock.take);
+  g_release.store(lock.release);
+}
+InterpreterRelease::InterpreterRelease() {
+  auto* release = g_release.load();
+  held_ = release ? release() : nullptr;
+}
+InterpreterRelease::~InterpreterRelease() {
+  if (held_) g_take.load()(held_);
 }
 
 void SetInterruptCheck(bool (*check)()) { g_interrupt.store(check); }

@@ -21,6 +21,26 @@ void HostWarn(std::string_view message);
 // While this thread holds its warnings, they are kept and said when it lets go.
 void HoldWarnings(bool hold);
 
+// The binding's interpreter lock. Whoever waits for a lock of the host lets it go
+// first, because the holder may need it: `release` gives what `take` gets, NULL where
+// this thread does not hold it.
+struct InterpreterLock {
+  void* (*release)();
+  void (*take)(void*);
+};
+void SetInterpreterLock(InterpreterLock lock);
+// While it lives, this thread does not hold the interpreter lock.
+class InterpreterRelease {
+ public:
+  InterpreterRelease();
+  ~InterpreterRelease();
+  InterpreterRelease(const InterpreterRelease&) = delete;
+  InterpreterRelease& operator=(const InterpreterRelease&) = delete;
+
+ private:
+  void* held_;
+};
+
 // Asked in long loops: 1 when the user wants to stop. Set by the binding.
 void SetInterruptCheck(bool (*check)());
 bool Interrupted();

@@ -1,9 +1,10 @@
 // The loader's list of candidates and its lock. Internal to plugins.cc and
 // discovery.cc.
 //
-// The mutex is recursive: a plugin's start may ask for another plugin. Warnings
-// raised while it is held wait until it is let go, because the binding's handler
-// takes the GIL, whose holder may be waiting for this mutex.
+// The mutex is recursive: a plugin's start may ask for another plugin. Nobody who
+// waits for it, or holds it, holds the binding's interpreter lock: a plugin's start
+// may need that in any thread. Warnings raised while the mutex is held wait until it
+// is let go, because the binding's handler takes that lock.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "mica/dispatcher/host.h"
 #include "mica/dispatcher/plugins.h"
 
 namespace mica {
@@ -44,6 +46,9 @@ class LoaderLock {
   ~LoaderLock();
   LoaderLock(const LoaderLock&) = delete;
   LoaderLock& operator=(const LoaderLock&) = delete;
+
+ private:
+  const InterpreterRelease released_;
 };
 
 // The candidate at `path` (one, however the path is spelled), new if need be. Its

@@ -84,6 +84,12 @@ struct ViewSpec {
 using ViewSpecs = absl::InlinedVector<ViewSpec, 1>;
 using ViewFunction = void (*)(const MicaValue* args, ViewSpecs& result);
 
+// A schema that an operator had before: arguments with defaults were added since.
+struct SchemaGeneration {
+  const char* schema;                 // as OperatorSpec::schema
+  const SignatureAdapters* adapters;  // of its signature; NULL: kernels are called boxed alone
+};
+
 inline constexpr uint32_t kStructured = 1;  // out form is the kernel; the host sizes outputs
 inline constexpr uint32_t kNotDifferentiable = 2;
 inline constexpr uint32_t kReturnsTensorList = 4;
@@ -118,6 +124,9 @@ struct OperatorSpec {
   // The operator of the other forms of the same group, by name, or NULL.
   const char* functional_name;
   const char* out_name;
+  // Of this form, earlier than `schema`, whose kernels still serve it.
+  const SchemaGeneration* generations;
+  int32_t num_generations;
 };
 
 // The generic interpreter of a class in kernels/portable, or NULL.

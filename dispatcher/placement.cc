@@ -1,7 +1,11 @@
 #include "mica/dispatcher/placement.h"
 
+#include <cstring>
+
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/device_copy.h"
+#include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/status.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/error.h"
 
@@ -66,6 +70,19 @@ void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device 
                "); an operator takes tensors of one device: move one first, as in ", here, ".to('",
                place.ToString(), "').");
   });
+}
+
+std::string Objection(const OperatorSpec& spec, const MicaValue* args, int64_t n, Device place) {
+  const MicaDeviceTable* table = place.backend > keys::kMeta ? LiveDeviceTable(place.backend) : nullptr;
+  if (!table || !table->supports) return "";
+  const char* name = spec.functional_name ? spec.functional_name : spec.name;
+  if (spec.form == OpForm::kOut) n -= spec.num_outputs;
+  int32_t answer = 1;
+  MicaStr why{"", 0};
+  ThrowIfError(table->supports(table->context, {name, static_cast<int64_t>(std::strlen(name))}, args, n,
+                               &answer, &why));
+  if (answer != 0) return "";
+  return why.size > 0 ? std::string(why.data, static_cast<size_t>(why.size)) : "it gives no reason";
 }
 
 void LocalArguments::Localize(int64_t n, Device place, int32_t dtype, bool as_numbers) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "mica/dispatcher/operator.h"
@@ -23,6 +24,11 @@ Device PlaceOfCall(KeySet keys, const MicaValue* args, int64_t n);
 // Throws a kRuntime Error that names both devices, both arguments and the fix when
 // a tensor is elsewhere.
 void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device place);
+
+// Why the device says that its kernels do not take this call (`supports` of its
+// table), in its own words; "" where it says nothing against it. `args` are all of
+// the call's.
+std::string Objection(const OperatorSpec& spec, const MicaValue* args, int64_t n, Device place);
 
 // The arguments as a device's kernel gets them: a 0-d CPU tensor becomes a number
 // (for class kernels) or a 0-d tensor of the device in `dtype` (MICA_DTYPE_NONE:

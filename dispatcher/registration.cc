@@ -8,6 +8,7 @@
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/scope_impl.h"
+#include "mica/dispatcher/streams.h"
 #include "mica/schema/schema.h"
 #include "mica/tensor/device.h"
 
@@ -217,16 +218,19 @@ absl::Status Scope::Impl::PublishDevices() {
 
 std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
   std::vector<std::string> said;
-  std::erase_if(kernels, [&](const NamedKernel& k) {
+  std::vector<NamedKernel> fit;
+  for (NamedKernel& k : kernels) {
     const Operator* op = d.Find(k.op);
     for (const auto& def : definitions)
       if (def->name == k.op) op = def->op.get();
-    std::string why = op ? d.UnfitFor(*op, k.entry) : "";
-    if (why.empty()) return false;
-    said.push_back(absl::StrCat("The kernel of plugin (", name, ") for (", k.op, ") at (", k.key, ") ", why,
-                                " It is left out; the plugin's other kernels are not."));
-    return true;
-  });
+    const std::string why = op ? d.Fit(*op, k.entry) : "";
+    if (why.empty())
+      fit.push_back(std::move(k));
+    else
+      said.push_back(absl::StrCat("The kernel of plugin (", name, ") for (", k.op, ") at (", k.key, ") ", why,
+                                  " It is left out; the plugin's other kernels are not."));
+  }
+  kernels = std::move(fit);
   return said;
 }
 
@@ -310,12 +314,15 @@ absl::Status Scope::Commit() {
 }
 
 void Scope::Disable() {
-  Dispatcher& d = Dispatcher::Get();
-  std::lock_guard lock(d.mutex);
-  if (!impl_->enabled) return;
-  DropTables(d, *impl_);
-  impl_->Take(d, this);
-  impl_->enabled = false;
+  {
+    Dispatcher& d = Dispatcher::Get();
+    std::lock_guard lock(d.mutex);
+    if (!impl_->enabled) return;
+    DropTables(d, *impl_);
+    impl_->Take(d, this);
+    impl_->enabled = false;
+  }
+  for (const NamedDevice& device : impl_->devices) DestroyIdleStreams(BackendIndex(device.name));
 }
 
 absl::Status Scope::Enable() {

@@ -33,6 +33,22 @@ Resolution Found(Slot slot, SlotReason reason, std::string detail) {
   return r;
 }
 
+// The backend's kernel `e`, called unboxed where that can be.
+void SetLeaf(const OperatorSpec& form, const KernelEntry& e, StructuredContext& c) {
+  const SignatureAdapters* adapters = e.earlier ? e.earlier->generation->adapters : form.adapters;
+  c.leaf = adapters ? e.fn : nullptr;
+  c.leaf_boxed = c.leaf ? nullptr : e.leaf_boxed;
+  c.kernel_context = e.context;
+  c.earlier = e.earlier;
+}
+
+// How a kernel of an earlier schema is called, for explain; "" for others.
+std::string HowCalled(const KernelEntry& e) {
+  if (!e.earlier) return "";
+  return absl::StrCat("; it was built for the earlier schema ", e.earlier->generation->schema,
+                      " and takes calls with the default of ", e.earlier->names);
+}
+
 }  // namespace
 
 void SetPortableClass(OpClass c, MicaClassFunction f) { g_portable_class[static_cast<int>(c)] = f; }
@@ -81,12 +97,10 @@ Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
     case KernelEntry::Kind::kLeaf: {
       StructuredContext c;
       c.functional = c.out = &op.spec();
-      c.leaf = op.spec().adapters ? e.fn : nullptr;
-      c.leaf_boxed = c.leaf ? nullptr : e.leaf_boxed;
-      c.kernel_context = e.context;
+      SetLeaf(op.spec(), e, c);
       c.composite = op.spec().adapters ? op.spec().composite : nullptr;
       r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
-      r.detail = "a kernel of the backend for this very form";
+      r.detail = absl::StrCat("a kernel of the backend for this very form", HowCalled(e));
       break;
     }
   }
@@ -120,13 +134,12 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
   }
   const KernelEntry* leaf = out ? Top(*out, bit) : nullptr;
   if (leaf && leaf->kind == KernelEntry::Kind::kLeaf) {
-    c.leaf = leaf->fn;
-    c.leaf_boxed = leaf->fn ? nullptr : leaf->leaf_boxed;
-    c.kernel_context = leaf->context;
+    SetLeaf(out->spec(), *leaf, c);
     r.scope = leaf->scope;
     r.where = leaf->where;
     r.reason = SlotReason::kStructured;
-    r.detail = absl::StrCat("the backend's kernel for ", out->spec().name, ", outputs made by the host");
+    r.detail = absl::StrCat("the backend's kernel for ", out->spec().name, ", outputs made by the host",
+                            HowCalled(*leaf));
   } else if (c.class_fn) {
     r.scope = stack.back().scope;
     r.where = stack.back().where;
@@ -153,9 +166,7 @@ bool Dispatcher::ResolveHostKernel(const Operator& op, int bit, Resolution& r) {
   own.functional = own.out = &op.spec();
   const std::vector<ClassEntry>& classes_of = classes[bit][static_cast<int>(OpClass::kPointwise)];
   if (const KernelEntry* e = Top(op, bit); e && e->kind == KernelEntry::Kind::kLeaf) {
-    own.leaf = e->fn;
-    own.leaf_boxed = e->fn ? nullptr : e->leaf_boxed;
-    own.kernel_context = e->context;
+    SetLeaf(op.spec(), *e, own);
   } else if (!classes_of.empty()) {
     own.class_fn = classes_of.back().fn;
     own.class_context = classes_of.back().context;

@@ -16,48 +16,138 @@ namespace {
 // Whether any thread ever made another stream than 0 current.
 std::atomic<bool> g_any_chosen{false};
 
-std::vector<StreamRef>& Chosen() {
-  static thread_local std::vector<StreamRef> chosen;  // one entry a device
+std::vector<Stream>& Chosen() {
+  static thread_local std::vector<Stream> chosen;  // one entry a device
   return chosen;
 }
 
+}  // namespace
+
+// One holding of a stream, shared by the copies of a Stream.
+struct Stream::Lease {
+  StreamRef ref;
+  const MicaDeviceTable* giver;
+  Lease(const StreamRef& r, const MicaDeviceTable* g) : ref(r), giver(g) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease();
+};
+
+namespace {
+
+// A stream that the host asked for.
+struct Made {
+  StreamRef ref;
+  int priority;
+  const MicaDeviceTable* giver;
+  std::weak_ptr<const Stream::Lease> lease;  // expired: it waits in the pool
+};
 struct Streams {
   std::mutex mutex;
-  std::vector<StreamRef> made;
+  std::vector<Made> made;
 };
 Streams& AllStreams() {
   static Streams* streams = new Streams();  // never destroyed: threads may outlive statics
   return *streams;
 }
 
+// Gives the waiting streams that `pick` takes back to the tables that made them, with
+// nothing left to do in them.
+template <typename Pick>
+void DestroyIdle(Pick&& pick) {
+  std::vector<Made> taken;
+  {
+    Streams& all = AllStreams();
+    std::lock_guard lock(all.mutex);
+    std::erase_if(all.made, [&](const Made& m) {
+      if (!m.lease.expired() || !pick(m)) return false;
+      taken.push_back(m);
+      return true;
+    });
+  }
+  for (const Made& m : taken) {
+    if (!LiveDeviceTable(m.ref.device.backend)) continue;  // ended, or of before a fork
+    DropStatus(m.giver->stream_sync(m.giver->context, m.ref.device.index, m.ref.handle));
+    AllocatorFor(m.ref.device).EndStream(m.ref.handle);
+    DropStatus(m.giver->stream_destroy(m.giver->context, m.ref.device.index, m.ref.handle));
+  }
+}
+
 }  // namespace
+
+Stream::Lease::~Lease() {
+  // Of a plugin that was replaced since: nobody will ask for it again.
+  if (giver != DeviceTable(ref.device.backend))
+    DestroyIdle([this](const Made& m) { return m.giver == giver; });
+}
+
+void DestroyIdleStreams(int backend) {
+  DestroyIdle([backend](const Made& m) { return backend < 0 || m.ref.device.backend == backend; });
+}
+
+bool Stream::live() const { return !lease_ || lease_->giver == DeviceTable(ref_.device.backend); }
+
+Stream Stream::Share(const StreamRef& ref) {
+  Stream stream;
+  stream.ref_ = ref;
+  if (ref.handle == 0) return stream;
+  const MicaDeviceTable* table = DeviceTable(ref.device.backend);
+  Streams& all = AllStreams();
+  std::lock_guard lock(all.mutex);
+  for (Made& m : all.made) {
+    if (!(m.ref == ref) || m.giver != table) continue;
+    stream.lease_ = m.lease.lock();
+    if (!stream.lease_) m.lease = stream.lease_ = std::make_shared<const Lease>(ref, table);
+  }
+  return stream;
+}
+
+Stream Stream::Create(Device device, int priority) {
+  Stream stream;
+  stream.ref_.device = device;
+  if (device.backend < 2) return stream;
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  Streams& all = AllStreams();
+  {
+    std::lock_guard lock(all.mutex);
+    for (Made& m : all.made) {
+      if (!(m.ref.device == device) || m.priority != priority || m.giver != &table || !m.lease.expired())
+        continue;
+      stream.ref_ = m.ref;
+      m.lease = stream.lease_ = std::make_shared<const Lease>(m.ref, &table);
+      return stream;
+    }
+  }
+  ThrowIfError(table.stream_create(table.context, device.index, priority, &stream.ref_.handle));
+  stream.lease_ = std::make_shared<const Lease>(stream.ref_, &table);
+  std::lock_guard lock(all.mutex);
+  all.made.push_back({stream.ref_, priority, &table, stream.lease_});
+  return stream;
+}
+
+bool AnyStreamChosen() { return g_any_chosen.load(std::memory_order_relaxed); }
 
 uint64_t CurrentStream(Device device) {
   if (device.backend < 2 || !g_any_chosen.load(std::memory_order_relaxed)) return 0;
-  for (const StreamRef& s : Chosen())
-    if (s.device == device) return s.handle;
+  for (const Stream& s : Chosen())
+    if (s.ref().device == device) return s.live() ? s.ref().handle : 0;
   return 0;
 }
 
 uint64_t ExchangeStream(Device device, uint64_t stream) {
   MICA_CHECK(device.backend >= 2 || stream == 0, "The device (", device.ToString(),
              ") has its default stream alone; expected stream 0.");
-  if (stream != 0) g_any_chosen.store(true, std::memory_order_relaxed);
-  for (StreamRef& s : Chosen())
-    if (s.device == device) return std::exchange(s.handle, stream);
-  if (stream != 0) Chosen().push_back({device, stream});
-  return 0;
-}
-
-StreamRef CreateStream(Device device, int priority) {
-  if (device.backend < 2) return {device, 0};
-  const MicaDeviceTable& table = DeviceTableOf(device);
-  StreamRef stream{device, 0};
-  ThrowIfError(table.stream_create(table.context, device.index, priority, &stream.handle));
-  Streams& all = AllStreams();
-  std::lock_guard lock(all.mutex);
-  all.made.push_back(stream);
-  return stream;
+  const uint64_t before = CurrentStream(device);
+  if (stream == before) return before;
+  g_any_chosen.store(true, std::memory_order_relaxed);
+  Stream chosen = Stream::Share({device, stream});
+  for (Stream& s : Chosen()) {
+    if (!(s.ref().device == device)) continue;
+    std::swap(s, chosen);  // what it was may be the last of its stream, and ends after this
+    return before;
+  }
+  Chosen().push_back(std::move(chosen));
+  return before;
 }
 
 void SynchronizeStream(const StreamRef& stream) {
@@ -90,8 +180,8 @@ void SynchronizeDevice(Device device) {
   {
     Streams& all = AllStreams();
     std::lock_guard lock(all.mutex);
-    for (const StreamRef& s : all.made)
-      if (s.device == device) streams.push_back(s);
+    for (const Made& m : all.made)
+      if (m.ref.device == device && m.giver == &table) streams.push_back(m.ref);
   }
   for (const StreamRef& s : streams) SynchronizeStream(s);
 }

@@ -3,12 +3,14 @@
 //
 // Stream 0 is a device's default stream and always exists. The CPU has stream 0
 // alone. A thread that never chose a stream pays one relaxed load for the question.
-// Handles are shared by reference count: a Stream that is current, or that a block
-// of memory belongs to, is not destroyed before the process ends, since the
-// allocator keeps its blocks by stream.
+// Handles are shared by reference count. One that nobody holds waits in a pool for
+// the next request of its device and priority, since memory and backward nodes still
+// name it; the pool's streams are destroyed when their plugin is disabled or replaced,
+// and at exit. One that is held then is left to the device's own end.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "mica/tensor/device.h"
 #include "mica/tensor/tensor.h"
@@ -18,14 +20,51 @@ namespace mica {
 // Of this thread, for a device.
 uint64_t CurrentStream(Device device);
 uint64_t ExchangeStream(Device device, uint64_t stream);
+// Whether any thread ever chose another stream than 0.
+bool AnyStreamChosen();
 
 struct StreamRef {
   Device device;
   uint64_t handle = 0;
   bool operator==(const StreamRef&) const = default;
 };
-// A new stream; it lives as long as the process.
-StreamRef CreateStream(Device device, int priority);
+
+// A counted handle. Copies share the stream.
+class Stream {
+ public:
+  Stream() = default;  // stream 0 of the CPU
+  // A stream that nobody else holds.
+  static Stream Create(Device device, int priority);
+  // The stream of that handle, shared. Stream 0, and one that a plugin made for
+  // itself, counts nothing.
+  static Stream Share(const StreamRef& ref);
+  const StreamRef& ref() const { return ref_; }
+  // False when the plugin that made it is replaced: nothing may go to it any more.
+  bool live() const;
+
+  struct Lease;  // streams.cc's own
+
+ private:
+  StreamRef ref_;
+  std::shared_ptr<const Lease> lease_;
+};
+// Destroys the streams that wait in the pool: of one backend, or of all (-1).
+void DestroyIdleStreams(int backend);
+
+// Makes a stream current on this thread until it is destroyed.
+class StreamGuard {
+ public:
+  explicit StreamGuard(const StreamRef& stream)
+      : device_(stream.device), before_(ExchangeStream(stream.device, stream.handle)) {}
+  ~StreamGuard() { ExchangeStream(device_, before_); }
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  const Device device_;
+  const uint64_t before_;
+};
+
 void SynchronizeStream(const StreamRef& stream);
 // Whether all work of the stream is done.
 bool QueryStream(const StreamRef& stream);

@@ -7,6 +7,7 @@
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/device_copy.h"
 #include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/fallback.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/placement.h"
@@ -132,11 +133,11 @@ MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValu
   auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
   const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
+  if (device.backend > keys::kMeta && !Objection(*c.functional, args, n, device).empty()) return status;
   if (c.leaf || c.leaf_boxed) {
     const LocalArguments local(args, n, device, call.compute_dtype, false);
     with_outs(local.data());
-    status = c.leaf ? c.out->adapters->call_leaf(c.leaf, &call, full, unused)
-                    : c.leaf_boxed(&call, full, n + num_outs, unused, 0);
+    status = CallLeaf(c, *c.out, call, full, n + num_outs, unused, 0);
   }
   if (Refused(status) && c.class_fn) {
     const LocalArguments local(args, n, device, call.compute_dtype, true);
@@ -348,13 +349,12 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
       CheckWritable(Tensor::Ref(args[i].u.tensor), spec);
-  MicaStatus status;
-  {
+  MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
+  if (!on_device || Objection(spec, args, n, place).empty()) {
     const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
     const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
     const WriteCheck check(args, n, spec.written_args);
-    status = c.leaf ? spec.adapters->call_leaf(c.leaf, &call, local.data(), results)
-                    : c.leaf_boxed(&call, local.data(), n, results, spec.num_outputs);
+    status = CallLeaf(c, spec, call, local.data(), n, results, spec.num_outputs);
     if (!status) check.Verify(op, results, spec.num_outputs);
   }
   // The portable kernel of a form that is not structured has that form's signature.

@@ -12,6 +12,8 @@
 
 namespace mica {
 
+struct EarlierSchema;  // dispatcher/earlier_schema.h
+
 struct StructuredContext {
   const OperatorSpec* functional = nullptr;
   const OperatorSpec* out = nullptr;  // NULL if there is none
@@ -20,6 +22,7 @@ struct StructuredContext {
   MicaFunction leaf = nullptr;
   MicaBoxedFunction leaf_boxed = nullptr;
   void* kernel_context = nullptr;
+  const EarlierSchema* earlier = nullptr;  // what the kernel was built for, where that is not the present
   MicaClassFunction class_fn = nullptr;
   void* class_context = nullptr;
   // Taken when the kernel answers NOT_IMPLEMENTED.

@@ -15,6 +15,7 @@
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/status.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/schema/generation.h"
 #include "mica/schema/value.h"
 
 namespace mica {
@@ -26,6 +27,7 @@ struct VendorOperator {
   MicaOperatorRecord record;
   std::string name, out_name;
   int16_t num_args = 0, num_outputs = 0;
+  std::deque<std::vector<SchemaGeneration>> generations;  // of each form
 };
 
 bool Has(uint64_t bits, int64_t i) { return i < 64 && ((bits >> i) & 1) != 0; }
@@ -178,28 +180,48 @@ void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form
   spec.out_name = op.out_name.empty() ? nullptr : op.out_name.c_str();
 }
 
-void DefineForm(Scope& scope, const char* schema, SourceLocation where) {
+schema::FunctionSchema Parsed(const char* text, const char* what) {
+  absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(text);
+  MICA_CHECK(schema.ok(), "The ", what, " (", text,
+             ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
+  return *std::move(schema);
+}
+
+// The earlier schemas that the record gives of the form `spec`.
+void TakeEarlier(VendorOperator& op, OperatorSpec& spec) {
+  const schema::FunctionSchema now = Parsed(spec.schema, "schema");
+  std::vector<SchemaGeneration>& list = op.generations.emplace_back();
+  for (const char* const* text = op.record.earlier; text && *text; ++text) {
+    const schema::FunctionSchema earlier = Parsed(*text, "earlier schema");
+    if (earlier.FullName() != now.FullName()) continue;
+    const auto kept = schema::KeptArguments(earlier, now);
+    MICA_CHECK(kept.ok(), std::string(kept.status().message()));
+    list.push_back({*text, nullptr});
+  }
+  spec.generations = list.data();
+  spec.num_generations = static_cast<int32_t>(list.size());
+}
+
+void DefineForm(Scope& scope, VendorOperator& op, const char* schema, SourceLocation where) {
   const absl::Status defined = scope.Define(schema, where);
   MICA_CHECK(defined.ok(), std::string(defined.message()));
+  TakeEarlier(op, scope.LastDefined());
 }
 
 // The forms of an operator that runs from data.
 void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
   const MicaOperatorRecord& r = op.record;
-  DefineForm(scope, r.schema, where);
+  DefineForm(scope, op, r.schema, where);
   op.num_args = scope.LastDefined().num_args;
   op.num_outputs = scope.LastDefined().num_outputs;
   if (r.out_schema) {
-    absl::StatusOr<schema::FunctionSchema> out = schema::Parse(r.out_schema);
-    MICA_CHECK(out.ok(), "The out form's schema (", r.out_schema,
-               ") of a plugin's operator is wrong: ", std::string(out.status().message()));
-    op.out_name = out->FullName();
+    op.out_name = Parsed(r.out_schema, "out form's schema").FullName();
   }
   Complete(r, op, OpForm::kFunctional, scope.LastDefined());
   for (const auto& [text, form] :
        {std::pair(r.inplace_schema, OpForm::kInplace), std::pair(r.out_schema, OpForm::kOut)}) {
     if (!text) continue;
-    DefineForm(scope, text, where);
+    DefineForm(scope, op, text, where);
     Complete(r, op, form, scope.LastDefined());
   }
 }
@@ -220,16 +242,13 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
         record && record->struct_size >= sizeof(uint64_t) + sizeof(char*) && record->schema,
         "An operator's record has no schema; expected text such as acme::spin(Tensor self) -> Tensor.");
     Scope& scope = *static_cast<Scope*>(registrar_context);
-    absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(record->schema);
-    MICA_CHECK(schema.ok(), "The schema (", record->schema,
-               ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
-    VendorOperator* const op = Remember(*record, schema->FullName());
+    VendorOperator* const op = Remember(*record, Parsed(record->schema, "schema").FullName());
     const MicaOperatorRecord& r = op->record;
     const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
     if (r.class_name)
       DefineFromData(scope, *op, where);
     else
-      DefineForm(scope, r.schema, where);
+      DefineForm(scope, *op, r.schema, where);
     void* const context = op;
     if (r.shape)
       scope.AddBoxedKernel(op->name, "meta", {&RunRecord<&MicaOperatorRecord::shape>, context, nullptr},

@@ -28,6 +28,10 @@ int64_t MachineMemory() {
 
 }  // namespace
 
+void RawMemory::Copy(int, void* to, const void* from, int64_t size) {
+  std::memcpy(to, from, static_cast<size_t>(size));
+}
+
 CachingAllocator::CachingAllocator(Device device, RawMemory* raw) : device_(device), raw_(raw) {
   if (is_cpu()) {
     limit_ = MachineMemory();
@@ -138,6 +142,25 @@ void CachingAllocator::RecordStream(void* data, uint64_t stream) {
   if (found == blocks_.end() || found->second.stream == stream) return;
   std::vector<uint64_t>& used_on = found->second.used_on;
   if (std::find(used_on.begin(), used_on.end(), stream) == used_on.end()) used_on.push_back(stream);
+}
+
+void CachingAllocator::EndStream(uint64_t stream) {
+  if (stream == 0) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [data, block] : blocks_) {
+    if (block.stream == stream) block.stream = 0;
+    std::erase(block.used_on, stream);
+  }
+  const auto found = idle_.find(stream);
+  if (found == idle_.end()) return;
+  IdleBlocks blocks = std::move(found->second);
+  idle_.erase(found);
+  idle_[0].merge(blocks);
+}
+
+void CachingAllocator::Copy(void* to, void* from, int64_t size) {
+  raw_->Copy(device_.index, to, from, size);
+  RecordStream(from, raw_->CurrentStream(device_.index));
 }
 
 void CachingAllocator::TakeDonePending() {

@@ -26,7 +26,7 @@
 
 namespace mica {
 
-// A device's memory without a cache. Called by CachingAllocator under its mutex.
+// A device's memory without a cache. Called by CachingAllocator under its mutex, but for Copy.
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
@@ -40,6 +40,8 @@ class RawMemory {
   virtual bool TakeIfDone(int, uint64_t) { return true; }
   virtual void WaitAndTake(int, uint64_t) {}
   virtual void SynchronizeStream(int, uint64_t) {}
+  // Between blocks of the device, in the order of the current stream.
+  virtual void Copy(int index, void* to, const void* from, int64_t size);
 };
 
 struct AllocatorStats {
@@ -68,6 +70,10 @@ class CachingAllocator {
   void FreeUnsized(void* data);
   // A stream other than the block's own uses it; foreign memory is left alone.
   void RecordStream(void* data, uint64_t stream);
+  // The stream is about to end, its work done: its blocks belong to stream 0 from now on.
+  void EndStream(uint64_t stream);
+  // `size` bytes from one block to another, in the order of the current stream.
+  void Copy(void* to, void* from, int64_t size);
 
   AllocatorStats stats() const;
   void ResetPeak();

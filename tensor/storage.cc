@@ -2,7 +2,6 @@
 #include "mica/tensor/storage.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "mica/tensor/allocator.h"
@@ -86,12 +85,16 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
              " bytes.");
   MICA_CHECK(use_count() == 1, "The storage (", nbytes_, " bytes) is shared by ", use_count(),
              " tensors and cannot grow to ", nbytes, " bytes; resize a clone instead.");
-  MICA_CHECK(device_.is_cpu() || nbytes_ == 0 || !keep, "The storage (", nbytes_, " bytes) on ",
-             device_.ToString(), " has contents and cannot grow to ", nbytes,
-             " bytes; resize an empty tensor or copy instead.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
-  if (device_.is_cpu() && nbytes_ > 0 && keep) std::memcpy(fresh, data_, nbytes_);
+  if (keep && nbytes_ > 0) {
+    try {
+      allocator.Copy(fresh, data_, nbytes_);
+    } catch (...) {
+      allocator.Free(fresh, nbytes);
+      throw;
+    }
+  }
   if (!inline_data_) allocator.Free(data_, capacity_);
   data_ = fresh;
   nbytes_ = capacity_ = nbytes;

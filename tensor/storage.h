@@ -30,8 +30,7 @@ class StorageImpl {
   // Gives the block a new size, keeping the old contents up to the smaller one.
   // data() may change, so growing throws unless resizable() and one tensor alone
   // holds the storage; ResizeTensor (tensor.h) keeps that tensor's pointer right.
-  // Contents of another device than the CPU are lost, so that growing throws there
-  // with `keep`, unless there are none.
+  // The contents are copied on their device, in the order of its current stream.
   void Resize(int64_t nbytes, bool keep = true);
 
   void Retain() { refs_.fetch_add(1, std::memory_order_relaxed); }

@@ -16,6 +16,7 @@ namespace mica::python {
 namespace {
 
 constexpr const char* kEventName = "mica.event";
+constexpr const char* kStreamName = "mica.stream";
 
 PyObject* FromHandle(uint64_t handle) { return PyLong_FromUnsignedLongLong(handle); }
 
@@ -78,13 +79,24 @@ PyObject* WithStream(PyObject* args, F&& f) {
 PyObject* ExchangeStreamFunction(PyObject*, PyObject* args) {
   return WithStream(args, [](const StreamRef& s) { return FromHandle(ExchangeStream(s.device, s.handle)); });
 }
+// (handle, what holds the stream as long as it lives)
+PyObject* WithHolder(Stream stream) {
+  const uint64_t handle = stream.ref().handle;
+  const Ref holder = Own(PyCapsule_New(new Stream(std::move(stream)), kStreamName, [](PyObject* capsule) {
+    delete static_cast<Stream*>(PyCapsule_GetPointer(capsule, kStreamName));
+  }));
+  return Py_BuildValue("KO", static_cast<unsigned long long>(handle), holder.get());
+}
 PyObject* NewStream(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject* device;
     int priority;
     if (!PyArg_ParseTuple(args, "Oi", &device, &priority)) throw PythonErrorIsSet();
-    return FromHandle(CreateStream(ToDevice(device), priority).handle);
+    return WithHolder(Stream::Create(ToDevice(device), priority));
   });
+}
+PyObject* ShareStream(PyObject*, PyObject* args) {
+  return WithStream(args, [](const StreamRef& s) { return WithHolder(Stream::Share(s)); });
 }
 PyObject* StreamSynchronize(PyObject*, PyObject* args) {
   return WithStream(args, [](const StreamRef& s) {
@@ -229,6 +241,7 @@ PyMethodDef kFunctions[] = {{"_device_count", DeviceCountFunction, METH_O, nullp
                             {"_current_stream", CurrentStreamFunction, METH_O, nullptr},
                             {"_exchange_stream", ExchangeStreamFunction, METH_VARARGS, nullptr},
                             {"_new_stream", NewStream, METH_VARARGS, nullptr},
+                            {"_share_stream", ShareStream, METH_VARARGS, nullptr},
                             {"_stream_synchronize", StreamSynchronize, METH_VARARGS, nullptr},
                             {"_stream_query", StreamQuery, METH_VARARGS, nullptr},
                             {"_synchronize", Synchronize, METH_O, nullptr},

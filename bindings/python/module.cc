@@ -2,6 +2,7 @@
 // and the small functions of the runtime (default dtype, threads, plugins,
 // explain). The package mica/ gives all of it its public place.
 #include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/boxing.h"
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/graph_node.h"
 #include "mica/bindings/python/init.h"
@@ -65,6 +66,18 @@ PyObject* SetNumThreadsFunction(PyObject*, PyObject* n) {
   });
 }
 
+// The arguments of a call, defaults filled in, behind its name; nothing where they are not a whole call.
+std::vector<Value> WholeCall(const Operator& op, PyObject* name_and_args) {
+  try {
+    const Ref args = Own(PyTuple_GetSlice(name_and_args, 1, PyTuple_GET_SIZE(name_and_args)));
+    return BindToSchema(op.schema(), args.get(), nullptr);
+  } catch (const PythonErrorIsSet&) {
+    PyErr_Clear();
+  } catch (const Error&) {
+  }
+  return {};
+}
+
 // explain(name, *tensors): the operator's path for these arguments.
 PyObject* ExplainFunction(PyObject*, PyObject* args) {
   return Guarded([&] {
@@ -81,7 +94,11 @@ PyObject* ExplainFunction(PyObject*, PyObject* args) {
     }
     const ThreadState& state = CurrentThread();
     if (!(KeySet(bits) & keys::kBackends).bits()) bits |= KeySet::Of(state.default_device.backend).bits();
-    return NewStr(ExplainText(op, (KeySet(bits) | state.include) - state.exclude));
+    const KeySet keys = (KeySet(bits) | state.include) - state.exclude;
+    const std::vector<Value> values = WholeCall(op, args);
+    if (values.empty()) return NewStr(ExplainText(op, keys));
+    const std::vector<MicaValue> borrowed = BorrowAll(values);
+    return NewStr(ExplainText(op, keys, borrowed.data(), static_cast<int64_t>(borrowed.size())));
   });
 }
 

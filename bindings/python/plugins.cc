@@ -1,14 +1,15 @@
 // Plugins as Python sees them: loading, listing, and the finder that asks Python's
 // entry points.
 //
-// The loader waits for nobody who holds the GIL: it is given up around every call
-// that takes the loader's lock, and the finder takes it while that lock is free.
+// The loader waits for nobody who holds the GIL: the host lets it go before it takes
+// the loader's lock, and the finder takes it while that lock is free.
 #include "mica/dispatcher/plugins.h"
 
 #include "absl/strings/str_cat.h"
 #include "mica/abi.h"
 #include "mica/bindings/python/errors.h"
 #include "mica/bindings/python/init.h"
+#include "mica/dispatcher/host.h"
 
 namespace mica::python {
 namespace {
@@ -160,9 +161,14 @@ PyMethodDef kFunctions[] = {
     {"_add_plugin_folder", AddPluginFolderFunction, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
+// The GIL as the host knows it.
+void* ReleaseGil() { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+void TakeGil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+
 }  // namespace
 
 void InitPlugins(PyObject* module) {
+  SetInterpreterLock({ReleaseGil, TakeGil});
   Check(PyModule_AddFunctions(module, kFunctions));
   const std::string abi = absl::StrCat(MICA_ABI_MAJOR, ".", MICA_ABI_MINOR);
   Check(PyModule_AddStringConstant(module, "_abi_version", abi.c_str()));

@@ -195,6 +195,19 @@ std::string ClassText(const Entry& e, Printer& tables) {
                 e.supports, ", 0");
 }
 
+// The schemas that all forms had before; their table goes to `tables`.
+std::string EarlierText(const Entry& e, Printer& tables) {
+  std::vector<std::string> texts;
+  for (const auto& f : e.functions)
+    for (const Function::Earlier& earlier : f->earlier)
+      texts.push_back(CppString(StrCat(e.ns, "::", earlier.schema_text)));
+  if (texts.empty()) return "nullptr";
+  const std::string name = StrCat("earlier_", e.primary().struct_name);
+  tables.Print({{"name", name}, {"texts", Join(texts, ",\n    ")}},
+               "const char* const $name$[] = {\n    $texts$, nullptr};");
+  return name;
+}
+
 void EmitRecord(const Entry& e, Printer& tables, Printer& p) {
   const Function& f = e.primary();
   const Kept kept(e.derivative);
@@ -215,10 +228,11 @@ void EmitRecord(const Entry& e, Printer& tables, Printer& p) {
            {"outputs", Bits(kept.differentiable_results)},
            {"args", Bits(kept.arguments)},
            {"results", Bits(kept.results)},
-           {"class", ClassText(e, tables)}},
+           {"class", ClassText(e, tables)},
+           {"earlier", EarlierText(e, tables)}},
           "define({sizeof(MicaOperatorRecord), $schema$,\n    $doc$, $file$, $line$, $autocast$, $batch$,\n"
           "    $shape$, $composite$, $backward$, $differentiable$, $outputs$,\n    $args$, $results$, "
-          "nullptr,\n    $class$});");
+          "nullptr,\n    $class$, $earlier$});");
 }
 
 void CheckEntry(const Entry& e) {

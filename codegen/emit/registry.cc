@@ -132,11 +132,22 @@ std::string Flags(const Entry& entry) {
   return text;
 }
 
+// The schemas that it had before, if any.
+void EmitEarlier(const Function& f, Printer& p) {
+  if (f.earlier.empty()) return;
+  p.Print({{"struct", f.struct_name}}, "const SchemaGeneration earlier_$struct$[] = {");
+  for (const Function::Earlier& e : f.earlier)
+    p.Print({{"schema", CppString(e.schema_text)}, {"signature", e.signature}},
+            "    {$schema$, &kAdapters<$signature$>},");
+  p.Line("};");
+}
+
 void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
   const Entry& entry = *f.entry;
   const auto quoted = [](const Function* other) {
     return other ? CppString(other->full_name) : std::string("nullptr");
   };
+  EmitEarlier(f, p);
   p.Print(
       {{"struct", f.struct_name},
        {"name", CppString(f.full_name)},
@@ -166,6 +177,8 @@ void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
        {"composite", CompositeText(f)},
        {"portable", PortableText(f)},
        {"signature", f.signature},
+       {"earlier", f.earlier.empty() ? std::string("nullptr") : "earlier_" + f.struct_name},
+       {"num_earlier", StrCat(f.earlier.size())},
        {"functional", quoted(entry.functional)},
        {"out", quoted(entry.out)}},
       "const OperatorSpec spec_$struct$ = {\n"
@@ -184,7 +197,8 @@ void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
       "    .composite = $composite$,\n"
       "    .portable = $portable$,\n"
       "    .adapters = &kAdapters<$signature$>,\n"
-      "    .functional_name = $functional$, .out_name = $out$};");
+      "    .functional_name = $functional$, .out_name = $out$,\n"
+      "    .generations = $earlier$, .num_generations = $num_earlier$};");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "mica/keys/autograd/graph_task.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/accumulate.h"
@@ -14,7 +15,6 @@ namespace {
 
 thread_local constinit GraphTask* t_task __attribute__((tls_model("initial-exec"))) = nullptr;
 std::atomic<void (*)()> g_interrupt_check{nullptr};
-std::atomic<DeviceRunner> g_device_runner{nullptr};
 constexpr uint32_t kNodesBetweenChecks = 32;
 
 // `sum` plus `grad`; into `sum`'s memory if nobody else can see it.
@@ -31,6 +31,27 @@ void AddTo(Tensor& sum, Tensor grad) {
   } else {
     sum = ops::Add(sum, grad);
   }
+}
+
+// Where the node runs: in the stream of its forward; a leaf's in the caller's.
+StreamRef StreamOf(const Node& node) {
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const OutputInfo& info = node.output(i);
+    if (!info.defined || info.device.backend <= keys::kMeta) continue;
+    return {info.device, node.variable() ? CurrentStream(info.device) : info.stream};
+  }
+  return {};
+}
+
+// The current stream of the device of `grad` made it; `to` is where it is read next.
+void HandOver(const Tensor& grad, const StreamRef& to) {
+  if (__builtin_expect(!(grad.device() == to.device) || to.device.backend <= keys::kMeta, 1)) return;
+  const StreamRef from{to.device, CurrentStream(to.device)};
+  if (from == to) return;
+  Event made;
+  made.Record(from);
+  made.Wait(to);
+  RecordStream(grad, to.handle);
 }
 
 bool AnyDefined(const Tensor* t, int n) {
@@ -54,7 +75,6 @@ class TaskGuard {
 }  // namespace
 
 void SetInterruptCheck(void (*check)()) { g_interrupt_check.store(check); }
-void SetDeviceRunner(DeviceRunner runner) { g_device_runner.store(runner); }
 
 GraphTask* GraphTask::Current() { return t_task; }
 Node* GraphTask::CurrentNode() { return t_task ? t_task->running_ : nullptr; }
@@ -96,6 +116,7 @@ uint32_t GraphTask::StateOf(Node* node) {
   }
   State& s = states_.emplace_back();
   s.node = node;
+  if (__builtin_expect(with_streams_, 0)) s.home = StreamOf(*node);
   if (node->num_outputs() > 1) s.many = std::make_unique<Tensor[]>(static_cast<size_t>(node->num_outputs()));
   return index;
 }
@@ -181,6 +202,7 @@ void GraphTask::Run() {
     s.visited = false;  // each root once
     PushReady(StateOf(root.get()));
   }
+  if (with_streams_) HandOverRoots();
   TaskGuard guard(this);
   GradModeGuard grad_mode(create_graph_);
   outer_exclude_ = t_state.exclude;
@@ -194,9 +216,30 @@ void GraphTask::Run() {
       if (void (*check)() = g_interrupt_check.load(std::memory_order_relaxed)) check();
     }
   }
+  JoinStreams();
   t_state.exclude = outer_exclude_;
   for (const NodeRef& node : release_at_end_) node->ReleaseSaved();
   for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();  // a callback may add another
+}
+
+void GraphTask::HandOverRoots() {
+  for (const NodeRef& root : roots_) {
+    State& s = states_[StateOf(root.get())];
+    for (int i = 0; i < root->num_outputs(); ++i)
+      if (s.grads()[i].defined()) HandOver(s.grads()[i], s.home);
+  }
+}
+
+// What was queued elsewhere comes before what the caller does next.
+void GraphTask::JoinStreams() {
+  for (const StreamRef& used : used_) {
+    Event done;
+    done.Record(used);
+    done.Wait({used.device, CurrentStream(used.device)});
+  }
+  if (used_.empty()) return;
+  for (const CaptureSlot& c : captures_)
+    if (c.grad.defined()) RecordStream(c.grad, CurrentStream(c.grad.device()));
 }
 
 void GraphTask::PreHooks(Node& node, Tensor* grads) {
@@ -237,17 +280,17 @@ void GraphTask::RunNode(uint32_t index) {
   Tensor* grads = many ? many.get() : &single;
   running_ = &node;
   t_state.exclude = outer_exclude_;
+  const StreamRef home = states_[index].home;
+  std::optional<StreamGuard> in_stream;
+  if (__builtin_expect(with_streams_ && CurrentStream(home.device) != home.handle, 0)) {
+    in_stream.emplace(home);
+    if (std::find(used_.begin(), used_.end(), home) == used_.end()) used_.push_back(home);
+  }
   if (__builtin_expect(node.extra() != nullptr, 0)) PreHooks(node, grads);
   if (states_[index].captured) KeepCaptured(node, grads);
   if (filtered_ && !states_[index].needed) return;
   absl::InlinedVector<Tensor, 4> out(static_cast<size_t>(node.num_next()));
-  const DeviceRunner runner = g_device_runner.load(std::memory_order_relaxed);
-  if (__builtin_expect(runner && num_grads > 0 && node.output(0).defined && !node.output(0).device.is_cpu(),
-                       0)) {
-    runner(node.output(0).device, [&] { Evaluate(node, grads, num_grads, out.data()); });
-  } else {
-    Evaluate(node, grads, num_grads, out.data());
-  }
+  Evaluate(node, grads, num_grads, out.data());
   if (!retain_graph_) {
     if (__builtin_expect(node.releases_at_end(), 0)) {
       release_at_end_.push_back(NodeRef::Borrow(&node));
@@ -307,7 +350,13 @@ void GraphTask::Deliver(Node& source, int number, Tensor grad) {
   if (grad.defined()) {
     const OutputInfo& info = edge.node->output(static_cast<int>(edge.input_nr));
     if (info.defined) ValidateGradient(source, number, info, grad);
-    AddTo(s.grads()[edge.input_nr], std::move(grad));
+    Tensor& sum = s.grads()[edge.input_nr];
+    std::optional<StreamGuard> in_stream;
+    if (__builtin_expect(with_streams_, 0)) {
+      HandOver(grad, s.home);
+      if (sum.defined()) in_stream.emplace(s.home);
+    }
+    AddTo(sum, std::move(grad));
   }
   if (--s.dependencies == 0) PushReady(IndexOf(edge.node.get()));
 }

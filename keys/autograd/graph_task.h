@@ -2,9 +2,14 @@
 //
 // Use: AddRoot and Capture, then Run, once. Run counts how many gradients each
 // node waits for, then takes ready nodes in the reverse order of their making
-// (a heap by sequence number) until none is left. The caller's thread does all
-// CPU work; tasks on several threads may share nodes. Nothing recurses, so a
-// graph may be of any depth. A graph of up to 8 nodes allocates nothing here.
+// (a heap by sequence number) until none is left. The caller's thread runs them;
+// tasks on several threads may share nodes. Nothing recurses, so a graph may be of
+// any depth. A graph of up to 8 nodes allocates nothing here.
+//
+// On a device with streams a node runs in the stream of its forward, and what adds to
+// a leaf's grad in the stream that is current where backward is called. A gradient
+// that goes from one stream to another is waited for there. When Run returns, the
+// caller's streams have been told to wait for all that it queued.
 //
 // With captures, only nodes from which a captured edge can be reached run.
 #pragma once
@@ -15,6 +20,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "mica/dispatcher/streams.h"
 #include "mica/keys/autograd/node.h"
 
 namespace mica::autograd {
@@ -22,7 +28,7 @@ namespace mica::autograd {
 class GraphTask {
  public:
   GraphTask(bool retain_graph, bool create_graph)
-      : retain_graph_(retain_graph), create_graph_(create_graph) {}
+      : retain_graph_(retain_graph), create_graph_(create_graph), with_streams_(AnyStreamChosen()) {}
   ~GraphTask();
   GraphTask(const GraphTask&) = delete;
   GraphTask& operator=(const GraphTask&) = delete;
@@ -52,7 +58,8 @@ class GraphTask {
     bool needed = false;
     bool captured = false;
     bool visited = false;
-    Tensor single;                   // of nodes with one output
+    StreamRef home;  // where it runs, of a device; the default while no stream was ever chosen
+    Tensor single;   // of nodes with one output
     std::unique_ptr<Tensor[]> many;  // of others
     Tensor* grads() { return many ? many.get() : &single; }
   };
@@ -71,6 +78,8 @@ class GraphTask {
   void CountDependencies();
   void FindNeeded();
   void PushReady(uint32_t index);
+  void HandOverRoots();
+  void JoinStreams();
   void RunNode(uint32_t index);
   void Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out);
   void PreHooks(Node& node, Tensor* grads);
@@ -79,6 +88,7 @@ class GraphTask {
 
   const bool retain_graph_;
   const bool create_graph_;
+  const bool with_streams_;
   bool filtered_ = false;
   KeySet outer_exclude_;
   Node* running_ = nullptr;
@@ -87,6 +97,7 @@ class GraphTask {
   absl::InlinedVector<NodeRef, 2> roots_;
   std::vector<NodeRef> release_at_end_;
   std::vector<CaptureSlot> captures_;
+  std::vector<StreamRef> used_;  // streams, other than the caller's, that nodes ran in
   std::vector<std::function<void()>> callbacks_;
   // Nodes whose own slot another task uses.
   std::unique_ptr<absl::flat_hash_map<const Node*, uint32_t>> shared_;
@@ -94,9 +105,5 @@ class GraphTask {
 
 // Called every few nodes; throws to stop.
 void SetInterruptCheck(void (*check)());
-// Runs a node whose gradients lie on an accelerator on that device's worker, and
-// returns when it is done. NULL: on the caller's thread.
-using DeviceRunner = void (*)(Device device, const std::function<void()>& run);
-void SetDeviceRunner(DeviceRunner runner);
 
 }  // namespace mica::autograd

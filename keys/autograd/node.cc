@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mica/dispatcher/streams.h"
 #include "mica/keys/autograd/anomaly.h"
 #include "mica/keys/autograd/graph_task.h"
 #include "mica/tensor/shape.h"
@@ -29,6 +30,7 @@ void OutputInfo::Set(const Tensor& t) {
   defined = true;
   dtype = t.dtype();
   device = t.device();
+  if (__builtin_expect(device.backend > keys::kMeta, 0)) stream = CurrentStream(device);
   ndim = static_cast<int32_t>(t.ndim());
   int64_t* to = inline_sizes;
   if (ndim > kInline) {

@@ -75,6 +75,7 @@ struct OutputInfo {
   DType dtype = DType::kF32;
   Device device;
   int32_t ndim = 0;
+  uint64_t stream = 0;  // of the device, that made it
   int64_t inline_sizes[kInline];
   std::unique_ptr<int64_t[]> more_sizes;
   void Set(const Tensor& t);  // nothing for an undefined tensor

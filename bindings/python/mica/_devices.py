@@ -56,12 +56,13 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device = _device(device)
-        self.handle = _C._new_stream(self.device, priority)
+        self.handle, self._holder = _C._new_stream(self.device, priority)
 
     @classmethod
     def _of(cls, device: Any, handle: int) -> Stream:
         self = cls.__new__(cls)
-        self.device, self.handle = device, handle
+        self.device = device
+        self.handle, self._holder = _C._share_stream(device, handle)
         return self
 
     def synchronize(self) -> None:

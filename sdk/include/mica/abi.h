@@ -154,7 +154,8 @@ typedef struct MicaDeviceTable {
   MicaStatus (*copy)(void* context, void* dst, MicaDevice dst_device, const void* src, MicaDevice src_device,
                      int64_t size, uint64_t stream);
   MicaStatus (*fill)(void* context, int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream);
-  /* optional from here on: NULL where the device has none */
+  /* optional from here on: NULL where the device has none. "Reserved": no host of 1.0
+   * calls it, and docs/abi.md says what for. */
   /* *done: 1 when the work before the record is done. Without it, the host waits. */
   MicaStatus (*event_query)(void* context, int32_t device, uint64_t event, int32_t* done);
   /* *done: 1 when the stream has no work left */
@@ -163,12 +164,16 @@ typedef struct MicaDeviceTable {
                               double* milliseconds);
   /* all streams of the device; without it, the host waits for those it knows */
   MicaStatus (*device_sync)(void* context, int32_t device);
+  /* host memory that the device reads and writes while the host goes on: `copy` of it
+   * need not be done when it returns */
   MicaStatus (*pinned_allocate)(void* context, int64_t size, void** out);
   MicaStatus (*pinned_free)(void* context, void* data, int64_t size);
+  /* reserved */
   MicaStatus (*stream_allocate)(void* context, int32_t device, int64_t size, uint64_t stream, void** out);
   MicaStatus (*stream_free)(void* context, int32_t device, void* data, uint64_t stream);
   MicaStatus (*peer_copy)(void* context, void* dst, int32_t dst_device, const void* src, int32_t src_device,
                           int64_t size, uint64_t stream);
+  /* reserved, from here to profiler_stop */
   MicaStatus (*ipc_export)(void* context, int32_t device, void* data, uint8_t handle[64]);
   MicaStatus (*ipc_import)(void* context, int32_t device, const uint8_t handle[64], void** data);
   MicaStatus (*generator_get_state)(void* context, int32_t device, uint8_t* state, int64_t* size);
@@ -179,7 +184,10 @@ typedef struct MicaDeviceTable {
   MicaStatus (*graph_destroy)(void* context, int32_t device, uint64_t graph);
   MicaStatus (*profiler_start)(void* context);
   MicaStatus (*profiler_stop)(void* context, MicaStr* json);
-  /* *answer: 1 yes, 0 no (and *why says it) */
+  /* Asked before a kernel of the device runs. `op` is the operator's functional form
+   * ("mica::add.Tensor") where it has one, `args` are that form's arguments. *answer: 1
+   * yes; 0 no, and *why says it, in memory that stays: the call goes on as if the kernel
+   * had answered NOT_IMPLEMENTED. */
   MicaStatus (*supports)(void* context, MicaStr op, const MicaValue* args, int64_t num_args, int32_t* answer,
                          MicaStr* why);
   /* at exit: wait for all work; then late calls are no longer made */

@@ -31,6 +31,10 @@
 //     void DeviceSync(int32_t device);
 //     void PeerCopy(void* to, int32_t to_device, const void* from, int32_t from_device,
 //                   int64_t size, uint64_t stream);
+//     void* PinnedAllocate(int64_t size);               // host memory; both or neither
+//     void PinnedFree(void* data, int64_t size);
+//     // NULL when its kernels take such a call, else why not, in memory that stays
+//     const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args);
 //     void Quiesce();
 //     void Detach();
 //   };
@@ -39,6 +43,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -65,6 +70,17 @@ struct DeviceThunk<D, kMethod, std::pair<Out, R (D::*)(A...)>> {
   }
 };
 
+template <typename D>
+MicaStatus SupportsThunk(void* context, MicaStr op, const MicaValue* args, int64_t num_args, int32_t* answer,
+                         MicaStr* why) noexcept {
+  return CatchAll([&] {
+    const std::string_view name(op.data, static_cast<size_t>(op.size));
+    const char* reason = static_cast<D*>(context)->Supports(name, args, num_args);
+    *answer = reason == nullptr;
+    *why = Str(reason ? reason : "");
+  });
+}
+
 #define MICA_DEVICE_VOID_(field, method) table.field = &DeviceThunk<D, &D::method, decltype(&D::method)>::Call
 #define MICA_DEVICE_RESULT_(field, method, out) \
   table.field = &DeviceThunk<D, &D::method, std::pair<out, decltype(&D::method)>>::Call
@@ -78,6 +94,8 @@ MICA_DEVICE_HAS_(StreamQuery)
 MICA_DEVICE_HAS_(EventElapsed)
 MICA_DEVICE_HAS_(DeviceSync)
 MICA_DEVICE_HAS_(PeerCopy)
+MICA_DEVICE_HAS_(PinnedAllocate)
+MICA_DEVICE_HAS_(Supports)
 MICA_DEVICE_HAS_(Quiesce)
 MICA_DEVICE_HAS_(Detach)
 #undef MICA_DEVICE_HAS_
@@ -110,6 +128,11 @@ MicaDeviceTable DeviceTableOf(D& device) {
   if constexpr (HasEventElapsed<D>::value) MICA_DEVICE_RESULT_(event_elapsed, EventElapsed, double);
   if constexpr (HasDeviceSync<D>::value) MICA_DEVICE_VOID_(device_sync, DeviceSync);
   if constexpr (HasPeerCopy<D>::value) MICA_DEVICE_VOID_(peer_copy, PeerCopy);
+  if constexpr (HasPinnedAllocate<D>::value) {
+    MICA_DEVICE_RESULT_(pinned_allocate, PinnedAllocate, void*);
+    MICA_DEVICE_VOID_(pinned_free, PinnedFree);
+  }
+  if constexpr (HasSupports<D>::value) table.supports = &SupportsThunk<D>;
   if constexpr (HasQuiesce<D>::value) MICA_DEVICE_VOID_(quiesce, Quiesce);
   if constexpr (HasDetach<D>::value) MICA_DEVICE_VOID_(detach, Detach);
   return table;

@@ -63,6 +63,10 @@ typedef struct MicaOperatorRecord {
   int32_t none_dims;             /* 1: no dims are all of them */
   uint32_t supports;             /* bit k: kind k of compute dtypes */
   uint32_t reserved;
+  /* Schemas that the operator had before, of all its forms, and then NULL; or NULL.
+   * Arguments with defaults were added since. A kernel that was built for one of them
+   * gets the calls in which the new arguments hold their defaults. */
+  const char* const* earlier;
 } MicaOperatorRecord;
 
 /* The dtypes of results, as native_functions.yaml says them in `dtype:`. */

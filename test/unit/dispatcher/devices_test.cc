@@ -18,6 +18,12 @@ Device LazyPlace(int16_t index = 0) {
   return {static_cast<int16_t>(BackendIndex("lazy")), index};
 }
 
+// A stream that is held for good.
+StreamRef NewStream(Device device) {
+  static auto& held = *new std::vector<Stream>();
+  return held.emplace_back(Stream::Create(device, 0)).ref();
+}
+
 Tensor Counting(int64_t n) {
   Tensor t = EmptyTensor({n}, DType::kF32, Device{});
   for (int64_t i = 0; i < n; ++i) t.data_as<float>()[i] = static_cast<float>(i);
@@ -50,7 +56,7 @@ TEST_CASE("peers copy without the host, in the order of both streams", "[dispatc
 }
 
 TEST_CASE("memory goes back to the stream it came from", "[dispatcher]") {
-  const StreamRef one = CreateStream(LazyPlace(), 0), two = CreateStream(LazyPlace(), 0);
+  const StreamRef one = NewStream(LazyPlace()), two = NewStream(LazyPlace());
   const auto address_on = [&](const StreamRef& s) {
     const uint64_t before = ExchangeStream(s.device, s.handle);
     void* data = EmptyTensor({100000}, DType::kF32, s.device).data();
@@ -63,7 +69,7 @@ TEST_CASE("memory goes back to the stream it came from", "[dispatcher]") {
 }
 
 TEST_CASE("memory used on another stream waits for that stream", "[dispatcher]") {
-  const StreamRef home = CreateStream(LazyPlace(), 0), other = CreateStream(LazyPlace(), 0);
+  const StreamRef home = NewStream(LazyPlace()), other = NewStream(LazyPlace());
   const uint64_t before = ExchangeStream(home.device, home.handle);
   void* address;
   {
@@ -91,7 +97,7 @@ TEST_CASE("a full device is emptied, tried again, and then said", "[dispatcher]"
 }
 
 TEST_CASE("events order streams, and are queried without waiting", "[dispatcher]") {
-  const StreamRef one = CreateStream(LazyPlace(), 0), two = CreateStream(LazyPlace(), 0);
+  const StreamRef one = NewStream(LazyPlace()), two = NewStream(LazyPlace());
   Event e;
   CHECK(e.Query());
   e.Record(one);
@@ -100,7 +106,7 @@ TEST_CASE("events order streams, and are queried without waiting", "[dispatcher]
   SynchronizeStream(two);
   CHECK(e.Query());
   CHECK(QueryStream({LazyPlace(), 0}) == false);  // an event of its own, in a queue that waits
-  MICA_REQUIRE_ERROR(e.Record(CreateStream(LazyPlace(1), 0)), "belongs to the device (lazy:0)");
+  MICA_REQUIRE_ERROR(e.Record(NewStream(LazyPlace(1))), "belongs to the device (lazy:0)");
 }
 
 TEST_CASE("a kernel runs on the device and stream of its tensors", "[dispatcher]") {
@@ -120,7 +126,7 @@ TEST_CASE("a kernel runs on the device and stream of its tensors", "[dispatcher]
   };
   REQUIRE(scope->AddLeaf(record).ok());
   REQUIRE(scope->Commit().ok());
-  const StreamRef s = CreateStream(LazyPlace(1), 0);
+  const StreamRef s = NewStream(LazyPlace(1));
   const uint64_t before = ExchangeStream(s.device, s.handle);
   CHECK(CallWithTensor(GetOperator("test::seen"), t) == 1);
   ExchangeStream(s.device, before);

@@ -1,0 +1,35 @@
+// Kernels that were built for an earlier schema of their operator: how they are
+// called when the operator has got further arguments since.
+//
+// An EarlierSchema is made when such a kernel is registered and lives as long as its
+// operator. A call in which every new argument holds its default goes to the kernel
+// without them; any other is for whoever comes after it, as if it had answered
+// NOT_IMPLEMENTED.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "mica/dispatcher/structured.h"
+#include "mica/schema/value.h"
+
+namespace mica {
+
+struct EarlierSchema {
+  const SchemaGeneration* generation;
+  std::vector<int> kept;                        // by the earlier argument, the present one's number
+  std::vector<std::pair<int, Value>> left_out;  // the new arguments, with their defaults
+  std::string names;                            // of those: "`extra` and `mode`"
+};
+
+// What a kernel of that schema needs to serve `op`; throws a kRuntime Error where it cannot.
+EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation);
+
+// Calls the backend's own kernel in `c`, which is one for the form of `form`, from
+// that form's arguments. Throws nothing of the kernel's: its status comes back.
+MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
+                    const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results);
+
+}  // namespace mica
