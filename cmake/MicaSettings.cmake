@@ -35,10 +35,9 @@ if(MICA_SANITIZE)
   add_link_options(-fsanitize=${MICA_SANITIZE})
 endif()
 
-# The sloppiness lets ccache keep objects made with precompiled headers.
 find_program(MICA_CCACHE ccache)
 if(MICA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${MICA_CCACHE})
+  set(launcher ${CMAKE_CURRENT_LIST_DIR}/ccache.sh ${MICA_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

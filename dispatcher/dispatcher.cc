@@ -126,12 +126,13 @@ const OperatorSpec* FunctionalSpec(const OperatorSpec& spec, const Dispatcher& d
 void Dispatcher::DropGroup(const Operator& op) {
   DropTable(op);
   // Slots of all three forms are made from the out form's kernels.
-  const OperatorSpec* functional = FunctionalSpec(op.spec(), *this);
+  // Those of an overload of numbers may be made from the overload of Tensors.
+  const auto base = [](const OperatorSpec& s) {
+    const std::string_view name = s.functional_name ? s.functional_name : s.name;
+    return name.substr(0, name.find('.'));
+  };
   for (Operator* other : order) {
-    const OperatorSpec& s = other->spec();
-    const bool same_group =
-        &s == functional || (s.functional_name && std::strcmp(s.functional_name, functional->name) == 0);
-    if (same_group) DropTable(*other);
+    if (base(other->spec()) == base(op.spec())) DropTable(*other);
   }
 }
 

@@ -125,6 +125,7 @@ class Dispatcher {
   bool ResolveFallback(const Operator& op, int bit, const char* detail, Resolution& r);
   template <typename Better>
   bool ResolveThroughFunctional(const Operator& op, Better&& better, Resolution& r);
+  bool ResolveWithTensors(const Operator& op, int bit, Resolution& r);
   bool ResolveElsewhere(const Operator& op, int bit, Resolution& r);
   bool ResolveDecomposition(const Operator& op, int bit, Resolution& r);
   const KernelEntry* Top(const Operator& op, int key);

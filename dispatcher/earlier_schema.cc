@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
 #include "mica/schema/default.h"
 #include "mica/schema/generation.h"
 
@@ -25,20 +25,15 @@ EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation) {
   return result;
 }
 
-MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
-                    const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results) {
-  absl::InlinedVector<MicaValue, 8> fewer;
-  const SignatureAdapters* adapters = form.adapters;
-  if (__builtin_expect(c.earlier != nullptr, 0)) {
-    for (const auto& [i, value] : c.earlier->left_out)
-      if (!(Value::FromBorrowed(args[i]) == value)) return BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
-    for (const int i : c.earlier->kept) fewer.push_back(args[i]);
-    args = fewer.data();
-    n = static_cast<int64_t>(fewer.size());
-    adapters = c.earlier->generation->adapters;
-  }
-  return c.leaf ? adapters->call_leaf(c.leaf, &call, args, results)
-                : c.leaf_boxed(&call, args, n, results, num_results);
+MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const MicaValue* args,
+                       MicaValue* results, int64_t num_results) {
+  const EarlierSchema& earlier = *c.earlier;
+  for (const auto& [i, value] : earlier.left_out)
+    if (!(Value::FromBorrowed(args[i]) == value)) return BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
+  absl::InlinedVector<MicaValue, 8> kept;
+  for (const int i : earlier.kept) kept.push_back(args[i]);
+  return c.leaf ? earlier.generation->adapters->call_leaf(c.leaf, &call, kept.data(), results)
+                : c.leaf_boxed(&call, kept.data(), static_cast<int64_t>(kept.size()), results, num_results);
 }
 
 }  // namespace mica

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
+#include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/schema/value.h"
 
@@ -27,9 +27,17 @@ struct EarlierSchema {
 // What a kernel of that schema needs to serve `op`; throws a kRuntime Error where it cannot.
 EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation);
 
-// Calls the backend's own kernel in `c`, which is one for the form of `form`, from
-// that form's arguments. Throws nothing of the kernel's: its status comes back.
-MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
-                    const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results);
+// CallLeaf for a kernel of `c.earlier`.
+MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const MicaValue* args,
+                       MicaValue* results, int64_t num_results);
+
+// Calls the backend's own kernel in `c`, which is one for `form`, from that form's
+// arguments. What the kernel answers comes back.
+inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
+                           const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results) {
+  if (__builtin_expect(c.earlier != nullptr, 0)) return CallEarlier(c, call, args, results, num_results);
+  return c.leaf ? form.adapters->call_leaf(c.leaf, &call, args, results)
+                : c.leaf_boxed(&call, args, n, results, num_results);
+}
 
 }  // namespace mica

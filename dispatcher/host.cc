@@ -166,10 +166,20 @@ const void* Extension(MicaStr name, uint32_t) {
   return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
 }
 
+}  // namespace
+
+std::mutex& RegistrationMutex() {
+  static auto* mutex = new std::mutex();
+  return *mutex;
+}
+
+namespace {
+
 template <typename F>
 MicaStatus WithScope(void* context, F&& f) {
   return CatchAll([&] {
     Scope& scope = *static_cast<Scope*>(context);
+    const std::lock_guard lock(RegistrationMutex());
     MICA_CHECK(scope.open(), "Plugin (", scope.name(),
                ") registers after its init has returned; a registrar is valid during init only.");
     const absl::Status s = f(scope);

@@ -1,6 +1,7 @@
 // The host's side of the plugin ABI: the table that every plugin gets.
 #pragma once
 
+#include <mutex>
 #include <string_view>
 
 #include "mica/abi.h"
@@ -14,6 +15,9 @@ const MicaHost* HostTable();
 
 // A registrar whose context is `scope`; valid while the scope lives.
 MicaRegistrar MakeRegistrar(Scope* scope);
+// Held by each call of a registrar: a scope that is given up while its plugin still
+// registers is so between two of them.
+std::mutex& RegistrationMutex();
 
 // Warnings go to stderr until the binding sets where they go (Python's warnings).
 void SetWarningHandler(void (*handler)(std::string_view message));

@@ -39,6 +39,15 @@ struct Loader {
 };
 Loader& GetLoader();
 
+// A plugin's init runs in a thread of its own, which has the loader's mutex through the
+// thread that waits for it, until that one gives up waiting.
+struct LentLock {
+  std::recursive_mutex mutex;
+  bool lent = true;
+};
+// Of this thread, which runs a plugin's init; NULL in others.
+void SetLentLock(std::shared_ptr<LentLock> lock);
+
 // Holds the mutex; says what was to be said after letting go of it.
 class LoaderLock {
  public:
@@ -49,6 +58,7 @@ class LoaderLock {
 
  private:
   const InterpreterRelease released_;
+  std::unique_lock<std::recursive_mutex> borrowed_;
 };
 
 // The candidate at `path` (one, however the path is spelled), new if need be. Its

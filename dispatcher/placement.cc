@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/device_copy.h"
 #include "mica/dispatcher/devices.h"
@@ -12,15 +13,16 @@
 namespace mica {
 namespace {
 
-// f(tensor, argument number) for every tensor given, until it returns true.
+// f(tensor, argument number, number in its list or -1) for every tensor given, until
+// it returns true.
 template <typename F>
 void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; ++i) {
     if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor) {
-      if (f(Tensor::Ref(args[i].u.tensor), i)) return;
+      if (f(Tensor::Ref(args[i].u.tensor), i, -1)) return;
     } else if (args[i].tag == MICA_VALUE_TENSORS) {
       for (int64_t j = 0; j < args[i].u.tensors.size; ++j)
-        if (args[i].u.tensors.data[j] && f(Tensor::Ref(args[i].u.tensors.data[j]), i)) return;
+        if (args[i].u.tensors.data[j] && f(Tensor::Ref(args[i].u.tensors.data[j]), i, j)) return;
     }
   }
 }
@@ -45,7 +47,7 @@ Device PlaceOfCall(KeySet keys, const MicaValue* args, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     if (args[i].tag == MICA_VALUE_DEVICE && args[i].u.device.backend == backend)
       place = Device::FromAbi(args[i].u.device);
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t, int64_t) {
     if (t.device().backend != backend) return false;
     place = t.device();
     return true;
@@ -55,16 +57,19 @@ Device PlaceOfCall(KeySet keys, const MicaValue* args, int64_t n) {
 
 void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device place) {
   const bool takes_numbers = op.spec().op_class == OpClass::kPointwise;
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+  const auto name_of = [&](int64_t i, int64_t element) {
+    const std::string& name = op.schema().arguments[static_cast<size_t>(i)].name;
+    return element < 0 ? name : absl::StrCat(name, "[", element, "]");
+  };
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i, int64_t element) {
     if (t.device() == place || (takes_numbers && IsNumber(t))) return false;
-    const auto& arguments = op.schema().arguments;
     std::string there;
-    ForEachTensor(args, n, [&](const Tensor& other, int64_t j) {
+    ForEachTensor(args, n, [&](const Tensor& other, int64_t j, int64_t other_element) {
       if (other.device() != place) return false;
-      there = arguments[static_cast<size_t>(j)].name;
+      there = name_of(j, other_element);
       return true;
     });
-    const std::string& here = arguments[static_cast<size_t>(i)].name;
+    const std::string here = name_of(i, element);
     MICA_THROW(kRuntime, "`", here, "` is on the device (", t.device().ToString(), ") and `",
                there.empty() ? "the result" : there, "` on (", place.ToString(),
                "); an operator takes tensors of one device: move one first, as in ", here, ".to('",
@@ -86,7 +91,7 @@ std::string Objection(const OperatorSpec& spec, const MicaValue* args, int64_t n
 }
 
 void LocalArguments::Localize(int64_t n, Device place, int32_t dtype, bool as_numbers) {
-  ForEachTensor(args_, n, [&](const Tensor& t, int64_t i) {
+  ForEachTensor(args_, n, [&](const Tensor& t, int64_t i, int64_t) {
     if (args_[i].tag != MICA_VALUE_TENSOR || !IsNumber(t)) return false;
     if (!changed_) changed_ = std::make_unique<Changed>(Changed{{args_, args_ + n}, {}, {}});
     MicaValue& local = changed_->args[static_cast<size_t>(i)];

@@ -37,8 +37,22 @@ Loader& GetLoader() {
   return *l;
 }
 
+namespace {
+thread_local std::shared_ptr<LentLock> t_lent;
+}  // namespace
+
+void SetLentLock(std::shared_ptr<LentLock> lock) { t_lent = std::move(lock); }
+
 LoaderLock::LoaderLock() {
   Loader& l = GetLoader();
+  if (t_lent) {
+    borrowed_ = std::unique_lock(t_lent->mutex);
+    if (t_lent->lent) {
+      ++l.depth;
+      return;
+    }
+    borrowed_.unlock();
+  }
   l.mutex.lock();
   if (++l.depth == 1) HoldWarnings(true);
 }
@@ -46,6 +60,7 @@ LoaderLock::LoaderLock() {
 LoaderLock::~LoaderLock() {
   Loader& l = GetLoader();
   const bool outermost = --l.depth == 0;
+  if (borrowed_.owns_lock()) return;
   l.mutex.unlock();
   if (outermost) HoldWarnings(false);
 }

@@ -99,6 +99,8 @@ Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
       c.functional = c.out = &op.spec();
       SetLeaf(op.spec(), e, c);
       c.composite = op.spec().adapters ? op.spec().composite : nullptr;
+      if (const KernelEntry* d = Top(op, kCompositeKey); d && d->kind == KernelEntry::Kind::kBoxed)
+        c.decomposition = static_cast<const BoxedKernel*>(BoxedSlot(op, d->boxed).context);
       r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
       r.detail = absl::StrCat("a kernel of the backend for this very form", HowCalled(e));
       break;
@@ -219,6 +221,41 @@ bool Dispatcher::ResolveThroughFunctional(const Operator& op, Better&& better, R
   return true;
 }
 
+// Whether `tensors` has what `numbers` has, with Tensors where that has Scalars.
+bool TakesTensorsFor(const schema::FunctionSchema& numbers, const schema::FunctionSchema& tensors) {
+  if (numbers.arguments.size() != tensors.arguments.size()) return false;
+  bool differs = false;
+  for (size_t i = 0; i < numbers.arguments.size(); ++i) {
+    const schema::Argument &a = numbers.arguments[i], &b = tensors.arguments[i];
+    const bool number = a.type.is(schema::TypeKind::kScalar) && b.type.is(schema::TypeKind::kTensor);
+    if (a.name != b.name || (!number && !(a.type == b.type))) return false;
+    differs |= number;
+  }
+  return differs;
+}
+
+// The overload of Tensors, called with a 0-d tensor for the number, where the backend
+// has a kernel for that one: a device with add.out has `x + 1`.
+bool Dispatcher::ResolveWithTensors(const Operator& op, int bit, Resolution& r) {
+  const OperatorSpec& spec = op.spec();
+  const char* const functional = spec.form == OpForm::kOut ? spec.functional_name : spec.name;
+  if (!functional) return false;
+  const std::string_view name = functional;
+  for (const char* overload : {".Tensor", ".Tensor_Tensor"}) {
+    Operator* other = Find(std::string(name.substr(0, name.find('.'))) + overload);
+    if (!other || other == &op) continue;
+    const OperatorSpec* base = FunctionalSpec(other->spec(), *this);
+    const Operator* out = base->out_name ? Find(base->out_name) : nullptr;
+    if (spec.form == OpForm::kOut) other = base->out_name ? Find(base->out_name) : nullptr;
+    const bool has_kernel = (out && Top(*out, bit)) || (other && Top(*other, bit));
+    if (!other || !has_kernel || !TakesTensorsFor(op.schema(), other->schema())) continue;
+    r = Found(BoxedSlot(op, {&RunWithTensors, other, nullptr}), SlotReason::kComposite,
+              absl::StrCat(other->spec().name, ", with the number as a 0-d tensor"));
+    return true;
+  }
+  return false;
+}
+
 // What is left for a backend that has nothing for the operator itself.
 bool Dispatcher::ResolveElsewhere(const Operator& op, int bit, Resolution& r) {
   const OperatorSpec& spec = op.spec();
@@ -227,6 +264,7 @@ bool Dispatcher::ResolveElsewhere(const Operator& op, int bit, Resolution& r) {
     return !on_device || functional.spec().composite || Top(functional, kCompositeKey) ||
            Top(functional, bit);
   };
+  if (on_device && ResolveWithTensors(op, bit, r)) return true;
   if (ResolveThroughFunctional(op, better, r)) return true;
   if (on_device) {
     r = Found(BoxedSlot(op, {&RunOnCpu, nullptr, nullptr}), SlotReason::kFallback,

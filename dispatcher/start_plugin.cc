@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <fenv.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -35,38 +37,62 @@ class FloatEnvironmentGuard {
   fenv_t saved_;
 };
 
-// Says that a plugin takes long to start, while it still does: on stderr and from
-// a thread of its own, since whoever loads may hold the GIL and every lock.
-class SlowStartWatch {
- public:
-  explicit SlowStartWatch(const PluginInfo& info) : thread_([this, &info] { Watch(info); }) {}
-  ~SlowStartWatch() {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
+double SecondsOf(const char* variable, double otherwise) {
+  double seconds = otherwise;
+  const char* text = std::getenv(variable);
+  if (text && (!absl::SimpleAtod(text, &seconds) || !(seconds > 0 && seconds < 1e6))) return otherwise;
+  return seconds;
+}
 
- private:
-  void Watch(const PluginInfo& info) {
-    double seconds = 10;
-    const char* text = std::getenv("MICA_PLUGIN_SLOW_SECONDS");
-    if (text && (!absl::SimpleAtod(text, &seconds) || !(seconds > 0 && seconds < 1e6))) seconds = 10;
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; })) return;
+// What a plugin's code in a thread of its own has come to.
+struct Outcome {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  absl::Status status = absl::AbortedError("The plugin ended the thread that its init runs in.");
+};
+
+// Runs the plugin's own code, which may never come back: in a thread of its own. Says
+// on stderr, where no lock is needed, that it takes long, and gives up waiting in the end;
+// the thread is left behind then, and what it still registers is refused.
+template <typename F>
+absl::Status InTime(const PluginInfo& info, F code) {
+  const auto outcome = std::make_shared<Outcome>();
+  const auto lent = std::make_shared<LentLock>();
+  std::thread([outcome, lent, code = std::move(code)] {
+    struct Ending {
+      Outcome& outcome;
+      ~Ending() {
+        const std::lock_guard lock(outcome.mutex);
+        outcome.done = true;
+        outcome.changed.notify_all();
+      }
+    } const ending{*outcome};
+    SetLentLock(lent);
+    outcome->status = code();
+  }).detach();
+  const auto ends = [&](double seconds) {
+    std::unique_lock lock(outcome->mutex);
+    return outcome->changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                                     [&] { return outcome->done; });
+  };
+  const double limit = SecondsOf("MICA_PLUGIN_START_SECONDS", 300);
+  const double slow = std::min(SecondsOf("MICA_PLUGIN_SLOW_SECONDS", 10), limit);
+  if (ends(slow)) return outcome->status;
+  if (slow < limit) {
     std::fprintf(stderr,
                  "mica: warning: Plugin (%s) at (%s) has been starting for (%g) s and has not come back; the "
-                 "process waits for it. MICA_PLUGINS_DISABLE=%s leaves it out.\n",
-                 info.manifest.name.c_str(), info.path.c_str(), seconds, info.manifest.name.c_str());
+                 "process waits for it until (%g) s. MICA_PLUGINS_DISABLE=%s leaves it out.\n",
+                 info.manifest.name.c_str(), info.path.c_str(), slow, limit, info.manifest.name.c_str());
+    if (ends(limit - slow)) return outcome->status;
   }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;
-};
+  const std::lock_guard lock(lent->mutex);
+  lent->lent = false;
+  return absl::DeadlineExceededError(
+      absl::StrCat("Plugin (", info.path, ") had not started after (", limit,
+                   ") s: its init has not come back, and what it registered is taken back. "
+                   "MICA_PLUGIN_START_SECONDS sets how long it may take."));
+}
 
 absl::Status Refused(const PluginInfo& info, std::string_view why) {
   return absl::InvalidArgumentError(
@@ -108,14 +134,10 @@ absl::Status CheckAnswer(const PluginInfo& info, const MicaManifest* m) {
   return absl::OkStatus();
 }
 
-absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, Scope* scope) {
+absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, const MicaRegistrar* registrar) {
   MicaStatus status = nullptr;
-  // A plugin may keep the pointer, against the rules; what it then does is refused
-  // by the scope, so the registrar must outlive it.
-  const auto registrar = std::make_shared<const MicaRegistrar>(MakeRegistrar(scope));
-  GetLoader().kept.push_back(registrar);
   absl::Status called =
-      CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar.get()); });
+      CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar); });
   if (!called.ok()) return called;
   if (!status) return absl::OkStatus();
   if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED))
@@ -142,7 +164,6 @@ absl::Status CheckFits(const Manifest& m, const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
   const FloatEnvironmentGuard guard;
-  const SlowStartWatch watch(info);
   void* handle = dlopen(info.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) {
     const char* why = dlerror();
@@ -163,7 +184,11 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
   const std::shared_ptr<Scope> scope = Scope::Create(info.manifest.name, info.path);
   GetLoader().kept.push_back(scope);
   const HostParallelFor parallel_for = GetParallelFor();
-  s = RunInit(info, init, scope.get());
+  // A plugin may keep the pointer, against the rules; what it then does is refused by
+  // the scope, so the registrar must outlive it.
+  const auto registrar = std::make_shared<const MicaRegistrar>(MakeRegistrar(scope.get()));
+  GetLoader().kept.push_back(registrar);
+  s = InTime(info, [info, init, registrar] { return RunInit(info, init, registrar.get()); });
   // What overrides stands above what it overrides, whichever is asked for first.
   if (s.ok())
     for (const std::string& key : scope->BorrowedKeys())
@@ -172,6 +197,7 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
     if (s = scope->Commit(); !s.ok())
       s = Refused(info, absl::StrCat("registers what cannot stand: ", s.message()));
   if (s.ok()) return scope;
+  const std::lock_guard lock(RegistrationMutex());
   scope->Abandon();
   SetParallelFor(parallel_for);
   return s;

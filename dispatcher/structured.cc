@@ -242,6 +242,8 @@ void RunWithoutKernel(const StructuredContext& c, const Operator& op, KeySet key
                       int64_t n, MicaValue* results) {
   if (c.composite)
     op.spec().adapters->call_slot({c.composite, nullptr}, keys, args, results);
+  else if (c.decomposition)
+    c.decomposition->fn(*c.decomposition, op, keys, args, n, results);
   else
     RunOnCpu({}, op, keys, args, n, results);
 }
@@ -361,7 +363,8 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   if (Refused(status) && spec.portable && !(spec.flags & kStructured) && place.is_cpu()) {
     status = spec.adapters->call_leaf(spec.portable, &call, args, results);
   }
-  if (Refused(status) && (c.composite || on_device)) return RunWithoutKernel(c, op, keys, args, n, results);
+  if (Refused(status) && (c.composite || c.decomposition || on_device))
+    return RunWithoutKernel(c, op, keys, args, n, results);
   ThrowIfError(status);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
@@ -444,6 +447,20 @@ void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, cons
     copy.CallBoxed(copy_args, 3, &unused);
     LogWrite(out, spec.name);
   }
+}
+
+void RunWithTensors(const BoxedKernel& k, const Operator&, KeySet keys, const MicaValue* args, int64_t n,
+                    MicaValue* results) {
+  const auto& other = *static_cast<const Operator*>(k.context);
+  absl::InlinedVector<MicaValue, 8> values(args, args + n);
+  std::vector<Tensor> numbers;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (args[i].tag != MICA_VALUE_SCALAR || !other.schema().arguments[at].type.is_tensor()) continue;
+    numbers.push_back(WrappedNumber(Scalar::FromAbi(args[i].u.scalar)));
+    values[at] = AbiType<const Tensor&>::Box(numbers.back().impl());
+  }
+  other.RedispatchBoxed(keys, values.data(), n, results);
 }
 
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,

@@ -28,7 +28,8 @@ struct StructuredContext {
   // Taken when the kernel answers NOT_IMPLEMENTED.
   MicaFunction portable = nullptr;
   MicaClassFunction portable_class = nullptr;
-  MicaFunction composite = nullptr;  // of this very form, in layer convention
+  MicaFunction composite = nullptr;            // of this very form, in layer convention
+  const BoxedKernel* decomposition = nullptr;  // the same, registered at run time
   bool meta_only = false;
   bool operator==(const StructuredContext&) const = default;
 };
@@ -47,6 +48,9 @@ void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
 void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
                           int64_t n,
                           MicaValue* results);  // (Operator*: the functional form)
+// An overload of numbers: the one of Tensors, the numbers as 0-d tensors.
+void RunWithTensors(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                    MicaValue* results);  // (Operator*: of Tensors)
 // Opens the plugin that is missing and calls again, or throws the sentence that
 // says which is missing.
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/pinned_memory.h"
 
 namespace mica::python {
 namespace {
@@ -293,8 +294,10 @@ PyObject* ToPythonTuple(ResultNames& names, Tensor* tensors, int count) {
   return result.release();
 }
 
-PyObject* WithRequiresGrad(const BoundArguments& b, int i, Tensor result) {
-  if (b.Given(i) && b.Bool(i)) GetAutogradInterface().SetRequiresGrad(result, true);
+PyObject* FromFactory(const BoundArguments& b, int pin_memory, int requires_grad, Tensor result) {
+  if (b.Given(pin_memory) && b.OptBool(pin_memory).value_or(false))
+    result = PinMemory(result, PinningBackend());
+  if (b.Given(requires_grad) && b.Bool(requires_grad)) GetAutogradInterface().SetRequiresGrad(result, true);
   return Wrap(std::move(result));
 }
 

@@ -266,8 +266,8 @@ PyObject* ToPython(ResultNames& names, std::tuple<T...> results) {
       },
       results);
 }
-// `requires_grad=True` of factories.
-PyObject* WithRequiresGrad(const BoundArguments& b, int i, Tensor result);
+// What a factory made, with its arguments `pin_memory` and `requires_grad`, by number, done.
+PyObject* FromFactory(const BoundArguments& b, int pin_memory, int requires_grad, Tensor result);
 
 // A generated function and where it is found from Python.
 struct PythonFunction {

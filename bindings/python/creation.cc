@@ -6,6 +6,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/item.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/pinned_memory.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"
@@ -155,6 +156,7 @@ struct TensorOptions {
   std::optional<DType> dtype;
   std::optional<Device> device;
   bool requires_grad = false;
+  bool pin_memory = false;
 };
 
 // Parses (data, *, dtype=None, device=None, requires_grad=False, pin_memory=False).
@@ -169,6 +171,7 @@ PyObject* ParseData(PyObject* args, PyObject* kwargs, const char* format, Tensor
   if (dtype != Py_None) options.dtype = ToDType(dtype);
   if (device != Py_None) options.device = ToDevice(device);
   options.requires_grad = requires_grad != 0;
+  options.pin_memory = pin != 0;
   return data;
 }
 
@@ -180,6 +183,7 @@ PyObject* MakeTensor(PyObject*, PyObject* args, PyObject* kwargs) {
                           : IsTensor(data) ? Unwrap(data).device()
                                            : CurrentThread().default_device;
     Tensor t = TensorFromData(data, o.dtype, device, false);
+    if (o.pin_memory) t = PinMemory(t, PinningBackend());
     if (o.requires_grad) GetAutogradInterface().SetRequiresGrad(t, true);
     return Wrap(std::move(t));
   });
@@ -258,7 +262,8 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
 PyMethodDef kCreationFunctions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(MakeTensor)),
      METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nA new tensor that copies "
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\nA new "
+     "tensor that copies "
      "`data`."},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(AsTensor)),
      METH_VARARGS | METH_KEYWORDS,

@@ -7,9 +7,11 @@
 #include "mica/bindings/python/init.h"
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/fallback.h"
+#include "mica/dispatcher/pinned_memory.h"
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/ops/detach.h"
 #include "mica/tensor/allocator.h"
 
 namespace mica::python {
@@ -210,6 +212,33 @@ PyObject* SetMemoryLimit(PyObject*, PyObject* args) {
   });
 }
 
+// ---- pinned memory
+
+// The backend of a device, or, for None, the first that can pin.
+int BackendToPin(PyObject* device) { return device == Py_None ? PinningBackend() : ToDevice(device).backend; }
+
+// _pin_memory(tensor, device or None)
+PyObject* PinMemoryFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *tensor, *device;
+    if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &device)) throw PythonErrorIsSet();
+    const Tensor& t = Unwrap(tensor);
+    const int backend = BackendToPin(device);
+    if (IsPinned(t)) return Py_NewRef(tensor);
+    return Wrap(PinMemory(ops::detach(t), backend));
+  });
+}
+PyObject* IsPinnedFunction(PyObject*, PyObject* tensor) {
+  return Guarded([&] { return NewBool(IsPinned(Unwrap(tensor))); });
+}
+PyObject* HasPinnedMemoryFunction(PyObject*, PyObject*) {
+  return Guarded([&] {
+    bool any = false;
+    for (int b = 0; b < BackendNameCount(); ++b) any = any || HasPinnedMemory(b);
+    return NewBool(any);
+  });
+}
+
 // ---- the CPU fallback
 
 // _set_fallback(policy or None) -> the old one
@@ -256,6 +285,9 @@ PyMethodDef kFunctions[] = {{"_device_count", DeviceCountFunction, METH_O, nullp
                             {"_reset_peak_memory", ResetPeak, METH_O, nullptr},
                             {"_empty_cache", EmptyCache, METH_O, nullptr},
                             {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
+                            {"_pin_memory", PinMemoryFunction, METH_VARARGS, nullptr},
+                            {"_is_pinned", IsPinnedFunction, METH_O, nullptr},
+                            {"_has_pinned_memory", HasPinnedMemoryFunction, METH_NOARGS, nullptr},
                             {"_set_fallback", SetFallback, METH_O, nullptr},
                             {"_fallback_counts", FallbackCountsFunction, METH_O, nullptr},
                             {nullptr, nullptr, 0, nullptr}};

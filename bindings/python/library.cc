@@ -39,11 +39,27 @@ PyObject* OperatorRepr(PyObject* self) {
 
 PyObject* NameOrNone(const char* name) { return name ? NewStr(name) : NewNone(); }
 
+PyObject* EarlierSchemas(PyObject* self, void*) {
+  return Guarded([&] {
+    const OperatorSpec& spec = OpOf(self).spec();
+    const Ref list = Own(PyList_New(0));
+    for (int i = 0; i < spec.num_generations; ++i) {
+      absl::StatusOr<schema::FunctionSchema> earlier = schema::Parse(spec.generations[i].schema);
+      MICA_CHECK(earlier.ok(), std::string(earlier.status().message()));
+      earlier->ns = OpOf(self).schema().ns;
+      Check(PyList_Append(list.get(), Own(NewStr(schema::ToString(*earlier))).get()));
+    }
+    return Py_NewRef(list.get());
+  });
+}
+
 PyGetSetDef kOperatorAttributes[] = {
     {"name", [](PyObject* o, void*) { return NewStr(OpOf(o).name()); }, nullptr, "The full name.", nullptr},
     {"schema",
      [](PyObject* o, void*) { return Guarded([&] { return NewStr(schema::ToString(OpOf(o).schema())); }); },
      nullptr, "The schema's text.", nullptr},
+    {"earlier_schemas", EarlierSchemas, nullptr, "What the schema was before, whose kernels still serve it.",
+     nullptr},
     {"__doc__", [](PyObject* o, void*) { return NewStr(OpOf(o).spec().doc ? OpOf(o).spec().doc : ""); },
      nullptr, nullptr, nullptr},
     {"op_class", [](PyObject* o, void*) { return NewStr(Name(OpOf(o).spec().op_class)); }, nullptr,

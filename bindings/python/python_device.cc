@@ -130,8 +130,9 @@ void AddHostDevice(Scope& scope, const char* name, int count) {
   plugin::Host() = HostTable();
   HostDevices& devices = AllHostDevices();
   std::lock_guard lock(devices.mutex);
-  MICA_CHECK(BackendIndex(name) < 0, "A backend of the name (", name, ") exists already.");
   HostDevice*& device = devices.by_name[name];
+  MICA_CHECK(device || BackendIndex(name) < 0, "A backend of the name (", name, ") exists already.");
+  // One that was disabled may come again; its memory is the host's, whoever frees it.
   device = new HostDevice(name, count);
   const MicaDeviceTable table = plugin::DeviceTableOf(*device);
   const absl::Status status = scope.AddDevice(name, &table);

@@ -197,7 +197,8 @@ class FunctionEmitter {
       p_.Line(StrCat("Run(work, [&] { ", call, "; });"));
       p_.Line(StrCat("return ", f.form == OpForm::kFunctional ? "NewNone()" : written, ";"));
     } else if (!grad.empty()) {
-      p_.Line(StrCat("return WithRequiresGrad(b, ", grad, ", Run(work, [&] { return ", call, "; }));"));
+      p_.Line(StrCat("return FromFactory(b, ", f.schema.FindArgument("pin_memory"), ", ", grad,
+                     ", Run(work, [&] { return ", call, "; }));"));
     } else if (f.schema.returns.size() > 1) {
       EmitResultNames(f);
       p_.Line(StrCat("return ToPython(names, Run(work, [&] { return ", call, "; }));"));

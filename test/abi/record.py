@@ -2,6 +2,7 @@
 
     python test/abi/record.py baseline     test/abi/baseline/{layout.abi,constants.txt}
     python test/abi/record.py golden       test/abi/golden/<major>.<minor>/{gcc,clang,c}.so
+    python test/abi/record.py schemas      test/abi/baseline/schemas.txt, with the built package
 
 A recording is made when a minor version is published, and never again for that
 version: `golden` refuses to write over one. What is recorded is built by the
@@ -68,6 +69,22 @@ def record_baseline() -> None:
     (BASELINE / "constants.txt").write_text("".join(lines))
 
 
+def schemas() -> set[str]:
+    """Every schema of Mica's operators that a kernel may have been built for: today's and earlier ones."""
+    from mica import _C
+
+    texts = set()
+    for name in _C._operator_names():
+        if name.startswith("mica::"):
+            operator = _C._find_operator(name)
+            texts.update([operator.schema, *operator.earlier_schemas])
+    return texts
+
+
+def record_schemas() -> None:
+    (BASELINE / "schemas.txt").write_text("".join(f"{text}\n" for text in sorted(schemas())))
+
+
 def golden(variant: str) -> Path:
     """A build of the golden plugin as it is recorded."""
     name = f'-DVARIANT="{variant}"'
@@ -93,4 +110,4 @@ def record_golden() -> None:
 
 
 if __name__ == "__main__":
-    {"baseline": record_baseline, "golden": record_golden}[sys.argv[1]]()
+    {"baseline": record_baseline, "golden": record_golden, "schemas": record_schemas}[sys.argv[1]]()

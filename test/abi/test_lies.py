@@ -146,6 +146,32 @@ def test_slow_start_is_said_while_it_lasts() -> None:
     assert "has been starting" not in quiet
 
 
+def test_init_that_never_comes_back_is_refused_and_what_it_registered_is_gone() -> None:
+    path = plugin("liar.c", "-DLIE_FOREVER")
+    answer, stderr = load(path, MICA_PLUGIN_START_SECONDS="1", MICA_PLUGIN_SLOW_SECONDS="0.3")
+    assert f"Plugin ({path}) had not started after (1) s: its init has not come back" in str(answer["error"])
+    assert "has been starting for (0.3) s" in stderr
+    assert answer["state"] == "refused"
+    assert answer["operators"] == []
+    assert goes_on(answer)
+
+
+def test_init_that_comes_back_too_late_registers_nothing() -> None:
+    # It sleeps 1.5 s before its last registration, which is refused then.
+    program = """
+import sys, time, mica
+try:
+    mica.load_plugin(sys.argv[1])
+except RuntimeError as error:
+    print("had not started" in str(error))
+time.sleep(1.5)
+print([n for n in mica._C._operator_names() if n.startswith("liar")], mica.neg(mica.ones(1)).tolist())
+"""
+    path = plugin("liar.c", "-DLIE_SLOW")
+    result = python(program, str(path), MICA_PLUGIN_START_SECONDS="0.5")
+    assert result.stdout == "True\n[] [-1.0]\n", result.stderr
+
+
 @pytest.mark.parametrize("option", ["-DLIE_MXCSR", "-DLIE_CONSTRUCTOR_MXCSR"])
 def test_loading_leaves_the_floating_point_environment(option: str) -> None:
     answer, _ = load(plugin("liar.c", option))

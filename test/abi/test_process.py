@@ -116,3 +116,36 @@ print(values, [p["state"] for p in mica.plugins() if p["name"] == "golden.c"])
 """
     result = python(program, str(golden("c")))
     assert result.stdout == f"{[3.0] * 8} ['loaded']\n", result.stderr
+
+
+# What takes the loader's lock while the plugin starts in another thread.
+ASKS = {
+    "an operator's name": 'mica._C._find_operator("nowhere::op")',
+    "a device's name": 'mica.device("nowhere:0")',
+    "a device count": 'mica.device_count("nowhere")',
+    "a fork": """
+child = os.fork()
+if child == 0: os._exit(0)
+assert os.waitpid(child, 0)[1] == 0""",
+    "the same plugin": "mica.load_plugin(sys.argv[1])",
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_init_may_need_the_gil_while_others_wait_for_the_loader(ask: str) -> None:
+    # A deadlock ends in the time-out of `python`, which raises.
+    program = f"""
+import os, sys, threading, time, mica
+mica.device_count("nowhere")  # what asking imports
+loader = threading.Thread(target=mica.load_plugin, args=(sys.argv[1],))
+loader.start()
+time.sleep(0.2)
+try:
+    {ASKS[ask].strip().replace(chr(10), chr(10) + "    ")}
+except RuntimeError:
+    pass
+loader.join()
+print(mica.ops.pythonic.seven(mica.ones(1)))
+"""
+    result = python(program, str(plugin("pythonic.c")))
+    assert result.stdout == "from the init\n7\n", result.stderr

@@ -9,10 +9,16 @@
 //   copy         the last byte of a copy is lost
 //   crash        a copy writes where nothing is
 //   hang         a copy never ends
+//   objects      no promise: it says that it does not support x * x
+//
+// It has two kernels, mul.out and add.out of contiguous float32 tensors, which run in
+// their stream as copies do, and pinned memory. With LATE_SAY it says on stderr what it
+// is asked for: each kernel with its stream, streams made and destroyed, pinned blocks.
 #include <mica/device.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -28,6 +34,12 @@ namespace {
 bool Breaks(const char* promise) {
   static const char* fault = std::getenv("LATE_FAULT");
   return fault && std::string(fault) == promise;
+}
+
+template <typename... T>
+void Say(const char* format, T... values) {
+  static const bool say = std::getenv("LATE_SAY") != nullptr;
+  if (say) std::fprintf(stderr, format, values...);
 }
 
 class Queue {
@@ -122,9 +134,19 @@ class LateDevice {
   uint64_t StreamCreate(int32_t, int32_t) {
     const std::lock_guard<std::mutex> lock(mutex_);
     queues_[++handles_] = std::make_unique<Queue>();
+    Say("stream %d made\n", static_cast<int>(handles_));
     return handles_;
   }
-  void StreamDestroy(int32_t, uint64_t stream) { Of(stream).Drain(); }
+  void StreamDestroy(int32_t, uint64_t stream) {
+    std::unique_ptr<Queue> queue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      queue = std::move(queues_[stream]);
+      queues_.erase(stream);
+    }
+    queue->Stop();
+    Say("stream %d destroyed\n", static_cast<int>(stream));
+  }
   void StreamSync(int32_t, uint64_t stream) {
     if (!Breaks("stream_sync")) Of(stream).Drain();
   }
@@ -166,7 +188,23 @@ class LateDevice {
   void Fill(int32_t, void* data, uint8_t byte, int64_t size, uint64_t stream) {
     Of(stream).Add([=] { std::memset(data, byte, static_cast<size_t>(size)); });
   }
+  void* PinnedAllocate(int64_t size) {
+    Say("pinned %d\n", static_cast<int>(size));
+    return std::malloc(static_cast<size_t>(size));
+  }
+  void PinnedFree(void* data, int64_t) { std::free(data); }
+  const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args) {
+    const bool square = num_args > 1 && args[0].tag == MICA_VALUE_TENSOR && args[1].tag == MICA_VALUE_TENSOR &&
+                        args[0].u.tensor == args[1].u.tensor;
+    return Breaks("objects") && op == "mica::mul.Tensor" && square ? "it has no squares" : nullptr;
+  }
+  // What a kernel does, in its stream.
+  void Run(uint64_t stream, const char* name, std::function<void()> work) {
+    Say("%s in stream %d\n", name, static_cast<int>(stream));
+    Of(stream).Add(std::move(work));
+  }
   void Quiesce() {
+    Say("quiesce\n");
     for (auto& [handle, queue] : queues_) queue->Stop();
   }
 
@@ -190,9 +228,39 @@ class LateDevice {
   std::map<uint64_t, std::shared_ptr<Mark>> marks_;
 };
 
-void Init(const MicaHost*, const MicaRegistrar* r) {
+LateDevice& Device() {
   static auto* device = new LateDevice;  // its threads may outlive the destructors of statics
-  mica::plugin::Registrar(r, "late").Device(mica::plugin::DeviceTableOf(*device));
+  return *device;
+}
+
+// out = f(a, b), element by element; tensors of one shape without gaps.
+template <typename F>
+void Elementwise(const MicaCall* call, const char* name, mica::plugin::TensorRef a, mica::plugin::TensorRef b,
+                 mica::plugin::TensorRef out, F f) {
+  for (const auto& t : {a, b, out})
+    if (!t.contiguous() || t.dtype() != MICA_F32 || t.numel() != out.numel())
+      throw mica::plugin::NotImplemented();
+  const auto* x = a.data<const float>();
+  const auto* y = b.data<const float>();
+  auto* z = out.data<float>();
+  Device().Run(call->stream, name, [=, n = out.numel()] {
+    for (int64_t i = 0; i < n; ++i) z[i] = f(x[i], y[i]);
+  });
+}
+
+void Mul(const MicaCall* call, MicaTensor* self, MicaTensor* other, MicaTensor* out) {
+  Elementwise(call, "mul", self, other, out, [](float x, float y) { return x * y; });
+}
+void Add(const MicaCall* call, MicaTensor* self, MicaTensor* other, MicaScalar alpha, MicaTensor* out) {
+  if (alpha.tag != MICA_SCALAR_INT || alpha.u.i != 1) throw mica::plugin::NotImplemented();
+  Elementwise(call, "add", self, other, out, [](float x, float y) { return x + y; });
+}
+
+void Init(const MicaHost*, const MicaRegistrar* r) {
+  mica::plugin::Registrar registrar(r, "late");
+  registrar.Device(mica::plugin::DeviceTableOf(Device()));
+  registrar.Kernel<&Mul>("mul.out");
+  registrar.Kernel<&Add>("add.out");
 }
 
 }  // namespace

@@ -221,4 +221,31 @@ def record_stream(self: Tensor, stream: Stream) -> None:
     _C._record_stream(self, stream.device, stream.handle)
 
 
-_C._add_tensor_attributes({"record_stream": record_stream})
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor in host memory that the device (the first that has such memory) reads and writes
+    while the host goes on, for copies with non_blocking=True; itself where it is there already."""
+    return _C._pin_memory(self, None if device is None else _device(device))
+
+
+def is_pinned(self: Tensor) -> bool:
+    """Whether the tensor lies in pinned memory."""
+    return _C._is_pinned(self)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Refused: memory of other processes is not opened."""
+    raise NotImplementedError(
+        f"The memory of a tensor on the device ({self.device}) cannot be shared with another process: the "
+        "host has no shared memory and does not drive `ipc_export` of the device table, which is reserved; "
+        "send the tensor itself, whose values are copied."
+    )
+
+
+_C._add_tensor_attributes(
+    {
+        "is_pinned": is_pinned,
+        "pin_memory": pin_memory,
+        "record_stream": record_stream,
+        "share_memory_": share_memory_,
+    }
+)

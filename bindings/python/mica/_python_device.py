@@ -3,6 +3,7 @@ over NumPy arrays. What has no kernel runs on the CPU, as for every backend."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,8 +25,32 @@ def _to_array(value: Any) -> Any:
         raise NotImplementedError(str(error)) from error
 
 
+def _check_parameters(operator: str, function: Callable[..., Any]) -> None:
+    """Whether the function can be called as a kernel of the operator is."""
+    schema = _C._find_operator(operator)
+    arguments = schema._schema_info()[0]
+    positional = [name for name, _, keyword, _ in arguments if not keyword]
+    keywords = {name: None for name, _, keyword, _ in arguments if keyword}
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function without one, of C
+        return
+    try:
+        signature.bind(*positional, **keywords)
+    except TypeError as error:
+        raise TypeError(
+            f"The kernel {getattr(function, '__name__', function)}{signature} does not fit its operator, "
+            f"{schema.schema}: {error}; expected a function of {len(positional)} positional arguments and "
+            f"the keywords ({', '.join(keywords)})."
+        ) from None
+
+
+# Those that are registered. A program need not keep what register_device gives.
+_registered: dict[str, Device] = {}
+
+
 class Device:
-    """The backend `name` with `count` devices; a name can be registered once in a process.
+    """The backend `name` with `count` devices, until it is disabled.
 
     >>> npu = mica.library.register_device("toy.npu")
     >>> @npu.kernel("mul.out")
@@ -34,10 +59,16 @@ class Device:
     """
 
     def __init__(self, name: str, count: int = 1) -> None:
+        if name in _registered:
+            raise RuntimeError(
+                f"A backend of the name ({name}) is registered already; disable that one first, with its "
+                "method disable(), or choose another name."
+            )
         self.name = name
         self._scopes: list[Any] = [_C._Scope(f"python device {name}")]
         self._scopes[0].add_device(name, count)
         self._scopes[0].commit()
+        _registered[name] = self
 
     def kernel(self, operator: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Registers a function as the backend's kernel of `operator`, best an out form ("add.out").
@@ -49,6 +80,8 @@ class Device:
         place = sys._getframe(1)
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            _check_parameters(operator, function)
+
             def call(*args: Any, **kwargs: Any) -> Any:
                 device = next((a.device for a in args if isinstance(a, Tensor)), self.name)
                 result = function(*map(_to_array, args), **{k: _to_array(v) for k, v in kwargs.items()})
@@ -63,9 +96,10 @@ class Device:
         return register
 
     def disable(self) -> None:
-        """Takes the device's kernels out of the dispatcher. Its name stays taken."""
+        """Takes the device out of the dispatcher. Its name may be registered again."""
         for scope in reversed(self._scopes):
             scope.disable()
+        _registered.pop(self.name, None)
 
     def _to_result(self, value: Any, device: Any) -> Any:
         if isinstance(value, (list, tuple)):

@@ -11,6 +11,16 @@ from mica._devices import (
 )
 
 
+class CUDAGraph:
+    """Recorded work of a stream. No device records yet, and making one says so."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        raise NotImplementedError(
+            "Work of a stream cannot be recorded: the host does not drive `capture_begin` of the device "
+            "table, which is reserved; run the work each time, as without a graph."
+        )
+
+
 def is_available() -> bool:
     """Whether a plugin provides the backend "cuda" and has a device."""
     return device_count() > 0

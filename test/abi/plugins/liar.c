@@ -191,6 +191,7 @@ MICA_EXPORT MicaStatus mica_plugin_init_v1(const MicaHost* h, const MicaRegistra
 #endif
 #ifdef LIE_SLOW
   usleep(1500000);
+  TRY(r->define_operator(r->context, "liar::eight(Tensor x) -> int"));
 #endif
 #ifdef LIE_MXCSR
   __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); /* denormals are zero */

@@ -181,5 +181,49 @@ TEST_CASE("the host table finds backends and their streams", "[dispatcher]") {
   DropStatus(refused);
 }
 
+TEST_CASE("a stream that nobody holds serves the next, and ends with its plugin", "[dispatcher]") {
+  DestroyIdleStreams(-1);
+  const int made = Lazy().streams_made, destroyed = Lazy().streams_destroyed;
+  uint64_t first;
+  {
+    const Stream one = Stream::Create(LazyPlace(), 0);
+    const Stream same = Stream::Share(one.ref());
+    first = one.ref().handle;
+    CHECK(Stream::Create(LazyPlace(), 0).ref().handle != first);
+  }
+  CHECK(Lazy().streams_made == made + 2);
+  const Stream again = Stream::Create(LazyPlace(), 0);
+  CHECK(again.ref().handle == first);
+  CHECK(Lazy().streams_made == made + 2);
+  CHECK(Stream::Create(LazyPlace(), 1).ref().handle != first);  // another priority
+  CHECK(Lazy().streams_destroyed == destroyed);
+  DestroyIdleStreams(again.ref().device.backend);
+  CHECK(Lazy().streams_destroyed == destroyed + 2);
+  CHECK(again.live());
+}
+
+TEST_CASE("a current stream is held by its thread, and its memory outlives it", "[dispatcher]") {
+  void* data;
+  {
+    const Stream s = Stream::Create(LazyPlace(), 0);
+    ExchangeStream(LazyPlace(), s.ref().handle);
+    data = EmptyTensor({300000}, DType::kF32, LazyPlace()).data();
+  }
+  const int destroyed = Lazy().streams_destroyed;
+  DestroyIdleStreams(-1);
+  CHECK(Lazy().streams_destroyed == destroyed);
+  ExchangeStream(LazyPlace(), 0);
+  DestroyIdleStreams(-1);
+  CHECK(Lazy().streams_destroyed == destroyed + 1);
+  CHECK(EmptyTensor({300000}, DType::kF32, LazyPlace()).data() == data);  // now stream 0's
+}
+
+TEST_CASE("a tensor of a device grows with its contents", "[dispatcher]") {
+  const Tensor t = OnDevice(Counting(5), LazyPlace());
+  const void* before = t.data();
+  ResizeTensor(t, {100000}, {1});
+  CHECK(t.data() != before);
+  CHECK(OnHost(t).data_as<float>()[4] == 4);
+}
 }  // namespace
 }  // namespace mica::testing

@@ -32,8 +32,11 @@ class LazyDevice {
     in_use -= size;
     std::free(data);
   }
-  uint64_t StreamCreate(int32_t, int32_t) { return ++handles; }
-  void StreamDestroy(int32_t, uint64_t) {}
+  uint64_t StreamCreate(int32_t, int32_t) {
+    ++streams_made;
+    return ++handles;
+  }
+  void StreamDestroy(int32_t, uint64_t) { ++streams_destroyed; }
   void StreamSync(int32_t device, uint64_t stream) { Drain(queues[{device, stream}]); }
   uint64_t EventCreate(int32_t) { return ++handles; }
   void EventDestroy(int32_t, uint64_t event) { events.erase(event); }
@@ -64,7 +67,7 @@ class LazyDevice {
 
   int64_t memory = int64_t{1} << 30, in_use = 0;
   int32_t current = 0;
-  int copies = 0, peer_copies = 0;
+  int copies = 0, peer_copies = 0, streams_made = 0, streams_destroyed = 0;
 
  private:
   using Place = std::pair<int32_t, uint64_t>;

@@ -1,6 +1,7 @@
 // Scopes, layers and overrides: what is registered is called, and what leaves is
 // gone. Operators here are defined at run time and called with boxed arguments;
 // each test brings its own, so that their order does not matter.
+#include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/explain.h"
 #include "mica/test/support/mica_test.h"
 #include "mica/test/unit/dispatcher/test_operators.h"
@@ -254,5 +255,51 @@ TEST_CASE("explain names each layer and the plugin that fills it", "[dispatcher]
   CHECK_THAT(text, Catch::Contains("explainer (/somewhere/x.so)"));
 }
 
+// What a kernel built for the schema "grown(Tensor x) -> int" is.
+MicaIntResult Grown(const MicaCall*, MicaTensor* x) {
+  return {static_cast<TensorImpl*>(x)->dl.ndim, nullptr};
+}
+
+int64_t CallGrown(const Operator& op, int64_t extra) {
+  const Tensor x = EmptyTensor({2, 3}, DType::kF32, {});
+  const MicaValue args[] = {AbiType<const Tensor&>::Box(x.impl()), AbiType<int64_t>::Box(extra)};
+  MicaValue result;
+  op.CallBoxed(args, 2, &result);
+  return result.u.i;
+}
+
+TEST_CASE("a kernel of an earlier schema gets the calls that it knows", "[dispatcher]") {
+  static const SchemaGeneration earlier[] = {{"grown(Tensor x) -> int", &kAdapters<int64_t(const Tensor&)>}};
+  auto scope = Scope::Create("grown", "");
+  REQUIRE(scope->Define("test::grown(Tensor x, *, int extra=5) -> int", {}).ok());
+  scope->LastDefined().adapters = &kAdapters<int64_t(const Tensor&, int64_t)>;
+  scope->LastDefined().generations = earlier;
+  scope->LastDefined().num_generations = 1;
+  REQUIRE(scope->Commit().ok());
+  const Operator& op = GetOperator("test::grown");
+
+  auto plugin = Scope::Create("built long ago", "");
+  MicaKernelRecord record{};
+  record.struct_size = sizeof(record);
+  record.name = "test::grown";
+  record.backend = "cpu";
+  record.function = reinterpret_cast<MicaFunction>(&Grown);
+  record.schema_hash = schema::HashText("test::grown(Tensor x) -> int");
+  REQUIRE(plugin->AddLeaf(record).ok());
+  REQUIRE(plugin->Commit().ok());
+  CHECK(plugin->Notes().empty());
+  CHECK(CallGrown(op, 5) == 2);
+  MICA_REQUIRE_ERROR(CallGrown(op, 4), "implemented");
+  CHECK(ExplainText(op, KeySet::Of(keys::kCpu))
+            .find("built for the earlier schema grown(Tensor x) -> int and "
+                  "takes calls with the default of `extra`") != std::string::npos);
+
+  // With a decomposition, what the kernel does not know goes there.
+  auto parts = Scope::Create("parts", "");
+  parts->AddBoxedKernel("test::grown", "Composite", Leaf("parts"), {});
+  REQUIRE(parts->Commit().ok());
+  CHECK(CallGrown(op, 5) == 2);
+  CHECK(CallGrown(op, 4) == 9);
+}
 }  // namespace
 }  // namespace mica::testing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -63,6 +64,17 @@ def default_convert(sample: Any) -> Any:
     return mica.as_tensor(sample) if type(sample).__module__ == "numpy" else sample
 
 
+def _pinned(batch: Any) -> Any:
+    """The batch with its tensors in pinned memory, in dicts, lists and tuples too; an object with a
+    method pin_memory decides for itself."""
+    if isinstance(batch, dict):
+        return {key: _pinned(value) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        items = [_pinned(item) for item in batch]
+        return type(batch)(*items) if hasattr(batch, "_fields") else type(batch)(items)
+    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
+
+
 class DataLoader:
     """Iterates over a dataset in batches, shuffled if asked, loaded by worker processes if asked."""
 
@@ -120,6 +132,16 @@ class DataLoader:
         return self.batch_size is not None or self.batch_sampler is not None
 
     def __iter__(self) -> Iterator[Any]:
+        if not self.pin_memory:
+            return self._load()
+        if not mica._C._has_pinned_memory():
+            warnings.warn(
+                "pin_memory=True has no effect: no device that is loaded has pinned memory.", stacklevel=2
+            )
+            return self._load()
+        return map(_pinned, self._load())
+
+    def _load(self) -> Iterator[Any]:
         # One number is drawn before the order is, for the workers and without them, as torch does.
         seed = int(mica.empty((), dtype=mica.int64).random_(generator=self.generator).item())
         if self._iterable:

@@ -1,0 +1,218 @@
+"""What the host does with a device that is truly late (test/conformance/late_device.cc):
+backward in the streams of forward, streams given back, pinned memory, `supports`.
+
+Each test runs a program in a process of its own, since the device says what it is
+asked for on stderr and lasts until its process ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START = "import mica\nfrom mica import nn\n"
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("late") / "mica_late.so"
+    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
+    source = ROOT / "test" / "conformance" / "late_device.cc"
+    subprocess.run([*command, f"-I{ROOT / 'sdk' / 'include'}", "-o", str(built), str(source)], check=True)
+    return built
+
+
+def run(plugin: Path, program: str, fault: str = "none") -> tuple[str, list[str]]:
+    """What the program prints, and what the device says."""
+    result = subprocess.run(
+        [sys.executable, "-c", START + program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "MICA_PLUGINS": str(plugin), "LATE_FAULT": fault, "LATE_SAY": "1"},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip(), result.stderr.splitlines()
+
+
+# Forward in two streams, backward from the default one: grad of 3 x * 3 x is 18 x.
+BACKWARD = """
+first, second = mica.Stream("late"), mica.Stream("late")
+three = mica.full((4096,), 3.0).to("late")
+wrong = 0
+for _ in range(4):
+    x = mica.ones(4096).to("late").requires_grad_()
+    ones = mica.ones(4096).to("late")
+    with mica.stream(first):
+        y = x * three
+    second.wait_stream(first)
+    with mica.stream(second):
+        z = y * y
+    mica.current_stream("late").wait_stream(second)
+    z.backward(ones)
+    wrong += not bool((x.grad.cpu() == 18).all())
+print(wrong, first.handle, second.handle)
+"""
+
+
+def test_backward_runs_in_the_streams_of_forward(plugin: Path) -> None:
+    printed, said = run(plugin, BACKWARD)
+    wrong, first, second = map(int, printed.split())
+    assert wrong == 0
+    kernels = [line for line in said if line.startswith(("mul", "add"))]
+    # Of one round: x * three, y * y; then grad * y twice and their sum, and grad * three.
+    mul, add = "mul in stream {}", "add in stream {}"
+    forward = [mul.format(first), mul.format(second)]
+    backward = [mul.format(second)] * 2 + [add.format(first), mul.format(first)]
+    assert kernels[:6] == forward + backward
+
+
+def test_backward_waits_between_its_streams(plugin: Path) -> None:
+    # On a device whose streams do not wait for events, the same program must go wrong.
+    printed, _ = run(plugin, BACKWARD, fault="event_wait")
+    assert int(printed.split()[0]) > 0
+
+
+def test_captured_gradients_are_ready_where_grad_was_called(plugin: Path) -> None:
+    program = """
+side = mica.Stream("late")
+x = mica.ones(4096).to("late").requires_grad_()
+two = mica.full((4096,), 2.0).to("late")
+with mica.stream(side):
+    y = x * two
+[g] = mica.autograd.grad(y, x, mica.ones(4096).to("late"))
+h = g * two
+print((h.cpu() == 4).all().item())
+"""
+    assert run(plugin, program)[0] == "True"
+
+
+def test_streams_are_shared_reused_and_given_back(plugin: Path) -> None:
+    program = """
+kept = mica.Stream("late")
+for _ in range(10):
+    with mica.stream(mica.Stream("late")):
+        mica.ones(8).to("late")
+current = mica.Stream("late")
+mica.set_stream(current)
+assert mica.current_stream("late") == current
+del current
+mica.Stream("late").synchronize()
+print("done")
+"""
+    printed, said = run(plugin, program)
+    assert printed == "done"
+    made = [line for line in said if line.endswith("made")]
+    gone = [line for line in said if line.endswith("destroyed")]
+    assert len(made) == 3
+    assert sorted(line.split()[1] for line in gone) == sorted(line.split()[1] for line in made)
+    assert said.index("quiesce") > said.index(gone[-1])
+
+
+def test_streams_of_a_disabled_plugin_are_given_back(plugin: Path) -> None:
+    program = """
+held = mica.Stream("late")
+for _ in range(3):
+    mica.Stream("late")
+mica.disable_plugin("late")
+print("disabled", flush=True)
+mica.enable_plugin("late")
+with mica.stream(held):
+    print(mica.ones(3).to("late").cpu().tolist())
+"""
+    printed, said = run(plugin, program)
+    assert printed.endswith("[1.0, 1.0, 1.0]")
+    assert said[:3] == ["stream 1 made", "stream 2 made", "stream 2 destroyed"]
+
+
+def test_exit_while_a_thread_still_uses_a_stream(plugin: Path) -> None:
+    program = """
+import threading
+def work():
+    with mica.stream(mica.Stream("late")):
+        x = mica.ones(1000).to("late")
+        while True:
+            x = x * x
+threading.Thread(target=work, daemon=True).start()
+while not any(mica.ones(1).to("late").cpu().tolist() for _ in range(30)):
+    pass
+"""
+    run(plugin, program)
+
+
+def test_a_tensor_grows_on_its_device(plugin: Path) -> None:
+    program = """
+x = mica.arange(5, dtype=mica.float32).to("late")
+x.resize_(5000)
+print(x[:5].cpu().tolist(), x.shape, x.device)
+"""
+    assert run(plugin, program)[0] == "[0.0, 1.0, 2.0, 3.0, 4.0] mica.Size([5000]) late:0"
+
+
+def test_pinned_memory(plugin: Path) -> None:
+    program = """
+x = mica.arange(6, dtype=mica.float32).reshape(2, 3).t()
+pinned = x.pin_memory()
+assert pinned.is_pinned() and not x.is_pinned() and pinned.device.type == "cpu"
+assert pinned.tolist() == x.tolist() and pinned.stride() == x.stride()
+assert pinned.pin_memory() is pinned
+there = pinned.to("late", non_blocking=True)
+del pinned  # the copy may still be under way
+filler = mica.full((6,), -1.0).pin_memory()
+assert there.cpu().tolist() == x.tolist()
+back = mica.empty(3, 2, pin_memory=True)
+back.copy_(there, non_blocking=True)
+mica.synchronize("late")
+assert back.is_pinned() and back.tolist() == x.tolist()
+assert mica.zeros(4, pin_memory=True).is_pinned() and mica.tensor([1.0], pin_memory=True).is_pinned()
+from mica.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(mica.arange(10), mica.ones(10)), batch_size=4, pin_memory=True)
+seen = 0
+for index, ones in loader:
+    assert index.is_pinned() and ones.is_pinned()
+    seen += ones.to("late", non_blocking=True).cpu().sum().item()
+print(seen)
+"""
+    printed, said = run(plugin, program)
+    assert printed == "10.0"
+    assert any(line.startswith("pinned") for line in said)
+
+
+def test_what_the_device_does_not_support_goes_elsewhere_with_its_words(plugin: Path) -> None:
+    program = """
+x, y = mica.ones(3).to("late"), mica.full((3,), 2.0).to("late")
+print((x * x).cpu().tolist(), (x * y).cpu().tolist(), mica.fallback_counts()["late"])
+mica.set_fallback("error")
+for call in (lambda: x * x, lambda: x.mul_(x)):
+    try:
+        call()
+    except NotImplementedError as error:
+        print("it has no squares" in str(error))
+print("do not take this call: it has no squares" in str(mica.explain("mul.Tensor", x, x)))
+print("squares" in str(mica.explain("mul.Tensor", x, y)))
+"""
+    printed, said = run(plugin, program, fault="objects")
+    assert printed.splitlines() == [
+        "[1.0, 1.0, 1.0] [2.0, 2.0, 2.0] {'mica::mul.Tensor': 1}",
+        "True",
+        "True",
+        "True",
+        "False",
+    ]
+    assert len([line for line in said if line.startswith("mul")]) == 1
+
+
+def test_what_the_host_does_not_drive_is_refused(plugin: Path) -> None:
+    program = """
+for call in (mica.ones(2).to("late").share_memory_, mica.cuda.CUDAGraph):
+    try:
+        call()
+    except NotImplementedError as error:
+        print("which is reserved" in str(error))
+"""
+    assert run(plugin, program)[0] == "True\nTrue"
