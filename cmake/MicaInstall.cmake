@@ -1,8 +1,10 @@
-# The install tree: the SDK, libmica with its plugins, and the Python package.
+# The install tree: the SDK, libmica with its plugins, and in a wheel the extension
+# module too.
 #
-# `cmake --install` gives include/, lib/, bin/ and lib/cmake/Mica, with Mica::sdk
-# and Mica::mica exported. With MICA_WHEEL (set by pyproject.toml) only what the
-# Python package needs is installed, into mica/: _C, lib/libmica, lib/mica/plugins.
+# `cmake --install` gives include/, lib/, bin/, share/ and lib/cmake/Mica, with
+# Mica::sdk and Mica::mica exported; it has no Python package, which pip installs. A
+# wheel (MICA_WHEEL, set by pyproject.toml) has the same below mica/, whose path
+# `mica sdk` prints, and mica/_C.
 include(CMakePackageConfigHelpers)
 
 get_property(plugins GLOBAL PROPERTY MICA_PLUGINS)
@@ -11,18 +13,13 @@ if(MICA_WHEEL)
   set(libdir lib)
 endif()
 
-if(MICA_WHEEL)
-  install(TARGETS mica LIBRARY DESTINATION lib)
-else()
-  install(TARGETS mica mica_sdk EXPORT MicaTargets LIBRARY DESTINATION ${libdir})
-endif()
+install(TARGETS mica mica_sdk EXPORT MicaTargets LIBRARY DESTINATION ${libdir})
 install(TARGETS ${plugins} LIBRARY DESTINATION ${libdir}/mica/plugins)
 install(DIRECTORY ${MICA_PLUGIN_DIR}/ DESTINATION ${libdir}/mica/plugins FILES_MATCHING PATTERN "*.json")
 
 if(MICA_WHEEL)
   install(TARGETS _C LIBRARY DESTINATION .)
   install(DIRECTORY ${MICA_GENERATED_DIR}/mica/stubs/ DESTINATION . FILES_MATCHING PATTERN "*.pyi")
-  return()
 endif()
 
 install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})

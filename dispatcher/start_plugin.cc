@@ -136,8 +136,7 @@ absl::Status CheckAnswer(const PluginInfo& info, const MicaManifest* m) {
 
 absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, const MicaRegistrar* registrar) {
   MicaStatus status = nullptr;
-  absl::Status called =
-      CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar); });
+  absl::Status called = CallEntry(info, MICA_PLUGIN_INIT, [&] { status = init(HostTable(), registrar); });
   if (!called.ok()) return called;
   if (!status) return absl::OkStatus();
   if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED))

@@ -8,6 +8,8 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -99,10 +101,21 @@ inline std::string_view StrView(PyObject* s) {
 }
 inline const char* TypeName(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
+// f takes the GIL. When Python ends, whoever asks for it is ended by unwinding, which no
+// destructor lets pass: such a thread stays here instead, until the process is gone.
+template <typename F>
+auto TakingGil(F&& f) {
+  try {
+    return f();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 // Holds the GIL, for callbacks that C++ threads make.
 class GilAcquire {
  public:
-  GilAcquire() : state_(PyGILState_Ensure()) {}
+  GilAcquire() : state_(TakingGil([] { return PyGILState_Ensure(); })) {}
   ~GilAcquire() { PyGILState_Release(state_); }
   GilAcquire(const GilAcquire&) = delete;
   GilAcquire& operator=(const GilAcquire&) = delete;
@@ -116,7 +129,7 @@ class GilRelease {
  public:
   explicit GilRelease(bool really = true) : saved_(really ? PyEval_SaveThread() : nullptr) {}
   ~GilRelease() {
-    if (saved_) PyEval_RestoreThread(saved_);
+    if (saved_) TakingGil([this] { PyEval_RestoreThread(saved_); });
   }
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;

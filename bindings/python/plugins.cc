@@ -163,7 +163,9 @@ PyMethodDef kFunctions[] = {
 
 // The GIL as the host knows it.
 void* ReleaseGil() { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
-void TakeGil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+void TakeGil(void* state) {
+  TakingGil([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
+}
 
 }  // namespace
 

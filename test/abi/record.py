@@ -1,11 +1,11 @@
 """Records what ABI 1.0 is: the layout baseline and the golden plugins.
 
-    python test/abi/record.py baseline     test/abi/baseline/{layout.abi,constants.txt}
+    python test/abi/record.py baseline     test/abi/baseline/<major>.<minor>/{layout.abi,constants.txt}
     python test/abi/record.py golden       test/abi/golden/<major>.<minor>/{gcc,clang,c}.so
-    python test/abi/record.py schemas      test/abi/baseline/schemas.txt, with the built package
+    python test/abi/record.py schemas      test/abi/baseline/<major>.<minor>/schemas.txt, with the built package
 
 A recording is made when a minor version is published, and never again for that
-version: `golden` refuses to write over one. What is recorded is built by the
+version: all three refuse to write over one. What is recorded is built by the
 compilers of Debian 12 (gcc 12, clang 14), stripped.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from build import CLANGXX, CXX, INCLUDE, ROOT, SOURCES, C, plugin
 
 HERE = Path(__file__).resolve().parent
-BASELINE = HERE / "baseline"
+BASELINE = HERE / "baseline" / "1.0"  # what every later version of the major keeps
 SMALL = ("-s", "-ffunction-sections", "-Wl,--gc-sections", "-fno-ident", f"-ffile-prefix-map={ROOT}=mica")
 HEADERS = ("abi.h", "program.h", "operators.h")
 ABIDW = ("abidw", "--no-comp-dir-path", "--no-show-locs", "--no-corpus-path", "--no-write-default-sizes")
@@ -60,13 +60,28 @@ def constants(include: Path) -> dict[str, str]:
     return values
 
 
+def version() -> str:
+    """Of the headers: "1.0"."""
+    text = (INCLUDE / "mica" / "abi.h").read_text()
+    return ".".join(re.findall(r"#define MICA_ABI_(?:MAJOR|MINOR) (\d+)", text))
+
+
+def record(path: Path, content: bytes) -> None:
+    """Writes what is recorded once."""
+    if path.exists():
+        raise SystemExit(f"({path}) is recorded already; a recording is never replaced.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    print(f"{path}: {len(content)} bytes")
+
+
 def record_baseline() -> None:
-    BASELINE.mkdir(exist_ok=True)
+    folder = HERE / "baseline" / version()
     library = probes(INCLUDE, Path("/tmp") / "mica_probes.so")
-    (BASELINE / "layout.abi").write_text(layout(library))
+    record(folder / "layout.abi", layout(library).encode())
     library.unlink()
     lines = [f"{name} {value}\n" for name, value in sorted(constants(INCLUDE).items())]
-    (BASELINE / "constants.txt").write_text("".join(lines))
+    record(folder / "constants.txt", "".join(lines).encode())
 
 
 def schemas() -> set[str]:
@@ -82,7 +97,8 @@ def schemas() -> set[str]:
 
 
 def record_schemas() -> None:
-    (BASELINE / "schemas.txt").write_text("".join(f"{text}\n" for text in sorted(schemas())))
+    lines = [f"{text}\n" for text in sorted(schemas())]
+    record(HERE / "baseline" / version() / "schemas.txt", "".join(lines).encode())
 
 
 def golden(variant: str) -> Path:
@@ -95,18 +111,9 @@ def golden(variant: str) -> Path:
 
 
 def record_golden() -> None:
-    text = (INCLUDE / "mica" / "abi.h").read_text()
-    version = ".".join(re.findall(r"#define MICA_ABI_(?:MAJOR|MINOR) (\d+)", text))
-    folder = HERE / "golden" / version
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = HERE / "golden" / version()
     for variant in ("gcc", "clang", "c"):
-        target = folder / f"{variant}.so"
-        if target.exists():
-            raise SystemExit(
-                f"The golden plugin ({target}) is recorded already; a recording is never replaced."
-            )
-        target.write_bytes(golden(variant).read_bytes())
-        print(f"{target}: {target.stat().st_size} bytes")
+        record(folder / f"{variant}.so", golden(variant).read_bytes())
 
 
 if __name__ == "__main__":

@@ -194,8 +194,8 @@ class LateDevice {
   }
   void PinnedFree(void* data, int64_t) { std::free(data); }
   const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args) {
-    const bool square = num_args > 1 && args[0].tag == MICA_VALUE_TENSOR && args[1].tag == MICA_VALUE_TENSOR &&
-                        args[0].u.tensor == args[1].u.tensor;
+    const bool square = num_args > 1 && args[0].tag == MICA_VALUE_TENSOR &&
+                        args[1].tag == MICA_VALUE_TENSOR && args[0].u.tensor == args[1].u.tensor;
     return Breaks("objects") && op == "mica::mul.Tensor" && square ? "it has no squares" : nullptr;
   }
   // What a kernel does, in its stream.

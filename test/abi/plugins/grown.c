@@ -15,8 +15,9 @@
 #define NAME "grown"
 #define PROVIDES "operators:grown"
 #endif
-#define NOTE                                                                                         \
-  "{\"name\":\"" NAME "\",\"vendor\":\"Mica tests\",\"version\":\"1.0\",\"abi_major\":1,"             \
+#define NOTE                                                          \
+  "{\"name\":\"" NAME                                                 \
+  "\",\"vendor\":\"Mica tests\",\"version\":\"1.0\",\"abi_major\":1," \
   "\"abi_minor\":0,\"cpu_features\":\"\",\"runtime_version\":\"\",\"provides\":\"" PROVIDES "\"}"
 
 __attribute__((section(".note.mica"), aligned(4), used)) static const struct {
@@ -29,8 +30,8 @@ static const MicaHost* host;
 
 MICA_EXPORT const MicaManifest* mica_plugin_query_v1(uint32_t host_minor) {
   (void)host_minor;
-  static const MicaManifest manifest = {sizeof(MicaManifest), 1,  0,  NAME,    "Mica tests", "1.0", "", "",
-                                        PROVIDES};
+  static const MicaManifest manifest = {
+      sizeof(MicaManifest), 1, 0, NAME, "Mica tests", "1.0", "", "", PROVIDES};
   return &manifest;
 }
 
@@ -51,7 +52,8 @@ static MicaStatus Scale(const MicaCall* call, const MicaValue* args, int64_t n, 
                         int64_t num_results) {
   (void)call, (void)num_results;
   static const char why[] = "The kernel was built for one argument.";
-  if (n != 1) return host->status_create(MICA_ERROR_RUNTIME, (MicaStr){why, sizeof(why) - 1}, __FILE__, __LINE__);
+  if (n != 1)
+    return host->status_create(MICA_ERROR_RUNTIME, (MicaStr){why, sizeof(why) - 1}, __FILE__, __LINE__);
   const MicaScalar seventy = {MICA_SCALAR_INT, 0, {70}};
   return Times(args[0], seventy, results);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOTE                                                                               \
+#define NOTE                                                                              \
   "{\"name\":\"pythonic\",\"vendor\":\"Mica tests\",\"version\":\"1.0\",\"abi_major\":1," \
   "\"abi_minor\":0,\"cpu_features\":\"\",\"runtime_version\":\"\",\"provides\":\"operators:pythonic\"}"
 
@@ -29,8 +29,8 @@ static MicaStatus Seven(const MicaCall* call, const MicaValue* args, int64_t n, 
 
 MICA_EXPORT const MicaManifest* mica_plugin_query_v1(uint32_t host_minor) {
   (void)host_minor;
-  static const MicaManifest manifest = {
-      sizeof(MicaManifest), 1, 0, "pythonic", "Mica tests", "1.0", "", "", "operators:pythonic"};
+  static const MicaManifest manifest = {sizeof(MicaManifest), 1, 0, "pythonic", "Mica tests", "1.0", "", "",
+                                        "operators:pythonic"};
   return &manifest;
 }
 

@@ -42,13 +42,12 @@ TEST_CASE("three forms come from one schema", "[codegen]") {
 }
 
 TEST_CASE("an earlier schema has the forms of the present one", "[codegen]") {
-  const auto model = LoadTexts(
-      std::string(kAdd) + "  earlier: [\"add.Tensor(Tensor self, Tensor other) -> Tensor\"]\n");
+  const auto model =
+      LoadTexts(std::string(kAdd) + "  earlier: [\"add.Tensor(Tensor self, Tensor other) -> Tensor\"]\n");
   const Entry& e = Only(model);
   REQUIRE(e.functional->earlier.size() == 1);
   CHECK(e.functional->earlier[0].schema_text == "add.Tensor(Tensor self, Tensor other) -> Tensor");
-  CHECK(e.inplace->earlier[0].schema_text ==
-        "add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+  CHECK(e.inplace->earlier[0].schema_text == "add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   CHECK(e.out->earlier[0].schema_text ==
         "add.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)");
   CHECK(e.out->earlier[0].signature == "void(const Tensor&, const Tensor&, const Tensor&)");
