@@ -261,6 +261,29 @@ def test_foreach(name: str, arguments: tuple[Any, ...], options: dict[str, Any])
     _same(written, expected)
 
 
+INPLACE_VIEWS: list[tuple[str, tuple[Any, ...]]] = [
+    ("unsqueeze", (0,)),
+    ("squeeze", ()),
+    ("squeeze", (0,)),
+    ("transpose", (0, 2)),
+    ("swapaxes", (0, 1)),
+    ("swapdims", (1, 2)),
+    ("as_strided", ([2, 2], [1, 2])),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), INPLACE_VIEWS)
+def test_inplace_views(name: str, arguments: tuple[Any, ...]) -> None:
+    data = _data((1, 3, 2), "float64")
+    ours, theirs = mica.tensor(data), torch.from_numpy(data.copy())
+    same = getattr(ours, f"{name}_")(*arguments)
+    assert same is ours
+    _same(ours, getattr(theirs, f"{name}_")(*arguments))
+    assert tuple(ours.stride()) == tuple(theirs.stride())
+    with pytest.raises(NotImplementedError, match=f"use {name}"):
+        getattr(mica.tensor(data).requires_grad_(), f"{name}_")(*arguments)
+
+
 def test_refusals() -> None:
     with pytest.raises(NotImplementedError, match="complex32"):
         mica.ones(2).chalf()

@@ -110,12 +110,12 @@ def prod(
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The running sum along `dim`."""
-    return mica.cumsum(_kept(input, mask, 0), _dims(dim, input.ndim)[0], dtype=_accumulated(input, dtype))
+    return mica.cumsum(_kept(input, mask, 0), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The running product along `dim`."""
-    return mica.cumprod(_kept(input, mask, 1), _dims(dim, input.ndim)[0], dtype=_accumulated(input, dtype))
+    return mica.cumprod(_kept(input, mask, 1), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def amax(
