@@ -73,13 +73,6 @@ Dims ReductionDims(const OperatorSpec& spec, const MicaValue* args, int64_t ndim
   return all;
 }
 
-// Whether the call says over which dimensions, as opposed to all.
-bool NamesDims(const OperatorSpec& spec, const MicaValue* args) {
-  if (spec.dims_arg < 0) return false;
-  const MicaValue& dims = args[spec.dims_arg];
-  return dims.tag == MICA_VALUE_INT || (dims.tag == MICA_VALUE_INTS && dims.u.ints.size > 0);
-}
-
 void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   const Tensor& self = FirstTensor(spec, args);
   const Dims dims = ReductionDims(spec, args, self.ndim());

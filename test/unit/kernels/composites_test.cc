@@ -1,7 +1,7 @@
 // Composites on the CPU against values worked out by hand (or by NumPy, where the
 // comment says so), and the sentences of their errors.
 #include "mica/ops/_cumprod_backward.h"
-#include "mica/ops/_polygamma1.h"
+#include "mica/ops/polygamma.h"
 #include "mica/ops/_prod_backward.h"
 #include "mica/ops/arange.h"
 #include "mica/ops/batch_norm.h"
@@ -129,7 +129,7 @@ TEST_CASE("parts of gradients are exact at zeros", "[kernels]") {
   RequireNear(ops::_cumprod_backward(Vector({1, 1, 1}), x, 0), {1, 8, 0});
   // psi'(1) = pi^2 / 6, psi'(1/2) = pi^2 / 2, psi'(-0.5) = pi^2 / 2 + 4
   const double p = 9.869604401089358;
-  RequireNear(ops::_polygamma1(Vector({1, 0.5, -0.5})), {p / 6, p / 2, p / 2 + 4});
+  RequireNear(ops::polygamma(1, Vector({1, 0.5, -0.5})), {p / 6, p / 2, p / 2 + 4});
 }
 
 }  // namespace
