@@ -171,7 +171,7 @@ TEST_CASE("random draws are never shared", "[codegen]") {
       "- func: triangle(Tensor self) -> Tensor\n  class: random\n  supports: [float]\n  compute: u01() + "
       "u01()\n  doc: T.\n");
   CHECK(Listing(*model->entries[0]->programs[kFloating]) ==
-        "main:\n  r0 = U01 0\n  r1 = U01 0\n  r2 = ADD r0 r1\n  STORE 0 r2\n");
+        "main:\n  r0 = U01 0\n  r1 = U01 1\n  r2 = ADD r0 r1\n  STORE 0 r2\n");
 }
 
 }  // namespace mica::codegen
