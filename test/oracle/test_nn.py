@@ -176,7 +176,7 @@ _SHAPES = [((2, 3, 5, 4), (2, 3, 6, 4), 3), ((1, 2, 130, 8), (1, 2, 300, 8), 8),
 
 
 @pytest.mark.parametrize(
-    ("shapes", "mask"), itertools.product(range(3), ["none", "causal", "bool", "float", "broadcast"])
+    ("shapes", "mask"), list(itertools.product(range(3), ["none", "causal", "bool", "float", "broadcast"]))
 )
 def test_attention(shapes: int, mask: str) -> None:
     query, key, width = _SHAPES[shapes]
@@ -192,7 +192,7 @@ def test_attention(shapes: int, mask: str) -> None:
         elif mask == "float":
             given = _tensor(library, (rows, columns), 4)
         elif mask == "broadcast":
-            given = _tensor(library, (columns,), 4, False)
+            given = _tensor(library, (1, columns), 4, False)
         f = library.nn.functional.scaled_dot_product_attention
         return [q, k, v, given], f(q, k, v, given, is_causal=mask == "causal")
 
