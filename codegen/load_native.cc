@@ -222,12 +222,11 @@ FunctionSchema ReadSchema(const PlacedText& text) {
 
 const std::vector<std::string>& EntryKeys() {
   static const std::vector<std::string> keys = {
-      "func",           "forms",  "out_name",      "variants",   "class",     "compute",
-      "reduce",         "stages", "map",           "index",      "keep",      "dtype",
-      "supports",       "meta",   "portable",      "structured", "composite", "body",
-      "view",           "names",  "python_module", "hint",       "hot",       "autocast",
-      "differentiable", "doc",    "shape",         "batch_rule", "check",     "copy",
-      "earlier"};
+      "func",     "forms",      "out_name",  "variants",       "class", "compute",  "reduce",
+      "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
+      "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
+      "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule",
+      "check",    "copy",       "earlier"};
   return keys;
 }
 

@@ -92,8 +92,8 @@ class Parser {
       if (conditional) parts.push_back(std::move(condition));
       return Make(NodeKind::kDo, offset, "do", std::move(parts));
     }
-    for (const std::string_view word :
-         {"check", "check.index", "check.value", "check.type", "check.implemented", "check.memory", "check.linalg"})
+    for (const std::string_view word : {"check", "check.index", "check.value", "check.type",
+                                        "check.implemented", "check.memory", "check.linalg"})
       if (lexer_.TakeWord(word)) return ReadCheck(offset, word.substr(std::min<size_t>(word.size(), 6)));
     Node value = ReadOr();
     const size_t at = lexer_.peek().offset;

@@ -3,7 +3,7 @@
 // Every mode is a linear map along each dimension by itself, so all of them are one
 // operator, _resample, over tables that are made here: for each place of the output the
 // places it reads (-1: none) and their weights. As torch, coordinates are computed in
-// float32 unless the image is float64.
+// float32 unless the image is float64 or of bytes.
 #include <array>
 #include <cmath>
 
@@ -142,6 +142,55 @@ Tensor OnDevice(const Tensor& t, Device device) {
   return t.device() == device ? t : ops::_to_copy(t, std::nullopt, std::nullopt, device);
 }
 
+Tensor Places(const Table& table, Device device) {
+  const auto taps = table.taps, rows = static_cast<int64_t>(table.places.size()) / taps;
+  const Tensor t = EmptyTensor({rows, taps}, DType::kI64, Device());
+  std::copy(table.places.begin(), table.places.end(), t.data_as<int64_t>());
+  return OnDevice(t, device);
+}
+
+Tensor Weights(const Table& table, DType dtype, Device device) {
+  const auto taps = table.taps, rows = static_cast<int64_t>(table.weights.size()) / taps;
+  const Tensor t = EmptyTensor({rows, taps}, dtype, Device());
+  if (dtype == DType::kF64)
+    std::copy(table.weights.begin(), table.weights.end(), t.data_as<double>());
+  else
+    std::transform(table.weights.begin(), table.weights.end(), t.data_as<float>(),
+                   [](double w) { return static_cast<float>(w); });
+  return OnDevice(t, device);
+}
+
+// The weights in 16 bits, as torch and Pillow have them for images of bytes.
+Table InShorts(Table t) {
+  const double most = *std::max_element(t.weights.begin(), t.weights.end());
+  int bits = 0;
+  while (bits < 22 && static_cast<int64_t>(0.5 + most * std::ldexp(1.0, bits + 1)) < (1 << 15)) ++bits;
+  for (double& w : t.weights) w = std::ldexp(std::trunc(std::ldexp(w, bits) + (w < 0 ? -0.5 : 0.5)), -bits);
+  return t;
+}
+
+// Images of bytes are rounded after each dimension, the last of which goes first.
+Tensor OfBytes(const Tensor& image, const std::vector<Table>& tables) {
+  Tensor x = image;
+  for (size_t d = tables.size(); d-- > 0;) {
+    std::vector<Tensor> places, weights;
+    for (size_t k = 0; k < tables.size(); ++k) {
+      Table same{1, {}, {}};
+      for (int64_t i = 0; k != d && i < x.sizes()[static_cast<int64_t>(k) + 2]; ++i) {
+        same.places.push_back(i);
+        same.weights.push_back(1);
+      }
+      const Table table = k == d ? InShorts(tables[k]) : same;
+      places.push_back(Places(table, x.device()));
+      weights.push_back(Weights(table, DType::kF32, x.device()));
+    }
+    const Tensor exact =
+        ops::add(ops::_resample(ops::_to_copy(x, DType::kF32), places, weights), Scalar(0.5));
+    x = ops::_to_copy(ops::clamp(ops::floor(exact), Scalar(0), Scalar(255)), DType::kU8);
+  }
+  return x;
+}
+
 }  // namespace
 
 Tensor _upsample(const Tensor& self, IntSpan output_size, std::string_view mode, bool align_corners,
@@ -152,11 +201,12 @@ Tensor _upsample(const Tensor& self, IntSpan output_size, std::string_view mode,
              "); expected batch, channels and a dimension for each of the sizes ", ShapeText(output_size),
              ".");
   const std::array<std::optional<double>, 3> scales = {scale0, scale1, scale2};
-  const bool wide = self.dtype() == DType::kF64, nearest = mode.substr(0, 7) == "nearest";
+  const bool bytes = self.dtype() == DType::kU8, nearest = mode.substr(0, 7) == "nearest";
+  const bool wide = self.dtype() == DType::kF64 || (bytes && !nearest);
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kU8,
                          "Interpolation of the dtype (", Name(self.dtype()),
                          ") is not supported; use a floating dtype or uint8.");
-  std::vector<Tensor> places, weights;
+  std::vector<Table> tables;
   for (int64_t d = 0; d < spatial; ++d) {
     const Side side{self.sizes()[first + d], output_size[d], align_corners,
                     scales[static_cast<size_t>(d)].value_or(0)};
@@ -164,23 +214,15 @@ Tensor _upsample(const Tensor& self, IntSpan output_size, std::string_view mode,
                first + d, ") of `self` with shape ", ShapeText(self.sizes()), " and the wanted size (",
                side.out, ") are not all positive.");
     CheckedNumel({side.out, 64});
-    const Table table = wide ? TableOf<double>(mode, side) : TableOf<float>(mode, side);
-    const Tensor at = EmptyTensor({side.out, table.taps}, DType::kI64, Device());
-    std::copy(table.places.begin(), table.places.end(), at.data_as<int64_t>());
-    places.push_back(OnDevice(at, self.device()));
-    if (nearest) continue;
-    const Tensor by = EmptyTensor({side.out, table.taps}, wide ? DType::kF64 : DType::kF32, Device());
-    if (wide)
-      std::copy(table.weights.begin(), table.weights.end(), by.data_as<double>());
-    else
-      std::transform(table.weights.begin(), table.weights.end(), by.data_as<float>(),
-                     [](double w) { return static_cast<float>(w); });
-    weights.push_back(OnDevice(by, self.device()));
+    tables.push_back(wide ? TableOf<double>(mode, side) : TableOf<float>(mode, side));
   }
-  if (nearest || self.dtype() != DType::kU8) return ops::_resample(self, places, weights);
-  const Tensor exact = ops::_resample(ops::_to_copy(self, DType::kF32), places, weights);
-  return ops::_to_copy(ops::floor(ops::add(ops::clamp(exact, Scalar(0), Scalar(255)), Scalar(0.5))),
-                       DType::kU8);
+  if (bytes && !nearest) return OfBytes(self, tables);
+  std::vector<Tensor> places, weights;
+  for (const Table& table : tables) {
+    places.push_back(Places(table, self.device()));
+    if (!nearest) weights.push_back(Weights(table, wide ? DType::kF64 : DType::kF32, self.device()));
+  }
+  return ops::_resample(self, places, weights);
 }
 
 }  // namespace mica::composite

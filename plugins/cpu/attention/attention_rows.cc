@@ -1,8 +1,8 @@
 // The softmax of attention row by row, compiled for each instruction set.
 //
-// The exponential of float32 is a polynomial of degree 6 after taking out the power of
-// two; its arguments are never positive, and its error is at most 2 ULP down to the
-// smallest normal number, below which it is 0.
+// The exponential of float32 is a polynomial of degree 7 (the coefficients of Cephes's
+// expf) after taking out the power of two; its arguments are never positive, and its
+// error is at most 2 ULP down to the smallest normal number, below which it is 0.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -32,11 +32,12 @@ HWY_INLINE V Exp(D d, V x) {
   // ln 2 in two parts, so that n * the first is exact.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693145752F), x);
   r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6F), r);
-  V p = hn::Set(d, 1.38888889e-3F);
-  p = hn::MulAdd(p, r, hn::Set(d, 8.33333333e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.16666667e-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.166666667F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.5F));
+  V p = hn::Set(d, 1.9875691500e-4F);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
   p = hn::MulAdd(p, hn::Mul(r, r), r);
   p = hn::Add(p, hn::Set(d, 1.0F));
   const V whole = hn::IfThenElse(hn::Or(gone, hn::IsNaN(x)), hn::Zero(d), n);

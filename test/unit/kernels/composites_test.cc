@@ -1,7 +1,6 @@
 // Composites on the CPU against values worked out by hand (or by NumPy, where the
 // comment says so), and the sentences of their errors.
 #include "mica/ops/_cumprod_backward.h"
-#include "mica/ops/polygamma.h"
 #include "mica/ops/_prod_backward.h"
 #include "mica/ops/arange.h"
 #include "mica/ops/batch_norm.h"
@@ -18,6 +17,7 @@
 #include "mica/ops/median.h"
 #include "mica/ops/nan_to_num.h"
 #include "mica/ops/one_hot.h"
+#include "mica/ops/polygamma.h"
 #include "mica/ops/repeat.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/std.h"

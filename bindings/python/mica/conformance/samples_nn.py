@@ -57,8 +57,10 @@ _RESAMPLING = {
     },
     "_upsample_lanczos2d_aa": [args(_IMAGE, [7, 3], False)],
     "upsample_trilinear3d": [args(t(1, 2, 3, 4, 5), [4, 3, 7], a) for a in (False, True)],
-    "affine_grid_generator": [args(t(2, 2, 3), [2, 1, 3, 4], a) for a in (False, True)]
-    + [args(t(1, 3, 4), [1, 1, 2, 3, 4], False)],
+    "affine_grid_generator": [
+        args(t(2, 2, 3, dtype=d), [2, 1, 3, 4], a) for a in (False, True) for d in ("float32", "float64")
+    ]
+    + [args(t(1, 3, 4, dtype="float64"), [1, 1, 2, 3, 4], False)],
     "grid_sampler_2d": [
         args(_IMAGE, t(2, 3, 4, 2, low=-1.3, high=1.3), mode, padding, align)
         for mode in (0, 1, 2)
@@ -93,7 +95,6 @@ _LOSSES = {
     + [args(_X, i(3, high=4), 1, 1, t(4, low=0.1, grad=False)), args(t(4), i(high=4))],
     "multilabel_margin_loss_forward": [args(_X, i(3, 4, low=-1, high=4), r) for r in (0, 1, 2)],
     "multilabel_margin_loss": [args(_X, i(3, 4, low=-1, high=4)), args(t(4), i(4, high=4))],
-    "_ctc_loss": [args(t(6, 2, 4, low=-4, high=-1), i(2, 3, low=1, high=4), [6, 5], [3, 2])],
     "ctc_loss.IntList": [
         args(t(6, 2, 4, low=-4, high=-1), i(2, 3, low=1, high=4), [6, 5], [3, 2], 0, r) for r in (0, 1, 2)
     ],
