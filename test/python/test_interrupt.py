@@ -34,6 +34,48 @@ except KeyboardInterrupt:
     print("interrupted", x[-1].item(), (mica.ones(2) + 1).tolist())
 """
 
+# Calls in a loop, each of them short or of several steps.
+LOOP = """
+import mica, os, signal, threading, time
+from mica import nn
+from mica.utils.data import DataLoader
+x, a = mica.rand(1 << 22), mica.rand(2048, 2048)
+w = mica.rand(512, 512, requires_grad=True)
+{setup}
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        {call}
+except KeyboardInterrupt:
+    y = mica.ones(2, requires_grad=True)
+    (y * 2).sum().backward()
+    again = next(iter(DataLoader(range(4), 2, num_workers=1))).tolist()
+    print("interrupted", (a[:2, :2] @ a[:2, :2]).shape, x[:9].sort()[0].shape, y.grad.tolist(), again)
+"""
+LOOPS = {
+    "pointwise": ("", "x.sin()"),
+    "sum": ("", "x.sum()"),
+    "reduction of rows": ("", "x.view(2048, -1).logsumexp(1)"),
+    "sort": ("", "x.sort()"),
+    "index": ("", "x[x > 0.5]"),
+    "matmul": ("", "a @ a"),
+    "convolution": ("net = nn.Conv2d(8, 32, 3)", "net(mica.rand(8, 8, 64, 64)).square().sum().backward()"),
+    "backward": ("", "(w @ w @ w).tanh().sum().backward()"),
+    "loader": ("data = mica.rand(1000, 8)", "for batch in DataLoader(data, 4, num_workers=2): pass"),
+}
+
+# One product, in steps: the last block of the result is not reached.
+PRODUCT = """
+import mica, os, signal, threading, time
+a, b, c = mica.rand(5000, 5000), mica.rand(5000, 5000), mica.zeros(5000, 5000)
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    mica.mm(a, b, out=c)
+    time.sleep(2)
+except KeyboardInterrupt:
+    print("interrupted", c[-1, -1].item(), (a[:2, :2] @ b[:2, :2]).shape)
+"""
+
 BACKWARD = """
 import mica, os, signal, threading, time
 x = mica.ones(1, requires_grad=True)
@@ -76,6 +118,17 @@ def test_one_long_kernel(dtype: str, call: str) -> None:
     assert run(KERNEL.format(dtype=dtype, call=call)) == "interrupted 7{} [2.0, 2.0]\n".format(
         "" if dtype == "uint8" else ".0"
     )
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loop(name: str) -> None:
+    setup, call = LOOPS[name]
+    expected = "interrupted mica.Size([2, 2]) mica.Size([9]) [2.0, 2.0] [0, 1]\n"
+    assert run(LOOP.format(setup=setup, call=call)) == expected
+
+
+def test_one_product() -> None:
+    assert run(PRODUCT) == "interrupted 0.0 mica.Size([2, 2])\n"
 
 
 def test_backward() -> None:

@@ -8,8 +8,10 @@ traceback in its message; a worker that dies is an error that says so.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,12 +52,41 @@ class _Failure:
         raise error
 
 
+class _Uninterrupted:
+    """Keeps Ctrl-C back until the end of the block: a process that is being started must not be lost."""
+
+    def __enter__(self) -> None:
+        self._before: Any = None
+        self._pressed: list[Any] = []
+        if threading.current_thread() is threading.main_thread() and callable(
+            signal.getsignal(signal.SIGINT)
+        ):
+            self._before = signal.signal(signal.SIGINT, lambda *frame: self._pressed.append(frame))
+
+    def __exit__(self, *exc: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            if self._pressed:
+                self._before(*self._pressed[0])
+
+
+def _next_task(tasks: Any, parent: int) -> Any:
+    """The next task; None after the last one, or when the main process is gone."""
+    while os.getppid() == parent:
+        try:
+            return tasks.get(timeout=5)
+        except queue.Empty:
+            continue
+    return None
+
+
 def _work(
     info: WorkerInfo,
     fetch: Callable[[Any], Any],
     init: Callable[[int], None] | None,
     tasks: Any,
     results: Any,
+    parent: int,
 ) -> None:
     global _info
     _info = info
@@ -68,7 +99,7 @@ def _work(
             init(info.id)
     except Exception as error:
         failure = _Failure(type(error), traceback.format_exc())
-    while (task := tasks.get()) is not None:
+    while (task := _next_task(tasks, parent)) is not None:
         number, places = task
         try:
             result = failure or fetch(places)
@@ -94,12 +125,7 @@ def load(
         context = multiprocessing.get_context(context)
     results = context.Queue()
     tasks = [context.Queue() for _ in range(num_workers)]
-    workers = []
-    for i in range(num_workers):
-        info = WorkerInfo(i, num_workers, seed + i, dataset)
-        process = context.Process(target=_work, args=(info, fetch, init, tasks[i], results), daemon=True)
-        process.start()
-        workers.append(process)
+    workers: list[Any] = []
     sent = given = 0
     arrived: dict[int, tuple[int, Any]] = {}
 
@@ -111,6 +137,13 @@ def load(
             sent += 1
 
     try:
+        with _Uninterrupted():
+            for i in range(num_workers):
+                info = WorkerInfo(i, num_workers, seed + i, dataset)
+                arguments = (info, fetch, init, tasks[i], results, os.getpid())
+                process = context.Process(target=_work, args=arguments, daemon=True)
+                process.start()
+                workers.append(process)
         for _ in range(prefetch * num_workers):
             send()
         while given < sent:
