@@ -73,7 +73,8 @@ void WriteCheck::Compare(const Operator& op, const MicaValue* results, int64_t n
   for (const schema::Return& r : op.schema().returns)
     if (r.alias()) num_results = 0;
   for (const Kept& k : kept_) {
-    const Tensor& t = Tensor::Ref(const_cast<MicaTensor*>(k.tensor));
+    MicaTensor* const tensor = const_cast<MicaTensor*>(k.tensor);
+    const Tensor& t = Tensor::Ref(tensor);  // refers to the pointer itself
     MICA_CHECK(BytesOf(t) == k.bytes, "A kernel of ", std::string(op.name()), " wrote its argument `",
                name(k), "`, which its schema does not declare as written: ", op.spec().schema,
                ". Declare it as in Tensor(a!), or write to a copy.");
