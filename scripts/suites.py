@@ -54,6 +54,7 @@ SUITES = [
         "tally",
         needs=("release:package",),
     ),
+    Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800),
     Suite("conformance", "{python} scripts/conformance.py", "tally", needs=("release",)),
     Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
     Suite(

@@ -193,6 +193,8 @@ PyObject* AsTensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return Guarded([&]() -> PyObject* {
     TensorOptions o;
     PyObject* data = ParseData(args, kwargs, "O|OOpp:as_tensor", o);
+    MICA_CHECK_TYPE(!o.pin_memory,
+                    "as_tensor() shares memory where it can and pins none; call pin_memory() of its result.");
     if (IsTensor(data)) {
       const Tensor& t = Unwrap(data);
       if ((!o.dtype || *o.dtype == t.dtype()) && (!o.device || *o.device == t.device()))

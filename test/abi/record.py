@@ -85,12 +85,13 @@ def record_baseline() -> None:
 
 
 def schemas() -> set[str]:
-    """Every schema of Mica's operators that a kernel may have been built for: today's and earlier ones."""
+    """Every schema that a kernel may have been built for, today's and earlier ones, of Mica's operators
+    but those whose names begin with an underscore, which are its own business."""
     from mica import _C
 
     texts = set()
     for name in _C._operator_names():
-        if name.startswith("mica::"):
+        if name.startswith("mica::") and not name.startswith("mica::_"):
             operator = _C._find_operator(name)
             texts.update([operator.schema, *operator.earlier_schemas])
     return texts

@@ -9,7 +9,7 @@
 //   copy         the last byte of a copy is lost
 //   crash        a copy writes where nothing is
 //   hang         a copy never ends
-//   objects      no promise: it says that it does not support x * x
+//   objects      no promise: it says that it supports neither x * x nor add
 //
 // It has two kernels, mul.out and add.out of contiguous float32 tensors, which run in
 // their stream as copies do, and pinned memory. With LATE_SAY it says on stderr what it
@@ -196,7 +196,9 @@ class LateDevice {
   const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args) {
     const bool square = num_args > 1 && args[0].tag == MICA_VALUE_TENSOR &&
                         args[1].tag == MICA_VALUE_TENSOR && args[0].u.tensor == args[1].u.tensor;
-    return Breaks("objects") && op == "mica::mul.Tensor" && square ? "it has no squares" : nullptr;
+    if (!Breaks("objects")) return nullptr;
+    if (op == "mica::add.Tensor") return "its adder is out of order";
+    return op == "mica::mul.Tensor" && square ? "it has no squares" : nullptr;
   }
   // What a kernel does, in its stream.
   void Run(uint64_t stream, const char* name, std::function<void()> work) {

@@ -216,3 +216,14 @@ for call in (mica.ones(2).to("late").share_memory_, mica.cuda.CUDAGraph):
         print("which is reserved" in str(error))
 """
     assert run(plugin, program)[0] == "True\nTrue"
+
+
+def test_the_kit_shows_what_the_device_says(plugin: Path) -> None:
+    program = """
+from mica.conformance.kit import conform
+options = {"operators": ["add.Tensor"], "dtypes": ["float32"], "groups": ["value"]}
+[row] = conform("late", **options).rows
+print(row.verdict, "which says (its adder is out of order)" in row.reason)
+"""
+    assert run(plugin, program, fault="objects")[0] == "unsupported True"
+    assert run(plugin, program)[0] != "unsupported True"
