@@ -47,7 +47,7 @@ CHANGES = {
         True,
     ),
     "the tensor's face grows": ("  MicaDLTensor dl;\n", "  MicaDLTensor dl;\n  uint64_t later;\n", False),
-    "a scalar's tag widens": ("  int32_t tag;\n  int32_t reserved;\n  union {\n    int64_t i; /* BOOL", "  int64_t tag;\n  union {\n    int64_t i; /* BOOL", False),
+    "a scalar's tag widens": ("  int32_t tag;\n  int32_t reserved; /* INT", "  int64_t tag; /* INT", False),
     "a constant changes": ("#define MICA_F32 11", "#define MICA_F32 12", False),
     "a constant is taken away": ("#define MICA_F8E5M2 16\n", "", False),
     "an opcode is inserted": ("X(STORE, 1, N) ", "X(LATER, 1, N) X(STORE, 1, N) ", False),
