@@ -18,7 +18,7 @@ import yaml
 
 import mica
 from mica.autograd import gradcheck, gradgradcheck
-from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator, settled
+from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, finished, operator, settled
 from mica.conformance.samples import UNSAMPLED, Call
 
 VARIANTS = [("float64", "contiguous"), ("float64", "transposed"), ("complex128", "contiguous")]
@@ -59,11 +59,13 @@ def _case(
     entry: Entry, f: Any, call: Call, dtype: str, layout: str, inplace: bool
 ) -> tuple[Any, list[Any], Any]:
     """The call as a function, its inputs that require grad, and its results or its exception."""
-    positional, keyword, tensors = arguments(mica, call, dtype, layout, grad=True)
+    positional, keyword, tensors = arguments(mica, call, dtype, layout, grad=True, finish=False)
 
     def run(*_: Any) -> tuple[Any, ...]:
-        first = positional[0].clone() if inplace else positional[0]
-        return _tensors(settled(entry.overload, f(first, *positional[1:], **keyword)))
+        # The inputs are moved between runs, so what is made of them is made anew.
+        first, *rest = finished(positional)
+        named = {k: finished(v) for k, v in keyword.items()}
+        return _tensors(settled(entry.overload, f(first.clone() if inplace else first, *rest, **named)))
 
     result, error = attempt(run) if positional else ((), None)
     return run, [t for t in tensors if t.requires_grad], error or result

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,10 +152,30 @@ def _spread(x: Any) -> Any:
     return (x.new_ones(x.shape[-1]).cumsum(0) * 3).diag()
 
 
+class Made(NamedTuple):
+    """A matrix that is still to be made of its numbers."""
+
+    numbers: Any
+    how: str
+
+
+def finished(value: Any) -> Any:
+    """An argument, its matrices made."""
+    if isinstance(value, Made):
+        return MADE[value.how](value.numbers)
+    return [finished(v) for v in value] if isinstance(value, list) else value
+
+
 def arguments(
-    library: Any, call: Call, dtype: str, layout: str, grad: bool = False, device: str = "cpu"
+    library: Any,
+    call: Call,
+    dtype: str,
+    layout: str,
+    grad: bool = False,
+    device: str = "cpu",
+    finish: bool = True,
 ) -> tuple[list[Any], dict[str, Any], list[Any]]:
-    """Arguments of a call, and the tensors among them."""
+    """Arguments of a call, and the tensors among them; without `finish`, `finished` is left to do."""
     tensors: list[Any] = []
 
     def convert(value: Any) -> Any:
@@ -165,7 +185,8 @@ def arguments(
             plain = value.dtype in ("int64", "bool") or not value.grad
             tensors.append(make(library, value, dtype, "contiguous" if plain else layout, seed, grad, device))
             floating = tensors[-1].is_floating_point() or tensors[-1].is_complex()
-            return MADE[value.made](tensors[-1]) if value.made and floating else tensors[-1]
+            made = Made(tensors[-1], value.made) if value.made and floating else tensors[-1]
+            return finished(made) if finish else made
         if isinstance(value, list):
             return [convert(v) for v in value]
         if isinstance(value, str) and value in DTYPE_NAMES:
