@@ -167,6 +167,12 @@ class Otherwise:
 
 OTHERWISE = (
     Otherwise(
+        "as_strided_scatter",
+        "gradients",
+        "result 0",
+        "torch gives `self` the gradient of the elements that `src` replaces",
+    ),
+    Otherwise(
         "nn.functional.hardsigmoid",
         "gradients",
         "value",

@@ -131,6 +131,8 @@ def _tensor(x: torch.Tensor, memo: dict[Any, Any]) -> mica.Tensor:
     """The tensor in Mica: a copy of its storage, once, and its view of that."""
     x = x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
     dtype = getattr(mica, str(x.dtype).removeprefix("torch."))
+    if x.device.type != "cpu":
+        return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype, device=x.device.type)
     storage = x.untyped_storage()
     if storage.nbytes() == 0 or x.is_sparse:
         return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype)
