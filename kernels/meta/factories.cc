@@ -31,7 +31,8 @@ void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Sc
     return type == DType::kI64 ? std::trunc(s.ToDouble()) : s.ToDouble();
   };
   const double from = number(start), to = number(end), by = number(step);
-  MICA_CHECK(by != 0, "Argument `step` is 0; expected another number.");
+  MICA_CHECK(step.ToDouble() != 0, "Argument `step` is 0; expected another number.");
+  MICA_CHECK_VALUE(by != 0, "Argument `step` (", step.ToString(), ") is 0 in the dtype (", Name(type), ").");
   MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from (", from, ") to (", to,
              ") is not finite.");
   MICA_CHECK((by > 0) == (to >= from) || from == to, "Range from (", start.ToString(), ") to (",

@@ -136,6 +136,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Clamps to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"Bound `min_val` ({min_val}) is larger than `max_val` ({max_val}).")
     return _activation("hardtanh", input, inplace, min_val, max_val)
 
 
