@@ -43,6 +43,8 @@ SUITES = [
         "pytest",
         needs=("release:package schema_roundtrip", "oracle"),
     ),
+    Suite("array-api", "{python} scripts/array_api_tests.py", "tally", needs=("release:package",)),
+    Suite("array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",)),
     Suite("snippets", "{python} scripts/doc_snippets.py", "tally", quick=True, needs=("release:package",)),
     Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
     Suite(

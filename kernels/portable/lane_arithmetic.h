@@ -52,7 +52,8 @@ template <typename T>
 T Remainder(T a, T b) {
   if constexpr (kFloat<T>) {
     const double m = std::fmod(a, b);
-    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+    if (m == 0) return std::copysign(0.0, b);
+    return (b < 0) != (m < 0) ? m + b : m;
   } else {
     const T m = FmodInteger(a, b);
     return m != 0 && ((m < 0) != (b < 0)) ? m + b : m;

@@ -67,6 +67,7 @@ newaxis = None
 
 _LAZY = (
     "accelerator",
+    "array_api",
     "autograd",
     "cuda",
     "fft",
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
 
     from mica import (
         accelerator as accelerator,
+        array_api as array_api,
         autograd as autograd,
         cuda as cuda,
         fft as fft,

@@ -265,10 +265,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [Tensor.numel(t) for t in items]
     grids = []
     for i, t in enumerate(items):
-        view = t.reshape([-1 if j == i else 1 for j in range(len(items))])
+        view = t.reshape([shape[i] if j == i else 1 for j in range(len(items))])
         grids.append(view.expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -102,6 +102,27 @@ def __dlpack_device__(self: Tensor) -> tuple[int, int]:
     return _C._dlpack_device(self)
 
 
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The namespace of the Python array API standard."""
+    from mica import array_api
+
+    if api_version not in (None, *array_api.VERSIONS):
+        raise ValueError(
+            f"The array API version ({api_version}) is not supported; there are: {', '.join(array_api.VERSIONS)}."
+        )
+    return array_api
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """This tensor on a device, as the array API standard names it; `stream` orders the copy."""
+    if stream is None:
+        return self.to(device)
+    from mica._devices import stream as running_on
+
+    with running_on(stream):
+        return self.to(device)
+
+
 def __format__(self: Tensor, spec: str) -> str:
     if self.ndim == 0 and type(self) is Tensor and self.device.type != "meta":
         return format(self.item(), spec)
@@ -277,6 +298,8 @@ _C._add_tensor_attributes(
         "__array_priority__": 1000,
         "__dlpack__": __dlpack__,
         "__dlpack_device__": __dlpack_device__,
+        "__array_namespace__": __array_namespace__,
+        "to_device": to_device,
         "__format__": __format__,
         "__complex__": __complex__,
         "__reversed__": __reversed__,

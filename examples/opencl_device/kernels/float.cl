@@ -66,7 +66,7 @@
 
 static L remainder_of(L a, L b) {
   const L m = fmod(a, b);
-  return CHOOSE((m != ZERO) & ((b < ZERO) != (m < ZERO)), m + b, m);
+  return CHOOSE(m == ZERO, copysign(ZERO, b), CHOOSE((b < ZERO) != (m < ZERO), m + b, m));
 }
 #define OP_REMAINDER(a, b) remainder_of(a, b)
 

@@ -235,6 +235,7 @@ struct FmodRest {
   }
 };
 
+// With the divisor's sign, a zero's too (the array API standard's rule).
 struct Remainder {
   template <class V>
   static HWY_INLINE V Do(V a, V b) {
@@ -242,7 +243,8 @@ struct Remainder {
     const V zero = hn::Zero(d);
     const V rest = FmodRest::Do(a, b);
     const auto turn = hn::And(hn::Ne(rest, zero), hn::Xor(hn::Lt(b, zero), hn::Lt(rest, zero)));
-    return hn::IfThenElse(turn, hn::Add(rest, b), rest);
+    const V result = hn::IfThenElse(turn, hn::Add(rest, b), rest);
+    return hn::IfThenElse(hn::Eq(rest, zero), hn::CopySign(zero, b), result);
   }
 };
 

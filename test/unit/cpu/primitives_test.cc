@@ -238,7 +238,8 @@ void CheckFloats() {
   two(MICA_OP_FMOD, "fmod", [](T a, T b) { return std::fmod(a, b); });
   two(MICA_OP_REMAINDER, "remainder", [](T a, T b) {
     const T rest = std::fmod(a, b);
-    return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+    if (rest == 0) return std::copysign(T{0}, b);
+    return (b < 0) != (rest < 0) ? rest + b : rest;
   });
   // The sign of a zero that min and max return is not promised: no mixed zeros.
   const auto no_zero = [](T (*f)(T, T)) {
