@@ -126,6 +126,7 @@ void AddAdaptiveGradient(MetaResult& result, const Tensor& grad_output, const Te
 void AddAdaptiveMean(MetaResult& result, const Tensor& self, int64_t spatial, IntSpan output_size) {
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator adaptive_avg_pool", spatial,
                          "d does not support the dtype (", Name(self.dtype()), ").");
+  CheckPlanes(self, spatial);
   ComputeIn(result, self.dtype());
   AddPlanes(result, self, AdaptiveSizes(self, spatial, output_size), self.dtype());
 }
