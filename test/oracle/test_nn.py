@@ -242,3 +242,27 @@ def test_embedding_bag(mode: str, padding_idx: int | None) -> None:
         return [weight], (found, f(index.reshape(2, 4), weight, mode=mode))
 
     _compare(lambda _: object(), call)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("form", ["padded", "joined", "tensors", "impossible", "single"])
+def test_ctc_loss(reduction: str, form: str) -> None:
+    targets = [[1, 2, 2], [3, 1, 0]]
+    targets_lengths = [3, 2]
+
+    def call(library: Any, _: Any) -> Any:
+        x = _tensor(library, (6, 4) if form == "single" else (6, 2, 4), 1)
+        steps = [6, 2 if form == "impossible" else 5]
+        given: Any = library.tensor(targets)
+        lengths: Any = (steps, targets_lengths)
+        if form == "joined":
+            given = library.tensor([1, 2, 2, 3, 1])
+        elif form == "tensors":
+            lengths = tuple(library.tensor(n) for n in lengths)
+        elif form == "single":
+            given, lengths = library.tensor(targets[0]), ([6], [3])
+        f = library.nn.functional.ctc_loss
+        zero = form == "impossible"
+        return [x], f(x.log_softmax(-1), given, *lengths, reduction=reduction, zero_infinity=zero)
+
+    _compare(lambda _: object(), call)
