@@ -27,7 +27,16 @@ def main() -> int:
         archive.extractall(WORK, filter="data")
     examples = sys.argv[1] if len(sys.argv) > 1 else "50"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line"]
-    command += ["-c", "pytest.ini", "--rootdir", ".", "-o", "xfail_strict=true", "--disable-deadline", "--hypothesis-derandomize"]
+    command += [
+        "-c",
+        "pytest.ini",
+        "--rootdir",
+        ".",
+        "-o",
+        "xfail_strict=true",
+        "--disable-deadline",
+        "--hypothesis-derandomize",
+    ]
     command += ["--max-examples", examples, "--skips-file", str(HOME / "skips.txt")]
     command += ["--xfails-file", str(HOME / "differs.txt"), "array_api_tests"]
     environment = {**os.environ, "ARRAY_API_TESTS_MODULE": "mica.array_api"}

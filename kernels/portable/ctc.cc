@@ -13,30 +13,43 @@
 namespace mica::portable {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+template <typename T>
+constexpr T kNever = -std::numeric_limits<T>::infinity();
 
-double LogSum(double a, double b) {
-  const double most = std::max(a, b);
-  return most == kNever ? kNever : most + std::log1p(std::exp(std::min(a, b) - most));
+// log(exp(a) + exp(b) + exp(c))
+template <typename T>
+T LogSum(T a, T b, T c = kNever<T>) {
+  const T most = std::max({a, b, c});
+  if (most == kNever<T>) return most;
+  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+}
+
+// A tensor's elements; float32 as float, in which torch computes too.
+template <typename T>
+std::vector<T> Numbers(const Tensor& t) {
+  const std::vector<double> wide = ToLanes<double>(t);
+  return std::vector<T>(wide.begin(), wide.end());
 }
 
 // One sample's states and the log probabilities of its steps.
+template <typename T>
 struct Alignment {
   std::vector<int64_t> states;
-  const double* log_probs;
+  const T* log_probs;
   int64_t steps, step, blank;
 
-  double At(int64_t t, size_t s) const { return log_probs[t * step + states[s]]; }
+  T At(int64_t t, size_t s) const { return log_probs[t * step + states[s]]; }
   // Whether state s may follow state s - 2: another symbol, past the blank between.
   bool Skips(size_t s) const { return s >= 2 && states[s] != blank && states[s] != states[s - 2]; }
   size_t count() const { return states.size(); }
 };
 
+template <typename T>
 class Batch {
  public:
   Batch(const Tensor& log_probs, const Tensor& targets, IntSpan input_lengths, IntSpan target_lengths,
         int64_t blank)
-      : probabilities_(ToLanes<double>(log_probs)),
+      : probabilities_(Numbers<T>(log_probs)),
         targets_(ToLanes<int64_t>(targets)),
         samples_(log_probs.sizes()[1]),
         classes_(log_probs.sizes()[2]),
@@ -45,7 +58,7 @@ class Batch {
         target_lengths_(target_lengths),
         blank_(blank) {}
 
-  Alignment Sample(int64_t b) const {
+  Alignment<T> Sample(int64_t b) const {
     int64_t first = rows_ * b;
     if (rows_ == 0)
       for (int64_t k = 0; k < b; ++k) first += target_lengths_[k];
@@ -62,7 +75,7 @@ class Batch {
   int64_t samples() const { return samples_; }
 
  private:
-  std::vector<double> probabilities_;
+  std::vector<T> probabilities_;
   std::vector<int64_t> targets_;
   int64_t samples_, classes_, rows_;
   IntSpan input_lengths_, target_lengths_;
@@ -70,83 +83,101 @@ class Batch {
 };
 
 // alpha in rows of `width`, and the log likelihood.
-double Forward(const Alignment& a, double* alpha, int64_t width) {
+template <typename T>
+T Forward(const Alignment<T>& a, T* alpha, int64_t width) {
   const size_t n = a.count();
-  if (a.steps == 0) return n == 1 ? 0 : kNever;
+  if (a.steps == 0) return n == 1 ? T(0) : kNever<T>;
   for (size_t s = 0; s < std::min<size_t>(n, 2); ++s) alpha[s] = a.At(0, s);
   for (int64_t t = 1; t < a.steps; ++t) {
-    const double* before = alpha + (t - 1) * width;
-    double* now = alpha + t * width;
-    for (size_t s = 0; s < n; ++s) {
-      double sum = before[s];
-      if (s >= 1) sum = LogSum(sum, before[s - 1]);
-      if (a.Skips(s)) sum = LogSum(sum, before[s - 2]);
-      now[s] = sum + a.At(t, s);
-    }
+    const T* before = alpha + (t - 1) * width;
+    T* now = alpha + t * width;
+    for (size_t s = 0; s < n; ++s)
+      now[s] = a.At(t, s) +
+               LogSum(before[s], s >= 1 ? before[s - 1] : kNever<T>, a.Skips(s) ? before[s - 2] : kNever<T>);
   }
-  const double* last = alpha + (a.steps - 1) * width;
+  const T* last = alpha + (a.steps - 1) * width;
   return n == 1 ? last[0] : LogSum(last[n - 1], last[n - 2]);
 }
 
 // One step of beta, from the step after it.
-std::vector<double> StepBack(const Alignment& a, int64_t t, const std::vector<double>& after) {
+template <typename T>
+std::vector<T> StepBack(const Alignment<T>& a, int64_t t, const std::vector<T>& after) {
   const size_t n = a.count();
-  std::vector<double> now(n, kNever);
+  std::vector<T> now(n);
   for (size_t s = 0; s < n; ++s) {
-    double sum = t + 1 == a.steps ? (s + 2 >= n ? 0.0 : kNever) : after[s];
-    if (t + 1 < a.steps && s + 1 < n) sum = LogSum(sum, after[s + 1]);
-    if (t + 1 < a.steps && s + 2 < n && a.Skips(s + 2)) sum = LogSum(sum, after[s + 2]);
-    now[s] = sum + a.At(t, s);
+    if (t + 1 == a.steps)
+      now[s] = s + 2 >= n ? a.At(t, s) : kNever<T>;
+    else
+      now[s] = a.At(t, s) + LogSum(after[s], s + 1 < n ? after[s + 1] : kNever<T>,
+                                   s + 2 < n && a.Skips(s + 2) ? after[s + 2] : kNever<T>);
   }
   return now;
 }
 
 // d loss / d log_probs of one sample; `gradient` has the layout of log_probs.
-void Backward(const Alignment& a, const double* alpha, int64_t width, int64_t classes, double loss,
-              double scale, double* gradient) {
-  std::vector<double> beta, share(static_cast<size_t>(classes));
+template <typename T>
+void Backward(const Alignment<T>& a, const T* alpha, int64_t width, int64_t classes, T loss, T scale,
+              T* gradient) {
+  std::vector<T> beta, share(static_cast<size_t>(classes));
   for (int64_t t = a.steps; t-- > 0;) {
     beta = StepBack(a, t, beta);
-    std::fill(share.begin(), share.end(), kNever);
+    std::fill(share.begin(), share.end(), kNever<T>);
     for (size_t s = 0; s < a.count(); ++s) {
-      double& sum = share[static_cast<size_t>(a.states[s])];
+      T& sum = share[static_cast<size_t>(a.states[s])];
       sum = LogSum(sum, alpha[t * width + static_cast<int64_t>(s)] + beta[s]);
     }
     for (int64_t c = 0; c < classes; ++c) {
-      const double p = a.log_probs[t * a.step + c];
+      const T p = a.log_probs[t * a.step + c];
       gradient[t * a.step + c] = (std::exp(p) - std::exp(share[static_cast<size_t>(c)] + loss - p)) * scale;
     }
   }
+}
+
+template <typename T>
+void Give(const std::vector<T>& values, const Tensor& to) {
+  FromLanes(std::vector<double>(values.begin(), values.end()), to);
+}
+
+// Calls f with a number of the type to compute in.
+template <typename F>
+void InTypeOf(const Tensor& t, F&& f) {
+  t.dtype() == DType::kF32 ? f(float()) : f(double());
 }
 
 }  // namespace
 
 void _ctc_loss(const Tensor& log_probs, const Tensor& targets, IntSpan input_lengths, IntSpan target_lengths,
                int64_t blank, bool, const Tensor& out, const Tensor& log_alpha) {
-  const Batch batch(log_probs, targets, input_lengths, target_lengths, blank);
-  const int64_t width = log_alpha.sizes()[2], each = log_alpha.sizes()[1] * width;
-  std::vector<double> loss, alpha(static_cast<size_t>(log_alpha.numel()), kNever);
-  for (int64_t b = 0; b < batch.samples(); ++b)
-    loss.push_back(-Forward(batch.Sample(b), alpha.data() + b * each, width));
-  FromLanes(loss, out);
-  FromLanes(alpha, log_alpha);
+  InTypeOf(log_probs, [&](auto zero) {
+    using T = decltype(zero);
+    const Batch<T> batch(log_probs, targets, input_lengths, target_lengths, blank);
+    const int64_t width = log_alpha.sizes()[2], each = log_alpha.sizes()[1] * width;
+    std::vector<T> loss, alpha(static_cast<size_t>(log_alpha.numel()), kNever<T>);
+    for (int64_t b = 0; b < batch.samples(); ++b)
+      loss.push_back(-Forward(batch.Sample(b), alpha.data() + b * each, width));
+    Give(loss, out);
+    Give(alpha, log_alpha);
+  });
 }
 
 void _ctc_loss_backward(const Tensor& grad_output, const Tensor& log_probs, const Tensor& targets,
                         IntSpan input_lengths, IntSpan target_lengths, const Tensor& neg_log_likelihood,
                         const Tensor& log_alpha, int64_t blank, bool zero_infinity, const Tensor& out) {
-  const Batch batch(log_probs, targets, input_lengths, target_lengths, blank);
-  const int64_t width = log_alpha.sizes()[2], each = log_alpha.sizes()[1] * width, classes = out.sizes()[2];
-  const std::vector<double> alpha = ToLanes<double>(log_alpha), loss = ToLanes<double>(neg_log_likelihood),
-                            scale = ToLanes<double>(grad_output);
-  std::vector<double> gradient(static_cast<size_t>(out.numel()), 0.0);
-  for (int64_t b = 0; b < batch.samples(); ++b) {
-    const auto at = static_cast<size_t>(b);
-    if (zero_infinity && std::isinf(loss[at])) continue;
-    Backward(batch.Sample(b), alpha.data() + b * each, width, classes, loss[at], scale[at],
-             gradient.data() + b * classes);
-  }
-  FromLanes(gradient, out);
+  InTypeOf(log_probs, [&](auto zero) {
+    using T = decltype(zero);
+    const Batch<T> batch(log_probs, targets, input_lengths, target_lengths, blank);
+    const int64_t width = log_alpha.sizes()[2], each = log_alpha.sizes()[1] * width, classes = out.sizes()[2];
+    const std::vector<T> alpha = Numbers<T>(log_alpha), loss = Numbers<T>(neg_log_likelihood),
+                         scale = Numbers<T>(grad_output);
+    std::vector<T> gradient(static_cast<size_t>(out.numel()), T(0));
+    for (int64_t b = 0; b < batch.samples(); ++b) {
+      const auto at = static_cast<size_t>(b);
+      if (zero_infinity && std::isinf(loss[at])) continue;
+      Backward(batch.Sample(b), alpha.data() + b * each, width, classes, loss[at], scale[at],
+               gradient.data() + b * classes);
+    }
+    Give(gradient, out);
+  });
 }
 
 }  // namespace mica::portable

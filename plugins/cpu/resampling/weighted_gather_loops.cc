@@ -1,6 +1,7 @@
-// The loops of weighted_gather.cc, compiled for each instruction set: the compiler makes
-// vector gathers of them where there are some.
+// The loops of weighted_gather.cc, compiled for each instruction set: float32 by vector
+// gathers, float64 element by element.
 #include <cstdint>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/resampling/weighted_gather_loops.cc"
@@ -14,42 +15,58 @@ HWY_BEFORE_NAMESPACE();
 namespace mica::cpu {
 namespace HWY_NAMESPACE {
 
-// The element at `at`, 0 for -1; loads always, so that no branch stands in the loop.
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+
+// The element at `at`, 0 for -1.
 template <class T>
 HWY_INLINE T Tap(const T* x, int32_t at, T weight) {
-  const T value = weight * x[at & ~(at >> 31)];
-  return at < 0 ? T(0) : value;
+  return at < 0 ? T(0) : weight * x[at];
+}
+// The same for a vector; places are loaded without a branch, the first one for -1.
+HWY_INLINE hn::Vec<D> Taps(const float* x, const int32_t* at, const float* weight) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const auto place = hn::LoadU(di, at);
+  const auto none = hn::RebindMask(d, hn::Lt(place, hn::Zero(di)));
+  const auto value = hn::GatherIndex(d, x, hn::Max(place, hn::Zero(di)));
+  return hn::IfThenZeroElse(none, hn::Mul(hn::LoadU(d, weight), value));
+}
+
+// Calls `vector(i)` for whole vectors of floats and answers where the rest begins.
+template <class F>
+HWY_INLINE int64_t Vectors(int64_t n, F vector) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) vector(i);
+  return i;
 }
 
 template <class T>
 void Gather(const T* x, const int32_t* at, const T* w, int64_t taps, int64_t stride, T* y, int64_t n) {
-  int64_t k = 0;
-  if (taps % 4 != 0) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) y[i] = Tap(x, at[i], w[i]);
-    for (k = 1; k < taps % 4; ++k)
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) y[i] += Tap(x, at[k * stride + i], w[k * stride + i]);
-  }
-  for (; k < taps; k += 4) {
-    const int32_t *a0 = at + k * stride, *a1 = a0 + stride, *a2 = a1 + stride, *a3 = a2 + stride;
-    const T *w0 = w + k * stride, *w1 = w0 + stride, *w2 = w1 + stride, *w3 = w2 + stride;
-    if (k == 0) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        y[i] = Tap(x, a0[i], w0[i]) + Tap(x, a1[i], w1[i]) + Tap(x, a2[i], w2[i]) + Tap(x, a3[i], w3[i]);
-    } else {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        y[i] += Tap(x, a0[i], w0[i]) + Tap(x, a1[i], w1[i]) + Tap(x, a2[i], w2[i]) + Tap(x, a3[i], w3[i]);
-    }
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>)
+    i = Vectors(n, [&](int64_t first) {
+      auto sum = Taps(x, at + first, w + first);
+      for (int64_t k = 1; k < taps; ++k)
+        sum = hn::Add(sum, Taps(x, at + k * stride + first, w + k * stride + first));
+      hn::StoreU(sum, D(), y + first);
+    });
+  for (; i < n; ++i) {
+    T sum = 0;
+    for (int64_t k = 0; k < taps; ++k) sum += Tap(x, at[k * stride + i], w[k * stride + i]);
+    y[i] = sum;
   }
 }
 
 template <class T>
 void Weights(const T* x, const int32_t* at, const T* g, T* w, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) w[i] += Tap(x, at[i], g[i]);
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>)
+    i = Vectors(n, [&](int64_t first) {
+      hn::StoreU(hn::Add(hn::LoadU(D(), w + first), Taps(x, at + first, g + first)), D(), w + first);
+    });
+  for (; i < n; ++i) w[i] += Tap(x, at[i], g[i]);
 }
 
 template <class T>
