@@ -15,6 +15,7 @@ using schema::TypeKind;
 FormulaScope BodyScope(const FunctionSchema& schema) {
   FormulaScope scope;
   scope.is_body = true;
+  scope.own = &schema;
   for (const schema::Argument& a : schema.arguments) scope.names[a.name] = a.type;
   if (schema.returns.size() == 1) {
     scope.expected = schema.returns[0].type;

@@ -118,8 +118,19 @@ FormulaExpr FormulaChecker::CheckCall(const Node& node) {
   return CheckOperatorCall(node, OpForm::kFunctional);
 }
 
+// Whether a call hands on the arguments of the operator whose body it stands in.
+bool FormulaChecker::HandsOnItsOwn(const std::vector<CallArgument>& arguments) const {
+  if (!scope_.own || arguments.size() != scope_.own->arguments.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const CallArgument& a = arguments[i];
+    if (!a.keyword.empty() || a.expr.kind != Kind::kName || a.expr.text != scope_.own->arguments[i].name)
+      return false;
+  }
+  return true;
+}
+
 FormulaExpr FormulaChecker::CheckOperatorCall(const Node& node, OpForm form) {
-  const std::vector<Candidate> candidates = CandidatesOf(node.text, form);
+  std::vector<Candidate> candidates = CandidatesOf(node.text, form);
   if (candidates.empty())
     throw Mistake(text_.At(node.offset),
                   StrCat("Operator (", node.text, ") is unknown", DidYouMean(node.text, KnownFunctions()),
@@ -130,6 +141,8 @@ FormulaExpr FormulaChecker::CheckOperatorCall(const Node& node, OpForm form) {
     arguments.push_back({Check(node.children[i]), node.keywords[i]});
     types.push_back(TypeText(arguments.back().expr.type));
   }
+  if (HandsOnItsOwn(arguments))
+    std::erase_if(candidates, [&](const Candidate& c) { return c.schema == scope_.own; });
   std::string why;
   std::optional<Conversion> call = Resolve(candidates, arguments, &why);
   if (!call)

@@ -67,6 +67,7 @@ class FormulaChecker {
   std::vector<Candidate> CandidatesOf(std::string_view name, OpForm form = OpForm::kFunctional) const;
   std::optional<Conversion> Resolve(const std::vector<Candidate>& candidates,
                                     const std::vector<CallArgument>& arguments, std::string* why) const;
+  bool HandsOnItsOwn(const std::vector<CallArgument>& arguments) const;
   std::vector<std::string> KnownFunctions() const;
   FormulaExpr Make(FormulaExpr::Kind kind, schema::Type type, std::string text, const syntax::Node& node,
                    std::vector<FormulaExpr> operands = {}) const;

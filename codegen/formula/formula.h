@@ -75,6 +75,9 @@ struct FormulaScope {
   schema::Type expected;
   // A `body:`, which may also check and do (call in-place operators).
   bool is_body = false;
+  // The operator whose body it is. A call of it with its own arguments, which would
+  // never end, means another overload: f.Scalar(self, other) as f(self, other).
+  const schema::FunctionSchema* own = nullptr;
 };
 
 FormulaTree ParseFormula(const PlacedText& text, const Model& model, const FormulaScope& scope);

@@ -64,6 +64,20 @@ TEST_CASE("let and check become statements, and so does the last if", "[codegen]
         "::mica::formula::Own(IntSpan({m}));\n}());\n");
 }
 
+TEST_CASE("a call that hands on all arguments means another overload", "[codegen]") {
+  const auto body = [](const std::string& text) {
+    const auto model = LoadTexts(std::string(kOperators) +
+                                 "- func: add.Number(Scalar self, Tensor other) -> Tensor\n  class: decompose\n  body: " +
+                                 text + "\n  doc: Adds.\n");
+    EmitOptions options;
+    options.name = [](const FormulaExpr& e) { return e.text; };
+    return EmitStatements(model->entries.back()->formula->root, options, true, 0);
+  };
+  CHECK(body("add(self, other)") ==
+        "return ::mica::ops::op::add_Tensor::call(WrappedNumber(self), other, Scalar(1));\n");
+  CHECK(body("add(2, other)") == "return ::mica::ops::op::add_Number::call(Scalar(2), other);\n");
+}
+
 TEST_CASE("do calls an in-place operator", "[codegen]") {
   CHECK(Body("Tensor x", "do fill_(x, 1) in x") ==
         "::mica::ops::op::fill__Scalar::call(x, Scalar(1));\nreturn x;\n");
