@@ -75,7 +75,10 @@ Scalar ToScalar(PyObject* o) {
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow == 0) return Scalar(static_cast<int64_t>(v));
     const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
-    if (overflow < 0 || PyErr_Occurred()) RaiseTooLarge(o);
+    if (overflow < 0 || PyErr_Occurred()) {
+      PyErr_Clear();
+      RaiseTooLarge(o);
+    }
     return Scalar(static_cast<uint64_t>(u));
   }
   if (PyComplex_Check(o)) {

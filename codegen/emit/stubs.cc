@@ -160,9 +160,10 @@ void EmitGroups(const std::vector<PythonGroup>& groups, std::string_view module,
   }
 }
 
-void EmitTuples(const std::vector<PythonGroup>& groups, Printer& p) {
+void EmitTuples(const std::vector<PythonGroup>& groups, std::string_view module, Printer& p) {
   std::set<std::string> seen;
   for (const PythonGroup& group : groups) {
+    if (group.module != module) continue;
     for (const PythonSignature& s : group.signatures) {
       if (!HasNamedResults(*s.function) || !seen.insert(TupleName(*s.function)).second) continue;
       p.Print({{"name", TupleName(*s.function)}}, "class $name$(NamedTuple):");
@@ -223,6 +224,7 @@ void EmitModuleStub(const std::vector<PythonGroup>& groups, const std::string& m
     p.Print({{"full", group.name}, {"short", group.name.substr(prefix.size())}},
             "from mica._operators import $full$\n$short$ = $full$");
   }
+  EmitTuples(groups, module, p);
   EmitGroups(groups, module, /*methods=*/false, p);
   out.Write(StrCat("stubs/_operators_", name, ".pyi"), p.text());
 }
@@ -235,7 +237,7 @@ void EmitStubs(const Model& model, OutputFolder& out) {
     EmitModuleStub(groups, module, out);
   Printer p;
   p.Line(kHead);
-  EmitTuples(groups, p);
+  EmitTuples(groups, "", p);
   EmitGroups(groups, "", /*methods=*/false, p);
   p.Line("\nclass TensorMethods:");
   p.Indent();
