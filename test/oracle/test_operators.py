@@ -29,6 +29,7 @@ from mica.conformance.operators import (
     settled,
 )
 from mica.conformance.samples import ERRORS, Call, T, t
+from mica.conformance.samples_linalg import NEEDS_RANK
 
 SAMPLED = both.sampled()
 # Overloads whose results have torch's strides whatever the inputs' layout.
@@ -77,9 +78,19 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
     ("out", "matmul"): Deviation(
         "an `out` of the right shape keeps its strides, as for every operator", r"^strided call 1: strides"
     ),
-    ("out", "inverse"): Deviation(
-        "a resized `out` is row-major, as everywhere; torch's is what LAPACK leaves",
-        r"^resized call 0: strides",
+    **dict.fromkeys(
+        [("forward", "matrix_exp"), ("forward", "linalg_matrix_exp")],
+        Deviation(
+            "half types are computed in float32; torch's own arithmetic in them ends in NaN",
+            r"^b?float16 contiguous call \d: value .* torch np.float\d+\(nan\)",
+        ),
+    ),
+    **dict.fromkeys(
+        [("out", name) for name in ("inverse", "cholesky_inverse", "lu_solve", "orgqr", "ormqr")],
+        Deviation(
+            "a resized `out` is row-major, as everywhere; torch's is what LAPACK leaves",
+            r"^resized call \d: strides",
+        ),
     ),
     ("forward", "pow.Scalar"): _FOLLOWS,
     ("forward", "log_sigmoid"): _FOLLOWS,
@@ -156,6 +167,8 @@ def test_forward(name: str) -> None:
     for number, call in enumerate(entry.calls()):
         for dtype in DTYPES:
             for layout in LAYOUTS if dtype in ("float32", "int64", "complex128", "bool") else LAYOUTS[:1]:
+                if layout == "expanded" and name in NEEDS_RANK:
+                    continue
                 if d := _compare(entry, ours, theirs, call, dtype, layout):
                     found.append(f"{_where(dtype, layout, number)}: {d}")
     _fail_with(found, "forward", name)

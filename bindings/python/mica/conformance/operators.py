@@ -139,6 +139,8 @@ MADE: dict[str, Any] = {
     "positive": lambda x: x @ x.mH + x.shape[-1] * _unit(x),
     "hermitian": lambda x: x + x.mH + _spread(x),
     "regular": lambda x: x + _spread(x),
+    "lower": lambda x: x.tril(-1) + _spread(x),
+    "upper": lambda x: x.triu(1) + _spread(x),
 }
 
 
