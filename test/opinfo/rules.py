@@ -140,6 +140,8 @@ _ANY_INDEX = "of equal elements any has its index given: values, and the element
 _DERIVED: dict[str, tuple[str, Derive]] = {
     "linalg.svd": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _svd),
     "svd": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _old_svd),
+    "svd_lowrank": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _old_svd),
+    "pca_lowrank": ("singular vectors have a free phase: S, U S Vh, UhU and VVh", _old_svd),
     "linalg.qr": ("the rows of R have a free phase: Q R and QhQ", _qr),
     "qr": ("the rows of R have a free phase: Q R and QhQ", _qr),
     "linalg.eigh": ("eigenvectors have a free phase: values, V W Vh and VhV", _eigh),

@@ -220,7 +220,6 @@ SAMPLES: dict[str, list[Call]] = {
         args(t(2, 16), 6, 2, 4, T((4,), 0.5, 1), normalized=True, return_complex=True),
         args(t(2, 16), 4, 3, center=False, onesided=False, return_complex=True),
     ],
-    "stft": [args(t(16), 4, return_complex=True)],
     "istft": [
         args(T((5, 6), dtype=None), 8, 2),
         args(T((2, 5, 6)), 8, 3, 6, T((6,), 0.5, 1), length=12),
