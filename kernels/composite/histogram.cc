@@ -41,6 +41,7 @@ struct Range {
 
 // What is given, else the data's; an empty range grows by `margin` on both sides.
 Range RangeOf(const Tensor& x, std::optional<Range> given, double margin) {
+  if (!given && x.numel() == 0) return {0, 1};
   Range r = given.value_or(Range{0, 0});
   const bool has_data = x.numel() > 0 && !x.device().is_meta();
   if (!given && has_data) r = {ops::item(ops::amin(x)).ToDouble(), ops::item(ops::amax(x)).ToDouble()};

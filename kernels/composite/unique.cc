@@ -22,7 +22,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
   const Tensor nothing = ops::empty({0}, DType::kI64, std::nullopt, self.device());
   if (self.ndim() == 0) return ops::unique_consecutive(self, return_inverse, return_counts);
   const int64_t n = self.size(dim);
-  MICA_CHECK(self.numel() > 0 || n == 0, "Slices of shape ", ShapeText(self.sizes()), " along dimension (",
+  int64_t empty = 0;
+  for (const int64_t size : self.sizes()) empty += size == 0;
+  MICA_CHECK(empty == (n == 0 ? 1 : 0), "Slices of shape ", ShapeText(self.sizes()), " along dimension (",
              dim, ") have no elements to tell them apart.");
   if (n == 0) return {self, nothing, nothing};
   const Tensor rows = ops::reshape(ops::movedim(self, dim, 0), {n, -1});

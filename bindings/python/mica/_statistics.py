@@ -17,6 +17,7 @@ __all__ = [
     "atleast_3d",
     "bartlett_window",
     "blackman_window",
+    "cdist",
     "gradient",
     "hamming_window",
     "hann_window",
@@ -28,6 +29,27 @@ __all__ = [
 ]
 
 _generated = _C._functions[""]
+
+
+_CDIST_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Distances of all pairs of rows in the norm of order `p`."""
+    if compute_mode not in _CDIST_MODES:
+        raise ValueError(
+            f"Argument `compute_mode` ({compute_mode}) is unknown; expected one of {', '.join(_CDIST_MODES)}."
+        )
+    return _generated["cdist"](x1, x2, float(p), _CDIST_MODES[compute_mode])
 
 
 def _each(name: str, tensors: tuple[Any, ...]) -> Any:
@@ -90,6 +112,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = [shape] if isinstance(shape, int) else list(shape)
     if any(not isinstance(s, int) or s < 0 for s in sizes):
         raise ValueError(f"Shape {tuple(sizes)} of unravel_index is no list of integers of 0 or more.")
+    indices = indices.to(_C.int64)
     strides = [1] * len(sizes)
     for d in range(len(sizes) - 2, -1, -1):
         strides[d] = strides[d + 1] * sizes[d + 1]
@@ -160,6 +183,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     """Central differences along each of `dim`; `spacing` is a distance or the places."""
     if edge_order not in (1, 2):
         raise RuntimeError(f"Argument `edge_order` ({edge_order}) is not 1 or 2.")
+    spacing = 1 if spacing is None else spacing
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     for d in dims:
         if not -input.ndim <= d < input.ndim:
@@ -235,7 +259,12 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 def _polygamma_(self: Tensor, n: int) -> Tensor:
     """polygamma() in place."""
-    return self.copy_(_generated["polygamma"](n, self))
+    result = _generated["polygamma"](n, self)
+    if result.dtype != self.dtype:
+        raise RuntimeError(
+            f"Dtype ({result.dtype}) of polygamma's result cannot be cast to ({self.dtype}) of `self`."
+        )
+    return self.copy_(result)
 
 
 def _chalf(self: Tensor, *, memory_format: Any = None) -> Tensor:

@@ -70,6 +70,23 @@ def _mask(input: Tensor, mask: Tensor) -> Tensor:
     return mica.broadcast_to(mask, input.shape).to(mica.bool)
 
 
+def _input_mask(input: Tensor, *args: Any, mask: Tensor, **kwargs: Any) -> Tensor:
+    """Which elements an operation called with these arguments takes."""
+    return _mask(input, mask)
+
+
+def _output_mask(op: Any, input: Tensor, *args: Any, mask: Tensor, **kwargs: Any) -> Tensor:
+    """Which elements of the result of `op`, one of this module, come from any of the input."""
+    kept = _mask(input, mask)
+    if op.__name__ in ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"):
+        return kept
+    rest = args[1:] if op.__name__ == "norm" else args
+    dims = _dims(rest[0] if rest else kwargs.get("dim"), input.ndim)
+    for d in reversed(dims if input.ndim else ()):
+        kept = kept.any(d, bool(kwargs.get("keepdim", False)))
+    return kept
+
+
 def _kept(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     return input if mask is None else mica.where(_mask(input, mask), input, identity)
 
@@ -200,7 +217,7 @@ def logsumexp(
     """log(sum(exp(input))) over `dim`."""
     identity = -math.inf if input.dtype.is_complex or mask is None else _least(input)
     kept = _kept(input, mask, identity)
-    return mica.logsumexp(kept, _dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
+    return mica.logsumexp(kept, _dims(dim, input.ndim) or (0,), bool(keepdim)).to(dtype or input.dtype)
 
 
 def logaddexp(

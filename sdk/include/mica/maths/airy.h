@@ -61,9 +61,13 @@ MICA_MATHS double mica_airy_ai(double x) {
     return one_over_sqrt_pi / sqrt(sqrt(-x)) * (sin(theta) * f - cos(theta) * g);
   }
   if (x >= 2.09) {
-    const double zeta = 2 * x * sqrt(x) / 3, z = 1 / zeta;
+    /* exp(-zeta) feels every bit of zeta: `lost` is what rounding took from it. */
+    const double root = sqrt(x), power = x * root;
+    const double zeta = 2 * power / 3, z = 1 / zeta;
+    const double root_lost = fma(-root, root, x) / (2 * root);
+    const double lost = (2 * (fma(x, root, -power) + x * root_lost) + fma(-3, zeta, 2 * power)) / 3;
     const double ratio = mica_horner(z, mica_airy_an, 7) / mica_horner(z, mica_airy_ad, 7);
-    return one_over_sqrt_pi * ratio / (2 * sqrt(sqrt(x)) * exp(zeta));
+    return one_over_sqrt_pi * ratio / (2 * sqrt(root)) * exp(-zeta) * (1 - lost);
   }
   double f = 1, g = x, uf = 1, ug = x;
   const double z = x * x * x;

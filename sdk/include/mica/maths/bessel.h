@@ -118,27 +118,31 @@ MICA_MATHS_TABLE(mica_j1_rq)
       89522233618462736.0,
       5.3227862033268009e+18};
 
-#define MICA_MATHS_SQRT_2_OVER_PI 7.9788456080286535588e-1
 #define MICA_MATHS_2_OVER_PI 6.36619772367581343075535e-1
 
-/* From 5 on: sqrt(2 / (pi x)) times (p cos - q sin) of the phase, or (p sin + q cos). */
-MICA_MATHS double mica_bessel_far(double p, double q, double x, double phase, int second) {
-  const double c = cos(x - phase), s = sin(x - phase);
-  return (second ? p * s + q * c : p * c - q * s) * MICA_MATHS_SQRT_2_OVER_PI / sqrt(x);
+#define MICA_MATHS_1_OVER_SQRT_PI 5.64189583547756286948e-1
+
+/* From 5 on: sqrt(2 / (pi x)) times p cos(t) - q sin(t), or p sin(t) + q cos(t), with
+ * t = x - pi/4 for order 0 and x - 3 pi/4 for order 1, by the addition theorem: a
+ * rounded t would cost as many bits as x has before the point. */
+MICA_MATHS double mica_bessel_far(double p, double q, double x, int order, int second) {
+  const double plus = sin(x) + cos(x), minus = sin(x) - cos(x);
+  const double c = order ? minus : plus, s = order ? -plus : minus;
+  return (second ? p * s + q * c : p * c - q * s) * MICA_MATHS_1_OVER_SQRT_PI / sqrt(x);
 }
 
 MICA_MATHS double mica_bessel_far_0(double x, int second) {
   const double w = 5 / x, z = w * w;
   const double p = mica_horner(z, mica_j0_pp, 6) / mica_horner(z, mica_j0_pq, 6);
   const double q = mica_horner(z, mica_j0_qp, 7) / mica_horner(z, mica_j0_qq, 7);
-  return mica_bessel_far(p, w * q, x, 0.25 * MICA_MATHS_PI, second);
+  return mica_bessel_far(p, w * q, x, 0, second);
 }
 
 MICA_MATHS double mica_bessel_far_1(double x, int second) {
   const double w = 5 / x, z = w * w;
   const double p = mica_horner(z, mica_j1_pp, 6) / mica_horner(z, mica_j1_pq, 6);
   const double q = mica_horner(z, mica_j1_qp, 7) / mica_horner(z, mica_j1_qq, 7);
-  return mica_bessel_far(p, w * q, x, 0.75 * MICA_MATHS_PI, second);
+  return mica_bessel_far(p, w * q, x, 1, second);
 }
 
 MICA_MATHS double mica_bessel_j0(double x) {
