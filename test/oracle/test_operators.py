@@ -66,6 +66,10 @@ _FOLLOWS = Deviation(
     "results of pointwise operators keep the memory order of their input, here too, so that nothing is reordered later",
     r"^\w+ transposed call \d: strides \((12, )?1, 3\), torch \((12, )?4, 1\)",
 )
+_TORCH_IS_OFF = Deviation(
+    "mpmath confirms Mica's value (test_special_maths.py); torch's float64 is off by 1e-8 and more",
+    r"^float64 \w+ call \d: value",
+)
 DEVIATIONS: dict[tuple[str, str], Deviation] = {
     ("out", "pow.Scalar"): Deviation(
         "the dtype of `out` is checked for every base; torch forgets it for the base 1",
@@ -101,6 +105,13 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
     ("forward", "native_layer_norm"): Deviation(
         "statistics of half types are float32, as torch has them on GPUs: the gradient is more accurate",
         r"^b?float16 contiguous call \d: result 1: dtype mica.float32",
+    ),
+    ("forward", "special_bessel_y0"): _TORCH_IS_OFF,
+    ("forward", "special_bessel_y1"): _TORCH_IS_OFF,
+    ("forward", "polygamma"): _TORCH_IS_OFF,
+    ("out", "narrow_copy"): Deviation(
+        "torch writes a strided `out` as if it were contiguous; Mica's equals its functional result",
+        r"^strided call 0: value",
     ),
     ("forward", "embedding_dense_backward"): Deviation(
         "sums are divided by the counts; torch divides first, in integers, which no gradient is",
