@@ -163,7 +163,7 @@ def _widest(results: list[Any]) -> list[torch.Tensor]:
 def _derived(got: list[Any], expected: list[Any], rules: Rules, references: References) -> str:
     """Compares what the rules derive from the results, to the precision of the results' dtype."""
     assert rules.derive is not None
-    derive, dtype = rules.derive, expected[0].dtype
+    derive, dtype = rules.derive, rules.precision or expected[0].dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = None
 
@@ -171,7 +171,11 @@ def _derived(got: list[Any], expected: list[Any], rules: Rules, references: Refe
         whole = results and all(isinstance(r, torch.Tensor) for r in results)
         return derive(_widest(results), references.call) if whole else None
 
-    better = References(lambda: derived(references.wide()), lambda: None, lambda: derived(references.low()))
+    def largest() -> list[torch.Tensor]:
+        """The scale of a product's elements: its terms are as large as its largest element."""
+        return [e.abs().max().expand(e.shape) if e.numel() else e for e in derived(expected)]
+
+    better = References(lambda: derived(references.wide()), largest, lambda: derived(references.low()))
     mine, theirs = derived([to_torch(g) for g in got]), derived(expected)
     for k, (g, e) in enumerate(zip(mine, theirs)):
         if g.shape != e.shape:

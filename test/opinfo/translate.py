@@ -67,6 +67,15 @@ def _no_change(*_: Any) -> Any:
 _HELPERS = {"freeze_rng_state": _no_change}
 
 
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    functools.partial,
+)
+
+
 def _names(code: types.CodeType) -> set[str]:
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     return set(code.co_names).union(*map(_names, inner))
@@ -84,18 +93,45 @@ def _rebound(function: types.FunctionType) -> types.FunctionType:
     return result
 
 
+def _in_torch(helper: Any) -> Any:
+    """A private helper of torch.masked, which the database's checks call, run in torch."""
+
+    def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = {k: to_torch(v) for k, v in kwargs.items()}
+        name = getattr(operator, "__name__", None)
+        first = to_torch(operator) if name is None else getattr(torch.masked, name)
+        return to_mica(helper(first, *map(to_torch, args), **plain))
+
+    return call
+
+
+class _MaskedInMica:
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(_walk(mica, "masked"), name, None)
+        return _in_torch(getattr(torch.masked, name)) if found is None else found
+
+
+class _TorchInMica:
+    """What `torch` means in the database's code when that runs in Mica."""
+
+    masked = _MaskedInMica()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(mica, name)
+
+
 def _of_global(value: Any) -> Any:
     """What a global of the database's code means in Mica; absent names raise when called."""
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] == "torch":
         if value is torch:
-            return mica
+            return _TorchInMica()
         try:
             return _walk(mica, value.__name__.removeprefix("torch."))
         except AbsentError:
             return value
     if isinstance(value, type) and value.__module__.split(".")[0] == "torch":
         return getattr(mica, value.__name__, value)
-    if callable(value) and not isinstance(value, type):
+    if isinstance(value, _FUNCTIONS):
         try:
             return function(value)
         except AbsentError as error:
@@ -174,7 +210,8 @@ def to_mica(value: Any, memo: dict[Any, Any] | None = None) -> Any:
         return slice(*(to_mica(v, memo) for v in (value.start, value.stop, value.step)))
     if isinstance(value, torch.nn.Module):
         settings = {k: v for k, v in vars(value).items() if not k.startswith("_") and k != "training"}
-        return _walk(mica, f"nn.{type(value).__name__}")(**settings)
+        renamed = {{"norm": "p"}.get(k, k): v for k, v in settings.items()}
+        return _walk(mica, f"nn.{type(value).__name__}")(**renamed)
     if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
         return function(value)
     return value
@@ -194,6 +231,8 @@ def to_torch(value: Any) -> Any:
         return torch.from_numpy(array)
     if isinstance(value, (tuple, list)):
         return [to_torch(v) for v in value]
+    if isinstance(value, mica.dtype):
+        return getattr(torch, str(value).split(".")[-1])
     return value
 
 
