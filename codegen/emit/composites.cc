@@ -28,8 +28,13 @@ std::string FunctionalCall(const Function& f, const std::string& self) {
   if (f.form == OpForm::kOut && dtype >= 0 &&
       f.schema.arguments[static_cast<size_t>(dtype)].type.is_optional()) {
     const std::string& out = f.arguments[functional.arguments.size()].name;
-    names[static_cast<size_t>(dtype)] =
-        StrCat("std::optional<DType>(", names[static_cast<size_t>(dtype)], ".value_or(", out, ".dtype()))");
+    std::string& name = names[static_cast<size_t>(dtype)];
+    const bool of_tensor = f.schema.arguments[0].type.is(schema::TypeKind::kTensor);
+    const std::string asked = StrCat("std::optional<DType>(", name, ".value_or(", out, ".dtype()))");
+    // A real `out` of complex numbers (a norm) does not make them real before.
+    name = of_tensor ? StrCat("(IsComplex(", names[0], ".dtype()) && !IsComplex(", out, ".dtype()) ? ", name,
+                              " : ", asked, ")")
+                     : asked;
   }
   return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
 }
