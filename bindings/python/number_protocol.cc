@@ -192,7 +192,7 @@ PyObject* ToPythonInt(PyObject* a) {
     const Scalar s = OnlyElement(a);
     if (s.is_float()) return PyLong_FromDouble(s.ToDouble());
     if (s.is_complex()) Raise(PyExc_TypeError, "A complex tensor cannot be converted to an int.");
-    return PyLong_FromLongLong(s.ToInt());
+    return FromScalar(s.is_bool() ? Scalar(s.ToInt()) : s);
   });
 }
 PyObject* ToPythonFloat(PyObject* a) {
@@ -208,7 +208,8 @@ PyObject* ToPythonIndex(PyObject* a) {
     const Tensor& t = Unwrap(a);
     MICA_CHECK_TYPE(t.numel() == 1 && !IsDifferentiable(t.dtype()),
                     "Only an integer tensor of one element is an index; this one is ", t.ToString(), ".");
-    return PyLong_FromLongLong(ItemOf(t).ToInt());
+    const Scalar s = ItemOf(t);
+    return FromScalar(s.is_bool() ? Scalar(s.ToInt()) : s);
   });
 }
 

@@ -66,9 +66,10 @@ TEST_CASE("let and check become statements, and so does the last if", "[codegen]
 
 TEST_CASE("a call that hands on all arguments means another overload", "[codegen]") {
   const auto body = [](const std::string& text) {
-    const auto model = LoadTexts(std::string(kOperators) +
-                                 "- func: add.Number(Scalar self, Tensor other) -> Tensor\n  class: decompose\n  body: " +
-                                 text + "\n  doc: Adds.\n");
+    const auto model = LoadTexts(
+        std::string(kOperators) +
+        "- func: add.Number(Scalar self, Tensor other) -> Tensor\n  class: decompose\n  body: " + text +
+        "\n  doc: Adds.\n");
     EmitOptions options;
     options.name = [](const FormulaExpr& e) { return e.text; };
     return EmitStatements(model->entries.back()->formula->root, options, true, 0);

@@ -26,7 +26,7 @@ from mica import (
     uint32,
     uint64,
 )
-from mica.array_api import linalg
+from mica.array_api import fft, linalg
 from mica.array_api._creation import (
     arange,
     asarray,
@@ -233,6 +233,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "flip",
     "float32",
