@@ -14,6 +14,7 @@
 
 #include "mica/abi.h"
 #include "mica/plugins/cpu/libraries/lapack_calls.h"
+#include "mica/plugins/cpu/libraries/lapack_small.h"
 
 namespace mica::cpu {
 namespace {
@@ -64,18 +65,33 @@ struct Cores {
   static U* Op(const CoreTask& t, int i) {
     return static_cast<U*>(t.operands[i]);
   }
+  static bool IsSmall(const CoreTask& t) { return std::max(t.m, t.n) <= small::kSmall; }
   static int M(const CoreTask& t) { return static_cast<int>(t.m); }
   static int N(const CoreTask& t) { return static_cast<int>(t.n); }
   static int K(const CoreTask& t) { return static_cast<int>(t.k); }
 
   // n n A io
-  static void Cholesky(CoreTask& t) { Potrf(t.upper ? 'U' : 'L', N(t), Op(t, 0), &t.info); }
+  static void Cholesky(CoreTask& t) {
+    if (IsSmall(t))
+      t.info = small::Cholesky(t.upper, N(t), Op(t, 0));
+    else
+      Potrf(t.upper ? 'U' : 'L', N(t), Op(t, 0), &t.info);
+  }
 
   // m n A io, int32 pivots out
-  static void Lu(CoreTask& t) { Getrf(M(t), N(t), Op(t, 0), Op<int>(t, 1), &t.info); }
+  static void Lu(CoreTask& t) {
+    if (IsSmall(t))
+      t.info = small::Lu(M(t), N(t), Op(t, 0), Op<int>(t, 1));
+    else
+      Getrf(M(t), N(t), Op(t, 0), Op<int>(t, 1), &t.info);
+  }
 
   // n n A io
   static void Inverse(CoreTask& t) {
+    if (IsSmall(t)) {
+      t.info = small::Inverse(N(t), Op(t, 0));
+      return;
+    }
     int* pivots = Work<int, 1>(t.n);
     Getrf(N(t), N(t), Op(t, 0), pivots, &t.info);
     if (t.info != 0) return;
@@ -86,12 +102,14 @@ struct Cores {
 
   // triangular A in (m m if left, n n if not), m n B io
   static void TriangularSolve(CoreTask& t) {
+    if (IsSmall(t) && t.left) return small::Solve(t.upper, t.adjoint, t.unit, M(t), N(t), Op(t, 0), Op(t, 1));
     Trtrs(t.left ? 'L' : 'R', t.upper ? 'U' : 'L', t.adjoint ? 'C' : 'N', t.unit ? 'U' : 'N', M(t), N(t),
           Op(t, 0), Lead(t.left ? M(t) : N(t)), Op(t, 1));
   }
 
-  // n n LU in, int32 pivots in, n k B io
+  // n n LU in, int32 pivots (between 1 and n) in, n k B io
   static void LuSolve(CoreTask& t) {
+    if (IsSmall(t)) return small::LuSolve(t.adjoint, N(t), K(t), Op(t, 0), Op<int>(t, 1), Op(t, 2));
     Getrs(t.adjoint ? 'C' : 'N', N(t), K(t), Op(t, 0), Op<int>(t, 1), Op(t, 2), &t.info);
   }
 

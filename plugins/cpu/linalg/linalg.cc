@@ -82,6 +82,25 @@ bool SameBatch(const TensorRef& like, const TensorRef& t, int32_t trailing) {
 void RequireVectors(const TensorRef& like, const TensorRef& t, int32_t dtype) {
   Require(t.ndim() >= 1 && t.dtype() == dtype && SameBatch(like, t, 1));
 }
+// Whether LAPACK stays within its memory with these pivots of n rows: between 1 and n,
+// or in LDL factors two negative ones for a block of two rows.
+bool ArePivots(const TensorRef& pivots, int64_t n, bool in_blocks) {
+  const int64_t count = pivots.numel();
+  bool second = false;  // the last was the first of a block
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, offset = 0;
+    for (int32_t d = pivots.ndim() - 1; d >= 0; --d) {
+      offset += rest % pivots.size(d) * pivots.stride(d);
+      rest /= pivots.size(d);
+    }
+    const int64_t pivot = pivots.data<int32_t>()[offset];
+    const int64_t row = in_blocks && pivot < 0 ? -pivot : pivot;
+    if (row < 1 || row > n || (second && pivot > 0)) return false;
+    second = pivot < 0 && !second;
+    if (second && (i + 1) % n == 0) return false;
+  }
+  return true;
+}
 OwnedTensor EmptyLike(const TensorRef& t) {
   return OwnedTensor::Empty(t.sizes(), t.ndim(), t.dtype(), MicaDevice{0, 0});
 }
@@ -93,7 +112,8 @@ MicaTensor* LuSolve(const MicaCall* call, MicaTensor* LU, MicaTensor* pivots, Mi
   RequireMatrices(b, lu.dtype());
   RequireVectors(lu, p, MICA_I32);
   const int64_t n = lu.size(-1), k = b.size(-1);
-  Require(lu.size(-2) == n && b.size(-2) == n && p.size(-1) == n && SameBatch(lu, b, 2));
+  Require(lu.size(-2) == n && b.size(-2) == n && p.size(-1) == n && SameBatch(lu, b, 2) &&
+          ArePivots(p, n, false));
   OwnedTensor out = EmptyLike(b);
   CoreTask task = Task(Core::kLuSolve, B, n, n, k);
   task.adjoint = adjoint != 0;
@@ -211,6 +231,9 @@ void Ldl(const MicaCall* call, MicaTensor* self, int32_t hermitian, MicaTensor* 
 void LdlSolve(const MicaCall* call, MicaTensor* LD, MicaTensor* pivots, MicaTensor* B, int32_t hermitian,
               MicaTensor* out) {
   const int64_t n = Rows(out), k = Cols(out);
+  if (TensorRef(pivots).dtype() != MICA_I32) throw plugin::NotImplemented();
+  MICA_PLUGIN_CHECK(ArePivots(pivots, n, true), MICA_ERROR_RUNTIME,
+                    "The numbers in `pivots` are not those of LDL factors; expected what ldl_factor gave.");
   CoreTask task = Task(Core::kLdlSolve, out, n, n, k);
   task.hermitian = hermitian != 0;
   RunCores(call, task, static_cast<double>(n * n * k),
