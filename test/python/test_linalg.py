@@ -103,6 +103,18 @@ def test_matrices_that_have_no_result_raise_lin_alg_error() -> None:
     assert linalg.solve_ex(singular, mica.ones(2, 2)).info.tolist() == [0, 2]
 
 
+def test_pivots_that_lead_outside_the_matrix_are_refused() -> None:
+    a, b = mica.eye(3), mica.ones(3, 2)
+    for pivots in ([0, 2, 3], [1, 2, 4], [-1, 2, 3], [2**31 - 1, 2, 3]):
+        with pytest.raises(RuntimeError, match="Pivot|pivot"):
+            linalg.lu_solve(a, mica.tensor(pivots, dtype=mica.int32), b)
+        if pivots[0] >= 0:
+            with pytest.raises(RuntimeError, match="not those of LDL factors"):
+                linalg.ldl_solve(a, mica.tensor(pivots, dtype=mica.int32), b)
+    with pytest.raises(RuntimeError, match="not those of LDL factors"):
+        linalg.ldl_solve(a, mica.tensor([1, 2, -3], dtype=mica.int32), b)
+
+
 def test_the_gradient_of_a_singular_determinant_is_the_adjugate() -> None:
     x = mica.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=mica.float64, requires_grad=True)
     mica.det(x).backward()
