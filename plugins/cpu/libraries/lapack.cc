@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <type_traits>
 
@@ -267,31 +266,10 @@ constexpr void (*kCores[])(CoreTask&) = {&Cores<T>::Cholesky,
                                          &Cores<T>::Ldl,
                                          &Cores<T>::LdlSolve};
 
-// OpenBLAS has one number of threads for the process, and its own pool: it is raised for
-// one call at a time, others meanwhile take it as it is.
-class BlasThreads {
- public:
-  explicit BlasThreads(int32_t threads) : lock_(mutex_, std::defer_lock) {
-    raised_ = threads > 1 && lock_.try_lock();
-    if (raised_) scipy_openblas_set_num_threads(threads);
-  }
-  ~BlasThreads() {
-    if (raised_) scipy_openblas_set_num_threads(1);
-  }
-  BlasThreads(const BlasThreads&) = delete;
-  BlasThreads& operator=(const BlasThreads&) = delete;
-
- private:
-  static inline std::mutex mutex_;
-  std::unique_lock<std::mutex> lock_;
-  bool raised_;
-};
-
 }  // namespace
 
 bool RunLapack(CoreTask& task) {
   const auto core = static_cast<size_t>(task.core);
-  const BlasThreads threads(task.threads);
   task.info = 0;
   try {
     switch (task.dtype) {

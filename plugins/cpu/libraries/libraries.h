@@ -79,7 +79,6 @@ enum class Core : int32_t {
 struct CoreTask {
   Core core;
   int32_t dtype;
-  int32_t threads = 1;  // of OpenBLAS; more than one only for a large matrix alone
   int64_t m = 0, n = 0, k = 0;
   bool upper = false, left = true, adjoint = false, unit = false, hermitian = false, vectors = true,
        full = false;
@@ -98,7 +97,7 @@ struct LibraryTable {
   void (*blas_gemv)(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
                     void* y);
   bool (*convolution)(const ConvolutionTask& task);
-  // LAPACK on the task's threads; false where memory for its work is lacking.
+  // LAPACK on the calling thread; false where memory for its work is lacking.
   bool (*lapack)(CoreTask& task);
 };
 

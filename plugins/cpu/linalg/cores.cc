@@ -15,9 +15,10 @@ namespace {
 using plugin::TensorRef;
 
 constexpr int32_t kMaxBatchDims = 62;
-// Multiplications that make a second thread worth waking, for one more matrix and
-// within one.
-constexpr double kGrain = 20000, kLarge = 2e7;
+// Multiplications that make a second thread worth waking. One matrix stays on one
+// thread: OpenBLAS's own pool waits by spinning, and on a busy machine two threads of it
+// took 130 ms for an LU of 512 x 512 that one does in 5.
+constexpr double kGrain = 20000;
 
 // A tensor's matrices: where each lies, in elements.
 struct Matrices {
@@ -89,7 +90,7 @@ void Write(const Matrices& to, const T* scratch, const Operand& o, T* target) {
 // What all threads share of one call.
 class Walk {
  public:
-  Walk(const CoreTask& task, std::initializer_list<Operand> operands, MicaTensor* info, int32_t threads)
+  Walk(const CoreTask& task, std::initializer_list<Operand> operands, MicaTensor* info)
       : table_(Libraries()), task_(task) {
     if (table_ == nullptr) throw plugin::NotImplemented();
     for (const Operand& o : operands) {
@@ -102,7 +103,6 @@ class Walk {
       }
     }
     core_operands_ = size_;
-    if (count_ == 1) task_.threads = threads;
     if (info != nullptr) Add({nullptr, info, 0, 1, 1, Part::kAll, MICA_I32});
   }
 
@@ -170,7 +170,7 @@ class Walk {
 
   static constexpr int32_t kMaxOperands = 6;
   const LibraryTable* table_;
-  CoreTask task_;
+  const CoreTask task_;
   Operand operands_[kMaxOperands];
   int64_t offsets_[kMaxOperands], itemsizes_[kMaxOperands];
   int32_t size_ = 0, core_operands_ = 0;
@@ -183,11 +183,10 @@ class Walk {
 
 void RunCores(const MicaCall* call, const CoreTask& task, double work,
               std::initializer_list<Operand> operands, MicaTensor* info) {
-  const int32_t threads = ThreadsOf(call);
-  const Walk walk(task, operands, info, work > kLarge ? threads : 1);
+  const Walk walk(task, operands, info);
   std::atomic<bool> no_memory{false};
   const auto grain = static_cast<int64_t>(std::max(1.0, kGrain / std::max(work, 1.0)));
-  ParallelSteps(walk.count(), grain, 1, threads,
+  ParallelSteps(walk.count(), grain, 1, ThreadsOf(call),
                 [&](int64_t begin, int64_t end) { walk.Run(begin, end, &no_memory); });
   if (no_memory) throw std::bad_alloc();
 }
