@@ -61,6 +61,7 @@ constexpr Row kRows[] = {
     {"is_integer(ScalarType dtype) -> bool", "IsInteger"},
     {"is_floating(ScalarType dtype) -> bool", "IsFloating"},
     {"is_differentiable(ScalarType dtype) -> bool", "IsDifferentiable"},
+    {"fits(Scalar value, ScalarType dtype) -> bool", "Fits"},
     {"can_cast_dtype(ScalarType from_, ScalarType to) -> bool", "CanCast"},
     {"promote_dtypes(ScalarType a, ScalarType b) -> ScalarType", "PromoteDTypes"},
     {"promote_tensors(Tensor a, Tensor b) -> ScalarType", "PromoteTensors"},

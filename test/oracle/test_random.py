@@ -94,6 +94,8 @@ def test_stream(name: str) -> None:
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
         if name.startswith(ULPS) and dtype in ("float32", "complex64"):
             off = np.abs(ours - theirs) > 2 * np.spacing(np.abs(theirs)) + 2 * np.spacing(np.float32(1))
+        elif name.startswith("cauchy_") and dtype == "float64":  # torch's tangent is another library's
+            off = np.abs(ours - theirs) > 2 * np.spacing(np.abs(theirs))
         else:
             off = ours != theirs
         if off.any():
