@@ -93,7 +93,7 @@ def test_packed_sequences(name: str, nested: bool) -> None:
     lengths = [5, 3, 3, 1] if nested else [3, 5, 1, 4]
 
     def call(library: Any, module: Any) -> Any:
-        utils = library.nn.utils.rnn if library is torch else __import__("mica.nn._packed").nn._packed
+        utils = library.nn.utils.rnn
         x = _tensor(library, (5, 4, 3), 1)
         packed = utils.pack_padded_sequence(x, library.tensor(lengths), enforce_sorted=nested)
         output, last = module(packed)
@@ -266,3 +266,93 @@ def test_ctc_loss(reduction: str, form: str) -> None:
         return [x], f(x.log_softmax(-1), given, *lengths, reduction=reduction, zero_infinity=zero)
 
     _compare(lambda _: object(), call)
+
+
+_LOSSES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "PoissonNLLLoss": ({"full": True}, ["x", "p"]),
+    "GaussianNLLLoss": ({"full": True}, ["x", "x", "p"]),
+    "SoftMarginLoss": ({}, ["x", "signs"]),
+    "MultiLabelMarginLoss": ({}, ["x", "classes"]),
+    "MultiLabelSoftMarginLoss": ({}, ["x", "p"]),
+    "MultiMarginLoss": ({"p": 2, "margin": 0.5}, ["x", "class"]),
+    "HingeEmbeddingLoss": ({"margin": 0.5}, ["x", "signs"]),
+    "MarginRankingLoss": ({"margin": 0.5}, ["x", "x", "signs"]),
+    "CosineEmbeddingLoss": ({"margin": 0.2}, ["x", "x", "sign"]),
+    "TripletMarginLoss": ({"swap": True}, ["x", "x", "x"]),
+    "TripletMarginWithDistanceLoss": ({"margin": 0.7}, ["x", "x", "x"]),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", _LOSSES)
+def test_losses(name: str, reduction: str) -> None:
+    options, kinds = _LOSSES[name]
+
+    def call(library: Any, module: Any) -> Any:
+        made = {
+            "p": lambda k: _tensor(library, (3, 4), k, False) + 1.5,
+            "signs": lambda _: library.tensor([[1, -1, 1, 1], [-1, -1, 1, -1], [1, 1, -1, 1]]),
+            "sign": lambda _: library.tensor([1, -1, 1]),
+            "class": lambda _: library.tensor([1, 3, 0]),
+            "classes": lambda _: library.tensor([[1, 3, -1, 0], [2, -1, 0, 0], [0, 1, 2, 3]]),
+        }
+        inputs = [made.get(kind, lambda k: _tensor(library, (3, 4), k))(k) for k, kind in enumerate(kinds)]
+        return inputs, module(*inputs)
+
+    _compare(_module(name, reduction=reduction, **options), call)
+
+
+_LAYERS: dict[str, tuple[tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = {
+    "Upsample": ((), {"scale_factor": 1.5, "mode": "bilinear"}, (2, 3, 4, 5)),
+    "UpsamplingNearest2d": ((), {"size": 7}, (2, 3, 4, 5)),
+    "UpsamplingBilinear2d": ((), {"scale_factor": 2}, (2, 3, 4, 5)),
+    "MaxPool3d": ((2,), {"stride": 1}, (2, 3, 4, 5, 4)),
+    "AvgPool3d": ((2,), {"padding": 1}, (2, 3, 4, 5, 4)),
+    "AdaptiveAvgPool1d": ((3,), {}, (2, 3, 7)),
+    "AdaptiveAvgPool3d": (((2, None, 3),), {}, (2, 3, 4, 5, 4)),
+    "AdaptiveMaxPool1d": ((3,), {}, (2, 3, 7)),
+    "AdaptiveMaxPool2d": (((2, None),), {}, (2, 3, 5, 4)),
+    "AdaptiveMaxPool3d": ((2,), {"return_indices": True}, (2, 3, 4, 5, 4)),
+    "LPPool1d": ((2, 3), {}, (2, 3, 7)),
+    "LPPool2d": ((3, 2), {"stride": 1}, (2, 3, 5, 4)),
+    "LPPool3d": ((2, 2), {}, (2, 3, 4, 5, 4)),
+    "LocalResponseNorm": ((3,), {"alpha": 0.5}, (2, 5, 4, 3)),
+    "PixelUnshuffle": ((2,), {}, (2, 3, 4, 6)),
+    "ChannelShuffle": ((3,), {}, (2, 6, 4)),
+    "RReLU": ((0.1, 0.4), {}, (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", _LAYERS)
+def test_layers(name: str) -> None:
+    args, options, shape = _LAYERS[name]
+
+    def call(library: Any, module: Any) -> Any:
+        x = _tensor(library, shape, 1)
+        return [x], module(x)
+
+    _compare(_module(name, *args, **options), call)
+
+
+def test_unpooling() -> None:
+    for dims in (1, 2, 3):
+
+        def call(library: Any, pool: Any, dims: int = dims) -> Any:
+            x = _tensor(library, (2, 3, *[6] * dims), 1)
+            found, places = pool(x)
+            return [x], getattr(library.nn, f"MaxUnpool{dims}d")(2)(found, places)
+
+        _compare(_module(f"MaxPool{dims}d", 2, return_indices=True), call)
+
+
+def test_bilinear_and_bags() -> None:
+    def two(library: Any, module: Any) -> Any:
+        x, y = _tensor(library, (4, 3), 1), _tensor(library, (4, 5), 2)
+        return [x, y], module(x, y)
+
+    _compare(_module("Bilinear", 3, 5, 2), two)
+
+    def bags(library: Any, module: Any) -> Any:
+        return [], module(library.tensor([[1, 2], [0, 3]]))
+
+    _compare(_module("EmbeddingBag", 5, 3, mode="sum"), bags)

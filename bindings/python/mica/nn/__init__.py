@@ -94,8 +94,20 @@ from mica.nn.modules.loss import (
     SmoothL1Loss as SmoothL1Loss,
 )
 from mica.nn.modules.margin_losses import (
+    CosineEmbeddingLoss as CosineEmbeddingLoss,
     CosineSimilarity as CosineSimilarity,
+    CTCLoss as CTCLoss,
+    GaussianNLLLoss as GaussianNLLLoss,
+    HingeEmbeddingLoss as HingeEmbeddingLoss,
+    MarginRankingLoss as MarginRankingLoss,
+    MultiLabelMarginLoss as MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+    MultiMarginLoss as MultiMarginLoss,
     PairwiseDistance as PairwiseDistance,
+    PoissonNLLLoss as PoissonNLLLoss,
+    SoftMarginLoss as SoftMarginLoss,
+    TripletMarginLoss as TripletMarginLoss,
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
 )
 from mica.nn.modules.module import (
     Module as Module,

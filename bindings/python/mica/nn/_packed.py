@@ -114,3 +114,9 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
     rest = [0, 0] * (items[0].ndim - 1)
     padded = mica.stack([mica.constant_pad_nd(x, [*rest, 0, longest - x.size(0)], 0.0) for x in items], 1)
     return pack_padded_sequence(padded, lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The list of sequences that pack_sequence() took."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return [padded[k, :n] for k, n in enumerate(lengths.tolist())]

@@ -218,3 +218,68 @@ def lp_pool3d(
 ) -> Tensor:
     """The norm of order `norm_type` of each window of (N, C, D, H, W)."""
     return _lp_pool(input, 3, norm_type, kernel_size, stride, ceil_mode)
+
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """max_pool1d, and where the maxima stand."""
+    step = [] if stride is None else stride
+    return OPERATORS["max_pool1d_with_indices"](input, kernel_size, step, padding, dilation, ceil_mode)
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """max_pool2d, and where the maxima stand."""
+    step = [] if stride is None else stride
+    return OPERATORS["max_pool2d_with_indices"](input, kernel_size, step, padding, dilation, ceil_mode)
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """max_pool3d, and where the maxima stand."""
+    return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """fractional_max_pool2d, and where the maxima stand."""
+    return _fractional(input, 2, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """fractional_max_pool3d, and where the maxima stand."""
+    return _fractional(input, 3, kernel_size, output_size, output_ratio, _random_samples)

@@ -6,6 +6,13 @@ from collections.abc import Sequence
 
 import mica
 from mica._C import Tensor
+from mica.nn._packed import (
+    PackedSequence as PackedSequence,
+    pack_padded_sequence as pack_padded_sequence,
+    pack_sequence as pack_sequence,
+    pad_packed_sequence as pad_packed_sequence,
+    unpack_sequence as unpack_sequence,
+)
 
 
 def pad_sequence(
