@@ -848,4 +848,5 @@ DOMAIN |= SPECIAL_DOMAIN
 SAMPLES |= samples_linalg.SAMPLES | samples_nn.NN_SAMPLES | STATISTICS
 SAMPLES |= copies(SAMPLES, COPIED)
 ERRORS |= samples_linalg.ERRORS
+CANCELS |= samples_nn.NN_CANCELS
 UNSAMPLED |= samples_nn.NN_UNSAMPLED | dict.fromkeys(INTERNAL, _INTERNAL) | INPLACE_ONLY

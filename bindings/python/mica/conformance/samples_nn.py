@@ -138,3 +138,9 @@ NN_UNSAMPLED: dict[str, str] = {
         "the first result alone is torch's: compared through nn.functional in test/oracle/test_nn.py",
     ),
 }
+
+# See CANCELS of samples.py.
+NN_CANCELS: dict[str, str] = {
+    "affine_grid_generator": "products of both signs are added",
+    "gru_cell": "the old state is subtracted from the new one that is added again",
+}
