@@ -78,7 +78,7 @@ void CheckLayer(const Tensor& gates, const Tensor& weight, const Tensor& h0, con
   MICA_CHECK(!batch_sizes.empty() && h0.ndim() == 2 && h0.size(0) == batch_sizes[0] && gates.ndim() == 2 &&
                  gates.size(0) == rows && gates.size(1) == count * width && weight.ndim() == 2 &&
                  weight.size(0) == count * width && weight.size(1) == width &&
-                 (mode != kLstm || c0.sizes() == h0.sizes()),
+                 (mode != kLstm || (c0.defined() && c0.sizes() == h0.sizes())),
              "Shapes ", ShapeText(gates.sizes()), " of the gates, ", ShapeText(weight.sizes()),
              " of the weight and ", ShapeText(h0.sizes()), " of the state do not fit.");
 }
@@ -175,6 +175,19 @@ struct StateGradient {
   }
 };
 
+// What the backward gets fits what the layer gave.
+void CheckKept(const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
+               const Tensor& h0, int64_t mode, const Tensor& output, const Tensor& cells,
+               const Tensor& saved) {
+  const Dims rows{gates.size(0), h0.size(1)};
+  const auto fits = [](const Tensor& t, IntSpan sizes) { return !t.defined() || t.sizes() == sizes; };
+  const bool keeps = mode == kLstm || mode == kGru;
+  MICA_CHECK(fits(grad_output, rows) && fits(grad_h, h0.sizes()) && fits(grad_c, h0.sizes()) &&
+                 fits(output, rows) && (!keeps || (fits(cells, rows) && fits(saved, gates.sizes()))),
+             "A gradient or a kept tensor of a recurrent layer has another shape than the result; the output has ",
+             ShapeText(rows), ", a state ", ShapeText(h0.sizes()), ", what is saved ", ShapeText(gates.sizes()), ".");
+}
+
 // The state before each row's step, in the rows' order.
 Tensor StatesBefore(const Tensor& output, const Tensor& initial, const std::vector<Step>& steps) {
   const Tensor before = Empty(output, output.sizes());
@@ -195,6 +208,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer_backward(
     const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
     const Tensor& weight, const Tensor& h0, const Tensor& c0, IntSpan batch_sizes, int64_t mode, bool reverse,
     const Tensor& output, const Tensor& cells, const Tensor& saved) {
+  CheckLayer(gates, weight, h0, c0, batch_sizes, mode);
+  CheckKept(grad_output, grad_h, grad_c, gates, h0, mode, output, cells, saved);
   const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
   const int64_t batch = h0.size(0), last_count = steps.back().count;
   const Tensor dgates = Empty(gates, gates.sizes());

@@ -293,12 +293,24 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     """Sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        raise TypeError(
+            f"tensordot() takes two Tensors; these are of types ({type(a).__name__}, {type(b).__name__})."
+        )
     if isinstance(dims, int):
         if dims < 0 or dims > min(a.ndim, b.ndim):
             raise RuntimeError(
                 f"Number of dimensions (`dims`, {dims}) is not between 0 and those of `a` ({a.ndim}) and `b` ({b.ndim})."
             )
         dims = (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+    if (
+        not isinstance(dims, (list, tuple))
+        or len(dims) != 2
+        or not all(isinstance(d, (int, list, tuple)) for d in dims)
+    ):
+        raise TypeError(
+            f"tensordot() takes as `dims` a number of dimensions or two lists of them; this is ({dims})."
+        )
     of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     options = {} if out is None else {"out": out}
     return _generated["tensordot"](a, b, of_a, of_b, **options)
