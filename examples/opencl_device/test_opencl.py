@@ -141,6 +141,16 @@ def test_copies_convert_and_stride_as_the_cpus(source):
             assert out.cpu().tolist() == expected.tolist(), (source, target)
 
 
+@pytest.mark.parametrize("name", ["bool", *(f"{u}int{n}" for n in (8, 16, 32, 64) for u in ("", "u"))])
+def test_extreme_values_convert_as_the_cpus(name):
+    target = getattr(mica, name)
+    values = [np.nan, np.inf, -np.inf, 1e30, -1e30, 2.0**64, 2.0**63, 1e19, 3e9, -3e9, 70000.0, 300.7, -1.5]
+    for source in (mica.float16, mica.float32, mica.float64):
+        x = mica.tensor(values, dtype=mica.float64).to(source)
+        given, expected = x.to(DEVICE).to(target).cpu(), x.to(target)
+        assert str(given.tolist()) == str(expected.tolist()), (source, target)
+
+
 def test_large_tensors_of_any_length_are_the_cpus():
     for n in (1, 7, 8, 1000, 4099):
         x = mica.randn(n)

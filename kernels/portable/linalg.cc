@@ -26,13 +26,17 @@ struct Pivots {
   std::vector<int64_t> rows;
   int64_t zero = -1;  // the first pivot that is 0, or -1
 };
+// What LAPACK compares to choose a pivot: of a complex number, |re| + |im|.
+double PivotSize(double x) { return std::abs(x); }
+double PivotSize(const Complex& x) { return std::abs(x.real()) + std::abs(x.imag()); }
+
 template <typename T>
 Pivots Decompose(T* a, int64_t m, int64_t n) {
   Pivots p;
   for (int64_t k = 0; k < std::min(m, n); ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < m; ++i)
-      if (std::abs(a[i * n + k]) > std::abs(a[best * n + k])) best = i;
+      if (PivotSize(a[i * n + k]) > PivotSize(a[best * n + k])) best = i;
     if (best != k) std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
     p.rows.push_back(best);
     const T pivot = a[k * n + k];

@@ -153,7 +153,16 @@ static ulong unsigned_of(double x) {
 #else
 static ulong unsigned_of(float x) {
 #endif
-  return x >= 9223372036854775808.0f && x < 18446744073709551616.0f ? (ulong)x : (ulong)integer_of(x);
+  if (x >= 18446744073709551616.0f) return 0;
+  return x >= 9223372036854775808.0f ? (ulong)x : (ulong)integer_of(x);
+}
+// What does not fit an int32 is the least one.
+#ifdef HAS_F64
+static int int32_of(double x) {
+#else
+static int int32_of(float x) {
+#endif
+  return x >= -2147483648.0f && x < 2147483648.0f ? (int)x : INT_MIN;
 }
 
 #define LOAD_b8(p, left) FROM_BOOL(load_uchar(p, left))
@@ -188,9 +197,11 @@ static ulong unsigned_of(float x) {
 #ifdef LANE_FLOAT
 #define TO_INTEGER(T, y) ((T)integer_of(y))
 #define TO_UNSIGNED(T, y) ((T)unsigned_of(y))
+#define TO_INT32(y) int32_of(y)
 #else
 #define TO_INTEGER(T, y) CONVERT(T, y)
 #define TO_UNSIGNED(T, y) CONVERT(T, y)
+#define TO_INT32(y) CONVERT(int, y)
 #endif
 #define STORE_b8(y, p, left) store_uchar(CONVERT(uchar, (y) != ZERO) & (uchar)1, p, left)
 #define STORE_u8(y, p, left) store_uchar(TO_INTEGER(uchar, y), p, left)
@@ -198,7 +209,7 @@ static ulong unsigned_of(float x) {
 #define STORE_u16(y, p, left) store_ushort(TO_INTEGER(ushort, y), p, left)
 #define STORE_i16(y, p, left) store_short(TO_INTEGER(short, y), p, left)
 #define STORE_u32(y, p, left) store_uint(TO_INTEGER(uint, y), p, left)
-#define STORE_i32(y, p, left) store_int(TO_INTEGER(int, y), p, left)
+#define STORE_i32(y, p, left) store_int(TO_INT32(y), p, left)
 #define STORE_u64(y, p, left) store_ulong(TO_UNSIGNED(ulong, y), p, left)
 #define STORE_i64(y, p, left) store_long(TO_INTEGER(long, y), p, left)
 #define STORE_f16(y, p, left) store_half(CONVERT(float, y), p, left)

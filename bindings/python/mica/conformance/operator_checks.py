@@ -17,9 +17,18 @@ import numpy as np
 
 import mica
 from mica.conformance.operators import DTYPES, ENTRIES, LAYOUTS, Entry, arguments, attempt, make, operator
-from mica.conformance.reference import baseline, difference, dtype_name, magnitudes, to_numpy, widened
+from mica.conformance.reference import (
+    baseline,
+    difference,
+    dtype_name,
+    magnitudes,
+    moved,
+    spacing,
+    to_numpy,
+    widened,
+)
 from mica.conformance.results import Row
-from mica.conformance.samples import CANCELS, ERRORS, Call, T
+from mica.conformance.samples import CANCELS, CONDITIONED, ERRORS, Call, T
 
 # One dtype of each kind goes through all layouts, the others through the first.
 _LAYOUT_DTYPES = ("float32", "int64", "complex64", "bool")
@@ -210,13 +219,31 @@ def _filled(like: Any, value: float) -> Any:
     return mica.full(list(like.shape), value, dtype=widened(like).dtype)
 
 
+def _condition(case: Case, wide: Any) -> Any:
+    """The scale of each result: how many roundings it moves when each input moves by one in each step
+    of an elimination, of which there are as many as rows; or its largest element."""
+    results = _flat(wide)
+    steps = max((n for x in _flat(_made(case, "cpu", None)[0]) for n in x.shape), default=1)
+    scales = [_largest(r) for r in results]
+    for run in (1, 2, 3):
+        other, _ = attempt(CHECKS[case.check].run, case, "cpu", lambda x, run=run: moved(x, case.dtype, run))
+        for k, (a, b) in enumerate(zip(results, _flat(other))):
+            if a.numel():
+                apart = np.nan_to_num(np.abs(to_numpy(a) - to_numpy(b)), posinf=0).max()
+                scales[k] = max(scales[k], steps * float(apart) / spacing(case.dtype))
+    filled = [_filled(r, scale) for r, scale in zip(results, scales)]
+    return filled[0] if isinstance(wide, mica.Tensor) else filled
+
+
 def _expect(case: Case) -> Expected:
     run = CHECKS[case.check].run
     result, error = attempt(run, case, "cpu", None)
     expected = Expected(result, error)
     if error is None and ("float" in case.dtype or "complex" in case.dtype):
         expected.wide, _ = attempt(run, case, "cpu", widened)
-        if case.check == "gradient":  # sums over paths, at the scale of the gradient and the cotangents
+        if case.entry.overload in CONDITIONED:
+            expected.magnitude = _condition(case, expected.wide)
+        elif case.check == "gradient":  # sums over paths, at the scale of the gradient and the cotangents
             expected.magnitude = [_filled(g, max(_largest(g), 1)) for g in _flat(expected.wide)]
         elif case.entry.op_class != "pointwise":
             expected.magnitude, _ = attempt(run, case, "cpu", magnitudes)

@@ -85,6 +85,20 @@ def magnitudes(x: Any) -> Any:
     return wide.abs().to(wide.dtype)
 
 
+def spacing(dtype: str) -> float:
+    """The distance of 1 and the next number of a dtype."""
+    return _EPS[dtype]
+
+
+def moved(x: Any, dtype: str, run: int) -> Any:
+    """A tensor, widened, whose elements have moved by one rounding: `run` of them up, `run` down, in turns."""
+    wide = widened(x)
+    if not isinstance(x, mica.Tensor) or not (wide.dtype.is_floating_point or wide.dtype.is_complex):
+        return wide
+    turns = 1 - 2 * (mica.arange(wide.numel(), device=x.device) // run % 2).reshape(wide.shape)
+    return wide * (1 + spacing(dtype) * turns.to(wide.dtype))
+
+
 def to_numpy(x: Any) -> np.ndarray:
     """The values of a tensor of any device; bfloat16 as float32."""
     x = x.detach().to("cpu")

@@ -648,7 +648,40 @@ CANCELS: dict[str, str] = {
     "lerp.Tensor": "a product is rounded before it is added",
     "tanhshrink": "x - tanh(x), both near x",
     "sinc": "pi x is rounded before its sine is taken",
+    "affine_grid_generator": "coordinates are sums of products of either sign",
+    "cdist": "the square of a small distance is a difference of large squares",
+    "gru_cell": "a gate adds products of either sign",
+    "mvlgamma": "a sum of lgammas near a root of it",
 }
+
+# Operators over matrices, which magnify what is rounded by the matrix's condition. How much is
+# measured: their scale is how far the result moves when each input moves by one rounding.
+CONDITIONED = frozenset(
+    [
+        "linalg_solve_triangular",
+        "triangular_solve",
+        "cholesky_solve",
+        "cholesky_inverse",
+        "linalg_inv_ex",
+        "linalg_inv",
+        "inverse",
+        "linalg_solve_ex",
+        "linalg_solve",
+        "linalg_tensorinv",
+        "linalg_tensorsolve",
+        "linalg_matrix_power",
+        "linalg_matrix_exp",
+        "matrix_exp",
+        "linalg_lu_factor_ex",
+        "linalg_lu_factor",
+        "linalg_pinv",
+        "linalg_lstsq",
+        "lu_solve",
+        "linalg_lu_solve",
+        "linalg_ldl_solve",
+        "linalg_multi_dot",
+    ]
+)
 
 # Calls that are refused, each with the same kind of exception on every device.
 ERRORS: dict[str, list[Call]] = {
