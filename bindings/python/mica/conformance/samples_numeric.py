@@ -55,6 +55,20 @@ _UNIQUE_X = t(12, low=0, high=3)
 
 STATISTICS: dict[str, list[Call]] = {
     # special functions
+    **dict.fromkeys(
+        ["igamma", "igammac"],
+        [
+            args(t(3, 4, low=0.5, high=4, grad=False), pos(3, 4)),
+            args(t(3, 4, low=0.5, high=4, grad=False), pos(4)),
+            args(t(low=0.5, high=4, grad=False), pos(3)),
+            args(t(0, 3, grad=False), t(1, 3)),
+        ],
+    ),
+    "special_zeta": [
+        args(t(3, 4, low=1.2, high=4, grad=False), pos(3, 4)),
+        args(t(2, 1, low=1.2, high=4, grad=False), pos(3)),
+        args(t(0, 3, grad=False), t(1, 3)),
+    ],
     **{f"{name}.x_scalar": [args(0.5, _N), args(2, _N)] for name in _POLYNOMIALS},
     **{f"{name}.n_scalar": [args(X, 3), args(X, 0), args(t(5), 9)] for name in _POLYNOMIALS},
     "special_xlog1py.self_scalar": [args(2.5, pos(3, 4)), args(0, pos(4))],
