@@ -55,6 +55,8 @@ def test_a_number_beyond_the_range_is_refused(name: str) -> None:
             continue  # wraps, as in torch
         with pytest.raises((OverflowError, RuntimeError, ValueError)):
             mica.tensor([number], dtype=dtype)
+        if number < 0 and name.startswith("u"):
+            continue  # full() and fill_() wrap it, as torch's do
         with pytest.raises((OverflowError, RuntimeError, ValueError)):
             mica.full((2,), number, dtype=dtype)
 

@@ -21,7 +21,7 @@ constexpr const char* kNames[MICA_DTYPE_COUNT] = {
 template <class T>
 T Convert(const Number& number, int32_t dtype) {
   if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(number.kind == Number::kInteger ? static_cast<double>(number.i) : number.re);
+    return static_cast<T>(number.re);
   } else {
     int64_t i = number.i;
     if (number.kind != Number::kInteger) {
@@ -70,8 +70,12 @@ Number NumberOf(const MicaValue& value) {
     case MICA_VALUE_SCALAR:
       switch (value.u.scalar.tag) {
         case MICA_SCALAR_BOOL:
-        case MICA_SCALAR_INT:
           return NumberOf(value.u.scalar.u.i);
+        case MICA_SCALAR_INT: {
+          Number number = NumberOf(value.u.scalar.u.i);
+          if (value.u.scalar.reserved != 0) number.re = static_cast<double>(static_cast<uint64_t>(number.i));
+          return number;
+        }
         case MICA_SCALAR_FLOAT:
           return {Number::kReal, 0, value.u.scalar.u.f, 0};
         case MICA_SCALAR_COMPLEX:

@@ -864,6 +864,7 @@ UNSAMPLED: dict[str, str] = {
     "to.device": "one device: see to.dtype",
     "to.dtype_layout": "see to.dtype",
     "_conj_physical": _INTERNAL,
+    "_logit": _INTERNAL,
     "normalize": "no operator in torch: see nn.functional",
 }
 
