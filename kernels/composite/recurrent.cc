@@ -181,10 +181,12 @@ void CheckKept(const Tensor& grad_output, const Tensor& grad_h, const Tensor& gr
                const Tensor& saved) {
   const Dims rows{gates.size(0), h0.size(1)};
   const auto fits = [](const Tensor& t, IntSpan sizes) { return !t.defined() || t.sizes() == sizes; };
+  // A simple network keeps nothing, a GRU its gates, an LSTM its cells as well.
   const bool keeps = mode == kLstm || mode == kGru;
   MICA_CHECK(
-      fits(grad_output, rows) && fits(grad_h, h0.sizes()) && fits(grad_c, h0.sizes()) && fits(output, rows) &&
-          (!keeps || (fits(cells, rows) && fits(saved, gates.sizes()))),
+      fits(grad_output, rows) && fits(grad_h, h0.sizes()) && fits(output, rows) &&
+          (!keeps || fits(saved, gates.sizes())) &&
+          (mode != kLstm || (fits(grad_c, h0.sizes()) && fits(cells, rows))),
       "A gradient or a kept tensor of a recurrent layer has another shape than the result; the output has ",
       ShapeText(rows), ", a state ", ShapeText(h0.sizes()), ", what is saved ", ShapeText(gates.sizes()),
       ".");

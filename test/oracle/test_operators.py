@@ -79,6 +79,14 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         "an integer `out` gets the sum of integers, as from sum; torch refuses it",
         r"^int32 call \d: .*is not the cast of",
     ),
+    ("out", "nonzero"): Deviation(
+        "an `out` that is resized is row-major, as for every operator; torch's is column-major",
+        r"^resized call \d: strides",
+    ),
+    ("gradients", "linalg_vector_norm"): Deviation(
+        "the count of elements other than 0 (ord=0) has gradients of zeros; torch's has none",
+        r"call 6: first gradients exist for \[True\], torch \[False\]",
+    ),
     ("out", "matmul"): Deviation(
         "an `out` of the right shape keeps its strides, as for every operator", r"^strided call 1: strides"
     ),

@@ -821,6 +821,8 @@ UNSAMPLED: dict[str, str] = {
             "index_select_backward",
             "convolution_backward",
             "max_pool2d_with_indices_backward",
+            "max_pool3d_with_indices_backward",
+            "avg_pool3d_backward",
             "avg_pool2d_backward",
             "native_layer_norm_backward",
             "native_batch_norm_backward",
