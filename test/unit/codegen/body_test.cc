@@ -75,7 +75,7 @@ TEST_CASE("a call that hands on all arguments means another overload", "[codegen
     return EmitStatements(model->entries.back()->formula->root, options, true, 0);
   };
   CHECK(body("add(self, other)") ==
-        "return ::mica::ops::op::add_Tensor::call(WrappedNumber(self), other, Scalar(1));\n");
+        "return ::mica::ops::op::add_Tensor::call(WrappedNumber(Scalar(self)), other, Scalar(1));\n");
   CHECK(body("add(2, other)") == "return ::mica::ops::op::add_Number::call(Scalar(2), other);\n");
 }
 
