@@ -43,8 +43,10 @@ def environment() -> dict[str, str]:
 
 def run(*command: str, clean: bool = True) -> str:
     """What a command prints; its output is shown when it fails."""
+    # The compilers by the names that the presets' builds have: ccache goes by them.
+    here = {**os.environ, "CC": os.environ.get("CC", "cc"), "CXX": os.environ.get("CXX", "c++")}
     result = subprocess.run(
-        command, cwd=FOLDER if clean else ROOT, env=environment() if clean else None,
+        command, cwd=FOLDER if clean else ROOT, env=environment() if clean else here,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     if result.returncode != 0:
