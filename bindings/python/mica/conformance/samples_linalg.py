@@ -27,6 +27,8 @@ NEEDS_RANK = {
     "linalg_cond",
     "linalg_cond.p_str",
     "linalg_lstsq",
+    "linalg_lu",
+    "linalg_lu_factor_ex",
     "linalg_matrix_exp",
     "linalg_pinv",
     "linalg_pinv.atol_rtol_float",
