@@ -58,7 +58,7 @@ SUITES = [
     ),
     Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800),
     Suite("conformance", "{python} scripts/conformance.py", "tally", needs=("release",)),
-    # A fifth of the samples: all of them, `./dev conformance`, take about five times as long.
+    # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
     Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle")),
     Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
     Suite(
