@@ -651,7 +651,7 @@ CANCELS: dict[str, str] = {
     "affine_grid_generator": "coordinates are sums of products of either sign",
     "cdist": "the square of a small distance is a difference of large squares",
     "gru_cell": "a gate adds products of either sign",
-    "mvlgamma": "a sum of lgammas near a root of it",
+    "polygamma": "a logarithm and a series cancel near digamma's root",
 }
 
 # Operators over matrices, which magnify what is rounded by the matrix's condition. How much is
