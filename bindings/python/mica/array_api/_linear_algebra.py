@@ -29,7 +29,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     dtype = common(x1, x2)
     if isinstance(axes, int):
         axes = (range(x1.ndim - axes, x1.ndim), range(axes))
-    return mica.tensordot(x1.to(dtype), x2.to(dtype), list(axes[0]), list(axes[1]))
+    return mica.tensordot(x1.to(dtype), x2.to(dtype), (list(axes[0]), list(axes[1])))
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
