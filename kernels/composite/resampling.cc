@@ -206,6 +206,10 @@ Tensor _upsample(const Tensor& self, IntSpan output_size, std::string_view mode,
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kU8,
                          "Interpolation of the dtype (", Name(self.dtype()),
                          ") is not supported; use a floating dtype or uint8.");
+  // Raises where there is no room for the result, before tables of its size are made.
+  Dims sizes = ToDims(self.sizes().subspan(0, first));
+  for (const int64_t size : output_size) sizes.push_back(std::max<int64_t>(size, 0));
+  EmptyTensor(sizes, self.dtype(), self.device());
   std::vector<Table> tables;
   for (int64_t d = 0; d < spatial; ++d) {
     const Side side{self.sizes()[first + d], output_size[d], align_corners,

@@ -49,6 +49,8 @@ def cdist(
         raise ValueError(
             f"Argument `compute_mode` ({compute_mode}) is unknown; expected one of {', '.join(_CDIST_MODES)}."
         )
+    if not isinstance(p, (int, float)):
+        raise TypeError(f"Argument `p` of cdist() is of type {type(p).__name__}; expected a number.")
     return _generated["cdist"](x1, x2, float(p), _CDIST_MODES[compute_mode])
 
 
