@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mica._C import Tensor
@@ -10,6 +11,8 @@ from mica.nn.modules.module import Module
 
 
 class _MaxPoolNd(Module):
+    _pool: Callable[..., Any]
+
     def __init__(
         self,
         kernel_size: Any,
@@ -27,6 +30,17 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
+
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -37,31 +51,13 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of (N, C, L)."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W)."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _pool = staticmethod(F.max_pool2d)
 
 
 class AvgPool1d(Module):
@@ -95,6 +91,8 @@ class AvgPool1d(Module):
 class AvgPool2d(Module):
     """The mean of each window of (N, C, H, W)."""
 
+    _pool: Callable[..., Tensor] = staticmethod(F.avg_pool2d)
+
     def __init__(
         self,
         kernel_size: Any,
@@ -113,7 +111,7 @@ class AvgPool2d(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return self._pool(
             input,
             self.kernel_size,
             self.stride,

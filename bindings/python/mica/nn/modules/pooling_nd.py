@@ -13,31 +13,13 @@ from mica.nn.modules.pooling import AdaptiveAvgPool2d, AvgPool2d, _MaxPoolNd
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W)."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _pool = staticmethod(F.max_pool3d)
 
 
 class AvgPool3d(AvgPool2d):
     """The mean of each window of (N, C, D, H, W)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+    _pool = staticmethod(F.avg_pool3d)
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool2d):
