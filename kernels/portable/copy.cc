@@ -87,6 +87,7 @@ Scalar _local_scalar_dense(const Tensor& self) {
     default: {
       int64_t i;
       LoadLanes(Lane::kI64, self.dtype(), data, &zero, 1, &i);
+      if (self.dtype() == DType::kU64) return Scalar(static_cast<uint64_t>(i));
       return self.dtype() == DType::kBool ? Scalar(i != 0) : Scalar(i);
     }
   }

@@ -33,6 +33,7 @@ def test_ends_of_the_range_go_in_and_out(name: str) -> None:
     assert t.to(mica.float64)[1].item() == float(t[1])
     t[0] = high
     assert t.tolist() == [high, high]
+    assert mica.ops.mica._local_scalar_dense(mica.tensor(high, dtype=dtype)) == high
 
 
 @pytest.mark.parametrize("name", DTYPES)
