@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 LOGS = ROOT / "build" / "test-logs"
 SHOWN_LINES = 60
+# What a line of a failure starts with, in the words of pytest, Catch2, ctest and this repository's tallies.
+FAILURE = re.compile(r"FAILED|ERROR|surprise:|fails?\b|\s*\d+ - .*\(Failed\)|\S+:\d+: FAILED|The (command|suite) ")
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ def prepare(need: str, done: set[str]) -> bool:
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
-def run_suite(suite: Suite) -> Counts:
-    """Runs one suite and returns its counts; no test, or a bad exit, is a failure."""
+def run_suite(suite: Suite, failures: list[str]) -> Counts:
+    """Runs one suite and returns its counts; no test, or a bad exit, is a failure, told in `failures`."""
     names = {
         "root": str(ROOT),
         "build": str(BUILD),
@@ -135,6 +137,8 @@ def run_suite(suite: Suite) -> Counts:
             log.write(f"$ {shlex.join(command)}\n{output}\n")
             if part.failed:
                 print("\n".join(output.splitlines()[-SHOWN_LINES:]), flush=True)
+                told = [line[:300] for line in output.splitlines() if FAILURE.match(line)]
+                failures += [f"{suite.name}: {line}" for line in told[-20:]]
             counts += part
     return counts if counts != Counts() else Counts(failed=1)
 
@@ -155,13 +159,14 @@ def choose(suites: list[Suite], words: list[str]) -> list[Suite]:
 def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     total = Counts()
-    rows = []
+    rows: list[str] = []
+    failures: list[str] = []
     done: set[str] = set()
     for suite in choose(SUITES, sys.argv[1:]):
         start = time.monotonic()
         print(f"== {suite.name}", flush=True)
         if all(prepare(need, done) for need in suite.needs):
-            counts = run_suite(suite)
+            counts = run_suite(suite, failures)
         else:
             print(f"What the suite ({suite.name}) needs ({', '.join(suite.needs)}) could not be made.")
             counts = Counts(failed=1)
@@ -169,7 +174,7 @@ def main() -> int:
         rows.append(f"{suite.name:<14}{counts.passed:>7} passed{counts.failed:>5} failed{seconds:>8.1f} s")
         print(rows[-1], flush=True)
         total += counts
-    print("\n".join(["", *rows, f"{total.passed} passed, {total.failed} failed"]))
+    print("\n".join(["", *failures, *rows, f"{total.passed} passed, {total.failed} failed"]))
     return 1 if total.failed or not total.passed else 0
 
 
