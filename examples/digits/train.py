@@ -46,6 +46,7 @@ def shifted(images):
 def train(net, images, labels, epochs, batch=64):
     optimizer = optim.AdamW(net.parameters(), lr=3e-3)
     losses, steps = [], epochs * (len(images) // batch)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     net.train()
     for _ in range(epochs):
         order = mica.randperm(len(images))
@@ -55,6 +56,7 @@ def train(net, images, labels, epochs, batch=64):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            schedule.step()
             losses.append(loss.item())
             show_progress(len(losses), steps, losses[-1])
     return losses
@@ -96,6 +98,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     mica.manual_seed(0)
     images, labels, test_images, test_labels = load(args.device)
     net = Net().to(args.device)
@@ -107,8 +110,7 @@ def main():
         guesses = net(test_images).argmax(1)
     show_table(test_labels, guesses)
     draw(losses, test_images, test_labels, guesses, args.out / "digits.png")
-    first = net.features[0]
-    call = (test_images, first.weight, first.bias, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    call = (test_images, *net.features[0].parameters(), [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
     print(mica.explain("convolution", *call))
     print(f"test accuracy {(guesses == test_labels).float().mean().item():.4f}")
 
