@@ -25,7 +25,9 @@ BUILD = ROOT / "build" / "release"
 LOGS = ROOT / "build" / "test-logs"
 SHOWN_LINES = 60
 # What a line of a failure starts with, in the words of pytest, Catch2, ctest and this repository's tallies.
-FAILURE = re.compile(r"FAILED|ERROR|surprise:|fails?\b|\s*\d+ - .*\(Failed\)|\S+:\d+: FAILED|The (command|suite) ")
+FAILURE = re.compile(
+    r"FAILED|ERROR|surprise:|fails?\b|\s*\d+ - .*\(Failed\)|\S+:\d+: FAILED|The (command|suite) "
+)
 
 
 @dataclass(frozen=True)
