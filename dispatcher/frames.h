@@ -1,0 +1,153 @@
+// Frames: the one mechanism of transforms (jvp, grad, vmap, functionalize, trace, a
+// third party's), in any nesting.
+//
+// A frame is one level of a transform on one thread: kind, unique tag, parent. While
+// one is current, the bit keys::kFrame is included in this thread's calls and routes
+// each of them to the operator's kernel for the frame's kind. A kind is registered by
+// name as a layer is (RegisterKind), and so are its kernels (Scope::AddKernel(op, "jvp",
+// ...)), its boxed fallback (AddBoxedFallback) and whether composites without a kernel
+// decompose in it (DecomposeAt). Such a kernel unwraps the tensors that carry the
+// frame's tag, makes the parent current (LeaveFrame), computes, and wraps the results.
+//
+// Wrappers of all kinds are one thing: a tensor that shares its value's memory and
+// mirrors its shape, dtype and device, with the key FrameEscape and a Wrapper behind it.
+// A wrapper without a current frame that knows it has escaped: using it raises, unless
+// the kind says that it is a constant, which stands for its value.
+//
+// Thread-local throughout: a frame is entered and left on one thread, innermost first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "mica/dispatcher/operator.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica {
+
+namespace keys {
+// Just below Autograd: where the kernels of Autograd go on when they run for the tensors
+// of a frame that has an Autograd of its own (grad).
+inline constexpr int kFrameBelow = 47;
+// Everything that stands above the frames.
+inline constexpr KeySet kAboveFrame = KeySet(~((uint64_t{2} << kFrame) - 1));
+}  // namespace keys
+
+namespace frames {
+
+inline constexpr int kMaxKinds = 16;
+
+struct Wrapper;
+
+// What the core must know of a kind.
+struct Kind {
+  std::string name;           // "jvp": of messages, registration and explain
+  std::string after_escape;   // what the user shall do: the second half of a sentence
+  bool own_autograd = false;  // grad mode and Autograd's exclusion belong to one frame
+  // Whether the wrapper holds nothing of the transform and may stand for its value.
+  bool (*is_constant)(const Tensor& wrapper, const Wrapper& w) = nullptr;
+};
+
+// The number of a new kind, or of the old one of that name. Throws when kMaxKinds are
+// taken.
+int RegisterKind(const Kind& kind);
+int KindNumber(std::string_view name);  // -1 if unknown
+const Kind& KindOf(int kind);
+int NumKinds();
+
+// One level. Lives in its Scope.
+struct Frame {
+  int kind = -1;
+  uint64_t tag = 0;
+  Frame* parent = nullptr;
+  void* payload = nullptr;  // the kind's own
+  // The thread as it was when the frame was entered.
+  KeySet outer_include;
+  KeySet outer_exclude;
+  bool outer_grad_enabled = true;
+};
+
+inline Frame* Current() { return static_cast<Frame*>(t_state.frame); }
+
+// Enters a frame; leaves it at the end, on every path.
+class FrameScope {
+ public:
+  explicit FrameScope(int kind, void* payload = nullptr);
+  ~FrameScope();
+  FrameScope(const FrameScope&) = delete;
+  FrameScope& operator=(const FrameScope&) = delete;
+  const Frame& frame() const { return frame_; }
+  Frame& frame() { return frame_; }
+
+ private:
+  Frame frame_;
+};
+
+// While it lives, the parent of the frame that was current is current, and layers above
+// the frames are left out: what a frame's kernel computes in.
+class LeaveFrame {
+ public:
+  LeaveFrame();
+  ~LeaveFrame();
+  LeaveFrame(const LeaveFrame&) = delete;
+  LeaveFrame& operator=(const LeaveFrame&) = delete;
+  const Frame& frame() const { return *frame_; }  // the one that was left
+
+ private:
+  Frame* frame_;
+  KeySet include_;
+  KeySet exclude_;
+  bool grad_enabled_;
+};
+
+// What stands behind a wrapper.
+struct Wrapper {
+  Tensor value;       // in the frame's parent
+  uint64_t tag = 0;   // of the frame that made it
+  int kind = -1;
+  int64_t number = 0;  // payload: a number of the kind's
+  Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
+};
+
+inline bool IsWrapper(const Tensor& t) { return t.defined() && t.keys().has(keys::kFrameEscape); }
+inline Wrapper& WrapperOf(const Tensor& t) { return *static_cast<Wrapper*>(t.impl()->extra->extension); }
+// The wrapper of `frame` behind `t`, or NULL: `t` is of an outer level.
+inline Wrapper* Own(const Tensor& t, const Frame& frame) {
+  if (!IsWrapper(t)) return nullptr;
+  Wrapper& w = WrapperOf(t);
+  return w.tag == frame.tag ? &w : nullptr;
+}
+
+// A wrapper of `frame` around `value`. With `base`, a wrapper of the same frame, it is a
+// view of it (view_base is the base's root).
+Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor());
+// Another wrapper around the same value, without history and view base.
+Tensor Alias(const Tensor& wrapper);
+// After its value changed shape, strides, dtype or memory (resize_, t_).
+void Refresh(const Tensor& wrapper);
+
+// What stands behind `t` in the parent of `frame`: its value, or `t` itself.
+inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
+  Wrapper* w = t.defined() ? Own(t, frame) : nullptr;
+  return w ? w->value : t;
+}
+
+// Raises: an operator writes `written`, which the frame's function did not make or get
+// as an argument, with values that belong to the frame.
+[[noreturn]] void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written);
+// Raises NotImplementedError: the operator has no rule for the frame's kind.
+[[noreturn]] void ThrowNoRule(const Operator& op, const Frame& frame);
+
+// Calls `op` in the parent (LeaveFrame must live) with the frame's wrappers among `args`
+// replaced by their values, and wraps what it returns: fresh results become wrappers,
+// results that share memory with a wrapper views of it (none where `detached`); what
+// shares memory with a tensor of an outer level stays as it is. Written wrappers are
+// refreshed. Raises ThrowCaptured where it must.
+void CallInParent(const Operator& op, const Frame& frame, const MicaValue* args, int64_t n,
+                  MicaValue* results, bool detached = false);
+
+}  // namespace frames
+}  // namespace mica

@@ -1,0 +1,88 @@
+// Forward mode: the frame kind "jvp", whose wrappers are dual numbers, a value and its
+// tangent. An undefined tangent is zero.
+//
+// Generated kernels (build/generated/mica/forward_<i>.cc) are registered at "jvp" and
+// written with Level:
+//   Tensor mul_Tensor(KeySet, const Tensor& self, const Tensor& other) {
+//     Level level("mul.Tensor");           // the parent frame is current from here on
+//     const Dual d0 = level.Open(self), d1 = level.Open(other);
+//     if (!level.any()) return level.Close(ops::mul(d0.value, d1.value));
+//     Tensor result = ops::mul(d0.value, d1.value);
+//     Tensor tangent;
+//     if (d0.tangent.defined()) Add(tangent, ops::mul(d0.tangent, d1.value));
+//     if (d1.tangent.defined()) Add(tangent, ops::mul(d0.value, d1.tangent));
+//     return level.Close(std::move(result), std::move(tangent));
+//   }
+// and an in-place form:
+//     const Dual d0 = level.OpenWritten(self), d1 = ...;
+//     ... the tangent, from the old values ...
+//     ops::mul_(d0.value, d1.value);
+//     level.Write(self, std::move(tangent));
+// A kernel that needs no old value in its tangent may compute it after the write. Nothing
+// of this is needed for: views (class view), composites, operators without a gradient,
+// out= forms, and operators with a reverse formula alone; forward.cc has rules for these.
+//
+// Always holds: a tangent has its value's sizes, dtype and device. Where the wrapper has
+// views it has its strides too, and the tangent of a view is the same view of the base's
+// tangent, of the same memory.
+#pragma once
+
+#include <vector>
+
+#include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/registration.h"
+
+namespace mica::autograd::forward {
+
+struct Dual {
+  Tensor value;
+  Tensor tangent;  // undefined: zero
+};
+
+// The number of the kind "jvp".
+int JvpKind();
+
+// The wrapper of `frame` (a jvp frame) for the value and its tangent, which may be
+// undefined.
+Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame);
+// The tangent of an own wrapper, taken from its base's where that got one since.
+Tensor TangentOf(const Tensor& wrapper);
+
+class Level {
+ public:
+  explicit Level(const char* op) : op_(op) {}
+
+  // An undefined tensor, and one that is no wrapper of the frame, opens to itself.
+  Dual Open(const Tensor& t);
+  std::vector<Dual> Open(TensorSpan list);
+  // The same for a tensor that the operator writes.
+  Dual OpenWritten(const Tensor& t);
+  // Whether any opened tensor has a tangent.
+  bool any() const { return any_; }
+  const frames::Frame& frame() const { return left_.frame(); }
+
+  // The result as a tensor of the frame. A tangent of another dtype or shape that
+  // broadcasts is brought to the result's; one of a result that has no derivative
+  // (integers) is dropped. Results that share memory with an opened tensor become views.
+  Tensor Close(Tensor result, Tensor tangent = Tensor());
+  std::vector<Tensor> Close(std::vector<Tensor> results, std::vector<Tensor> tangents);
+  // After `self`, opened by OpenWritten, was written: its tangent is `tangent` now.
+  void Write(const Tensor& self, Tensor tangent);
+
+ private:
+  frames::LeaveFrame left_;
+  const char* op_;
+  bool any_ = false;
+  std::vector<Tensor> opened_;
+};
+
+// total += term, where an undefined total is zero and an undefined term too.
+void Add(Tensor& total, const Tensor& term);
+void Add(Tensor& total, Tensor&& term);
+// Zeros like `value`, for a formula that cannot do without a tangent.
+Tensor Zeros(const Tensor& value);
+
+// Kernels that are not generated, the fallback, the kind.
+void RegisterForwardMode(Scope& scope);
+
+}  // namespace mica::autograd::forward
