@@ -20,6 +20,10 @@
 
 namespace mica {
 
+namespace frames {
+struct Frame;
+}
+
 // A node of the backward graph. The plugin's Node is the only subclass.
 class GraphNode {
  public:
@@ -208,6 +212,14 @@ class AutogradInterface {
   // Gives the outputs their history. Returns them; an input that was returned
   // unwritten becomes a view of itself. `node` may be NULL.
   virtual std::vector<Tensor> FinishCustom(const NodePtr& node, const CustomOutputs& call) = 0;
+
+  // ---- frames (dispatcher/frames.h): kinds "grad" and "jvp"
+  // A tensor of the grad frame that requires grad there.
+  virtual Tensor GradInput(const Tensor& value, const frames::Frame& frame) = 0;
+  // A dual number of the jvp frame; an undefined tangent is zero.
+  virtual Tensor MakeDual(const Tensor& value, const Tensor& tangent, const frames::Frame& frame) = 0;
+  // The tangent of a dual number, undefined if zero. Call it outside of its frame.
+  virtual Tensor Tangent(const Tensor& dual) = 0;
 };
 
 // Set by the plugin; NULL takes it back.

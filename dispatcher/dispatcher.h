@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/explain.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/operator.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/structured.h"
@@ -27,6 +28,16 @@ namespace mica {
 
 // The pseudo key of a decomposition registered at run time ("Composite").
 inline constexpr int kCompositeKey = 64;
+// The pseudo key of frame kind k is kFirstKindKey + k (dispatcher/frames.h).
+inline constexpr int kFirstKindKey = 65;
+inline constexpr int kNumKeys = kFirstKindKey + frames::kMaxKinds;
+// The bit or pseudo key of a layer, backend or frame kind; -1 if unknown.
+int KeyByName(std::string_view name);
+
+// An operator's kernels by frame kind: what its slot at the frames' bit looks into.
+struct FrameTable {
+  Slot slots[frames::kMaxKinds];
+};
 
 struct KernelEntry {
   enum class Kind : uint8_t { kLayer, kBoxed, kLeaf, kFallthrough };
@@ -61,6 +72,7 @@ struct OperatorState {
   std::deque<BoxedKernel> boxed;  // interned slot contexts
   std::deque<StructuredContext> structured;
   std::deque<EarlierSchema> earlier;
+  std::deque<FrameTable> frame_tables;
   const Scope* defined_by = nullptr;  // NULL: native
 };
 
@@ -84,9 +96,9 @@ class Dispatcher {
   // Kernels whose operator does not exist yet, by operator name.
   absl::flat_hash_map<std::string, std::vector<KernelEntry>> waiting;
   std::array<std::array<std::vector<ClassEntry>, 15>, keys::kBackendCount> classes;
-  std::array<std::vector<FallbackEntry>, 64> fallbacks;
+  std::array<std::vector<FallbackEntry>, kNumKeys> fallbacks;           // by key
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
-  std::array<std::vector<const Scope*>, 64> decompose_at;
+  std::array<std::vector<const Scope*>, kNumKeys> decompose_at;
   // Operators whose scope is gone, with their slots' contexts: a call may be in
   // flight, and a handle may be kept.
   std::vector<std::shared_ptr<void>> retired;
@@ -106,7 +118,7 @@ class Dispatcher {
   // Notes in the entry what earlier schema it was built for.
   std::string Fit(const Operator& op, KernelEntry& entry);
   bool BackendLoaded(int bit) const { return !backends[bit].empty(); }
-  Resolution ResolveSlot(const Operator& op, int bit);
+  Resolution ResolveSlot(const Operator& op, int key);
   const OpTable* MakeTable(const Operator& op);
   void DropTable(const Operator& op) { op.table_.store(nullptr, std::memory_order_release); }
   void DropGroup(const Operator& op);  // the operator and those whose slots are made from its kernels
@@ -117,6 +129,8 @@ class Dispatcher {
   Slot BoxedSlot(const Operator& op, BoxedKernel kernel);
   Resolution FromEntry(const Operator& op, const KernelEntry& entry);
   Resolution ResolveLayer(const Operator& op, int bit);
+  Resolution ResolveFrameBit(const Operator& op, int bit);
+  Resolution ResolveKind(const Operator& op, int key);
   Resolution ResolveBackend(const Operator& op, int bit);
   bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
   // Each of these finds what stands in the slot, or says that it has nothing.

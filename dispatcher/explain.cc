@@ -21,8 +21,10 @@ std::vector<SlotExplanation> ExplainCall(const Operator& op, KeySet keys) {
   bool reached_backend = false;
   for (int bit = 63; bit >= 0 && !reached_backend; --bit) {
     if (!keys.has(bit)) continue;
-    const Resolution r = d.ResolveSlot(op, bit);
-    path.push_back({bit, KeyName(bit), r.reason, PluginOf(r.scope), r.detail});
+    const frames::Frame* frame = bit == keys::kFrame ? frames::Current() : nullptr;
+    const Resolution r = d.ResolveSlot(op, frame ? kFirstKindKey + frame->kind : bit);
+    const std::string key = frame ? absl::StrCat("Frame ", frames::KindOf(frame->kind).name) : KeyName(bit);
+    path.push_back({bit, key, r.reason, PluginOf(r.scope), r.detail});
     reached_backend = bit < keys::kBackendCount || r.reason == SlotReason::kComposite;
   }
   return path;

@@ -21,7 +21,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "mica/dispatcher/operator.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/tensor.h"
@@ -72,10 +74,11 @@ struct Frame {
 
 inline Frame* Current() { return static_cast<Frame*>(t_state.frame); }
 
-// Enters a frame; leaves it at the end, on every path.
+// Enters a frame; leaves it at the end, on every path. With `tag`, of a frame that was left
+// before, the wrappers of that one are at home again (a vjp that is called later).
 class FrameScope {
  public:
-  explicit FrameScope(int kind, void* payload = nullptr);
+  explicit FrameScope(int kind, void* payload = nullptr, uint64_t tag = 0);
   ~FrameScope();
   FrameScope(const FrameScope&) = delete;
   FrameScope& operator=(const FrameScope&) = delete;
@@ -105,11 +108,14 @@ class LeaveFrame {
 
 // What stands behind a wrapper.
 struct Wrapper {
-  Tensor value;       // in the frame's parent
-  uint64_t tag = 0;   // of the frame that made it
+  Tensor value;      // in the frame's parent
+  uint64_t tag = 0;  // of the frame that made it
   int kind = -1;
   int64_t number = 0;  // payload: a number of the kind's
   Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
+
+  static void* operator new(size_t size);  // from the small-block pool
+  static void operator delete(void* p) noexcept;
 };
 
 inline bool IsWrapper(const Tensor& t) { return t.defined() && t.keys().has(keys::kFrameEscape); }
@@ -124,6 +130,8 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
 // A wrapper of `frame` around `value`. With `base`, a wrapper of the same frame, it is a
 // view of it (view_base is the base's root).
 Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor());
+// A fresh tensor that no operator made, as one of all frames that are current.
+Tensor Adopt(Tensor fresh);
 // Another wrapper around the same value, without history and view base.
 Tensor Alias(const Tensor& wrapper);
 // After its value changed shape, strides, dtype or memory (resize_, t_).
@@ -138,16 +146,64 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
 // Raises: an operator writes `written`, which the frame's function did not make or get
 // as an argument, with values that belong to the frame.
 [[noreturn]] void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written);
+// Raises that where `op` writes a tensor of an outer level and a tensor among `args` holds
+// something of the frame. What operators write beside their results (running statistics)
+// may be captured: it has no derivative.
+void CheckWrites(const Operator& op, const Frame& frame, const MicaValue* args, int64_t n);
 // Raises NotImplementedError: the operator has no rule for the frame's kind.
 [[noreturn]] void ThrowNoRule(const Operator& op, const Frame& frame);
 
-// Calls `op` in the parent (LeaveFrame must live) with the frame's wrappers among `args`
-// replaced by their values, and wraps what it returns: fresh results become wrappers,
-// results that share memory with a wrapper views of it (none where `detached`); what
-// shares memory with a tensor of an outer level stays as it is. Written wrappers are
-// refreshed. Raises ThrowCaptured where it must.
-void CallInParent(const Operator& op, const Frame& frame, const MicaValue* args, int64_t n,
-                  MicaValue* results, bool detached = false);
+// Leaves the current frame, calls `op` with its wrappers among `args` replaced by their
+// values, and wraps what it returns: fresh results become wrappers, results that share
+// memory with a wrapper views of it (no views of operators without a gradient, as
+// detach); what shares memory with a tensor of an outer level stays as it is. Written
+// wrappers are refreshed. Raises ThrowCaptured where it must.
+void CallInParent(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
+// Calls f(tensor, argument number) for each tensor among boxed arguments.
+template <typename F>
+void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor) f(Tensor::Ref(args[i].u.tensor), i);
+    if (args[i].tag != MICA_VALUE_TENSORS) continue;
+    const MicaTensorSpan list = args[i].u.tensors;
+    for (int64_t j = 0; j < list.size; ++j)
+      if (list.data[j]) f(Tensor::Ref(list.data[j]), i);
+  }
+}
+// A copy of boxed arguments in which tensors are replaced; keeps the new ones alive.
+class ReplacedArguments {
+ public:
+  // `f(tensor)` is what stands for a tensor.
+  template <typename F>
+  ReplacedArguments(const MicaValue* args, int64_t n, F&& f) : values_(args, args + n) {
+    size_t listed = 0;
+    for (int64_t i = 0; i < n; ++i)
+      if (args[i].tag == MICA_VALUE_TENSORS) listed += static_cast<size_t>(args[i].u.tensors.size);
+    lists_.reserve(listed);  // lists are spans into it
+    for (MicaValue& v : values_) {
+      if (v.tag == MICA_VALUE_TENSOR && v.u.tensor) {
+        kept_.push_back(f(Tensor::Ref(v.u.tensor)));
+        v.u.tensor = kept_.back().impl();
+      } else if (v.tag == MICA_VALUE_TENSORS) {
+        const size_t first = lists_.size();
+        for (int64_t j = 0; j < v.u.tensors.size; ++j) {
+          const Tensor& t = Tensor::Ref(v.u.tensors.data[j]);
+          lists_.push_back(t.defined() ? f(t) : Tensor());
+        }
+        v.u.tensors.data = reinterpret_cast<MicaTensor* const*>(lists_.data() + first);
+      }
+    }
+  }
+  ReplacedArguments(const ReplacedArguments&) = delete;
+  ReplacedArguments& operator=(const ReplacedArguments&) = delete;
+  const MicaValue* data() const { return values_.data(); }
+  int64_t size() const { return static_cast<int64_t>(values_.size()); }
+
+ private:
+  absl::InlinedVector<MicaValue, 12> values_;
+  absl::InlinedVector<Tensor, 6> kept_;
+  std::vector<Tensor> lists_;
+};
 
 }  // namespace frames
 }  // namespace mica

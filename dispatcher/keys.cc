@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/tensor/device.h"
 
 namespace mica {
@@ -21,6 +22,7 @@ struct LayerTable {
     names[keys::kFrame] = "Frame";
     names[keys::kFrameEscape] = "FrameEscape";
     names[keys::kAutograd] = "Autograd";
+    names[keys::kFrameBelow] = "FrameBelow";
     names[keys::kDispatchMode] = "DispatchMode";
     names[keys::kPythonSubclass] = "PythonSubclass";
   }

@@ -176,8 +176,7 @@ absl::Status Scope::Define(std::string_view text, SourceLocation where) {
 OperatorSpec& Scope::LastDefined() { return impl_->definitions.back()->spec; }
 
 absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
-  if (key == "Composite") return kCompositeKey;
-  const int bit = KeyBit(key);
+  const int bit = KeyByName(key);
   if (bit >= 0) return bit;
   for (const std::string& b : backends)
     if (b == key) return RegisterBackendName(key);
@@ -337,7 +336,7 @@ absl::Status Scope::Enable() {
 }
 
 Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope) {
-  const int bit = KeyBit(key);
+  const int bit = KeyByName(key);
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
   // What the slot would hold without this scope's kernels and what came later.

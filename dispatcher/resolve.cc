@@ -328,8 +328,11 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
   return r;
 }
 
-Resolution Dispatcher::ResolveSlot(const Operator& op, int bit) {
-  return bit < keys::kBackendCount ? ResolveBackend(op, bit) : ResolveLayer(op, bit);
+Resolution Dispatcher::ResolveSlot(const Operator& op, int key) {
+  if (key >= kFirstKindKey) return ResolveKind(op, key);
+  if (key == keys::kFrame || key == keys::kFrameEscape || key == keys::kFrameBelow)
+    return ResolveFrameBit(op, key);
+  return key < keys::kBackendCount ? ResolveBackend(op, key) : ResolveLayer(op, key);
 }
 
 }  // namespace mica

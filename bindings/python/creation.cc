@@ -6,6 +6,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/item.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/pinned_memory.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/ops/clone.h"
@@ -258,7 +259,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
   const DType d = dtype ? *dtype : inference.dtype();
   const Tensor t = EmptyTensor(inference.sizes, d, Device{});
   Filler{inference.sizes, d, static_cast<char*>(t.data())}.Fill(data, 0);
-  return ConvertTensor(t, std::nullopt, device);
+  return ConvertTensor(frames::Adopt(t), std::nullopt, device);
 }
 
 PyMethodDef kCreationFunctions[] = {

@@ -7,6 +7,7 @@ namespace mica::python {
 
 void InitSize(PyObject* module);
 void InitAutograd(PyObject* module);  // autograd.cc
+void InitFrames(PyObject* module);    // frames.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
 void InitDevices(PyObject* module);

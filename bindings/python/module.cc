@@ -142,6 +142,7 @@ void InitModule(PyObject* module) {
   InitTensorType(module);
   InitGraphNode(module);
   InitBufferType(module);
+  InitFrames(module);
   InitAutograd(module);
   InitLibrary(module);
   InitPlugins(module);

@@ -16,7 +16,12 @@ int64_t End(const StridedPlace& p) {
   return last + 1;
 }
 
-// Whether two indices may reach one element: false only if surely none do.
+Tensor At(const Tensor& flat, const StridedPlace& p) {
+  return ops::AsStrided(flat, p.sizes, p.strides, p.offset);
+}
+
+}  // namespace
+
 bool MayOverlap(const StridedPlace& p) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (size_t i = 0; i < p.sizes.size(); ++i)
@@ -29,12 +34,6 @@ bool MayOverlap(const StridedPlace& p) {
   }
   return false;
 }
-
-Tensor At(const Tensor& flat, const StridedPlace& p) {
-  return ops::AsStrided(flat, p.sizes, p.strides, p.offset);
-}
-
-}  // namespace
 
 Tensor AsStridedBackward(const Tensor& grad, StridedPlace input, StridedPlace result) {
   if (IsEmpty(input) || IsEmpty(result)) return ops::ZerosOf(input.sizes, grad.dtype(), grad.device());

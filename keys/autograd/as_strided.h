@@ -12,6 +12,9 @@ struct StridedPlace {
   int64_t offset = 0;
 };
 
+// Whether two indices may reach one element: false only if surely none do.
+bool MayOverlap(const StridedPlace& place);
+
 // An element of the storage that the input reaches several times gives each of
 // them its share, as torch defines it. Recorded like any other operators.
 Tensor AsStridedBackward(const Tensor& grad, StridedPlace input, StridedPlace result);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/kernel.h"
@@ -15,6 +16,7 @@ bool Contains(TensorSpan list, const Tensor& t) {
 }
 
 Tensor AliasBelow(const Tensor& t) {
+  if (frames::IsWrapper(t)) return frames::Alias(t);
   const BelowAutograd below;
   return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize());
 }

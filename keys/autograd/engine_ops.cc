@@ -9,6 +9,8 @@
 #include "mica/ops/clone.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/div.h"
+#include "mica/ops/empty_strided.h"
+#include "mica/ops/expand.h"
 #include "mica/ops/index_add.h"
 #include "mica/ops/isnan.h"
 #include "mica/ops/item.h"
@@ -58,6 +60,8 @@ Tensor OnesLike(const Tensor& t) {
 }
 
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like) {
+  if (t_state.frame)  // the frame shall see it
+    return op::empty_strided::call(sizes, strides, like.dtype(), std::nullopt, like.device(), std::nullopt);
   return ::mica::EmptyStrided(sizes, strides, like.dtype(), like.device());
 }
 
@@ -65,6 +69,7 @@ Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset
   return op::as_strided::call(t, sizes, strides, offset);
 }
 
+Tensor Expand(const Tensor& t, IntSpan sizes) { return op::expand::call(t, sizes, false); }
 Tensor ViewAsReal(const Tensor& t) { return op::view_as_real::call(t); }
 Tensor ViewAsComplex(const Tensor& t) { return op::view_as_complex::call(t); }
 Tensor Real(const Tensor& t) { return op::real::call(t); }

@@ -36,6 +36,7 @@ Tensor OnesLike(const Tensor& t);
 // Uninitialised, of the dtype and device of `like`.
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like);
 Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);
+Tensor Expand(const Tensor& t, IntSpan sizes);
 Tensor ViewAsReal(const Tensor& t);
 Tensor ViewAsComplex(const Tensor& t);
 Tensor Real(const Tensor& t);

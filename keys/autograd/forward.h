@@ -45,8 +45,15 @@ int JvpKind();
 // The wrapper of `frame` (a jvp frame) for the value and its tangent, which may be
 // undefined.
 Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame);
-// The tangent of an own wrapper, taken from its base's where that got one since.
+// The tangent of a jvp wrapper, taken from its base's where that got one since: Note
+// [Tangents of views] in forward.cc. Call it outside of the wrapper's frame.
 Tensor TangentOf(const Tensor& wrapper);
+// The same before a view of `wrapper` is made: of such strides that the same view of it
+// can be made.
+Tensor PrepareView(const Tensor& wrapper);
+// `view` was made of a wrapper that PrepareView got, and `tangent` by the same operator of
+// what it gave.
+void SetViewTangent(const Tensor& view, Tensor tangent);
 
 class Level {
  public:
@@ -70,6 +77,9 @@ class Level {
   void Write(const Tensor& self, Tensor tangent);
 
  private:
+  // Whether the tangent is one of those that were opened; says so to its owners.
+  bool IsOpened(const Tensor& tangent);
+
   frames::LeaveFrame left_;
   const char* op_;
   bool any_ = false;
@@ -78,7 +88,6 @@ class Level {
 
 // total += term, where an undefined total is zero and an undefined term too.
 void Add(Tensor& total, const Tensor& term);
-void Add(Tensor& total, Tensor&& term);
 // Zeros like `value`, for a formula that cannot do without a tangent.
 Tensor Zeros(const Tensor& value);
 

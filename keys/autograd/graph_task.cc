@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/accumulate.h"
 #include "mica/keys/autograd/anomaly.h"
@@ -23,14 +24,21 @@ void AddTo(Tensor& sum, Tensor grad) {
     sum = std::move(grad);
     return;
   }
-  const bool alone =
-      sum.impl()->refs().load(std::memory_order_relaxed) == 1 && sum.impl()->storage->use_count() == 1;
+  const bool alone = !frames::Current() && sum.impl()->refs().load(std::memory_order_relaxed) == 1 &&
+                     sum.impl()->storage->use_count() == 1;
   if (!CurrentThread().grad_enabled && alone && sum.is_contiguous() && sum.dtype() == grad.dtype() &&
       sum.sizes() == grad.sizes()) {
     ops::AddInPlace(sum, grad);
   } else {
     sum = ops::Add(sum, grad);
   }
+}
+
+// In a grad frame, outer levels may record what backward computes; this level leaves
+// Autograd out by its key alone.
+bool OuterLevelsRecord() {
+  const frames::Frame* frame = frames::Current();
+  return frame && frames::KindOf(frame->kind).own_autograd && frame->outer_grad_enabled;
 }
 
 // Where the node runs: in the stream of its forward; a leaf's in the caller's.
@@ -204,7 +212,7 @@ void GraphTask::Run() {
   }
   if (with_streams_) HandOverRoots();
   TaskGuard guard(this);
-  GradModeGuard grad_mode(create_graph_);
+  GradModeGuard grad_mode(create_graph_ || OuterLevelsRecord());
   outer_exclude_ = t_state.exclude;
   uint32_t count = 0;
   while (!ready_.empty()) {

@@ -1,15 +1,21 @@
 // The kernels that no formula can say.
 #include "mica/keys/autograd/hand_kernels.h"
 
+#include "mica/dispatcher/frames.h"
 #include "mica/keys/autograd/as_strided.h"
 #include "mica/keys/autograd/kernel.h"
 #include "mica/ops/_become_view_.h"
 #include "mica/ops/as_strided.h"
+#include "mica/ops/detach.h"
 
 namespace mica::autograd {
 namespace {
 
-Tensor Detach(KeySet, const Tensor& self) { return DetachedAlias(self); }
+// Detached at this level and, in a grad frame, at all outer ones.
+Tensor Detach(KeySet keys, const Tensor& self) {
+  if (frames::IsWrapper(self)) return ::mica::ops::op::detach::redispatch(Below(keys), self);
+  return DetachedAlias(self);
+}
 
 // as_strided's gradient needs the place of its input, not the values; saving the
 // input would forbid writes that do no harm, and every view that follows a write
@@ -68,16 +74,7 @@ void BecomeView(KeySet keys, const Tensor& self, const Tensor& view, std::string
 }
 
 // ---- boxed kernels
-template <typename F>
-void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor) f(Tensor::Ref(args[i].u.tensor), i);
-    if (args[i].tag != MICA_VALUE_TENSORS) continue;
-    const MicaTensorSpan list = args[i].u.tensors;
-    for (int64_t j = 0; j < list.size; ++j)
-      if (list.data[j]) f(Tensor::Ref(list.data[j]), i);
-  }
-}
+using frames::ForEachTensor;
 
 bool AnyRequiresGrad(const MicaValue* args, int64_t n) {
   bool any = false;

@@ -6,6 +6,8 @@
 #include "mica/keys/autograd/anomaly.h"
 #include "mica/keys/autograd/backward.h"
 #include "mica/keys/autograd/custom.h"
+#include "mica/keys/autograd/forward.h"
+#include "mica/keys/autograd/grad_frame.h"
 #include "mica/keys/autograd/graph_task.h"
 #include "mica/keys/autograd/meta.h"
 #include "mica/keys/autograd/saved_tensor.h"
@@ -211,6 +213,14 @@ class Table final : public AutogradInterface {
   std::vector<Tensor> FinishCustom(const NodePtr& node, const CustomOutputs& call) override {
     return autograd::FinishCustom(node, call);
   }
+
+  Tensor GradInput(const Tensor& value, const frames::Frame& frame) override {
+    return MakeGradInput(value, frame);
+  }
+  Tensor MakeDual(const Tensor& value, const Tensor& tangent, const frames::Frame& frame) override {
+    return forward::MakeDual(value, tangent, frame);
+  }
+  Tensor Tangent(const Tensor& dual) override { return forward::TangentOf(dual); }
 };
 
 // The tensor keeps its identity, its requires_grad and its grad; everything
@@ -220,6 +230,9 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
              "The data of a view with a history cannot be replaced; use copy_.");
   MICA_CHECK(t.dtype() == data.dtype() || !t.requires_grad() || IsDifferentiable(data.dtype()),
              "A tensor that requires grad cannot take data of dtype (", Name(data.dtype()), ").");
+  MICA_CHECK_IMPLEMENTED(
+      !frames::IsWrapper(t) && !frames::IsWrapper(data),
+      "The data of a tensor cannot be replaced inside a transform (mica.func); use copy_.");
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
   if (to == from) return;

@@ -1,6 +1,7 @@
 // History: reading and giving grad_fn, gradient edges, views that follow writes.
 #include "mica/keys/autograd/meta.h"
 
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/accumulate.h"
 #include "mica/keys/autograd/copy_slices.h"
@@ -114,7 +115,9 @@ void SetHistory(Tensor& result, Node& node) {
     return;
   }
   if (__builtin_expect(result.requires_grad(), 0)) {
-    result = MakeView(result, result.sizes(), result.strides(), result.storage_offset() * result.itemsize());
+    result = frames::IsWrapper(result) ? frames::Alias(result)
+                                       : MakeView(result, result.sizes(), result.strides(),
+                                                  result.storage_offset() * result.itemsize());
   }
   SetGradFn(result, NodeRef::Borrow(&node), node.AddOutput(result));
 }
@@ -181,6 +184,7 @@ void SetRequiresGrad(const Tensor& t, bool requires_grad) {
 }
 
 Tensor DetachedAlias(const Tensor& t) {
+  if (frames::IsWrapper(t)) return frames::Alias(t);
   return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize(), true);
 }
 

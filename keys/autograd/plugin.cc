@@ -5,6 +5,8 @@
 // registrar's context is the plugin's Scope.
 #include "mica/plugin.h"
 
+#include "mica/keys/autograd/forward.h"
+#include "mica/keys/autograd/grad_frame.h"
 #include "mica/keys/autograd/hand_kernels.h"
 #include "mica/keys/autograd/interface.h"
 
@@ -29,6 +31,8 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
                       &RegisterShard5, &RegisterShard6, &RegisterShard7}) {
     shard(scope);
   }
+  RegisterGradFrame(scope);
+  forward::RegisterForwardMode(scope);
   SetAutogradInterface(&Interface());
 }
 

@@ -16,7 +16,11 @@ from mica._grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from mica.autograd import graph as graph
+from mica.autograd import (
+    forward_ad as forward_ad,
+    functional as functional,
+    graph as graph,
+)
 from mica.autograd.anomaly_mode import (
     detect_anomaly as detect_anomaly,
     set_detect_anomaly as set_detect_anomaly,

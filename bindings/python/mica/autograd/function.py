@@ -66,6 +66,10 @@ class Function:
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         raise NotImplementedError("A custom function defines backward() to be differentiated.")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise NotImplementedError("jvp() is not defined.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs forward and records a node that runs backward."""
@@ -73,17 +77,11 @@ class Function:
             raise TypeError(
                 f"{cls.__name__}.apply() takes no keyword arguments; it was given {', '.join(kwargs)}."
             )
-        ctx = FunctionCtx()
-        inputs = [a if isinstance(a, Tensor) else None for a in args]
-        ctx.needs_input_grad = tuple(t is not None and t.requires_grad for t in inputs)
-        needs = _C.is_grad_enabled() and any(ctx.needs_input_grad)
-        node = (
-            _C._make_custom_node(
-                cls.__name__ + "Backward", functools.partial(_run_backward, cls, ctx, len(args)), inputs
-            )
-            if needs
-            else None
-        )
+        if _C._frame_kind() is not None:
+            from mica.autograd import _function_frames
+
+            return _function_frames.apply(cls, args)
+        ctx, node, inputs = _context(cls, args)
         with mica.no_grad():
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args)
@@ -91,6 +89,17 @@ class Function:
             else:
                 output = cls.forward(ctx, *args)
         return _finish(cls, ctx, node, inputs, output)
+
+
+def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any, list[Any]]:
+    """The context of a call, its node (None where nothing is recorded) and its tensors."""
+    ctx = FunctionCtx()
+    inputs = [a if isinstance(a, Tensor) else None for a in args]
+    ctx.needs_input_grad = tuple(t is not None and t.requires_grad for t in inputs)
+    if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
+        return ctx, None, inputs
+    backward = functools.partial(_run_backward, cls, ctx, len(args))
+    return ctx, _C._make_custom_node(cls.__name__ + "Backward", backward, inputs), inputs
 
 
 def _finish(cls: type[Function], ctx: FunctionCtx, node: Any, inputs: list[Any], output: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.autograd._gradcheck_forward import check_forward
 from mica.autograd.function import Function
 
 
@@ -290,7 +291,7 @@ def _refuse(name: str, **asked: bool | None) -> None:
     for argument, value in asked.items():
         if value:
             raise NotImplementedError(
-                f"{name}() with {argument} ({value}) needs what Mica does not have yet (forward mode, vmap, "
+                f"{name}() with {argument} ({value}) needs what Mica does not have yet (vmap, "
                 f"sparse tensors); leave {argument} out."
             )
 
@@ -316,18 +317,20 @@ def gradcheck(
     """Whether the gradients of `func` at `inputs` equal finite differences.
 
     `inputs` is a tensor or a sequence of arguments; those that require grad are
-    checked and should be float64 or complex128. Raises GradcheckError, or returns
-    False with raise_exception=False. The dtypes of gradients are checked always.
+    checked and should be float64 or complex128. With check_forward_ad, derivatives by
+    forward mode are checked in the same way. Raises GradcheckError, or returns False with
+    raise_exception=False. The dtypes of gradients are checked always.
     """
     _refuse(
         "gradcheck",
         check_batched_grad=check_batched_grad,
         check_batched_forward_grad=check_batched_forward_grad,
-        check_forward_ad=check_forward_ad,
         masked=masked,
     )
-    if not check_backward_ad:
-        raise ValueError("gradcheck() with check_backward_ad=False has nothing left to check.")
+    if not (check_backward_ad or check_forward_ad):
+        raise ValueError(
+            "gradcheck() with check_backward_ad=False and check_forward_ad=False has nothing left to check."
+        )
     arguments = _as_tuple(inputs)
     _check_inputs("gradcheck", arguments)
     try:
@@ -335,6 +338,10 @@ def gradcheck(
             check = _Check(func, arguments, _Tolerance(eps, atol, rtol))
             if check.constant:
                 _check_constant(check)
+                return True
+            if check_forward_ad:
+                check_forward(check)
+            if not check_backward_ad:
                 return True
             (_check_directions if fast_mode else _check_all)(check)
             _check_repeats(check, nondet_tol)

@@ -1,0 +1,102 @@
+"""Custom functions inside transforms: one level at a time.
+
+At each level the function is applied to the values in the parent frame first, and so runs
+forward() once, at the bottom; then the level gives what came back its own history (grad) or
+tangent (jvp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mica import _C
+from mica._C import Tensor
+from mica.autograd import function as functions
+
+
+@contextmanager
+def _parent() -> Iterator[None]:
+    left = _C._frame_leave()
+    try:
+        yield
+    finally:
+        _C._frame_return(left)
+
+
+def apply(cls: Any, args: tuple[Any, ...]) -> Any:
+    """cls.apply(*args) in the current frame."""
+    kind = _C._frame_kind()
+    if cls.setup_context is functions.Function.setup_context:
+        raise RuntimeError(
+            f"{cls.__name__} is used inside a transform ({kind}), where forward() must not take ctx: define "
+            "forward(*args) and a static setup_context(ctx, inputs, output)."
+        )
+    if not any(_C._frame_owns(a) for a in args):
+        with _parent():
+            return cls.apply(*args)
+    rule = {"grad": _in_grad, "jvp": _in_jvp}.get(str(kind))
+    if rule is None:
+        raise NotImplementedError(
+            f"{cls.__name__} has no rule for the transform ({kind}); write its forward() with operators of mica "
+            "and call that instead."
+        )
+    return rule(cls, args)
+
+
+def _map_output(function: Callable[[Any], Any], output: Any) -> Any:
+    return tuple(function(o) for o in output) if isinstance(output, tuple) else function(output)
+
+
+def _in_grad(cls: Any, args: tuple[Any, ...]) -> Any:
+    values = [_C._frame_value(a) for a in args]
+    with _parent():
+        output = cls.apply(*values)
+    wrapped = _map_output(lambda o: _C._frame_constant(o) if isinstance(o, Tensor) else o, output)
+    # What requires grad at an outer level alone is a constant at this one.
+    own = tuple(None if isinstance(a, Tensor) and not _C._frame_owns(a) else a for a in args)
+    ctx, node, inputs = functions._context(cls, own)
+    with functions.mica.no_grad():
+        cls.setup_context(ctx, args, wrapped)
+    if ctx._dirty:
+        raise NotImplementedError(
+            f"{cls.__name__} writes its inputs in place, which has no rule inside a transform; let forward() return "
+            "a new tensor."
+        )
+    return functions._finish(cls, ctx, node, inputs, wrapped)
+
+
+def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
+    values = [_C._frame_value(a) for a in args]
+    tangents = [_C._frame_tangent(a) for a in args]
+    with _parent():
+        if cls.jvp is not functions.Function.jvp:
+            output = cls.apply(*values)
+            ctx = functions.FunctionCtx()
+            cls.setup_context(ctx, tuple(values), output)
+            found = cls.jvp(ctx, *tangents)
+        else:
+            output, found = _by_linearizing(cls, values, tangents)
+    found = found if isinstance(found, tuple) else (found,)
+    outputs = output if isinstance(output, tuple) else (output,)
+    duals = tuple(_C._frame_dual(o, t) if isinstance(o, Tensor) else o for o, t in zip(outputs, found))
+    return duals if isinstance(output, tuple) else duals[0]
+
+
+def _by_linearizing(cls: Any, values: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+    """Of a function without jvp(): by its backward, as operators without a forward rule."""
+    from mica.func import linearize
+
+    moving = [i for i, t in enumerate(tangents) if t is not None]
+    if not moving:
+        output = cls.apply(*values)
+        return output, _map_output(lambda _: None, output)
+
+    def of_moving(*some: Any) -> Any:
+        given = list(values)
+        for i, v in zip(moving, some):
+            given[i] = v
+        return cls.apply(*given)
+
+    output, push = linearize(of_moving, *(values[i] for i in moving))
+    return output, push(*(tangents[i] for i in moving))

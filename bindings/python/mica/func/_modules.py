@@ -1,0 +1,134 @@
+"""Modules as functions of their parameters and buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import mica
+from mica._C import Tensor
+
+State = Mapping[str, Tensor]
+
+
+def _places(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
+    """For each parameter and buffer, by full name: the dictionary that holds it, and its key
+    there. A tensor that stands at several places has all of their names."""
+    places = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for held in (part._parameters, part._buffers):
+            for key, value in held.items():
+                if value is not None:
+                    places[f"{prefix}.{key}" if prefix else key] = (held, key)
+    return places
+
+
+def _ties(places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, list[str]]:
+    """For each name the names of the same tensor, itself among them."""
+    by_tensor: dict[int, list[str]] = {}
+    for name, (held, key) in places.items():
+        by_tensor.setdefault(id(held[key]), []).append(name)
+    return {name: names for names in by_tensor.values() for name in names}
+
+
+@contextmanager
+def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Iterator[None]:
+    places = _places(module)
+    ties = _ties(places)
+    unknown = [name for name in state if name not in places]
+    missing = [name for name in places if not any(tied in state for tied in ties[name])]
+    if unknown and strict:
+        raise RuntimeError(
+            f"functional_call: the module {type(module).__name__} has no parameter or buffer named "
+            f"({', '.join(unknown)})."
+        )
+    if missing and strict:
+        raise RuntimeError(
+            f"functional_call: with strict=True all tensors of the module must be given, and ({', '.join(missing)}) "
+            "are missing."
+        )
+    wanted: dict[str, Tensor] = {}
+    for name, value in state.items():
+        for tied in ties.get(name, ()) if tie_weights else (name,):
+            if wanted.get(tied, value) is not value and tied not in state:
+                raise ValueError(
+                    f"functional_call: ({name}) and another name of the same tensor were given different values."
+                )
+            if tied == name or tied not in state:
+                wanted[tied] = value
+    saved = []
+    try:
+        for name, value in wanted.items():
+            if name in places:
+                held, key = places[name]
+                saved.append((held, key, held[key]))
+                held[key] = value
+        yield
+    finally:
+        for held, key, value in reversed(saved):
+            held[key] = value
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: State | Sequence[State],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """module(*args, **kwargs) with these tensors, by name, in the places of its parameters
+    and buffers; others stay. A tensor that the module holds at several places is replaced
+    at all of them unless tie_weights is False. What `module` writes to a given buffer in
+    place is written to the tensor that was given."""
+    dicts = (
+        [parameter_and_buffer_dicts]
+        if isinstance(parameter_and_buffer_dicts, Mapping)
+        else list(parameter_and_buffer_dicts)
+    )
+    state: dict[str, Tensor] = {}
+    for d in dicts:
+        if not isinstance(d, Mapping):
+            raise ValueError(
+                f"functional_call: expected a dictionary of tensors, or a sequence of them, but got a {type(d).__name__}."
+            )
+        for name, value in d.items():
+            if name in state:
+                raise ValueError(f"functional_call: ({name}) stands in two of the dictionaries.")
+            state[name] = value
+    given = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, state, tie_weights, strict):
+        return module(*given, **(kwargs or {}))
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """(parameters, buffers) of several modules of one class, each stacked along a new first
+    dimension: what an ensemble under vmap takes. The stacked parameters require grad where
+    those of the modules do."""
+    if not models:
+        raise RuntimeError("stack_module_state: no model was given; expected at least one.")
+    first = models[0]
+    if any(m.training != first.training for m in models):
+        raise RuntimeError("stack_module_state: some models are in training mode and some in eval mode.")
+    if any(type(m) is not type(first) for m in models):
+        names = ", ".join(sorted({type(m).__name__ for m in models}))
+        raise RuntimeError(f"stack_module_state: all models must be of one class; these are of ({names}).")
+
+    def stacked(kind: str) -> dict[str, Tensor]:
+        tables = [dict(getattr(m, kind)()) for m in models]
+        result = {}
+        for name in tables[0]:
+            parts = [t[name] for t in tables]
+            wants = [p.requires_grad for p in parts]
+            if any(w != wants[0] for w in wants):
+                raise RuntimeError(
+                    f"stack_module_state: ({name}) requires grad in some of the models and not in others."
+                )
+            with mica.no_grad():
+                result[name] = mica.stack([p.detach() for p in parts])
+            result[name].requires_grad_(wants[0])
+        return result
+
+    return stacked("named_parameters"), stacked("named_buffers")

@@ -1,0 +1,160 @@
+"""grad, grad_and_value and vjp: reverse mode, one grad frame a level."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mica import _C
+from mica._C import Tensor
+from mica.func._trees import Argnums, checked_argnums, map_tensors, split_aux, tensors_of
+from mica.utils._pytree import tree_flatten, tree_unflatten
+
+
+def _input(leaf: Any) -> Tensor:
+    if not isinstance(leaf, Tensor):
+        raise ValueError(
+            f"An argument that is differentiated must be a Tensor or a tree of Tensors, but it holds a "
+            f"{type(leaf).__name__}. Make a tensor of it, or name other arguments in argnums."
+        )
+    if not (leaf.is_floating_point() or leaf.is_complex()):
+        raise RuntimeError(
+            f"A tensor of dtype ({leaf.dtype}) cannot be differentiated; only floating and complex dtypes can. "
+            "Convert it (x.float()), or name other arguments in argnums."
+        )
+    return _C._frame_grad_input(leaf)
+
+
+def _gradients(
+    outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor] | None, retain_graph: bool
+) -> list[Tensor]:
+    """In the grad frame; zeros where nothing depends."""
+    recorded = [i for i, t in enumerate(outputs) if _C._frame_owns(t) and t.requires_grad]
+    if recorded:
+        found = _C._gradients(
+            [outputs[i] for i in recorded],
+            inputs,
+            None if cotangents is None else [cotangents[i] for i in recorded],
+            retain_graph,
+            False,
+            True,
+            True,
+        )
+    else:
+        found = [t.new_zeros(t.shape) for t in inputs]
+    return [_C._frame_value(t) for t in found]
+
+
+def _check_scalar(output: Any, name: str) -> None:
+    if not isinstance(output, Tensor):
+        raise RuntimeError(
+            f"{name}: the function must return a Tensor of one element, but it returned a "
+            f"{type(output).__name__}. Values beside it are returned by has_aux=True."
+        )
+    if output.dim() != 0:
+        raise RuntimeError(
+            f"{name}: the function must return a 0-d tensor, but it returned one of shape "
+            f"{tuple(output.shape)}. Reduce it (output.sum()), or use jacrev or vjp."
+        )
+
+
+def _grad_and_value(
+    func: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, args: tuple[Any, ...], kwargs: Any
+) -> tuple[Any, Tensor, Any]:
+    numbers = checked_argnums(argnums, len(args), name)
+    frame = _C._frame_enter("grad")
+    try:
+        replaced = list(args)
+        leaves: list[Tensor] = []
+        specs = []
+        for n in numbers:
+            wrapped = map_tensors(_input, args[n])
+            replaced[n] = wrapped
+            if isinstance(wrapped, Tensor):
+                leaves.append(wrapped)
+                specs.append(None)
+            else:
+                flat, spec = tree_flatten(wrapped)
+                leaves.extend(flat)
+                specs.append(spec)
+        if not leaves:
+            raise RuntimeError(f"{name}: the arguments that argnums names hold no tensor.")
+        output, aux = split_aux(func(*replaced, **kwargs), has_aux, name)
+        _check_scalar(output, name)
+        found = iter(_gradients([output], leaves, None, False))
+        trees = tuple(
+            next(found)
+            if spec is None
+            else tree_unflatten([next(found) for _ in range(spec.num_leaves)], spec)
+            for spec in specs
+        )
+        value = _C._frame_value(output)
+        if has_aux:
+            aux = map_tensors(_C._frame_value, aux)
+    finally:
+        _C._frame_exit(frame)
+    return (trees[0] if isinstance(argnums, int) else trees), value, aux
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that computes the gradient of `func`, which returns a 0-d tensor, with
+    respect to the arguments `argnums`. With has_aux, `func` returns (output, aux) and the
+    new function (gradient, aux)."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, _, aux = _grad_and_value(func, argnums, has_aux, "grad", args, kwargs)
+        return (gradient, aux) if has_aux else gradient
+
+    return wrapper
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Like grad, with the function's own result: (gradient, output), or
+    (gradient, (output, aux)) with has_aux."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value, aux = _grad_and_value(func, argnums, has_aux, "grad_and_value", args, kwargs)
+        return (gradient, (value, aux)) if has_aux else (gradient, value)
+
+    return wrapper
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(output, vjp_fn), or (output, vjp_fn, aux) with has_aux. vjp_fn takes cotangents of
+    the output's tree and returns a tuple of the gradients of the primals; it can be called
+    again and again, inside of other transforms too."""
+    if not primals:
+        raise RuntimeError("vjp: the function has no primals to be differentiated; give at least one.")
+    frame = _C._frame_enter("grad")
+    try:
+        tag = _C._frame_tag()
+        inputs, primals_spec = tensors_of(primals, "vjp", "each primal")
+        inputs = [_input(t) for t in inputs]
+        result = func(*tree_unflatten(inputs, primals_spec))
+        output, aux = split_aux(result, has_aux, "vjp")
+        outputs, spec = tensors_of(output, "vjp", "the function's output")
+        values = tree_unflatten([_C._frame_value(t) for t in outputs], spec)
+        if has_aux:
+            aux = map_tensors(_C._frame_value, aux)
+    finally:
+        _C._frame_exit(frame)
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        flat, given = tensors_of(cotangents, "vjp_fn", "the cotangents")
+        if given != spec:
+            raise RuntimeError(
+                f"vjp_fn: the tree of the cotangents ({given}) differs from that of the output ({spec})."
+            )
+        frame = _C._frame_enter("grad", tag)
+        try:
+            found = _gradients(outputs, inputs, flat, retain_graph)
+        finally:
+            _C._frame_exit(frame)
+        return tree_unflatten(found, primals_spec)
+
+    return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)

@@ -1,0 +1,296 @@
+// The stack of frames, wrappers, and the way of a call through a frame.
+#include "mica/dispatcher/frames.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/frame_slots.h"
+#include "mica/tensor/small_pool.h"
+
+namespace mica::frames {
+namespace {
+
+struct Kinds {
+  std::mutex mutex;
+  std::array<Kind, kMaxKinds> list;
+  std::atomic<int> count{0};
+};
+Kinds& AllKinds() {
+  static Kinds* kinds = new Kinds();
+  return *kinds;
+}
+
+std::atomic<uint64_t> g_next_tag{1};
+
+void DeleteWrapper(void* w) { delete static_cast<Wrapper*>(w); }
+
+bool IsConstant(const Tensor& t, const Wrapper& w) {
+  const Kind& kind = KindOf(w.kind);
+  return kind.is_constant && kind.is_constant(t, w);
+}
+
+// The wrapper of a call, of those that carry the frame's tag, that `result` is or shares
+// memory with.
+struct Origin {
+  Tensor wrapper;
+  bool same = false;     // the result is the wrapper's value
+  bool written = false;  // and the operator wrote it
+  bool outer = false;    // memory of a tensor of an outer level
+};
+
+Origin OriginOf(const Tensor& result, const Operator& op, const Frame& frame, const MicaValue* args,
+                int64_t n) {
+  Origin found;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (found.same || t.impl()->storage != result.impl()->storage) return;
+    const Wrapper* w = Own(t, frame);
+    const bool same = w && w->value.is_same(result);
+    if (found.wrapper.defined() && !same) return;
+    found.wrapper = w ? t : Tensor();
+    found.outer = !w;
+    found.same = same;
+    found.written = (op.spec().written_args >> i) & 1;
+  });
+  return found;
+}
+
+Tensor WrapResult(Tensor result, const Operator& op, const Frame& frame, const MicaValue* args, int64_t n,
+                  bool grad_enabled) {
+  if (!result.defined()) return result;
+  const Origin origin = OriginOf(result, op, frame, args, n);
+  if (origin.outer) return result;
+  if (origin.same && origin.written) return origin.wrapper;
+  const bool view = origin.wrapper.defined() && !(op.spec().flags & kNotDifferentiable);
+  const TensorExtra* extra = result.impl()->extra;
+  const bool many = extra && extra->view_creation == static_cast<uint8_t>(ViewCreation::kMultiOutput);
+  Tensor wrapper = Wrap(std::move(result), frame, view ? origin.wrapper : Tensor());
+  if (view) {
+    const ViewCreation creation = !grad_enabled ? ViewCreation::kNoGrad
+                                  : many        ? ViewCreation::kMultiOutput
+                                                : ViewCreation::kDefault;
+    wrapper.impl()->extra->view_creation = static_cast<uint8_t>(creation);
+  }
+  return wrapper;
+}
+
+}  // namespace
+
+int RegisterKind(const Kind& kind) {
+  if (const int old = KindNumber(kind.name); old >= 0) return old;
+  Kinds& kinds = AllKinds();
+  std::lock_guard lock(kinds.mutex);
+  const int number = kinds.count.load(std::memory_order_relaxed);
+  MICA_CHECK(number < kMaxKinds, "No number is free for the frame kind (", kind.name, "): ", kMaxKinds,
+             " kinds are registered.");
+  kinds.list[static_cast<size_t>(number)] = kind;
+  kinds.count.store(number + 1, std::memory_order_release);
+  return number;
+}
+
+int NumKinds() { return AllKinds().count.load(std::memory_order_acquire); }
+const Kind& KindOf(int kind) { return AllKinds().list[static_cast<size_t>(kind)]; }
+int KindNumber(std::string_view name) {
+  for (int i = 0; i < NumKinds(); ++i)
+    if (KindOf(i).name == name) return i;
+  return -1;
+}
+
+FrameScope::FrameScope(int kind, void* payload, uint64_t tag) {
+  ThreadState& t = CurrentThread();
+  frame_.kind = kind;
+  frame_.tag = tag ? tag : g_next_tag.fetch_add(1, std::memory_order_relaxed);
+  frame_.parent = Current();
+  frame_.payload = payload;
+  frame_.outer_include = t.include;
+  frame_.outer_exclude = t.exclude;
+  frame_.outer_grad_enabled = t.grad_enabled;
+  t.frame = &frame_;
+  t.include = t.include | KeySet::Of(keys::kFrame);
+  if (!KindOf(kind).own_autograd) return;
+  t.exclude = t.exclude - KeySet::Of(keys::kAutograd);
+  t.grad_enabled = true;
+}
+
+FrameScope::~FrameScope() {
+  ThreadState& t = CurrentThread();
+  t.frame = frame_.parent;
+  t.include = frame_.outer_include;
+  t.exclude = frame_.outer_exclude;
+  t.grad_enabled = frame_.outer_grad_enabled;
+}
+
+LeaveFrame::LeaveFrame() {
+  ThreadState& t = CurrentThread();
+  frame_ = Current();
+  include_ = t.include;
+  exclude_ = t.exclude;
+  grad_enabled_ = t.grad_enabled;
+  t.frame = frame_->parent;
+  if (!frame_->parent) t.include = t.include - KeySet::Of(keys::kFrame);
+  t.exclude = t.exclude | keys::kAboveFrame;
+  if (!KindOf(frame_->kind).own_autograd) return;
+  const KeySet autograd = KeySet::Of(keys::kAutograd);
+  t.exclude = (t.exclude - autograd) | (frame_->outer_exclude & autograd);
+  t.grad_enabled = t.grad_enabled && frame_->outer_grad_enabled;
+}
+
+LeaveFrame::~LeaveFrame() {
+  ThreadState& t = CurrentThread();
+  t.frame = frame_;
+  t.include = include_;
+  t.exclude = exclude_;
+  t.grad_enabled = grad_enabled_;
+}
+
+void* Wrapper::operator new(size_t size) {
+  return internal::SmallAllocate(internal::SmallClass(static_cast<int64_t>(size)));
+}
+void Wrapper::operator delete(void* p) noexcept {
+  internal::SmallFree(p, internal::SmallClass(sizeof(Wrapper)));
+}
+
+Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base) {
+  const TensorImpl& from = *value.impl();
+  Tensor wrapper = MakeView(value, value.sizes(), value.strides(), value.storage_offset() * value.itemsize(),
+                            /*detached=*/true);
+  TensorImpl& impl = *wrapper.impl();
+  impl.keys = (from.keys & keys::kBackends) | KeySet::Of(keys::kFrameEscape);
+  impl.flags |= from.flags & MICA_TENSOR_WRAPPED_NUMBER;
+  TensorExtra& extra = impl.EnsureExtra();
+  auto* w = new Wrapper();
+  w->tag = frame.tag;
+  w->kind = frame.kind;
+  w->value = std::move(value);
+  extra.extension = w;
+  extra.extension_deleter = &DeleteWrapper;
+  if (base.defined()) {
+    Tensor root = base.is_view() ? base.view_base() : base;
+    extra.view_base = root.release();
+  }
+  return wrapper;
+}
+
+namespace {
+Tensor AdoptInto(Tensor fresh, const Frame* frame) {
+  return frame ? Wrap(AdoptInto(std::move(fresh), frame->parent), *frame) : fresh;
+}
+}  // namespace
+
+Tensor Adopt(Tensor fresh) { return AdoptInto(std::move(fresh), Current()); }
+
+Tensor Alias(const Tensor& wrapper) {
+  const Wrapper& w = WrapperOf(wrapper);
+  Frame named;  // carries the tag alone: the frame itself may be gone
+  named.tag = w.tag;
+  named.kind = w.kind;
+  Tensor alias = Wrap(w.value, named);
+  Wrapper& behind = WrapperOf(alias);
+  behind.number = w.number;
+  behind.second = w.second;
+  return alias;
+}
+
+void Refresh(const Tensor& wrapper) {
+  TensorImpl& impl = *wrapper.impl();
+  const TensorImpl& from = *WrapperOf(wrapper).value.impl();
+  if (impl.storage != from.storage) {
+    from.storage->Retain();
+    if (impl.storage) impl.storage->Release();
+    impl.storage = from.storage;
+  }
+  impl.dl.data = from.dl.data;
+  if (impl.sizes() == from.sizes() && impl.strides() == from.strides()) return;
+  impl.SetSizesStrides(from.sizes(), from.strides());
+}
+
+void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {
+  const std::string& kind = KindOf(frame.kind).name;
+  MICA_THROW(kRuntime, "Operator ", op.spec().name, " writes a tensor (", written.ToString(),
+             ") that the function of ", kind, " captured from outside, with values that belong to this ",
+             kind,
+             "; they would leave it unseen. Pass the tensor to the function as an argument and return it, or "
+             "write to a clone.");
+}
+
+void ThrowNoRule(const Operator& op, const Frame& frame) {
+  const std::string& kind = KindOf(frame.kind).name;
+  MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " has no rule for the frame kind (", kind,
+             ") and no decomposition. Register a kernel for it at (", kind,
+             "), or detach its inputs (x.detach()) if it is to be a constant there.");
+}
+
+void CheckWrites(const Operator& op, const Frame& frame, const MicaValue* args, int64_t n) {
+  const OperatorSpec& spec = op.spec();
+  if (__builtin_expect(!spec.written_args, 1)) return;
+  // Of an operator that is defined at run time the form is not known.
+  if (spec.form == OpForm::kFunctional && spec.adapters) return;
+  const Tensor* captured = nullptr;
+  bool moving = false;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    const Wrapper* w = Own(t, frame);
+    if (w) moving = moving || !IsConstant(t, *w);
+    if (!w && ((spec.written_args >> i) & 1)) captured = &t;
+  });
+  if (captured && moving) ThrowCaptured(op, frame, *captured);
+}
+
+void CallInParent(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
+  const bool grad_enabled = CurrentThread().grad_enabled;
+  const LeaveFrame left;
+  const Frame& frame = left.frame();
+  CheckWrites(op, frame, args, n);
+  {
+    const ReplacedArguments values(args, n, [&](const Tensor& t) { return Unwrap(t, frame); });
+    op.CallBoxed(values.data(), n, results);
+  }
+  const OperatorSpec& spec = op.spec();
+  if (spec.written_args) {
+    ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+      if (((spec.written_args >> i) & 1) && Own(t, frame)) Refresh(t);
+    });
+  }
+  if (spec.form != OpForm::kFunctional) return;
+  const size_t count = op.schema().returns.size();
+  for (size_t i = 0; i < count; ++i) {
+    MicaValue& r = results[i];
+    if (r.tag == MICA_VALUE_TENSOR) {
+      r = OwnedTensorValue(WrapResult(TakeTensor(r), op, frame, args, n, grad_enabled));
+    } else if (r.tag == MICA_VALUE_TENSORS) {
+      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
+      for (Tensor& t : list) t = WrapResult(std::move(t), op, frame, args, n, grad_enabled);
+      r.u.tensors = GiveTensorList(std::move(list));
+    }
+  }
+}
+
+namespace {
+
+// What stands for an escaped tensor: its value, where it is a constant.
+Tensor OutOfFrame(const Operator& op, const Tensor& t) {
+  if (!IsWrapper(t)) return t;
+  const Wrapper& w = WrapperOf(t);
+  const Kind& kind = KindOf(w.kind);
+  MICA_CHECK(IsConstant(t, w), "A tensor of ", kind.name, ", ", t.ToString(), ", is used by ", op.spec().name,
+             " after it escaped from that ", kind.name, ". ", kind.after_escape);
+  return OutOfFrame(op, w.value);
+}
+
+}  // namespace
+
+}  // namespace mica::frames
+
+namespace mica::internal {
+
+void RunEscaped(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+                MicaValue* results) {
+  const frames::ReplacedArguments values(args, n, [&](const Tensor& t) { return frames::OutOfFrame(op, t); });
+  op.CallBoxed(values.data(), n, results);
+  frames::ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (((op.spec().written_args >> i) & 1) && frames::IsWrapper(t)) frames::Refresh(t);
+  });
+}
+
+}  // namespace mica::internal
