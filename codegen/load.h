@@ -29,6 +29,8 @@ std::string CopyOfView(const Entry& view, const std::string& copy);
 // load_derivatives.cc
 void ReadDerivatives(const std::shared_ptr<const SourceFile>& file, Model* model,
                      std::vector<std::string>* mistakes);
+// load_tangents.cc: `tangent:` of a derivative (NULL where it has none), or what follows from the class.
+TangentRule ReadTangentRule(const PlacedText* text, const Derivative& derivative, const Model& model);
 
 // An argument's number; a Mistake that says what `what` is when there is none.
 int ArgumentNumber(const Entry& entry, const std::string& name, const Location& where,

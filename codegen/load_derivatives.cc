@@ -170,21 +170,21 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
     throw Mistake(derivative->location,
                   StrCat("Operator (", entry->primary().full_name,
                          ") says `differentiable: false`; expected no derivative, or another entry."));
-  for (const char* reserved : {"grad", "grads", "result", "output_mask"}) {
+  for (const char* reserved : {"grad", "grads", "result", "output_mask", "tangent"}) {
     if (entry->primary().schema.FindArgument(reserved) < 0) continue;
     throw Mistake(derivative->location,
                   StrCat("Operator (", entry->primary().full_name, ") has an argument named `", reserved,
                          "`, which formulas know as something else; expected another name of the argument."));
   }
   std::vector<bool> taken(entry->primary().schema.arguments.size(), false);
-  std::vector<std::string> keys = {"op", "output_differentiability", "node"};
+  std::vector<std::string> keys = {"op", "output_differentiability", "node", "tangent"};
   for (const auto& item : node) keys.push_back(item.first.Scalar());
   const YamlMap map(node, file, "A derivative", keys);
   derivative->output_differentiability = ReadOutputs(map, *entry);
   derivative->node = ReadNodeName(map);
   for (const auto& item : node) {
     const std::string key = item.first.Scalar();
-    if (key == "op" || key == "output_differentiability" || key == "node") continue;
+    if (key == "op" || key == "output_differentiability" || key == "node" || key == "tangent") continue;
     try {
       derivative->rules.push_back(ReadRule(Place(item.first, file), key,
                                            PlacedScalar(item.second, file, "A formula"), *entry, *model,
@@ -199,6 +199,9 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
         StrCat(
             "Derivative of ", entry->primary().full_name,
             " names no input; expected `argument: formula` lines, or `differentiable: false` in its entry."));
+  const std::optional<PlacedText> tangent =
+      map.has("tangent") ? std::optional(map.Placed("tangent")) : std::nullopt;
+  derivative->tangent = ReadTangentRule(tangent ? &*tangent : nullptr, *derivative, *model);
   entry->derivative = derivative.get();
   return derivative;
 }

@@ -175,12 +175,32 @@ struct GradientRule {
   std::shared_ptr<const struct FormulaTree> formula;  // checked; formula/formula.h
 };
 
+// The forward-mode rule: how the results change with the inputs. Inputs with a
+// gradient formula have tangents; those that say `zeros` do not count.
+struct TangentRule {
+  enum class Kind : uint8_t {
+    kGeneric,      // no rule: the layer takes the vjp of the vjp
+    kZero,         // nothing changes: all gradients are zero
+    kPointwise,    // the gradient formulas themselves, one input after the other
+    kReduction,    // the gradient formula of ones is what a result owes each element of its slice
+    kLinear,       // the operator of all inputs' tangents
+    kMultilinear,  // summed over the inputs: the operator with this one's tangent in its place
+    kParts,        // the operators that it is composed of have tangents
+    kFormula,      // `tangent:`
+  };
+  Kind kind = Kind::kGeneric;
+  bool from_class = false;
+  PlacedText text;                                    // of `tangent:`, empty if not given
+  std::shared_ptr<const struct FormulaTree> formula;  // checked, for kFormula
+};
+
 struct Derivative {
   Location location;
   const Entry* entry = nullptr;
   std::vector<GradientRule> rules;
   std::vector<bool> output_differentiability;  // one per Tensor result
   std::string node;                            // what grad_fn shows; empty: by the operator's name
+  TangentRule tangent;
 };
 
 // What formulas call besides operators: a C++ function of keys/autograd/helpers.h,

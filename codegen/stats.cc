@@ -17,6 +17,26 @@ Way WayOf(const Entry& e) {
   return e.has_program() && e.portable.empty() ? kData : kHand;
 }
 
+// Where the forward-mode rules of differentiable operators come from.
+void AddForwardRules(const Model& model, std::string* text) {
+  int from_class[kOpClassCount] = {}, by_kind[8] = {}, classes = 0;
+  for (const auto& derivative : model.derivatives) {
+    const TangentRule& rule = derivative->tangent;
+    classes += rule.from_class;
+    if (rule.from_class) ++from_class[static_cast<int>(derivative->entry->op_class)];
+    if (!rule.from_class) ++by_kind[static_cast<int>(rule.kind)];
+  }
+  using Kind = TangentRule::Kind;
+  const auto of = [&](Kind kind) { return by_kind[static_cast<int>(kind)]; };
+  std::string parts;
+  for (int c = 0; c < kOpClassCount; ++c)
+    if (from_class[c])
+      StrAppend(&parts, parts.empty() ? "" : ", ", YamlName(static_cast<OpClass>(c)), " ", from_class[c]);
+  StrAppend(text, "forward rules: ", classes, " from class (", parts, "), ",
+            of(Kind::kLinear) + of(Kind::kMultilinear), " said to be linear, ", of(Kind::kFormula),
+            " by formula, ", of(Kind::kParts), " by parts, ", of(Kind::kGeneric), " generic\n");
+}
+
 }  // namespace
 
 std::string StatsText(const Model& model) {
@@ -42,6 +62,7 @@ std::string StatsText(const Model& model) {
               of[kYaml], ", in C++ ", of[kCpp], ", by hand ", of[kHand], ")\n");
   }
   StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");
+  AddForwardRules(model, &text);
   StrAppend(&text, "total: ", model.entries.size(), " entries, ", all.size(), " base names, ", functions,
             " operators\n");
   return text;

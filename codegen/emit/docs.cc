@@ -42,6 +42,25 @@ std::string RuleText(const Entry& e) {
   __builtin_unreachable();
 }
 
+// Where the forward-mode rule comes from.
+std::string TangentText(const TangentRule& rule) {
+  if (!rule.text.text().empty()) return StrCat("`", rule.text.text(), "`");
+  switch (rule.kind) {
+    case TangentRule::Kind::kZero:
+      return "the tangent is zero";
+    case TangentRule::Kind::kPointwise:
+      return "the gradients' formulas, of tangents";
+    case TangentRule::Kind::kReduction:
+      return "the tangents of a slice, weighed by the gradient of one";
+    case TangentRule::Kind::kLinear:
+      return "the operator itself, of tangents";
+    case TangentRule::Kind::kMultilinear:
+      return "the operator itself, of one input's tangent after the other";
+    default:
+      return "the gradient of the gradient";
+  }
+}
+
 // What the entry computes, as it stands in the YAML file.
 void AddDefinition(const Entry& e, std::string* text) {
   if (!e.body.text().empty()) StrAppend(text, "\nDefinition: `", e.body.text(), "`\n");
@@ -57,6 +76,7 @@ void AddDefinition(const Entry& e, std::string* text) {
     for (const int number : rule.inputs) names.push_back(e.primary().schema.arguments[number].name);
     StrAppend(text, "- `", Join(names, "`, `"), "`: `", rule.text.text(), "`\n");
   }
+  StrAppend(text, "\nForward mode: ", TangentText(e.derivative->tangent), "\n");
 }
 
 void AddEntry(const Entry& e, std::string* text) {

@@ -12,6 +12,7 @@ inline constexpr int kOpsShards = 8;
 inline constexpr int kRegistryShards = 4;
 inline constexpr int kCompositeShards = 4;
 inline constexpr int kAutogradShards = 8;
+inline constexpr int kForwardShards = 8;
 inline constexpr int kPythonShards = 8;
 
 // Paths are relative to --out, which the build names <build>/generated/mica.
@@ -33,6 +34,8 @@ void EmitComposites(const Model& model, OutputFolder& out);
 void EmitApi(const Model& model, OutputFolder& out);
 // autograd_<i>.cc; written with keys/autograd
 void EmitAutograd(const Model& model, OutputFolder& out);
+// forward_<i>.cc; compiled with keys/autograd
+void EmitForward(const Model& model, OutputFolder& out);
 // python_<i>.cc; written with bindings/python
 void EmitPython(const Model& model, OutputFolder& out);
 // stubs/_operators.pyi

@@ -236,6 +236,11 @@ void EmitRecord(const Entry& e, Printer& tables, Printer& p) {
 }
 
 void CheckEntry(const Entry& e) {
+  if (e.derivative && !e.derivative->tangent.text.text().empty())
+    throw Mistake(e.derivative->tangent.text.At(0),
+                  StrCat("Operator (", e.primary().full_name,
+                         ") of a plugin has a `tangent`; expected its "
+                         "gradients alone, from which the host makes its forward mode."));
   const bool decompose = e.op_class == OpClass::kDecompose && !e.body.text().empty();
   const bool from_data = e.generic_meta && e.has_program() && e.functional;
   const bool known = e.op_class == OpClass::kPointwise || e.op_class == OpClass::kReduction ||

@@ -1,6 +1,7 @@
 // Formulas: overload resolution, conversions, and the C++ that they become.
 #include "mica/codegen/formula/formula.h"
 #include "mica/codegen/names.h"
+#include "mica/codegen/tangents.h"
 #include "mica/test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
@@ -155,6 +156,52 @@ TEST_CASE("none and zeros are rules without a formula", "[codegen]") {
   CHECK(model->derivatives[0]->rules[0].kind == GradientRule::Kind::kNone);
   CHECK(model->derivatives[0]->rules[1].kind == GradientRule::Kind::kZeros);
   CHECK(model->Find("mul.Tensor")->entry->derivative == model->derivatives[0].get());
+}
+
+TEST_CASE("forward-mode rules follow from the class, or stand in the file", "[codegen]") {
+  const std::string native = std::string(kOperators) + R"(
+- func: flip(Tensor self, int[] dims) -> Tensor
+  class: gather(dims=dims)
+  index: n - 1 - i
+  meta: flip
+  doc: Flips.
+- func: pad(Tensor self, int[] pad, Scalar value=0) -> Tensor
+  class: gather(bounds=fill, fill=value)
+  index: i - pad.before
+  meta: pad
+  doc: Pads.
+- func: twice(Tensor self) -> Tensor
+  class: decompose
+  body: self + self
+  doc: Doubles.
+)";
+  using Kind = TangentRule::Kind;
+  const auto kind = [&](const std::string& derivative) {
+    return LoadTexts(native, "derivatives:\n- op: " + derivative)->derivatives.at(0)->tangent.kind;
+  };
+  CHECK(kind("mul.Tensor\n  self: grad * other\n  other: grad * self\n") == Kind::kPointwise);
+  CHECK(kind("mul.Tensor\n  self, other: \"[grad, grad]\"\n") == Kind::kGeneric);
+  CHECK(kind("mul.Tensor\n  self: zeros\n  other: none\n") == Kind::kZero);
+  CHECK(kind("sum.dim\n  self: grad\n") == Kind::kReduction);
+  CHECK(kind("sum.dim\n  self: grad\n  tangent: linear\n") == Kind::kLinear);
+  CHECK(kind("flip\n  self: flip(grad, dims)\n") == Kind::kLinear);
+  CHECK(kind("flip\n  self: flip(grad * self, dims)\n") == Kind::kGeneric);
+  CHECK(kind("pad\n  self: grad\n") == Kind::kGeneric);
+  CHECK(kind("pad\n  self: grad\n  tangent: pad(self_t, pad)\n") == Kind::kFormula);
+  CHECK(kind("twice\n  self: grad + grad\n") == Kind::kGeneric);
+  CHECK(kind("twice\n  self: grad + grad\n  tangent: parts\n") == Kind::kParts);
+}
+
+TEST_CASE("a tangent is a sum of terms", "[codegen]") {
+  const auto model = LoadTexts(kOperators,
+                               "derivatives:\n- op: mul.Tensor\n  self: grad\n  other: grad\n"
+                               "  tangent: mul(self_t, other) + add(mul(self, other_t), self_t, alpha=2)\n");
+  const Derivative& d = *model->derivatives[0];
+  const std::vector<TangentTerm> terms = TangentTerms(d.tangent.formula->root, d);
+  REQUIRE(terms.size() == 2);  // the second sum is scaled, and so is one term
+  CHECK(terms[0].inputs == std::vector<int>{0});
+  CHECK(terms[1].inputs == std::vector<int>{1, 0});
+  CHECK_FALSE(terms[1].subtracted);
 }
 
 }  // namespace mica::codegen

@@ -93,6 +93,18 @@ TEST_CASE("the node and the kernels of a derivative are as they were", "[codegen
               Joined(folder.path, "autograd", kAutogradShards, "class TransposeBackward0 "));
 }
 
+TEST_CASE("forward-mode kernels are as they were", "[codegen]") {
+  const TemporaryFolder folder;
+  OutputFolder out(folder.path.string());
+  EmitForward(*LoadModel(SourceFile::Read((kGolden / "native.yaml").string()),
+                         SourceFile::Read((kGolden / "derivatives.yaml").string())),
+              out);
+  // From the class, complex and in-place; by a formula of two terms; of a reduction.
+  CheckGolden("forward_add.cc", Joined(folder.path, "forward", kForwardShards, "Tangent_add_Tensor("));
+  CheckGolden("forward_sum.cc", Joined(folder.path, "forward", kForwardShards, "Tangent_sum_dim("));
+  CheckGolden("forward_total.cc", Joined(folder.path, "forward", kForwardShards, "Tangent_total("));
+}
+
 TEST_CASE("programs become statements of OpenCL C", "[codegen]") {
   const TemporaryFolder folder;
   OutputFolder out(folder.path.string());

@@ -336,6 +336,41 @@ const std::vector<Case>& DerivativeCases() {
        "derivatives.yaml:3:29: `output_differentiability` has 2 values; expected 1, one a result of mul."},
       {"check in a formula", MUL, D "- op: mul.Tensor\n  self: check 1 == 1 else 'No.' in grad\n",
        "derivatives.yaml:3:9: `check` has no place in a gradient; expected it in a `body`."},
+      {"tangent without inputs", MUL, D "- op: mul.Tensor\n  self: zeros\n  tangent: self\n",
+       "derivatives.yaml:4:12: Tangent of mul stands where all gradients are zero; expected none."},
+      {"tangent of no input", MUL, D "- op: mul.Tensor\n  self: grad\n  tangent: mul(other_t, self)\n",
+       "derivatives.yaml:4:16: Name (other_t) is unknown (did you mean `other`?); expected one of other, "
+       "result, self and self_t."},
+      {"term without tangent", ADD MUL,
+       D "- op: mul.Tensor\n  self: grad\n  tangent: mul(self_t, other) + mul(self, other)\n",
+       "derivatives.yaml:4:33: A term of the tangent of mul reads no tangent of an input; expected one of "
+       "self_t in each."},
+      {"tangent that is not read", MUL,
+       D "- op: mul.Tensor\n  self: grad\n  other: grad\n  tangent: mul(self_t, other)\n",
+       "derivatives.yaml:5:12: Tangent of mul does not read (other_t), though `other` has a gradient; "
+       "expected "
+       "it in a term, or `other: zeros`."},
+      {"tangent of another type", MUL, D "- op: mul.Tensor\n  self: grad\n  tangent: sizes(self_t)\n",
+       "derivatives.yaml:4:12: Formula gives a int[]; expected a Tensor."},
+      {"parts of no composite", MUL, D "- op: mul.Tensor\n  self: grad\n  tangent: parts\n",
+       "derivatives.yaml:4:12: Tangent of mul is (parts), but it is not composed of others; expected"},
+      {"linear without functional form",
+       "- func: g_(Tensor(a!) self) -> Tensor(a!)\n  class: custom\n  doc: G.\n",
+       D "- op: g_\n  self: grad\n  tangent: linear\n",
+       "derivatives.yaml:4:12: Tangent of g_ is (linear), which needs a functional form with one result that "
+       "has a tangent; expected a formula."},
+      {"argument named as a tangent",
+       "- func: g(Tensor self, Tensor self_t) -> Tensor\n  class: pointwise\n  compute: self * self_t\n  "
+       "doc: "
+       "G.\n",
+       D "- op: g\n  self: grad\n  tangent: self_t\n",
+       "derivatives.yaml:2:3: Operator (mica::g) has an argument (self_t), which formulas know as the "
+       "tangent "
+       "of `self`; expected another name of the argument."},
+      {"argument named tangent",
+       "- func: g(Tensor tangent) -> Tensor\n  class: pointwise\n  compute: tangent\n  doc: G.\n",
+       D "- op: g\n  tangent: grad\n",
+       "derivatives.yaml:2:3: Operator (mica::g) has an argument named `tangent`, which formulas know as"},
       {"do in a formula", MUL, D "- op: mul.Tensor\n  self: do mul(grad, grad) in grad\n",
        "derivatives.yaml:3:9: `do` has no place in a gradient; expected it in a `body`."},
   };
