@@ -20,8 +20,10 @@ endfunction()
 mica_shards(ops ops 8)
 mica_shards(registry registry 4)
 mica_shards(composites composites 4)
-mica_shards(MICA_GENERATED_AUTOGRAD autograd 8)
+mica_shards(autograd autograd 8)
+mica_shards(forward forward 8)
 mica_shards(MICA_GENERATED_PYTHON python 8)
+set(MICA_GENERATED_AUTOGRAD ${autograd} ${forward})
 set(MICA_GENERATED_KERNELS ${ops} ${registry} ${composites})
 
 # Other files than the tree's: the guide "add an operator" builds from longer copies.

@@ -71,20 +71,6 @@ EmitOptions OptionsOf(std::function<std::string(const FormulaExpr&)> name) {
   return options;
 }
 
-// Whether the value may be the memory of a tangent that it reads. Operators that
-// compute give fresh memory; views and what is composed of others may not.
-bool MayAlias(const FormulaExpr& e) {
-  switch (e.kind) {
-    case FormulaExpr::Kind::kCall: {
-      const Entry& entry = *e.function->entry;
-      return entry.op_class == OpClass::kView || entry.op_class == OpClass::kDecompose ||
-             e.function->schema.returns[0].type.alias.has_value();
-    }
-    default:
-      return true;
-  }
-}
-
 bool ForwardEmitter::Reads(int input) const {
   const std::string& name = f_.schema.arguments[static_cast<size_t>(input)].name;
   switch (d_.tangent.kind) {
@@ -230,38 +216,22 @@ void ForwardEmitter::EmitTangent() {
   p_.Print({{"type", type}, {"name", f_.struct_name}, {"parameters", Join(parameters, ", ")}},
            "$type$ Tangent_$name$($parameters$) {\n  $type$ tangent;");
   p_.Indent();
-  bool may_alias = false;
   if (d_.tangent.kind == Kind::kPointwise) {
-    for (const GradientRule& rule : d_.rules) {
-      EmitPointwiseTerm(rule);
-      may_alias = may_alias || (rule.formula && MayAlias(rule.formula->root));
-    }
+    for (const GradientRule& rule : d_.rules) EmitPointwiseTerm(rule);
   } else if (d_.tangent.kind == Kind::kReduction) {
     EmitReductionTerm();
   } else if (d_.tangent.kind == Kind::kLinear) {
     EmitLinearTerm(inputs_);
-    may_alias = d_.entry->op_class == OpClass::kDecompose;
   } else if (d_.tangent.kind == Kind::kMultilinear) {
     for (const int input : inputs_) EmitLinearTerm({input});
-    may_alias = d_.entry->op_class == OpClass::kDecompose;
   } else {
     const FormulaExpr& root = d_.tangent.formula->root;
     const bool parts = root.kind == FormulaExpr::Kind::kTuple;
     for (size_t i = 0; parts && i < results; ++i)
       EmitFormulaTerms(root.operands[i], StrCat("tangent[", i, "]"));
     if (!parts) EmitFormulaTerms(root, "tangent");
-    may_alias = true;
-    if (!parts) {
-      may_alias = false;
-      for (const TangentTerm& term : TangentTerms(root, d_)) may_alias = may_alias || MayAlias(*term.expr);
-    }
   }
-  std::vector<std::string> inputs;
-  for (const int i : inputs_) inputs.push_back(NameOf(i));
-  if (may_alias)
-    p_.Print({{"inputs", Join(inputs, ", ")}}, "return Own(std::move(tangent), $inputs$);");
-  else
-    p_.Line("return tangent;");
+  p_.Line("return tangent;");
   p_.Outdent();
   p_.Line("}");
 }

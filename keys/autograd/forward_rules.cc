@@ -225,11 +225,9 @@ void RegisterForwardMode(Scope& scope) {
   scope.AddBoxedFallback("jvp", {&RunGeneric, nullptr, nullptr}, here);
   for (const Operator* op : AllOperators()) {
     const OperatorSpec& spec = op->spec();
-    const bool zeroes = op->name() == "mica::zero" || op->name() == "mica::zero_" ||
-                        op->name() == "mica::fill.Scalar" || op->name() == "mica::fill_.Scalar";
     if (op->name() == "mica::resize_" || op->name() == "mica::resize_as_") {
       scope.AddBoxedKernel(op->name(), "jvp", {&RefuseResize, nullptr, nullptr}, here);
-    } else if ((spec.flags & kNotDifferentiable) || zeroes) {
+    } else if (spec.flags & kNotDifferentiable) {
       scope.AddBoxedKernel(op->name(), "jvp", {&RunConstant, nullptr, nullptr}, here);
     } else if (spec.form == OpForm::kOut) {
       scope.AddBoxedKernel(op->name(), "jvp", {&RefuseOut, nullptr, nullptr}, here);

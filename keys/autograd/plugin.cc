@@ -5,7 +5,7 @@
 // registrar's context is the plugin's Scope.
 #include "mica/plugin.h"
 
-#include "mica/keys/autograd/forward.h"
+#include "mica/keys/autograd/forward_kernel.h"
 #include "mica/keys/autograd/grad_frame.h"
 #include "mica/keys/autograd/hand_kernels.h"
 #include "mica/keys/autograd/interface.h"
@@ -33,6 +33,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   }
   RegisterGradFrame(scope);
   forward::RegisterForwardMode(scope);
+  forward::RegisterForwardRules(scope);
   SetAutogradInterface(&Interface());
 }
 
