@@ -92,15 +92,28 @@ void ReadVariants(const YamlMap& map, Entry* entry) {
                          " needs a first argument `Tensor self`; expected function alone."));
 }
 
+// `autocast: lower`, or `autocast: {cpu: float32, other: none}` where torch's lists for the
+// CPU and for accelerators differ; what a map leaves out is the default.
 void ReadAutocast(const YamlMap& map, Entry* entry) {
   static const std::vector<std::string> kPolicies = {"lower", "float32", "promote", "none", "parts"};
-  entry->autocast = map.has("autocast")                      ? map.Text("autocast")
-                    : entry->op_class == OpClass::kDecompose ? "parts"
-                                                             : "none";
-  if (std::find(kPolicies.begin(), kPolicies.end(), entry->autocast) == kPolicies.end())
-    throw Mistake(map.WhereValue("autocast"),
-                  StrCat("Autocast policy (", entry->autocast, ") is unknown; expected one of ",
-                         JoinNames(kPolicies), "."));
+  const auto read = [](const YamlMap& from, const char* key, std::string* policy) {
+    if (!from.has(key)) return;
+    *policy = from.Text(key);
+    if (std::find(kPolicies.begin(), kPolicies.end(), *policy) == kPolicies.end())
+      throw Mistake(
+          from.WhereValue(key),
+          StrCat("Autocast policy (", *policy, ") is unknown; expected one of ", JoinNames(kPolicies), "."));
+  };
+  entry->autocast = entry->autocast_cpu = entry->op_class == OpClass::kDecompose ? "parts" : "none";
+  if (!map.has("autocast")) return;
+  if (map.Get("autocast").IsMap()) {
+    const YamlMap policies(map.Get("autocast"), map.file(), "The autocast policies", {"cpu", "other"});
+    read(policies, "cpu", &entry->autocast_cpu);
+    read(policies, "other", &entry->autocast);
+  } else {
+    read(map, "autocast", &entry->autocast);
+    entry->autocast_cpu = entry->autocast;
+  }
 }
 
 bool HasGenericMeta(OpClass c) {

@@ -119,7 +119,8 @@ struct Entry {
   uint16_t supports = 0;  // bit k: DTypeKind k
   std::string hint;
   std::string doc;
-  std::string autocast = "none";
+  std::string autocast = "none";  // of accelerators, and of a plugin's operators everywhere
+  std::string autocast_cpu = "none";
   std::string batch_rule;  // a plugin's name of a rule, kept for the layer that reads it
   bool is_base = false;    // of --base: Mica's own operators beside a plugin's
   bool hot = false;

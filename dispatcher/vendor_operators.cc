@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mica/dispatcher/adapters_return.h"
+#include "mica/dispatcher/autocast.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/registration.h"
@@ -258,6 +259,8 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
                            {&RunRecord<&MicaOperatorRecord::composite>, context, nullptr}, where);
     if (r.backward && r.differentiable)
       scope.AddBoxedKernel(op->name, "Autograd", {&RunAutograd, context, nullptr}, where);
+    if (const AutocastPolicy policy = AutocastPolicyNamed(r.autocast); policy != AutocastPolicy::kNone)
+      scope.AddBoxedKernel(op->name, "Autocast", AutocastKernel({policy, policy}), where);
   });
 }
 

@@ -11,5 +11,6 @@ void InitFrames(PyObject* module);    // frames.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
 void InitDevices(PyObject* module);
+void InitAutocast(PyObject* module);  // autocast.cc
 
 }  // namespace mica::python

@@ -147,6 +147,7 @@ void InitModule(PyObject* module) {
   InitLibrary(module);
   InitPlugins(module);
   InitDevices(module);
+  InitAutocast(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

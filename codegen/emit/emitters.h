@@ -36,6 +36,8 @@ void EmitApi(const Model& model, OutputFolder& out);
 void EmitAutograd(const Model& model, OutputFolder& out);
 // forward_<i>.cc; compiled with keys/autograd
 void EmitForward(const Model& model, OutputFolder& out);
+// autocast.cc; written with keys/autocast
+void EmitAutocast(const Model& model, OutputFolder& out);
 // python_<i>.cc; written with bindings/python
 void EmitPython(const Model& model, OutputFolder& out);
 // stubs/_operators.pyi

@@ -64,9 +64,17 @@ from mica._type_info import (  # noqa: E402
 )
 
 newaxis = None
+_OF_AMP = (
+    "autocast",
+    "get_autocast_dtype",
+    "is_autocast_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+)
 
 _LAZY = (
     "accelerator",
+    "amp",
     "array_api",
     "autograd",
     "cuda",
@@ -94,6 +102,7 @@ if TYPE_CHECKING:
 
     from mica import (
         accelerator as accelerator,
+        amp as amp,
         array_api as array_api,
         autograd as autograd,
         cuda as cuda,
@@ -113,6 +122,13 @@ if TYPE_CHECKING:
         utils as utils,
         version as version,
     )
+    from mica.amp import (
+        autocast as autocast,
+        get_autocast_dtype as get_autocast_dtype,
+        is_autocast_enabled as is_autocast_enabled,
+        set_autocast_dtype as set_autocast_dtype,
+        set_autocast_enabled as set_autocast_enabled,
+    )
 else:
 
     def __getattr__(name: str) -> Any:
@@ -122,6 +138,10 @@ else:
             module = importlib.import_module(f"mica.{name}")
             globals()[name] = module
             return module
+        if name in _OF_AMP:
+            from mica import amp
+
+            return getattr(amp, name)
         if name.startswith("_foreach_"):
             from mica._foreach import find
 
@@ -133,4 +153,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_OF_AMP})

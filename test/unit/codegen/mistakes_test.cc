@@ -151,6 +151,8 @@ const std::vector<Case>& NativeCases() {
        "native.yaml:5:8: Value of `hot` is (maybe); expected true or false."},
       {"autocast", UNARY "  class: pointwise\n  compute: self\n  autocast: half\n", "",
        "native.yaml:5:13: Autocast policy (half) is unknown; expected one of lower, float32"},
+      {"autocast of one side", UNARY "  class: pointwise\n  compute: self\n  autocast: {cpu: half}\n", "",
+       "native.yaml:5:19: Autocast policy (half) is unknown; expected one of lower, float32"},
       {"composite outside decompose", UNARY "  class: pointwise\n  compute: self\n  composite: f\n", "",
        "native.yaml:5:3: Key (composite) has no place in class pointwise; expected `class: decompose`."},
       {"decompose without body", UNARY "  class: decompose\n", "",

@@ -1,0 +1,59 @@
+// autocast.cc: the layer's registrations, one for each functional form that has a policy.
+//
+// A composite without one decomposes at the layer, by the layer's own rule; one that has a
+// gradient formula passes it instead, so that the formula serves: its parts meet the layer
+// when they run.
+#include <set>
+
+#include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/names.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+// "kLower"; "none" and "parts" are kNone.
+std::string PolicyName(const std::string& policy) {
+  if (policy == "lower") return "AutocastPolicy::kLower";
+  if (policy == "float32") return "AutocastPolicy::kFloat32";
+  if (policy == "promote") return "AutocastPolicy::kPromote";
+  return "AutocastPolicy::kNone";
+}
+
+bool HasPolicy(const Entry& entry) {
+  const auto has = [](const std::string& policy) { return policy != "none" && policy != "parts"; };
+  return has(entry.autocast) || has(entry.autocast_cpu);
+}
+
+}  // namespace
+
+void EmitAutocast(const Model& model, OutputFolder& out) {
+  std::set<const Entry*> with_formula;
+  for (const auto& derivative : model.derivatives) with_formula.insert(derivative->entry);
+  Printer p;
+  p.Line("#include \"mica/dispatcher/autocast.h\"\n#include \"mica/dispatcher/registration.h\"\n");
+  p.Line("namespace mica::autocast {\n\nvoid RegisterPolicies(Scope& scope);");
+  p.Line("void RegisterPolicies(Scope& scope) {");
+  p.Indent();
+  for (const auto& entry : model.entries) {
+    if (!entry->functional) continue;
+    const std::string name = CppString(entry->functional->full_name);
+    if (HasPolicy(*entry)) {
+      p.Print({{"name", name},
+               {"cpu", PolicyName(entry->autocast_cpu)},
+               {"other", PolicyName(entry->autocast)},
+               {"file", CppString(entry->location.file->name)},
+               {"line", StrCat(entry->location.line)}},
+              "scope.AddBoxedKernel($name$, \"Autocast\",\n"
+              "                     AutocastKernel({$cpu$, $other$}), {$file$, $line$});");
+    } else if (entry->op_class == OpClass::kDecompose &&
+               (with_formula.count(entry.get()) || entry->autocast == "none")) {
+      p.Print({{"name", name}}, "scope.AddFallthrough($name$, \"Autocast\");");
+    }
+  }
+  p.Outdent();
+  p.Line("}\n\n}  // namespace mica::autocast");
+  out.Write("autocast.cc", GeneratedBanner("What the layer Autocast does with each operator.") + p.text());
+}
+
+}  // namespace mica::codegen
