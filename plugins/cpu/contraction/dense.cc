@@ -6,6 +6,7 @@
 
 #include "mica/plugins/cpu/engine/lanes.h"
 #include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 namespace {
@@ -52,16 +53,15 @@ void CopyRow(int64_t n, const T* src, int64_t src_stride, T* dst, int64_t dst_st
     for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
 }
 
-// Tiles of two dimensions keep both sides in cache where they lie transposed.
+// Transposed where the destination's rows lie together, as they mostly do.
 template <class T>
-void CopyPlane(int64_t rows, int64_t cols, const T* src, int64_t src_row, int64_t src_col, T* dst,
-               int64_t dst_row, int64_t dst_col) {
-  constexpr int64_t kTile = 32;
-  for (int64_t r = 0; r < rows; r += kTile)
-    for (int64_t c = 0; c < cols; c += kTile)
-      for (int64_t i = r; i < std::min(rows, r + kTile); ++i)
-        CopyRow(std::min(kTile, cols - c), src + i * src_row + c * src_col, src_col,
-                dst + i * dst_row + c * dst_col, dst_col);
+void CopyPlane(int64_t rows, int64_t cols, const T* src, int64_t src_col, T* dst, int64_t dst_row,
+               int64_t dst_col) {
+  constexpr int64_t kSize = sizeof(T);
+  if (dst_col == 1)
+    return Transpose(kSize, reinterpret_cast<char*>(dst), dst_row * kSize, reinterpret_cast<const char*>(src),
+                     src_col * kSize, rows, cols);
+  for (int64_t i = 0; i < rows; ++i) CopyRow(cols, src + i, src_col, dst + i * dst_row, dst_col);
 }
 
 template <class T>
@@ -75,25 +75,32 @@ void CopyBox(const Box& box, const T* src, T* dst, int32_t threads) {
   int64_t outer = 1;
   for (int32_t d = 0; d < last; ++d)
     if (d != other) outer *= box.sizes[d];
-  const int64_t inner = box.sizes[last] * (other >= 0 ? box.sizes[other] : 1);
-  ParallelFor(outer, std::max<int64_t>(1, kGrain / inner), 1, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = src;
-      T* to = dst;
-      int64_t rest = i;
-      for (int32_t d = last - 1; d >= 0; --d) {
-        if (d == other) continue;
-        from += rest % box.sizes[d] * box.src[d];
-        to += rest % box.sizes[d] * box.dst[d];
-        rest /= box.sizes[d];
-      }
-      if (other < 0)
-        CopyRow(box.sizes[last], from, box.src[last], to, box.dst[last]);
-      else
-        CopyPlane(box.sizes[other], box.sizes[last], from, box.src[other], box.src[last], to, box.dst[other],
-                  box.dst[last]);
-    }
-  });
+  // A plane goes by bands of its rows.
+  const int64_t rows = other >= 0 ? box.sizes[other] : 1;
+  const int64_t band = std::max<int64_t>(16, kTransposeBytes / static_cast<int64_t>(sizeof(T)));
+  const int64_t bands = (rows + band - 1) / band;
+  const int64_t inner = box.sizes[last] * std::min(rows, band);
+  ParallelFor(outer * bands, std::max<int64_t>(1, kGrain / inner), 1, threads,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const T* from = src;
+                  T* to = dst;
+                  int64_t rest = i / bands;
+                  for (int32_t d = last - 1; d >= 0; --d) {
+                    if (d == other) continue;
+                    from += rest % box.sizes[d] * box.src[d];
+                    to += rest % box.sizes[d] * box.dst[d];
+                    rest /= box.sizes[d];
+                  }
+                  if (other < 0) {
+                    CopyRow(box.sizes[last], from, box.src[last], to, box.dst[last]);
+                    continue;
+                  }
+                  const int64_t row = i % bands * band;
+                  CopyPlane(std::min(band, rows - row), box.sizes[last], from + row, box.src[last],
+                            to + row * box.dst[other], box.dst[other], box.dst[last]);
+                }
+              });
 }
 
 struct Wide {

@@ -1,5 +1,6 @@
-// The half and float8 conversions of casts.cc, for one lane, by their bits;
-// float16 uses F16C where the target has it.
+// The half and float8 conversions, for one lane, by their bits. casts.cc and
+// memory-inl.h do whole vectors by the same rules, float16 by F16C where the target
+// has it.
 #if defined(MICA_CPU_CASTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_CPU_CASTS_INL_H_
 #undef MICA_CPU_CASTS_INL_H_

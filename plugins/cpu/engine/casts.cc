@@ -14,7 +14,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "mica/plugins/cpu/engine/casts-inl.h"
+#include "mica/plugins/cpu/engine/memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
@@ -70,18 +70,17 @@ int CastLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
   return kFlagNone;
 }
 
+// Half types by vectors, float8 by what the compiler makes of one element.
 template <class From>
 int ToFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
   float* d = static_cast<float*>(dst);
   const From* x = static_cast<const From*>(a);
   int64_t i = 0;
-#if HWY_TARGET != HWY_SSE4
-  if constexpr (std::is_same_v<From, Half>) {
-    for (; i + 8 <= n; i += 8) {
-      _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
-    }
+  if constexpr (sizeof(From) == 2) {
+    const hn::ScalableTag<float> lanes;
+    const int64_t step = static_cast<int64_t>(hn::Lanes(lanes));
+    for (; i + step <= n; i += step) hn::StoreU(Memory<From>::Load(x + i), lanes, d + i);
   }
-#endif
   MICA_IVDEP
   for (; i < n; ++i) d[i] = ToFloat(x[i]);
   return kFlagNone;
@@ -92,14 +91,15 @@ int FromFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n)
   To* d = static_cast<To*>(dst);
   const float* x = static_cast<const float*>(a);
   int64_t i = 0;
-#if HWY_TARGET != HWY_SSE4
-  if constexpr (std::is_same_v<To, Half>) {
-    for (; i + 8 <= n; i += 8) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+  if constexpr (sizeof(To) == 2) {
+    const hn::ScalableTag<float> lanes;
+    const int64_t step = static_cast<int64_t>(hn::Lanes(lanes));
+    if constexpr (std::is_same_v<To, Brain>) {
+      for (; i + 2 * step <= n; i += 2 * step)
+        Memory<To>::StoreTwo(hn::LoadU(lanes, x + i), hn::LoadU(lanes, x + i + step), d + i);
     }
+    for (; i + step <= n; i += step) Memory<To>::Store(hn::LoadU(lanes, x + i), d + i);
   }
-#endif
   MICA_IVDEP
   for (; i < n; ++i) {
     if constexpr (std::is_same_v<To, Half>) d[i] = ToHalf(x[i]);

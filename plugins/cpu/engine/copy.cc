@@ -1,7 +1,7 @@
 // copy_: writes one tensor into another, broadcast and converted.
 //
-// The same dtype moves bytes: dense memory by memcpy in parallel, a transpose by
-// tiles that stay in L1, anything else row by row. A conversion is the pointwise
+// The same dtype moves bytes: dense memory by memcpy in parallel, a transposition by
+// transpose.h, anything else row by row. A conversion is the pointwise
 // program "load, store", whose casts are casts.cc's.
 #include "mica/plugins/cpu/engine/copy.h"
 
@@ -12,46 +12,13 @@
 #include "mica/plugins/cpu/engine/iteration.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
 #include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/engine/transpose.h"
 #include "mica/plugins/cpu/kernels.h"
 
 namespace mica::cpu {
 namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 18;
-// Edge of a transpose's tile; two tiles of 8-byte elements fill half of L1.
-constexpr int64_t kTile = 32;
-
-template <class T>
-void TransposeTile(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
-                   int64_t columns) {
-  // dst[r * dst_stride + c] = src[c * src_stride + r], elements side by side on both sides.
-  for (int64_t r = 0; r < rows; ++r) {
-    T* to = reinterpret_cast<T*>(dst + r * dst_stride);
-    const char* from = src + r * static_cast<int64_t>(sizeof(T));
-    for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c, from + c * src_stride, sizeof(T));
-  }
-}
-
-struct Pair {
-  uint64_t half[2];
-};
-
-void Tile(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
-          int64_t columns) {
-  switch (size) {
-    case 1:
-      return TransposeTile<uint8_t>(dst, dst_stride, src, src_stride, rows, columns);
-    case 2:
-      return TransposeTile<uint16_t>(dst, dst_stride, src, src_stride, rows, columns);
-    case 4:
-      return TransposeTile<uint32_t>(dst, dst_stride, src, src_stride, rows, columns);
-    case 8:
-      return TransposeTile<uint64_t>(dst, dst_stride, src, src_stride, rows, columns);
-    default:
-      return TransposeTile<Pair>(dst, dst_stride, src, src_stride, rows, columns);
-  }
-}
-
 // The dimension along which the source is dense while the destination is not, or
 // -1: together with the last dimension, a matrix to transpose.
 int TransposedDim(const Iteration& it) {
@@ -66,7 +33,7 @@ int TransposedDim(const Iteration& it) {
   return -1;
 }
 
-void Transpose(const Iteration& it, int dim, int32_t threads) {
+void CopyTransposed(const Iteration& it, int dim, int32_t threads) {
   const Operand& dst = it.operands[0];
   const Operand& src = it.operands[1];
   const int last = it.ndim - 1;
@@ -86,18 +53,15 @@ void Transpose(const Iteration& it, int dim, int32_t threads) {
   rest.Add(dst.data, dst.size, dst_strides);
   rest.Add(src.data, src.size, src_strides);
   rest.Normalize();
-  const int64_t bands = (rows + kTile - 1) / kTile;
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (kTile * columns * dst.size));
+  const int64_t band = std::max<int64_t>(16, kTransposeBytes / dst.size);
+  const int64_t bands = (rows + band - 1) / band;
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (band * columns * dst.size));
   ParallelSteps(rest.numel * bands, grain, 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t r = i % bands * kTile;
-      char* to = rest.operands[0].data + rest.Offset(0, i / bands) + r * dst.strides[dim];
-      const char* from = rest.operands[1].data + rest.Offset(1, i / bands) + r * src.size;
-      const int64_t height = std::min(kTile, rows - r);
-      for (int64_t c = 0; c < columns; c += kTile) {
-        Tile(dst.size, to + c * dst.size, dst.strides[dim], from + c * src.strides[last], src.strides[last],
-             height, std::min(kTile, columns - c));
-      }
+      const int64_t r = i % bands * band;
+      Transpose(dst.size, rest.operands[0].data + rest.Offset(0, i / bands) + r * dst.strides[dim],
+                dst.strides[dim], rest.operands[1].data + rest.Offset(1, i / bands) + r * src.size,
+                src.strides[last], std::min(band, rows - r), columns);
     }
   });
 }
@@ -112,7 +76,7 @@ void CopyBytes(const MicaTensor* self, const MicaTensor* src, int32_t threads) {
   const Operand& to = it.operands[0];
   const Operand& from = it.operands[1];
   if (to.data == from.data && std::equal(to.strides, to.strides + it.ndim, from.strides)) return;
-  if (const int dim = TransposedDim(it); dim >= 0) return Transpose(it, dim, threads);
+  if (const int dim = TransposedDim(it); dim >= 0) return CopyTransposed(it, dim, threads);
   const int64_t size = to.size;
   ParallelSteps(it.numel, kGrainBytes / size, 64, threads, [&](int64_t begin, int64_t end) {
     if (to.flat && from.flat) {

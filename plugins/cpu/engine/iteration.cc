@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 namespace {
 
 // Rows from this length on are bound in place.
 constexpr int64_t kRowLength = 256;
+// From this many rows on a transposition beats element by element.
+constexpr int64_t kPackedRows = 4;
 
 }  // namespace
 
@@ -167,10 +170,41 @@ void Iteration::Pack(int k, int64_t shift, int64_t position, int64_t n, void* ds
   const Operand& operand = operands[k];
   const int64_t stride = operand.strides[ndim - 1];
   char* to = static_cast<char*>(dst);
+  if (LiesAcross(k, ndim - 2) && n >= kPackedRows * sizes[ndim - 1])
+    return PackAcross(k, shift, position, n, to);
   WalkRuns(*this, operand, position, n, [&](int64_t offset, int64_t run) {
     GatherStrided(to, operand.data + shift + offset, stride, operand.size, run);
     to += run * operand.size;
   });
+}
+
+bool Iteration::LiesAcross(int k, int dim) const {
+  const Operand& operand = operands[k];
+  const int64_t inner = operand.strides[ndim - 1];
+  return dim >= 0 && operand.strides[dim] == operand.size && inner != operand.size && inner != 0 &&
+         sizes[dim] >= kPackedRows;
+}
+
+// Whole rows by transposition, up to the end of the dimension before the last; what
+// stands before and after them run by run.
+void Iteration::PackAcross(int k, int64_t shift, int64_t position, int64_t n, char* to) const {
+  const Operand& operand = operands[k];
+  const int64_t stride = operand.strides[ndim - 1], width = sizes[ndim - 1];
+  while (n > 0) {
+    const int64_t column = position % width, row = position / width % sizes[ndim - 2];
+    const char* from = operand.data + shift + Offset(k, position);
+    int64_t taken = std::min(n, width - column);
+    if (column == 0 && n >= width) {
+      const int64_t rows = std::min(n / width, sizes[ndim - 2] - row);
+      taken = rows * width;
+      Transpose(operand.size, to, width * operand.size, from, stride, rows, width);
+    } else {
+      GatherStrided(to, from, stride, operand.size, taken);
+    }
+    to += taken * operand.size;
+    position += taken;
+    n -= taken;
+  }
 }
 
 void Iteration::Unpack(int k, int64_t shift, int64_t position, int64_t n, const void* src) const {

@@ -47,6 +47,9 @@ struct Iteration {
   // Copies n elements of operand `k` from `position` on, in iteration order.
   void Pack(int k, int64_t shift, int64_t position, int64_t n, void* dst) const;
   void Unpack(int k, int64_t shift, int64_t position, int64_t n, const void* src) const;
+  // Whether operand `k` is dense along `dim`, and not along the last dimension: the two
+  // make a matrix to transpose.
+  bool LiesAcross(int k, int dim) const;
 
   // The elements of a piece that begins at `position`: at most `block`, and within
   // a row where pieces must be.
@@ -56,6 +59,9 @@ struct Iteration {
   char* Locate(int k, int64_t shift, int64_t position, int64_t n, char* buffer, bool read) const;
   // Writes a piece that Locate() put into `buffer` to its place.
   void Deliver(int k, int64_t shift, int64_t position, int64_t n, const char* buffer) const;
+
+ private:
+  void PackAcross(int k, int64_t shift, int64_t position, int64_t n, char* to) const;
 };
 
 }  // namespace mica::cpu

@@ -208,12 +208,8 @@ class Reader {
 
 class Emitter {
  public:
-  Emitter(const PlanRequest& request, Graph* graph, Plan* plan)
-      : request_(request),
-        graph_(*graph),
-        plan_(*plan),
-        lane_(request.lane),
-        table_(LaneTable(request.lane)) {}
+  Emitter(const PlanRequest& request, Graph* graph, Plan* plan, const PrimitiveTable* table)
+      : request_(request), graph_(*graph), plan_(*plan), lane_(plan->lane), table_(table) {}
 
   bool Emit() {
     if (table_ == nullptr) return Fail("its compute dtype is no lane of the CPU engine", -1);
@@ -462,11 +458,31 @@ class Emitter {
   int num_free_ = 0;
 };
 
+// The table of a program that is one operation on memory of a half type, or NULL.
+const PrimitiveTable* NarrowTableFor(const PlanRequest& request, const Graph& graph) {
+  if (request.lane != MICA_F32 || graph.num_stores != 1 || graph.store_role[0] != Role::kOutput)
+    return nullptr;
+  const int dtype = request.output_dtypes[graph.stores[0]];
+  const PrimitiveTable* table = NarrowTable(dtype);
+  int operations = 0;
+  for (int i = 0; table != nullptr && i < graph.count; ++i) {
+    const Node& node = graph.nodes[i];
+    if (!node.live) continue;
+    const bool input = node.opcode == MICA_OP_LOAD && request.input_dtypes[node.aux] == dtype;
+    if (!input && (table->at[node.opcode] == nullptr || ++operations > 1)) return nullptr;
+  }
+  return operations == 1 ? table : nullptr;
+}
+
 }  // namespace
 
 void Compile(const PlanRequest& request, Plan* plan) {
-  plan->lane = request.lane;
-  plan->lane_size = static_cast<int32_t>(DtypeSize(request.lane));
+  Graph graph;
+  Reader reader(request, &graph);
+  const bool read = reader.Read();
+  const PrimitiveTable* narrow = read ? NarrowTableFor(request, graph) : nullptr;
+  plan->lane = narrow != nullptr ? request.output_dtypes[graph.stores[0]] : request.lane;
+  plan->lane_size = static_cast<int32_t>(DtypeSize(plan->lane));
   int64_t widest = plan->lane_size;
   for (int i = 0; i < request.num_inputs; ++i) widest = std::max(widest, DtypeSize(request.input_dtypes[i]));
   for (int i = 0; i < request.num_outputs; ++i)
@@ -475,13 +491,11 @@ void Compile(const PlanRequest& request, Plan* plan) {
   // The odd line keeps slots from falling on the same sets of the L1 cache.
   plan->slot_bytes = static_cast<int32_t>(kBlock * std::max<int64_t>(widest, 8) + 64);
   if (widest < 8) plan->slot_bytes = static_cast<int32_t>(kBlock * std::max<int64_t>(widest, 4) + 64);
-  Graph graph;
-  Reader reader(request, &graph);
-  if (!reader.Read()) {
+  if (!read) {
     plan->error = "the program is too long for the CPU engine";
     return;
   }
-  Emitter(request, &graph, plan).Emit();
+  Emitter(request, &graph, plan, narrow != nullptr ? narrow : LaneTable(request.lane)).Emit();
 }
 
 }  // namespace mica::cpu

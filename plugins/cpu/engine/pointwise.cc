@@ -2,7 +2,8 @@
 //
 // Three ways through, fastest first: operands that are all dense and alike run
 // over flat memory (a tiny tensor costs one lookup and its steps); long rows
-// bind each row in place; anything else packs strided operands block by block.
+// bind each row in place, by panels (panels.h) where inputs lie across them;
+// anything else packs strided operands block by block.
 #include "mica/plugins/cpu/engine/pointwise.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "mica/plugin.h"
 #include "mica/plugins/cpu/engine/iteration.h"
 #include "mica/plugins/cpu/engine/numbers.h"
+#include "mica/plugins/cpu/engine/panels.h"
 #include "mica/plugins/cpu/engine/scratch.h"
 #include "mica/plugins/cpu/engine/threads.h"
 
@@ -136,8 +138,9 @@ inline int RunSteps(const Plan& plan, char* const* slots, int64_t n) {
   return flags;
 }
 
-char* BindScratch(const Plan& plan, char** slots) {
-  char* scratch = Scratch(static_cast<int64_t>(plan.num_slots) * plan.slot_bytes);
+// Scratch memory for the plan's slots and, behind them, `more` bytes.
+char* BindScratch(const Plan& plan, char** slots, int64_t more = 0) {
+  char* scratch = Scratch(static_cast<int64_t>(plan.num_slots) * plan.slot_bytes + more);
   if (scratch == nullptr) return nullptr;
   for (int s = 0; s < plan.num_slots; ++s) slots[s] = scratch + static_cast<int64_t>(s) * plan.slot_bytes;
   return scratch;
@@ -155,6 +158,7 @@ struct Bound {
   // there is none. Pieces are multiples of it then.
   int64_t period = 0;
   bool periodic[kMaxOperands] = {};
+  Panels panels;
   std::atomic<int> flags{0};
   std::atomic<bool> no_memory{false};
 
@@ -163,7 +167,21 @@ struct Bound {
     return period > 0 ? plan->block / period * period : whole ? kWholePiece : plan->block;
   }
   void FindPeriod();
+  // Positions, or panels where there are any.
   void RunRange(int64_t begin, int64_t end);
+};
+
+// What one thread has bound of a call.
+struct Worker {
+  const Bound& bound;
+  char* scratch;
+  char* slots[kMaxSlots];
+
+  char* Home(int slot) const { return scratch + static_cast<int64_t>(slot) * bound.plan->slot_bytes; }
+  char* PanelMemory() const { return Home(bound.plan->num_slots); }
+  void BindRepeated(int64_t begin, int64_t n);
+  int RunPiece(int64_t position, int64_t n, int64_t panel_row);
+  int RunPanel(int64_t index);
 };
 
 // The last dimension alone, short, dense, and the same for all outer positions.
@@ -179,53 +197,77 @@ void Bound::FindPeriod() {
   }
 }
 
+// Binds the inputs whose content does not depend on the position.
+void Worker::BindRepeated(int64_t begin, int64_t n) {
+  const Plan& plan = *bound.plan;
+  for (int v = 0; v < plan.num_varying; ++v) {
+    const int k = bound.InputOperand(v);
+    char* slot = slots[plan.varying[v].slot];
+    const Operand& operand = bound.iteration.operands[k];
+    if (operand.invariant) Splat(slot, operand.data, operand.size, std::min<int64_t>(plan.block, n));
+    if (bound.periodic[k]) bound.iteration.Pack(k, 0, begin, std::min(bound.Piece(), n), slot);
+  }
+}
+
+// Computes n elements at `position`; held inputs come from row `panel_row` of the panel.
+int Worker::RunPiece(int64_t position, int64_t n, int64_t panel_row) {
+  const Plan& plan = *bound.plan;
+  const Iteration& iteration = bound.iteration;
+  for (int v = 0; v < plan.num_varying; ++v) {
+    const int k = bound.InputOperand(v);
+    if (iteration.operands[k].invariant || bound.periodic[k]) continue;
+    const int slot = plan.varying[v].slot;
+    slots[slot] = bound.panels.Holds(k) ? bound.panels.Row(k, panel_row, PanelMemory())
+                                        : iteration.Locate(k, 0, position, n, Home(slot), true);
+  }
+  char* targets[kMaxResults];
+  for (int r = 0; r < plan.num_results; ++r) {
+    const int slot = plan.results[r].slot;
+    targets[r] = iteration.Locate(r, 0, position, n, Home(slot), false);
+    slots[slot] = bound.staged ? Home(slot) : targets[r];
+  }
+  const int flags = RunSteps(plan, slots, n);
+  for (int r = 0; r < plan.num_results; ++r) {
+    const char* computed = slots[plan.results[r].slot];
+    const Operand& operand = iteration.operands[r];
+    if (computed != targets[r]) {
+      std::memcpy(targets[r], computed, static_cast<size_t>(n * operand.size));
+    } else if (!operand.flat && computed == Home(plan.results[r].slot)) {
+      iteration.Deliver(r, 0, position, n, computed);
+    }
+  }
+  return flags;
+}
+
+int Worker::RunPanel(int64_t index) {
+  const Panels::Panel panel = bound.panels.At(index);
+  bound.panels.Pack(panel, PanelMemory());
+  int flags = 0;
+  for (int64_t r = 0; r < panel.rows; ++r)
+    flags |= RunPiece(panel.position + r * bound.panels.row_step(), panel.columns, r);
+  return flags;
+}
+
 void Bound::RunRange(int64_t begin, int64_t end) {
-  char* slots[kMaxSlots];
-  char* scratch = BindScratch(*plan, slots);
-  if (scratch == nullptr) {
+  Worker worker{*this, nullptr, {}};
+  worker.scratch = BindScratch(*plan, worker.slots, panels.bytes());
+  if (worker.scratch == nullptr) {
     no_memory = true;
     return;
   }
-  FillConstants(*plan, *call, scratch, std::min<int64_t>(plan->block, end - begin));
-  for (int v = 0; v < plan->num_varying; ++v) {
-    const Operand& operand = iteration.operands[InputOperand(v)];
-    if (operand.invariant)
-      Splat(slots[plan->varying[v].slot], operand.data, operand.size,
-            std::min<int64_t>(plan->block, end - begin));
-    if (periodic[InputOperand(v)]) {
-      iteration.Pack(InputOperand(v), 0, begin, std::min(Piece(), end - begin), slots[plan->varying[v].slot]);
-    }
-  }
+  const int64_t elements = panels.any() ? plan->block : end - begin;
+  FillConstants(*plan, *call, worker.scratch, std::min<int64_t>(plan->block, elements));
+  worker.BindRepeated(begin, elements);
   int raised = 0;
-  char* targets[kMaxResults];
-  const int64_t block = Piece();
-  for (int64_t position = begin; position < end;) {
-    const int64_t n = iteration.PieceLength(position, end, block);
-    for (int v = 0; v < plan->num_varying; ++v) {
-      const int k = InputOperand(v);
-      if (iteration.operands[k].invariant || periodic[k]) continue;
-      const int slot = plan->varying[v].slot;
-      slots[slot] =
-          iteration.Locate(k, 0, position, n, scratch + static_cast<int64_t>(slot) * plan->slot_bytes, true);
+  if (panels.any()) {
+    for (int64_t panel = begin; panel < end; ++panel) raised |= worker.RunPanel(panel);
+  } else {
+    const int64_t block = Piece();
+    for (int64_t position = begin; position < end;) {
+      const int64_t n = iteration.PieceLength(position, end, block);
+      raised |= worker.RunPiece(position, n, 0);
+      position += n;
     }
-    for (int r = 0; r < plan->num_results; ++r) {
-      const int slot = plan->results[r].slot;
-      char* buffer = scratch + static_cast<int64_t>(slot) * plan->slot_bytes;
-      targets[r] = iteration.Locate(r, 0, position, n, buffer, false);
-      slots[slot] = staged ? buffer : targets[r];
-    }
-    raised |= RunSteps(*plan, slots, n);
-    for (int r = 0; r < plan->num_results; ++r) {
-      const char* computed = slots[plan->results[r].slot];
-      const Operand& operand = iteration.operands[r];
-      if (computed != targets[r]) {
-        std::memcpy(targets[r], computed, static_cast<size_t>(n * operand.size));
-      } else if (!operand.flat &&
-                 computed == scratch + static_cast<int64_t>(plan->results[r].slot) * plan->slot_bytes) {
-        iteration.Deliver(r, 0, position, n, computed);
-      }
-    }
-    position += n;
   }
   if (raised != 0) flags |= raised;
 }
@@ -306,9 +348,13 @@ void RunGeneral(const Call& call, const Plan& plan) {
   bound.whole = plan.num_steps == 1 && plan.num_constants == 0 && !IsComplex(plan.lane);
   for (int k = 0; k < it.num_operands; ++k) bound.whole &= it.operands[k].flat;
   bound.staged = plan.reads_after_result && aliased;
-  const int64_t weight = plan.num_steps + 1;
+  const int64_t grain = std::max<int64_t>(kGrain / (plan.num_steps + 1), plan.block);
   bound.FindPeriod();
-  ParallelSteps(it.numel, std::max<int64_t>(kGrain / weight, plan.block), bound.Piece(), ThreadsOf(call.call),
+  bound.panels.Find(it, plan.num_results);
+  const bool by_panels = bound.panels.any();
+  ParallelSteps(by_panels ? bound.panels.count() : it.numel,
+                by_panels ? std::max<int64_t>(1, grain / bound.panels.Elements()) : grain,
+                by_panels ? 1 : bound.Piece(), ThreadsOf(call.call),
                 [&bound](int64_t begin, int64_t end) { bound.RunRange(begin, end); });
   if (bound.no_memory) throw std::bad_alloc();
   if (const int flags = bound.flags) ThrowFlags(flags);

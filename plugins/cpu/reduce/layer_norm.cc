@@ -1,5 +1,6 @@
 // Layer normalisation over dense rows; see layer_norm.h. Each row is read from
-// memory once and then from cache.
+// memory once and then from cache. Half types have their statistics and compute in
+// float32; their weight and bias may be of either dtype.
 #include "mica/plugins/cpu/reduce/layer_norm.h"
 
 #include <algorithm>
@@ -20,11 +21,11 @@ using plugin::OwnedTensor;
 // Rows of `length` elements of a dense tensor; declines what is not.
 struct Rows {
   Rows(const MicaTensor* input, MicaIntSpan normalized_shape)
-      : dtype(DtypeOf(input)), size(DtypeSize(dtype)) {
+      : dtype(DtypeOf(input)), lane(LaneOf(dtype)), size(DtypeSize(dtype)), lane_size(DtypeSize(lane)) {
     const int ndim = input->dl.ndim;
     const int64_t trailing = normalized_shape.size;
-    bool fits = (dtype == MICA_F32 || dtype == MICA_F64) && (input->flags & MICA_TENSOR_CONTIGUOUS) != 0 &&
-                trailing >= 1 && trailing <= ndim && ndim <= 16;
+    bool fits = HasRowLoops(dtype) && (input->flags & MICA_TENSOR_CONTIGUOUS) != 0 && trailing >= 1 &&
+                trailing <= ndim && ndim <= 16;
     for (int d = 0; fits && d < ndim; ++d) {
       const int64_t own = d - (ndim - trailing);
       fits &= own < 0 || input->dl.shape[d] == normalized_shape.data[own];
@@ -34,18 +35,19 @@ struct Rows {
     if (!fits || count == 0 || length == 0) throw plugin::NotImplemented();
   }
 
-  // Whether an optional vector can be read as it stands.
-  void Expect(const MicaTensor* tensor, int64_t elements) const {
+  // Declines an optional tensor that cannot be read as it stands.
+  void Expect(const MicaTensor* tensor, int64_t elements, bool may_be_lanes = false) const {
     if (tensor == nullptr) return;
     int64_t n = 1;
     for (int d = 0; d < tensor->dl.ndim; ++d) n *= tensor->dl.shape[d];
-    if (DtypeOf(tensor) != dtype || (tensor->flags & MICA_TENSOR_CONTIGUOUS) == 0 || n != elements) {
+    const int32_t own = DtypeOf(tensor);
+    const bool readable = own == dtype || (may_be_lanes && own == lane);
+    if (!readable || (tensor->flags & MICA_TENSOR_CONTIGUOUS) == 0 || n != elements)
       throw plugin::NotImplemented();
-    }
   }
 
-  int32_t dtype;
-  int64_t size;
+  int32_t dtype, lane;
+  int64_t size, lane_size;
   int64_t count = 1, length = 1;
   int64_t statistics[16] = {};
 };
@@ -58,6 +60,24 @@ char* Row(MicaTensor* tensor, int64_t offset) {
   return tensor == nullptr ? nullptr : static_cast<char*>(tensor->dl.data) + offset;
 }
 
+// An optional tensor of `n` elements in the lane's dtype: itself, or a copy.
+class Lanes {
+ public:
+  Lanes(const Rows& rows, const MicaTensor* tensor, int64_t n) : data_(Data(tensor)), size_(rows.lane_size) {
+    rows.Expect(tensor, n, true);
+    if (tensor == nullptr || DtypeOf(tensor) == rows.lane) return;
+    copy_.resize(static_cast<size_t>(n));
+    DirectCast(rows.dtype, MICA_F32)(copy_.data(), data_, nullptr, nullptr, n);
+    data_ = reinterpret_cast<const char*>(copy_.data());
+  }
+  const char* at(int64_t i) const { return data_ == nullptr ? nullptr : data_ + i * size_; }
+
+ private:
+  const char* data_;
+  int64_t size_;
+  std::vector<float> copy_;
+};
+
 OwnedTensor Like(const MicaTensor* tensor) {
   return OwnedTensor::Empty(tensor->dl.shape, tensor->dl.ndim, DtypeOf(tensor), MicaDevice{0, 0});
 }
@@ -69,8 +89,14 @@ void Give(MicaValue* result, OwnedTensor tensor) {
 }
 
 void Narrow(const std::vector<double>& values, MicaTensor* tensor) {
-  const Primitive cast = DirectCast(MICA_F64, DtypeOf(tensor));
-  cast(tensor->dl.data, values.data(), nullptr, nullptr, static_cast<int64_t>(values.size()));
+  const int64_t n = static_cast<int64_t>(values.size());
+  const int32_t dtype = DtypeOf(tensor);
+  if (const Primitive cast = DirectCast(MICA_F64, dtype)) {
+    cast(tensor->dl.data, values.data(), nullptr, nullptr, n);
+    return;
+  }
+  std::vector<float> middle(values.begin(), values.end());
+  DirectCast(MICA_F32, dtype)(tensor->dl.data, middle.data(), nullptr, nullptr, n);
 }
 
 }  // namespace
@@ -78,19 +104,18 @@ void Narrow(const std::vector<double>& values, MicaTensor* tensor) {
 void NativeLayerNorm(const MicaCall* call, MicaTensor* input, MicaIntSpan normalized_shape,
                      MicaTensor* weight, MicaTensor* bias, double eps, MicaValue* results) {
   const Rows rows(input, normalized_shape);
-  rows.Expect(weight, rows.length);
-  rows.Expect(bias, rows.length);
+  const Lanes scale(rows, weight, rows.length), shift(rows, bias, rows.length);
   OwnedTensor out = Like(input);
-  OwnedTensor mean = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.dtype, MicaDevice{0, 0});
-  OwnedTensor rstd = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.dtype, MicaDevice{0, 0});
+  OwnedTensor mean = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.lane, MicaDevice{0, 0});
+  OwnedTensor rstd = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.lane, MicaDevice{0, 0});
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
   ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t r = begin; r < end; ++r) {
-                    loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, Data(weight),
-                                     Data(bias), rows.length, eps, Row(mean.get(), r * rows.size),
-                                     Row(rstd.get(), r * rows.size));
+                    loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, scale.at(0),
+                                     shift.at(0), rows.length, eps, Row(mean.get(), r * rows.lane_size),
+                                     Row(rstd.get(), r * rows.lane_size));
                   }
                 });
   Give(&results[0], std::move(out));
@@ -104,9 +129,8 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
                              MicaValue* results) {
   const Rows rows(input, normalized_shape);
   rows.Expect(grad_out, rows.count * rows.length);
-  rows.Expect(mean, rows.count);
-  rows.Expect(rstd, rows.count);
-  rows.Expect(weight, rows.length);
+  const Lanes means(rows, mean, rows.count), rstds(rows, rstd, rows.count);
+  const Lanes scale(rows, weight, rows.length);
   const bool wants_weight = output_mask.data[1] != 0 && weight != nullptr;
   const bool wants_bias = output_mask.data[2] != 0;
   OwnedTensor dx = output_mask.data[0] != 0 ? Like(input) : OwnedTensor();
@@ -122,8 +146,7 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
                     loops.layer_norm_backward(
                         Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
                         wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
-                        Data(input) + r * bytes, Data(weight), rows.length, Data(mean) + r * rows.size,
-                        Data(rstd) + r * rows.size);
+                        Data(input) + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
                   }
                   const std::lock_guard<std::mutex> lock(mutex);
                   for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];

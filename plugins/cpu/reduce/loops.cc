@@ -2,12 +2,15 @@
 #include "mica/plugins/cpu/reduce/loops.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "mica/plugins/cpu/engine/numbers.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/scratch.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/reduce/arg_loops.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
@@ -55,22 +58,32 @@ void FinishRow(const RowLoops& loops, Kind kind, const char* x, int64_t n, doubl
   }
 }
 
+// Rounds to the dtype of a result; a half type by way of its lane.
 void Store(int32_t dtype, char* to, double value) {
+  if (dtype == MICA_F64) {
+    std::memcpy(to, &value, sizeof(value));
+    return;
+  }
+  const float narrow = static_cast<float>(value);
   if (dtype == MICA_F32) {
-    const float narrow = static_cast<float>(value);
     std::memcpy(to, &narrow, sizeof(narrow));
   } else {
-    std::memcpy(to, &value, sizeof(value));
+    DirectCast(MICA_F32, dtype)(to, &narrow, nullptr, nullptr, 1);
   }
 }
 
-// Rows of float32 or float64 that lie together, one dtype in and out.
+// Whether a tensor of `dtype` and results like it compute in the lane of the loops.
+bool InLane(const ReduceCall& call, int32_t dtype) {
+  return HasRowLoops(dtype) && LaneOf(call.call->compute_dtype) == LaneOf(dtype);
+}
+
+// Rows of a floating dtype that lie together.
 bool RunDenseRows(const ReduceCall& call, Kind kind) {
   const MicaTensor* self = call.inputs[0];
   const int32_t dtype = DtypeOf(self);
-  if ((dtype != MICA_F32 && dtype != MICA_F64) || call.call->compute_dtype != dtype) return false;
+  if (!InLane(call, dtype)) return false;
   for (int64_t i = 0; i < call.num_outputs; ++i) {
-    if (DtypeOf(call.outputs[i]) != dtype) return false;
+    if (!InLane(call, DtypeOf(call.outputs[i]))) return false;
   }
   const RowLoops& loops = RowLoopsOf(dtype);
   double correction = 0;
@@ -87,7 +100,7 @@ bool RunDenseRows(const ReduceCall& call, Kind kind) {
       (threads == 1 || numel < 2 * kGrain)) {
     FinishRow(loops, kind, static_cast<const char*>(self->dl.data), numel, correction, results);
     for (int64_t i = 0; i < call.num_outputs; ++i)
-      Store(dtype, static_cast<char*>(call.outputs[i]->dl.data), results[i]);
+      Store(DtypeOf(call.outputs[i]), static_cast<char*>(call.outputs[i]->dl.data), results[i]);
     return true;
   }
   Space space;
@@ -105,7 +118,7 @@ bool RunDenseRows(const ReduceCall& call, Kind kind) {
           FinishRow(loops, kind, space.outer.operands[0].data + space.outer.Offset(0, o), n, correction, out);
           for (int64_t i = 0; i < call.num_outputs; ++i) {
             const int k = space.OutputOperand(static_cast<int>(i));
-            Store(dtype, space.outer.operands[k].data + space.outer.Offset(k, o), out[i]);
+            Store(DtypeOf(call.outputs[i]), space.outer.operands[k].data + space.outer.Offset(k, o), out[i]);
           }
         }
       });
@@ -115,10 +128,7 @@ bool RunDenseRows(const ReduceCall& call, Kind kind) {
 // A row function over dense rows of inputs and output.
 bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   const int32_t dtype = DtypeOf(call.inputs[0]);
-  if ((dtype != MICA_F32 && dtype != MICA_F64) || call.call->compute_dtype != dtype ||
-      call.num_outputs != 1 || DtypeOf(call.outputs[0]) != dtype) {
-    return false;
-  }
+  if (!InLane(call, dtype) || call.num_outputs != 1 || DtypeOf(call.outputs[0]) != dtype) return false;
   const RowLoops& loops = RowLoopsOf(dtype);
   const auto unary = hint == "softmax" ? loops.softmax : hint == "log_softmax" ? loops.log_softmax : nullptr;
   const auto binary = hint == "softmax_backward"       ? loops.softmax_backward
@@ -140,13 +150,18 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   }
   const int64_t n = space.inner.numel;
   const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
+  const bool own_lanes = dtype == LaneOf(dtype);
+  std::atomic<bool> no_memory{false};
   ParallelSteps(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t o = begin; o < end; ++o) {
-                    unary != nullptr ? unary(row(1, o), row(0, o), n)
+                  char* lanes = unary == nullptr || own_lanes ? nullptr : Scratch(n * DtypeSize(MICA_F32));
+                  no_memory = no_memory || (unary != nullptr && !own_lanes && lanes == nullptr);
+                  for (int64_t o = begin; o < end && !no_memory; ++o) {
+                    unary != nullptr ? unary(row(1, o), row(0, o), n, own_lanes ? row(1, o) : lanes)
                                      : binary(row(2, o), row(0, o), row(1, o), n);
                   }
                 });
+  if (no_memory) throw std::bad_alloc();
   return true;
 }
 

@@ -9,13 +9,16 @@
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/engine/loops-inl.h"
+#include "mica/plugins/cpu/engine/memory-inl.h"
 #include "mica/plugins/cpu/engine/sleef-inl.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 
+// S is what memory holds, T its lane.
+template <class S>
+using LaneOf = typename Memory<S>::Lane;
 template <class T>
 using Tag = hn::ScalableTag<T>;
 
@@ -34,9 +37,10 @@ struct Same {
 };
 
 // The sum of f over the row.
-template <class T, class F>
-double SumBy(const T* x, int64_t n, F f) {
-  const Tag<T> d;
+template <class S, class F>
+double SumBy(const S* x, int64_t n, F f) {
+  const Tag<LaneOf<S>> d;
+  using M = Memory<S>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t chunk = 64 * lanes;
   double total = 0;
@@ -45,20 +49,20 @@ double SumBy(const T* x, int64_t n, F f) {
     auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     const int64_t end = i + HWY_MIN(chunk, n - i) / (4 * lanes) * (4 * lanes);
     for (; i < end; i += 4 * lanes) {
-      s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
-      s1 = hn::Add(s1, f(hn::LoadU(d, x + i + lanes)));
-      s2 = hn::Add(s2, f(hn::LoadU(d, x + i + 2 * lanes)));
-      s3 = hn::Add(s3, f(hn::LoadU(d, x + i + 3 * lanes)));
+      s0 = hn::Add(s0, f(M::Load(x + i)));
+      s1 = hn::Add(s1, f(M::Load(x + i + lanes)));
+      s2 = hn::Add(s2, f(M::Load(x + i + 2 * lanes)));
+      s3 = hn::Add(s3, f(M::Load(x + i + 3 * lanes)));
     }
     total += Total(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
   }
-  for (; i < n; ++i) total += f.Scalar(x[i]);
+  for (; i < n; ++i) total += f.Scalar(M::Get(x[i]));
   return total;
 }
 
-template <class T>
+template <class S>
 double Sum(const void* x, int64_t n) {
-  return SumBy(static_cast<const T*>(x), n, Same());
+  return SumBy(static_cast<const S*>(x), n, Same());
 }
 
 template <class T>
@@ -75,59 +79,65 @@ struct SquaredDifference {
   }
 };
 
-// The mean rounds to T; its error goes out by sum² / n of the differences.
-template <class T>
+// The mean rounds to a lane; its error goes out by sum² / n of the differences.
+template <class S>
 double Squares(const void* data, int64_t n, double mean) {
-  const T* x = static_cast<const T*>(data);
+  using T = LaneOf<S>;
   const T rounded = static_cast<T>(mean);
   const double error = mean - static_cast<double>(rounded);
-  return SumBy(x, n, SquaredDifference<T>{rounded}) - error * error * static_cast<double>(n);
+  return SumBy(static_cast<const S*>(data), n, SquaredDifference<T>{rounded}) -
+         error * error * static_cast<double>(n);
 }
 
-template <class T, bool kMax>
+template <class S, bool kMax>
 double Extreme(const void* data, int64_t n) {
+  using T = LaneOf<S>;
+  using M = Memory<S>;
   const Tag<T> d;
-  const T* x = static_cast<const T*>(data);
+  const S* x = static_cast<const S*>(data);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const T start = kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
   auto best0 = hn::Set(d, start), best1 = best0;
   auto nan = hn::Zero(d);
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto a = hn::LoadU(d, x + i);
-    const auto b = hn::LoadU(d, x + i + lanes);
+    const auto a = M::Load(x + i);
+    const auto b = M::Load(x + i + lanes);
     best0 = kMax ? hn::Max(best0, a) : hn::Min(best0, a);
     best1 = kMax ? hn::Max(best1, b) : hn::Min(best1, b);
     // x - x is 0 but for NaN and infinities; those make NaN, sorted out below.
     nan = hn::Add(nan, hn::Add(hn::Sub(a, a), hn::Sub(b, b)));
   }
+  const auto is_nan = [](T lane) { return lane != lane; };
   bool has_nan = false;
   if (!hn::AllTrue(d, hn::Eq(nan, nan))) {
-    for (int64_t k = 0; k < i; ++k) has_nan |= x[k] != x[k];
+    for (int64_t k = 0; k < i; ++k) has_nan |= is_nan(M::Get(x[k]));
   }
   T best = kMax ? hn::GetLane(hn::MaxOfLanes(d, hn::Max(best0, best1)))
                 : hn::GetLane(hn::MinOfLanes(d, hn::Min(best0, best1)));
   for (; i < n; ++i) {
-    has_nan |= x[i] != x[i];
-    if (kMax ? x[i] > best : x[i] < best) best = x[i];
+    const T lane = M::Get(x[i]);
+    has_nan |= is_nan(lane);
+    if (kMax ? lane > best : lane < best) best = lane;
   }
   return has_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(best);
 }
 
-// Applies f(vector, index of its first element) to the row, the rest by a padded
-// copy; f returns what is stored.
-template <class T, class F>
-HWY_INLINE void MapRow(T* out, const T* x, int64_t n, T pad_value, F f) {
-  const Tag<T> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+// Applies f to the vectors of a row, the rest by a padded copy; f returns what is
+// stored.
+template <class Out, class In, class F>
+HWY_INLINE void MapRow(Out* out, const In* x, int64_t n, LaneOf<In> pad_value, F f) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag<LaneOf<In>>()));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, out + i);
+  for (; i + lanes <= n; i += lanes) Memory<Out>::Store(f(Memory<In>::Load(x + i)), out + i);
   if (i < n) {
-    HWY_ALIGN T pad[HWY_MAX_BYTES / sizeof(T)];
-    hn::Store(hn::Set(d, pad_value), d, pad);
-    __builtin_memcpy(pad, x + i, static_cast<size_t>(n - i) * sizeof(T));
-    hn::Store(f(hn::Load(d, pad)), d, pad);
-    __builtin_memcpy(out + i, pad, static_cast<size_t>(n - i) * sizeof(T));
+    constexpr int64_t kPad = HWY_MAX_BYTES / sizeof(LaneOf<In>);
+    HWY_ALIGN In pad[kPad];
+    HWY_ALIGN Out result[kPad];
+    for (int64_t k = n - i; k < lanes; ++k) pad[k] = Memory<In>::Put(pad_value);
+    __builtin_memcpy(pad, x + i, static_cast<size_t>(n - i) * sizeof(In));
+    Memory<Out>::Store(f(Memory<In>::Load(pad)), result);
+    __builtin_memcpy(out + i, result, static_cast<size_t>(n - i) * sizeof(Out));
   }
 }
 
@@ -146,171 +156,208 @@ struct Scale {
   hn::Vec<Tag<T>> factor;
   HWY_INLINE hn::Vec<Tag<T>> operator()(hn::Vec<Tag<T>> x) const { return hn::Mul(x, factor); }
 };
+// Two steps as x - m - log(s) has them: m alone may dwarf log(s).
 template <class T>
-struct Shift {
-  hn::Vec<Tag<T>> amount;
-  HWY_INLINE hn::Vec<Tag<T>> operator()(hn::Vec<Tag<T>> x) const { return hn::Sub(x, amount); }
+struct ShiftTwice {
+  hn::Vec<Tag<T>> first, second;
+  HWY_INLINE hn::Vec<Tag<T>> operator()(hn::Vec<Tag<T>> x) const {
+    return hn::Sub(hn::Sub(x, first), second);
+  }
 };
 
-template <class T>
-T ExpRow(T* out, const T* x, int64_t n, T* largest) {
+template <class S>
+LaneOf<S> ExpRow(LaneOf<S>* lanes, const S* x, int64_t n, LaneOf<S>* largest) {
+  using T = LaneOf<S>;
   const Tag<T> d;
-  *largest = static_cast<T>(Extreme<T, true>(x, n));
+  *largest = static_cast<T>(Extreme<S, true>(x, n));
   ExpAndSum<T> f{hn::Set(d, *largest), hn::Zero(d)};
-  MapRow<T, ExpAndSum<T>&>(out, x, n, -std::numeric_limits<T>::infinity(), f);
+  MapRow<T, S, ExpAndSum<T>&>(lanes, x, n, -std::numeric_limits<T>::infinity(), f);
   return hn::GetLane(hn::SumOfLanes(d, f.total));
 }
 
-template <class T>
-void Softmax(void* out, const void* x, int64_t n) {
+template <class S>
+void Softmax(void* out, const void* x, int64_t n, void* memory) {
+  using T = LaneOf<S>;
+  T* lanes = static_cast<T*>(memory);
   T largest;
-  T* o = static_cast<T*>(out);
-  const T sum = ExpRow(o, static_cast<const T*>(x), n, &largest);
-  MapRow(o, o, n, T{0}, Scale<T>{hn::Set(Tag<T>(), T{1} / sum)});
+  const T sum = ExpRow(lanes, static_cast<const S*>(x), n, &largest);
+  MapRow(static_cast<S*>(out), lanes, n, T{0}, Scale<T>{hn::Set(Tag<T>(), T{1} / sum)});
 }
 
-template <class T>
-void LogSoftmax(void* out, const void* x, int64_t n) {
-  T largest;
-  T* o = static_cast<T*>(out);
-  const T* in = static_cast<const T*>(x);
-  const T sum = ExpRow(o, in, n, &largest);
-  const T log = std::log(sum);
-  // Two steps as x - m - log(s) has them: m alone may dwarf log(s).
-  MapRow(o, in, n, T{0}, Shift<T>{hn::Set(Tag<T>(), largest)});
-  MapRow(o, o, n, T{0}, Shift<T>{hn::Set(Tag<T>(), log)});
-}
-
-template <class T>
-void SoftmaxBackward(void* out, const void* grad, const void* output, int64_t n) {
-  T* o = static_cast<T*>(out);
-  const T* g = static_cast<const T*>(grad);
-  const T* y = static_cast<const T*>(output);
-  double sum = 0;
-  for (int64_t begin = 0; begin < n; begin += 256) {
-    T lanes[16] = {};
-    const int64_t end = HWY_MIN(n, begin + 256);
-    int64_t i = begin;
-    for (; i + 16 <= end; i += 16) {
-      for (int l = 0; l < 16; ++l) lanes[l] += g[i + l] * y[i + l];
-    }
-    for (; i < end; ++i) lanes[0] += g[i] * y[i];
-    for (const T lane : lanes) sum += static_cast<double>(lane);
-  }
-  const T s = static_cast<T>(sum);
-  MICA_IVDEP
-  for (int64_t i = 0; i < n; ++i) o[i] = y[i] * (g[i] - s);
-}
-
-template <class T>
-void LogSoftmaxBackward(void* out, const void* grad, const void* output, int64_t n) {
+template <class S>
+void LogSoftmax(void* out, const void* data, int64_t n, void* memory) {
+  using T = LaneOf<S>;
   const Tag<T> d;
-  T* o = static_cast<T*>(out);
-  const T* g = static_cast<const T*>(grad);
-  const T* y = static_cast<const T*>(output);
-  const T sum = static_cast<T>(Sum<T>(grad, n));
+  const S* x = static_cast<const S*>(data);
+  T largest;
+  const T sum = ExpRow(static_cast<T*>(memory), x, n, &largest);
+  MapRow(static_cast<S*>(out), x, n, T{0}, ShiftTwice<T>{hn::Set(d, largest), hn::Set(d, std::log(sum))});
+}
+
+template <class S>
+void SoftmaxBackward(void* out, const void* grad, const void* output, int64_t n) {
+  using T = LaneOf<S>;
+  using M = Memory<S>;
+  const Tag<T> d;
+  S* o = static_cast<S*>(out);
+  const S* g = static_cast<const S*>(grad);
+  const S* y = static_cast<const S*>(output);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = n / lanes * lanes;
+  double sum = 0;
+  for (int64_t i = 0; i < whole;) {
+    auto s0 = hn::Zero(d), s1 = s0;
+    const int64_t end = HWY_MIN(whole, i + 32 * lanes);
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
+      s1 = hn::Add(s1, hn::Mul(M::Load(g + i + lanes), M::Load(y + i + lanes)));
+    }
+    for (; i < end; i += lanes) s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
+    sum += Total(hn::Add(s0, s1));
+  }
+  for (int64_t i = whole; i < n; ++i) sum += static_cast<double>(M::Get(g[i]) * M::Get(y[i]));
+  const T s = static_cast<T>(sum);
+  const auto all = hn::Set(d, s);
+  for (int64_t i = 0; i < whole; i += lanes)
+    M::Store(hn::Mul(M::Load(y + i), hn::Sub(M::Load(g + i), all)), o + i);
+  for (int64_t i = whole; i < n; ++i) o[i] = M::Put(M::Get(y[i]) * (M::Get(g[i]) - s));
+}
+
+template <class S>
+void LogSoftmaxBackward(void* out, const void* grad, const void* output, int64_t n) {
+  using T = LaneOf<S>;
+  using M = Memory<S>;
+  const Tag<T> d;
+  S* o = static_cast<S*>(out);
+  const S* g = static_cast<const S*>(grad);
+  const S* y = static_cast<const S*>(output);
+  const T sum = static_cast<T>(Sum<S>(grad, n));
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto s = hn::Set(d, sum);
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Sub(hn::LoadU(d, g + i), hn::Mul(SleefExp::Do(hn::LoadU(d, y + i)), s)), d, o + i);
-  }
-  for (; i < n; ++i) o[i] = g[i] - std::exp(y[i]) * sum;
+  for (; i + lanes <= n; i += lanes)
+    M::Store(hn::Sub(M::Load(g + i), hn::Mul(SleefExp::Do(M::Load(y + i)), s)), o + i);
+  for (; i < n; ++i) o[i] = M::Put(M::Get(g[i]) - std::exp(M::Get(y[i])) * sum);
 }
 
-template <class T>
+template <class S>
 void LayerNorm(void* out, const void* data, const void* weight, const void* bias, int64_t n, double eps,
                void* mean_out, void* rstd_out) {
-  const T* x = static_cast<const T*>(data);
+  using T = LaneOf<S>;
+  using M = Memory<S>;
+  const Tag<T> d;
+  const S* x = static_cast<const S*>(data);
   const T* w = static_cast<const T*>(weight);
   const T* b = static_cast<const T*>(bias);
-  T* o = static_cast<T*>(out);
+  S* o = static_cast<S*>(out);
   const double count = static_cast<double>(n);
-  const double average = Sum<T>(x, n) / count;
-  const double variance = Squares<T>(x, n, average) / count;
+  const double average = Sum<S>(x, n) / count;
+  const double variance = Squares<S>(x, n, average) / count;
   const T mean = static_cast<T>(average);
   const T rstd = static_cast<T>(1 / std::sqrt(variance + eps));
   *static_cast<T*>(mean_out) = mean;
   *static_cast<T*>(rstd_out) = rstd;
-  if (w != nullptr && b != nullptr) {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i] + b[i];
-  } else {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd;
-    if (w != nullptr) {
-      MICA_IVDEP
-      for (int64_t i = 0; i < n; ++i) o[i] *= w[i];
-    }
-    if (b != nullptr) {
-      MICA_IVDEP
-      for (int64_t i = 0; i < n; ++i) o[i] += b[i];
-    }
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto all_mean = hn::Set(d, mean), all_rstd = hn::Set(d, rstd);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    auto h = hn::Mul(hn::Sub(M::Load(x + i), all_mean), all_rstd);
+    if (w != nullptr) h = hn::Mul(h, hn::LoadU(d, w + i));
+    if (b != nullptr) h = hn::Add(h, hn::LoadU(d, b + i));
+    M::Store(h, o + i);
+  }
+  for (; i < n; ++i) {
+    T h = (M::Get(x[i]) - mean) * rstd;
+    if (w != nullptr) h *= w[i];
+    if (b != nullptr) h += b[i];
+    o[i] = M::Put(h);
   }
 }
 
 // With h = (x - mean) * rstd and s = grad * weight:
 // dx = (s - mean(s) - h * mean(s * h)) * rstd, dweight = grad * h, dbias = grad.
-template <class T>
-void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* grad, const void* data,
-                       const void* weight, int64_t n, const void* mean_in, const void* rstd_in) {
-  const T* g = static_cast<const T*>(grad);
-  const T* x = static_cast<const T*>(data);
-  const T* w = static_cast<const T*>(weight);
-  const T mean = *static_cast<const T*>(mean_in);
-  const T rstd = *static_cast<const T*>(rstd_in);
-  if (dweight != nullptr) {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) dweight[i] += static_cast<double>(g[i] * ((x[i] - mean) * rstd));
+template <class S>
+struct LayerNormRow {
+  using T = LaneOf<S>;
+  using M = Memory<S>;
+  using V = hn::Vec<Tag<T>>;
+  const S* g;
+  const S* x;
+  const T* w;
+  T mean, rstd;
+
+  // At element i, as a vector and as a scalar.
+  HWY_INLINE V Hat(int64_t i) const {
+    const Tag<T> d;
+    return hn::Mul(hn::Sub(M::Load(x + i), hn::Set(d, mean)), hn::Set(d, rstd));
   }
-  if (dbias != nullptr) {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) dbias[i] += static_cast<double>(g[i]);
+  HWY_INLINE V Scaled(int64_t i) const {
+    const V grad = M::Load(g + i);
+    return w != nullptr ? hn::Mul(grad, hn::LoadU(Tag<T>(), w + i)) : grad;
   }
-  if (dx == nullptr) return;
-  double sum = 0, dot = 0;
-  for (int64_t begin = 0; begin < n; begin += 256) {
-    T sums[16] = {}, dots[16] = {};
-    const int64_t end = HWY_MIN(n, begin + 256);
-    int64_t i = begin;
-    for (; i + 16 <= end; i += 16) {
-      for (int l = 0; l < 16; ++l) {
-        const T s = w != nullptr ? g[i + l] * w[i + l] : g[i + l];
-        sums[l] += s;
-        dots[l] += s * ((x[i + l] - mean) * rstd);
+  HWY_INLINE T HatAt(int64_t i) const { return (M::Get(x[i]) - mean) * rstd; }
+  HWY_INLINE T ScaledAt(int64_t i) const { return w != nullptr ? M::Get(g[i]) * w[i] : M::Get(g[i]); }
+
+  void AddParameters(double* dweight, double* dbias, int64_t n) const {
+    if (dweight != nullptr) {
+      MICA_IVDEP
+      for (int64_t i = 0; i < n; ++i) dweight[i] += static_cast<double>(M::Get(g[i]) * HatAt(i));
+    }
+    if (dbias != nullptr) {
+      MICA_IVDEP
+      for (int64_t i = 0; i < n; ++i) dbias[i] += static_cast<double>(M::Get(g[i]));
+    }
+  }
+
+  void Gradient(S* dx, int64_t n) const {
+    const Tag<T> d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = n / lanes * lanes;
+    double sum = 0, dot = 0;
+    for (int64_t i = 0; i < whole;) {
+      auto sums = hn::Zero(d), dots = sums;
+      for (const int64_t end = HWY_MIN(whole, i + 32 * lanes); i < end; i += lanes) {
+        const V s = Scaled(i);
+        sums = hn::Add(sums, s);
+        dots = hn::Add(dots, hn::Mul(s, Hat(i)));
       }
+      sum += Total(sums);
+      dot += Total(dots);
     }
-    for (; i < end; ++i) {
-      const T s = w != nullptr ? g[i] * w[i] : g[i];
-      sums[0] += s;
-      dots[0] += s * ((x[i] - mean) * rstd);
+    for (int64_t i = whole; i < n; ++i) {
+      sum += static_cast<double>(ScaledAt(i));
+      dot += static_cast<double>(ScaledAt(i) * HatAt(i));
     }
-    for (int l = 0; l < 16; ++l) {
-      sum += static_cast<double>(sums[l]);
-      dot += static_cast<double>(dots[l]);
+    const T mean_s = static_cast<T>(sum / static_cast<double>(n));
+    const T mean_d = static_cast<T>(dot / static_cast<double>(n));
+    const V all_s = hn::Set(d, mean_s), all_d = hn::Set(d, mean_d), all_rstd = hn::Set(d, rstd);
+    for (int64_t i = 0; i < whole; i += lanes) {
+      const V rest = hn::Sub(hn::Sub(Scaled(i), all_s), hn::Mul(Hat(i), all_d));
+      M::Store(hn::Mul(rest, all_rstd), dx + i);
     }
+    for (int64_t i = whole; i < n; ++i) dx[i] = M::Put((ScaledAt(i) - mean_s - HatAt(i) * mean_d) * rstd);
   }
-  const T mean_s = static_cast<T>(sum / static_cast<double>(n));
-  const T mean_d = static_cast<T>(dot / static_cast<double>(n));
-  T* o = static_cast<T*>(dx);
-  if (w != nullptr) {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) o[i] = (g[i] * w[i] - mean_s - (x[i] - mean) * rstd * mean_d) * rstd;
-  } else {
-    MICA_IVDEP
-    for (int64_t i = 0; i < n; ++i) o[i] = (g[i] - mean_s - (x[i] - mean) * rstd * mean_d) * rstd;
-  }
+};
+
+template <class S>
+void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* grad, const void* x,
+                       const void* weight, int64_t n, const void* mean, const void* rstd) {
+  using T = LaneOf<S>;
+  const LayerNormRow<S> row{static_cast<const S*>(grad), static_cast<const S*>(x),
+                            static_cast<const T*>(weight), *static_cast<const T*>(mean),
+                            *static_cast<const T*>(rstd)};
+  row.AddParameters(dweight, dbias, n);
+  if (dx != nullptr) row.Gradient(static_cast<S*>(dx), n);
 }
 
-template <class T>
+template <class S>
 RowLoops MakeRowLoops() {
-  return {Sum<T>,        Squares<T>,         Extreme<T, true>,      Extreme<T, false>, Softmax<T>,
-          LogSoftmax<T>, SoftmaxBackward<T>, LogSoftmaxBackward<T>, LayerNorm<T>,      LayerNormBackward<T>};
+  return {Sum<S>,        Squares<S>,         Extreme<S, true>,      Extreme<S, false>, Softmax<S>,
+          LogSoftmax<S>, SoftmaxBackward<S>, LogSoftmaxBackward<S>, LayerNorm<S>,      LayerNormBackward<S>};
 }
 
-const RowLoops* FindRowLoops(bool wide) {
-  static const RowLoops loops[] = {MakeRowLoops<float>(), MakeRowLoops<double>()};
-  return &loops[wide];
+const RowLoops* FindRowLoops(int32_t dtype) {
+  static const RowLoops loops[] = {MakeRowLoops<Half>(), MakeRowLoops<Brain>(), MakeRowLoops<float>(),
+                                   MakeRowLoops<double>()};
+  return &loops[dtype - MICA_F16];
 }
 
 }  // namespace mica::cpu::HWY_NAMESPACE
@@ -319,6 +366,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mica::cpu {
 HWY_EXPORT(FindRowLoops);
-const RowLoops& RowLoopsOf(int32_t dtype) { return *HWY_DYNAMIC_DISPATCH(FindRowLoops)(dtype == MICA_F64); }
+const RowLoops& RowLoopsOf(int32_t dtype) { return *HWY_DYNAMIC_DISPATCH(FindRowLoops)(dtype); }
 }  // namespace mica::cpu
 #endif

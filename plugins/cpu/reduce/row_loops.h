@@ -1,11 +1,15 @@
-// Dense rows of float32 and float64 in one go: sums, extremes, softmax.
+// Dense rows of a floating dtype in one go: sums, extremes, softmax, layer norm.
 //
-// The loops of a dtype for the best instruction set; `n` elements side by side.
-// Used by loops.cc where a program's hint and the layout allow.
+// The loops of a dtype for the best instruction set; `n` elements side by side. They
+// compute in the dtype's lane, float32 for half types, whose elements are widened as
+// they are read and rounded once as they are written. Used where a program's hint and
+// the layout allow (loops.cc), and by layer_norm.cc.
 #ifndef MICA_PLUGINS_CPU_REDUCE_ROW_LOOPS_H_
 #define MICA_PLUGINS_CPU_REDUCE_ROW_LOOPS_H_
 
 #include <cstdint>
+
+#include "mica/abi.h"
 
 namespace mica::cpu {
 
@@ -16,13 +20,14 @@ struct RowLoops {
   // NaN if any element is.
   double (*largest)(const void* x, int64_t n);
   double (*smallest)(const void* x, int64_t n);
-  void (*softmax)(void* out, const void* x, int64_t n);
-  void (*log_softmax)(void* out, const void* x, int64_t n);
+  // `lanes` has room for n lanes; it may be `out` where that is in the lane's dtype.
+  void (*softmax)(void* out, const void* x, int64_t n, void* lanes);
+  void (*log_softmax)(void* out, const void* x, int64_t n, void* lanes);
   // grad, output -> output * (grad - sum(grad * output)), grad - exp(output) * sum(grad).
   void (*softmax_backward)(void* out, const void* grad, const void* output, int64_t n);
   void (*log_softmax_backward)(void* out, const void* grad, const void* output, int64_t n);
   // out = (x - mean) * rstd * weight + bias; weight and bias may be NULL. Writes
-  // mean and rstd = 1 / sqrt(variance + eps).
+  // mean and rstd = 1 / sqrt(variance + eps). These four are in the lane's dtype.
   void (*layer_norm)(void* out, const void* x, const void* weight, const void* bias, int64_t n, double eps,
                      void* mean, void* rstd);
   // The gradient by the row (unless dx is NULL); adds to the gradients by weight
@@ -31,8 +36,9 @@ struct RowLoops {
                               const void* weight, int64_t n, const void* mean, const void* rstd);
 };
 
-// `dtype` is MICA_F32 or MICA_F64.
+// The loops of MICA_F16, MICA_BF16, MICA_F32 and MICA_F64, and whether a dtype is one.
 const RowLoops& RowLoopsOf(int32_t dtype);
+inline bool HasRowLoops(int32_t dtype) { return dtype >= MICA_F16 && dtype <= MICA_F64; }
 
 }  // namespace mica::cpu
 

@@ -2,6 +2,7 @@
 #include "mica/plugins/cpu/reduce/layer_norm.h"
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "mica/plugin.h"
@@ -81,15 +82,68 @@ TEST_CASE("layer normalisation and its gradient are their formulas") {
   }
 }
 
-TEST_CASE("layer normalisation declines what is not dense") {
+TEST_CASE("layer normalisation of half types is that of float32, rounded once") {
+  for (const int32_t dtype : {MICA_F16, MICA_BF16}) {
+    for (const int64_t n : {1, 7, 64, 1029}) {
+      FakeHost host;
+      const int64_t rows = 4;
+      HostTensor x(dtype, {rows, n}), g(dtype, {rows, n}), w(dtype, {n}), b(dtype, {n});
+      HostTensor wide_x(MICA_F32, {rows, n}), wide_g(MICA_F32, {rows, n}), wide_w(MICA_F32, {n}),
+          wide_b(MICA_F32, {n});
+      const auto fill = [dtype](HostTensor& half, HostTensor& wide, float step) {
+        for (int64_t i = 0; i < wide.numel(); ++i)
+          wide.data<float>()[i] = std::sin(static_cast<float>(i) * step) * 3 + 1;
+        DirectCast(MICA_F32, dtype)(half.data<void>(), wide.data<float>(), nullptr, nullptr, wide.numel());
+        DirectCast(dtype, MICA_F32)(wide.data<float>(), half.data<void>(), nullptr, nullptr, wide.numel());
+      };
+      fill(x, wide_x, 3.7f);
+      fill(g, wide_g, 2.9f);
+      fill(w, wide_w, 1.3f);
+      fill(b, wide_b, 0.7f);
+      const auto differ = [](const HostTensor& half, const HostTensor& wide) {
+        std::vector<uint16_t> want(static_cast<size_t>(wide.numel()));
+        DirectCast(MICA_F32, half.dtype())(want.data(), wide.data<float>(), nullptr, nullptr, wide.numel());
+        return std::memcmp(half.data<void>(), want.data(), want.size() * 2) != 0;
+      };
+      const MicaCall call = MakeCall(nullptr, dtype, 2);
+      const uint8_t mask[] = {1, 1, 1};
+      for (const bool mixed : {false, true}) {
+        MicaTensor *weight = mixed ? wide_w.get() : w.get(), *bias = mixed ? wide_b.get() : b.get();
+        MicaValue narrow[3], wide[3], narrow_back[3], wide_back[3];
+        NativeLayerNorm(&call, x.get(), {&n, 1}, weight, bias, kEps, narrow);
+        NativeLayerNorm(&call, wide_x.get(), {&n, 1}, wide_w.get(), wide_b.get(), kEps, wide);
+        INFO("dtype " << dtype << ", n " << n << ", mixed " << mixed);
+        CHECK_FALSE(differ(FakeHost::Of(narrow[0]), FakeHost::Of(wide[0])));
+        for (const int i : {1, 2}) {
+          CHECK(FakeHost::Of(narrow[i]).dtype() == MICA_F32);
+          CHECK(std::memcmp(FakeHost::Of(narrow[i]).data<void>(), FakeHost::Of(wide[i]).data<void>(),
+                            static_cast<size_t>(rows) * 4) == 0);
+        }
+        const auto statistic = [](MicaValue& v) { return const_cast<HostTensor&>(FakeHost::Of(v)).get(); };
+        NativeLayerNormBackward(&call, g.get(), x.get(), {&n, 1}, statistic(narrow[1]), statistic(narrow[2]),
+                                weight, bias, {mask, 3}, narrow_back);
+        NativeLayerNormBackward(&call, wide_g.get(), wide_x.get(), {&n, 1}, statistic(wide[1]),
+                                statistic(wide[2]), wide_w.get(), wide_b.get(), {mask, 3}, wide_back);
+        CHECK_FALSE(differ(FakeHost::Of(narrow_back[0]), FakeHost::Of(wide_back[0])));
+        for (const int i : {1, 2}) {
+          const HostTensor& made = FakeHost::Of(narrow_back[i]);
+          CHECK(made.dtype() == (mixed ? MICA_F32 : dtype));
+          if (!mixed) CHECK_FALSE(differ(made, FakeHost::Of(wide_back[i])));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("layer normalisation declines what is not dense, and weights of another dtype") {
   FakeHost host;
-  HostTensor x(MICA_F32, {4, 6}, {1, 4}), half(MICA_F16, {4, 6});
+  HostTensor x(MICA_F32, {4, 6}, {1, 4}), dense(MICA_F32, {4, 6}), half(MICA_F16, {6});
   const int64_t n = 6;
   const MicaCall call = MakeCall(nullptr, MICA_F32);
   MicaValue results[3];
   CHECK_THROWS_AS(NativeLayerNorm(&call, x.get(), {&n, 1}, nullptr, nullptr, kEps, results),
                   plugin::NotImplemented);
-  CHECK_THROWS_AS(NativeLayerNorm(&call, half.get(), {&n, 1}, nullptr, nullptr, kEps, results),
+  CHECK_THROWS_AS(NativeLayerNorm(&call, dense.get(), {&n, 1}, half.get(), nullptr, kEps, results),
                   plugin::NotImplemented);
 }
 

@@ -191,6 +191,26 @@ TEST_CASE("copy_ between layouts: transposes, gaps, broadcasts, complex") {
       CHECK(wrong == 0);
     }
   }
+  // Every element size, pitches short and long, edges that fill no block or tile.
+  for (const int32_t dtype : {MICA_U8, MICA_BF16, MICA_I32, MICA_I64, MICA_C128}) {
+    for (const auto& [rows, columns] : {std::array<int64_t, 2>{8, 3}, {64, 64}, {65, 300}, {300, 1029}}) {
+      HostTensor x(dtype, {rows, columns}, {1, rows + 3}), y(dtype, {rows, columns});
+      const int64_t size = DtypeSize(dtype);
+      char* from = reinterpret_cast<char*>(&x.At<uint8_t>(0));
+      const char* to = reinterpret_cast<const char*>(&y.At<uint8_t>(0));
+      for (int64_t i = 0; i < columns * (rows + 3) * size - 3 * size; ++i)
+        from[i] = static_cast<char>(i * 2654435761 >> 11);
+      Copy(y, x, 2);
+      int64_t wrong = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < columns; ++c)
+          wrong += std::memcmp(to + (r * columns + c) * size, from + (c * (rows + 3) + r) * size,
+                               static_cast<size_t>(size)) != 0;
+      }
+      INFO("dtype " << dtype << ", " << rows << " x " << columns);
+      CHECK(wrong == 0);
+    }
+  }
   HostTensor z(MICA_C64, {300}), wide(MICA_C128, {300}), re(MICA_F32, {300}), truth(MICA_BOOL, {300}),
       i(MICA_I32, {300});
   for (int64_t k = 0; k < 300; ++k) {
@@ -236,6 +256,12 @@ TEST_CASE("a program over mixed dtypes, layouts, tails and threads") {
       {{300, 400}, {1, 300}, {400, 1}, {1, 300}},
       {{300, 400}, {400, 1}, {3, 900}, {800, 2}},
       {{3, 4, 5, 6}, {120, 30, 6, 1}, {1, 3, 12, 60}, {1, 3, 12, 60}},
+      {{70, 37}, {1, 70}, {37, 1}, {37, 1}},
+      {{5, 67, 33}, {2211, 1, 67}, {1, 5, 335}, {2211, 33, 1}},
+      {{130, 700}, {1, 130}, {1, 130}, {700, 1}},
+      {{3, 70, 600}, {1, 3, 210}, {42000, 1, 70}, {42000, 600, 1}},
+      {{70, 3, 600}, {1, 70, 210}, {0, 0, 1}, {1800, 600, 1}},
+      {{8, 257}, {1, 9}, {0, 0}, {300, 1}},
       {{2, 1, 600, 3}, {1800, 0, 3, 1}, {0, 0, 1, 600}, {1800, 5, 3, 1}},
   };
   for (const auto& [in, other, compute, result] :

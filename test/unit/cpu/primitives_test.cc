@@ -289,6 +289,44 @@ TEST_CASE("floating primitives") {
   CheckFloats<double>();
 }
 
+TEST_CASE("operations on bfloat16 in memory are the float32 lane's, rounded once") {
+  const PrimitiveTable* narrow = NarrowTable(MICA_BF16);
+  REQUIRE(narrow != nullptr);
+  CHECK(NarrowTable(MICA_F32) == nullptr);
+  const auto lanes = [](const std::vector<uint16_t>& half) {
+    std::vector<float> wide(half.size());
+    DirectCast(MICA_BF16, MICA_F32)(wide.data(), half.data(), nullptr, nullptr,
+                                    static_cast<int64_t>(half.size()));
+    return wide;
+  };
+  int checked = 0;
+  for (int opcode = 0; opcode < kEngineOpcodeCount; ++opcode) {
+    if (narrow->at[opcode] == nullptr) continue;
+    ++checked;
+    int64_t wrong = 0;
+    for (int64_t n = 0; n <= 1024; n = n < 70 ? n + 1 : n * 2) {
+      std::vector<uint16_t> x(static_cast<size_t>(n)), y(x), got(x.size() + 1, 0x55);
+      std::mt19937 random(static_cast<uint32_t>(n));
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<uint16_t>(i == 0 ? 0x7fff : i == 1 ? 0x7f80 : random());
+        y[i] = static_cast<uint16_t>(random() % 4 == 0 ? x[i] ^ 0x8001 : random());
+      }
+      narrow->at[opcode](got.data(), x.data(), y.data(), nullptr, n);
+      CHECK(got[x.size()] == 0x55);
+      got.resize(x.size());
+      std::vector<float> a = lanes(x), b = lanes(y), wide(x.size());
+      LaneTable(MICA_F32)->at[opcode](wide.data(), a.data(), b.data(), nullptr, n);
+      std::vector<uint16_t> want(x.size());
+      DirectCast(MICA_F32, MICA_BF16)(want.data(), wide.data(), nullptr, nullptr, n);
+      const auto is_nan = [](uint16_t bits) { return (bits & 0x7fff) > 0x7f80; };
+      for (size_t i = 0; i < x.size(); ++i) wrong += is_nan(want[i]) ? !is_nan(got[i]) : got[i] != want[i];
+    }
+    INFO("opcode " << opcode);
+    CHECK(wrong == 0);
+  }
+  CHECK(checked > 10);
+}
+
 TEST_CASE("a zero divisor raises the flag in every integer lane and nowhere else") {
   for (int32_t dtype = MICA_U8; dtype <= MICA_I64; ++dtype) {
     for (const int opcode :

@@ -197,5 +197,63 @@ TEST_CASE("softmax backward is its formula") {
   }
 }
 
+// The float32 tensor of the same values, and its rounding to a half type.
+void Widen(HostTensor& to, const HostTensor& from) {
+  DirectCast(from.dtype(), MICA_F32)(to.data<float>(), from.data<void>(), nullptr, nullptr, from.numel());
+}
+int64_t Differing(const HostTensor& half, const HostTensor& wide) {
+  std::vector<uint16_t> want(static_cast<size_t>(wide.numel()));
+  DirectCast(MICA_F32, half.dtype())(want.data(), wide.data<float>(), nullptr, nullptr, wide.numel());
+  int64_t differ = 0;
+  for (int64_t i = 0; i < wide.numel(); ++i)
+    differ += half.data<uint16_t>()[i] != want[static_cast<size_t>(i)];
+  return differ;
+}
+
+TEST_CASE("loops over half types are those of float32, rounded once") {
+  for (const int32_t dtype : {MICA_F16, MICA_BF16}) {
+    for (const int64_t n : {8, 13, 31, 64, 300, 1029}) {
+      HostTensor x(dtype, {3, n}), y(dtype, {3, n}), out(dtype, {3, n}), one(dtype, {3});
+      HostTensor wide_x(MICA_F32, {3, n}), wide_y(MICA_F32, {3, n}), wide_out(MICA_F32, {3, n}),
+          wide_one(MICA_F32, {3});
+      for (int64_t i = 0; i < 3 * n; ++i) {
+        wide_x.data<float>()[i] = std::sin(static_cast<float>(i) * 3.7f) * 4;
+        wide_y.data<float>()[i] = std::cos(static_cast<float>(i) * 2.3f);
+      }
+      if (n > 100) wide_x.data<float>()[2 * n + 77] = std::numeric_limits<float>::infinity();
+      if (n > 1000) wide_x.data<float>()[2 * n + 78] = std::numeric_limits<float>::quiet_NaN();
+      DirectCast(MICA_F32, dtype)(x.data<void>(), wide_x.data<float>(), nullptr, nullptr, 3 * n);
+      DirectCast(MICA_F32, dtype)(y.data<void>(), wide_y.data<float>(), nullptr, nullptr, 3 * n);
+      Widen(wide_x, x);
+      Widen(wide_y, y);
+      INFO("dtype " << dtype << ", n " << n);
+      for (const char* hint : {"sum", "mean", "amax", "amin", "var", "std"}) {
+        INFO(hint);
+        RunOn(RunReduction, "reduction", hint, x, {1}, {&one});
+        RunOn(RunReduction, "reduction", hint, wide_x, {1}, {&wide_one});
+        CHECK(Differing(one, wide_one) == 0);
+      }
+      for (const char* hint : {"softmax", "log_softmax", "softmax_backward", "log_softmax_backward"}) {
+        const auto run = [hint](HostTensor& a, HostTensor& b, HostTensor& result) {
+          StageBuilder builder;
+          MicaProgram* program = Hinted(builder, "row", hint);
+          program->dims_arg = 2;
+          const MicaCall call = MakeCall(program, a.dtype(), 2);
+          MicaValue dim = {};
+          dim.tag = MICA_VALUE_INT;
+          dim.u.i = -1;
+          const MicaValue args[] = {Value(a), Value(b), dim};
+          MicaTensor* face = result.get();
+          RunRow(&call, args, 3, &face, 1);
+        };
+        run(x, y, out);
+        run(wide_x, wide_y, wide_out);
+        INFO(hint);
+        CHECK(Differing(out, wide_out) == 0);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mica::cpu::test
