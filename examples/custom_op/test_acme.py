@@ -131,3 +131,14 @@ def test_opcheck():
 
 
 # end snippet
+
+
+def test_autocast_policies_of_the_entries():
+    q, k, v = (rows(2, 3, 4).float() for _ in range(3))
+    low = [x.bfloat16() for x in (q, k, v)]
+    with mica.autocast("cpu"):
+        attention = mica.ops.acme.fused_attention(*low)  # float32: the kernel has no half types
+        assert mica.ops.acme.soft_clip(q).dtype == mica.float32  # promote
+        assert mica.ops.acme.soft_clip(low[0]).dtype == mica.bfloat16
+        assert mica.ops.acme.swiglu(q, k).dtype == mica.float32  # parts: pointwise, as they are
+    assert mica.equal(attention, mica.ops.acme.fused_attention(*(x.float() for x in low)))

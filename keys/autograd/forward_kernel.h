@@ -49,7 +49,8 @@ template <size_t n, typename Tuple>
 void Add(std::array<Tensor, n>& totals, Tuple&& terms) {
   [&]<size_t... i>(std::index_sequence<i...>) {
     (Add(totals[i], std::get<i>(std::forward<Tuple>(terms))), ...);
-  }(std::make_index_sequence<n>());
+  }
+  (std::make_index_sequence<n>());
 }
 
 // The generated rules, in forward_<i>.cc.

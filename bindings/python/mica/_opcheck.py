@@ -205,11 +205,46 @@ def _check_gradients(op: _Operator, args: Sequence[Any], kwargs: dict[str, Any])
     mica.autograd.gradcheck(function, tuple(leaves))
 
 
+def _check_autocast(op: _Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Under autocast the operator gives what it gives on arguments that a policy casts."""
+    args, kwargs = _copied(args, kwargs, _copy)
+    given = {t.dtype for t in _tensors([*args, *kwargs.values()]) if t.is_floating_point()}
+    device = next((t.device.type for t in _tensors([*args, *kwargs.values()])), "")
+    if not given & {mica.float32, mica.float16, mica.bfloat16} or any(w for _, w in op.arguments.values()):
+        return  # nothing is cast: float64, and what is written in place
+
+    def cast(dtype: mica.dtype | None) -> Callable[[Tensor], Tensor]:
+        return lambda t: (
+            t.to(dtype) if dtype and t.is_floating_point() and t.dtype != mica.float64 else t.clone()
+        )
+
+    for lower in (mica.bfloat16, mica.float16):
+        state = mica.get_rng_state()
+        with mica.autocast(device, lower):
+            results = list(_tensors(op.run(*_copied(args, kwargs, Tensor.clone))))
+        for dtype in (None, lower, mica.float32):
+            mica.set_rng_state(state)
+            try:
+                explicit = list(_tensors(op.run(*_copied(args, kwargs, cast(dtype)))))
+            except (RuntimeError, TypeError, NotImplementedError):
+                continue  # it refuses a dtype that it is not cast to, then
+            if [t.dtype for t in explicit] == [t.dtype for t in results] and all(
+                map(_same, explicit, results)
+            ):
+                break
+        else:
+            raise OpCheckError(
+                f"Under autocast to {lower} {op.name} gives neither what it gives on its arguments as they "
+                f"are, nor on arguments cast to {lower} or to float32."
+            )
+
+
 CHECKS: dict[str, Callable[[_Operator, Sequence[Any], dict[str, Any]], None]] = {
     "test_schema": _check_schema,
     "test_aliasing": _check_aliasing,
     "test_meta": _check_meta,
     "test_gradients": _check_gradients,
+    "test_autocast": _check_autocast,
 }
 
 
