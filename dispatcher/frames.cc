@@ -173,13 +173,9 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base) {
   return wrapper;
 }
 
-namespace {
-Tensor AdoptInto(Tensor fresh, const Frame* frame) {
-  return frame ? Wrap(AdoptInto(std::move(fresh), frame->parent), *frame) : fresh;
+Tensor AdoptInto(Tensor fresh, const Frame* innermost) {
+  return innermost ? Wrap(AdoptInto(std::move(fresh), innermost->parent), *innermost) : fresh;
 }
-}  // namespace
-
-Tensor Adopt(Tensor fresh) { return AdoptInto(std::move(fresh), Current()); }
 
 Tensor Alias(const Tensor& wrapper) {
   const Wrapper& w = WrapperOf(wrapper);

@@ -131,7 +131,10 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
 // view of it (view_base is the base's root).
 Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor());
 // A fresh tensor that no operator made, as one of all frames that are current.
-Tensor Adopt(Tensor fresh);
+Tensor AdoptInto(Tensor fresh, const Frame* innermost);
+inline Tensor Adopt(Tensor fresh) {
+  return __builtin_expect(!Current(), 1) ? std::move(fresh) : AdoptInto(std::move(fresh), Current());
+}
 // Another wrapper around the same value, without history and view base.
 Tensor Alias(const Tensor& wrapper);
 // After its value changed shape, strides, dtype or memory (resize_, t_).

@@ -51,6 +51,8 @@ class Scope {
   absl::Status AddClass(const MicaClassRecord& record);
   // For all operators without a kernel of their own at `key`.
   void AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLocation where);
+  // The operators that this scope has a kernel for at `key`, "mica::mul.Tensor".
+  std::vector<std::string> OperatorsAt(std::string_view key) const;
   // This layer has nothing to do for the operator: the call passes it.
   void AddFallthrough(std::string_view op, std::string_view key);
   // Composites without a kernel at `layer` run their decomposition there.

@@ -32,6 +32,13 @@ std::vector<std::string> Scope::Notes() const {
   return it == d.notes.end() ? std::vector<std::string>() : it->second;
 }
 
+std::vector<std::string> Scope::OperatorsAt(std::string_view key) const {
+  std::vector<std::string> names;
+  for (const NamedKernel& k : impl_->kernels)
+    if (k.key == key && k.entry.kind != KernelEntry::Kind::kFallthrough) names.push_back(k.op);
+  return names;
+}
+
 std::vector<std::string> Scope::BorrowedKeys() const {
   std::vector<std::string> keys;
   const auto add = [&](const std::string& key) {

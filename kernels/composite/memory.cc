@@ -1,4 +1,5 @@
 // Composites that ask the core for memory: what other factories are made of.
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/kernels/composite_declarations.h"
@@ -8,10 +9,10 @@
 namespace mica::composite {
 namespace {
 
-// What is made in inference mode says so.
+// What is made in inference mode says so; what is made in frames is theirs.
 Tensor Marked(Tensor t) {
   if (__builtin_expect(CurrentThread().inference_mode, 0)) t.impl()->set_flag(tensor_flags::kInference, true);
-  return t;
+  return frames::Adopt(std::move(t));
 }
 Device Place(std::optional<Device> device) { return device.value_or(CurrentThread().default_device); }
 

@@ -1,6 +1,7 @@
 // Through the generated functions, so that each call dispatches.
 #include "mica/keys/autograd/engine_ops.h"
 
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/any.h"
@@ -53,7 +54,7 @@ Tensor OnesLike(const Tensor& t) {
       *one.data_as<float>() = 1;
     else
       *one.data_as<double>() = 1;
-    return one;
+    return frames::Adopt(std::move(one));
   }
   return op::ones_like::call(t, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                              MemoryFormat::kPreserve);

@@ -114,10 +114,10 @@ void SetViewTangent(const Tensor& view, Tensor tangent) {
 Dual Level::Open(const Tensor& t) {
   if (!t.defined()) return {};
   const frames::Wrapper* w = frames::Own(t, frame());
-  if (!w) return {t, Tensor()};
-  opened_.push_back(t);
-  Dual dual{w->value, TangentOf(t)};
+  if (w) opened_.push_back(t);
+  Dual dual = w ? Dual{w->value, TangentOf(t)} : Dual{t, Tensor()};
   any_ = any_ || dual.tangent.defined();
+  recorded_ = recorded_ || IsRecordedOutside(dual.value) || IsRecordedOutside(dual.tangent);
   return dual;
 }
 
@@ -129,6 +129,8 @@ std::vector<Dual> Level::Open(TensorSpan list) {
 }
 
 Dual Level::OpenWritten(const Tensor& t) { return Open(t); }
+
+Tensor Level::Kept(const Tensor& value) const { return recorded_ ? ops::Clone(value) : value; }
 
 bool Level::IsOpened(const Tensor& tangent) {
   bool found = false;

@@ -15,7 +15,8 @@
 //   }
 // and an in-place form:
 //     const Dual d0 = level.OpenWritten(self), d1 = ...;
-//     ... the tangent, from the old values ...
+//     const Tensor self_before = level.Kept(d0.value);
+//     ... the tangent, from self_before and the others ...
 //     ops::mul_(d0.value, d1.value);
 //     level.Write(self, std::move(tangent));
 // A kernel that needs no old value in its tangent may compute it after the write. Nothing
@@ -64,6 +65,9 @@ class Level {
   std::vector<Dual> Open(TensorSpan list);
   // The same for a tensor that the operator writes.
   Dual OpenWritten(const Tensor& t);
+  // The value for formulas that are evaluated before it is written: a copy where an outer
+  // level may record them, and so save it. After all tensors are opened.
+  Tensor Kept(const Tensor& value) const;
   // Whether any opened tensor has a tangent.
   bool any() const { return any_; }
   const frames::Frame& frame() const { return left_.frame(); }
@@ -83,15 +87,21 @@ class Level {
   frames::LeaveFrame left_;
   const char* op_;
   bool any_ = false;
+  bool recorded_ = false;  // by an outer level
   std::vector<Tensor> opened_;
 };
 
+// Whether an outer level may record what is computed with `t` (outside of the jvp frame).
+inline bool IsRecordedOutside(const Tensor& t) {
+  return t.defined() && (frames::IsWrapper(t) || IsRecorded(t));
+}
 // total += term, where an undefined total is zero and an undefined term too.
 void Add(Tensor& total, const Tensor& term);
 // Zeros like `value`, for a formula that cannot do without a tangent.
 Tensor Zeros(const Tensor& value);
 
-// Kernels that are not generated, the fallback, the kind.
+// Kernels that are not generated, the fallback, the kind. After Autograd's kernels are
+// registered in the scope, and before generated forward rules.
 void RegisterForwardMode(Scope& scope);
 
 }  // namespace mica::autograd::forward

@@ -111,13 +111,30 @@ void RefuseResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValu
   frames::CallInParent(op, args, n, results);
 }
 
-// In-place: the functional form, which has a rule, then the write.
+bool AnyRecordedOutside(const MicaValue* args, int64_t n) {
+  const frames::LeaveFrame left;
+  bool any = false;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
+    any = any || IsRecordedOutside(frames::Unwrap(t, left.frame())) ||
+          (frames::Own(t, left.frame()) && IsRecordedOutside(TangentOf(t)));
+  });
+  return any;
+}
+
+// In-place: the functional form, which has a rule, then the write. What outer levels save
+// of it is a copy, since the write comes after.
 bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) {
   const char* name = op.spec().functional_name;
   const Operator* functional = op.spec().form == OpForm::kInplace && name ? FindOperator(name) : nullptr;
   if (!functional || functional == &op) return false;
+  absl::InlinedVector<MicaValue, 8> inputs(args, args + n);
+  Tensor before;
+  if (AnyRecordedOutside(args, n)) {
+    before = ops::Clone(Tensor::Ref(args[0].u.tensor));
+    inputs[0].u.tensor = before.impl();
+  }
   MicaValue results[8];
-  functional->CallBoxed(args, n, results);
+  functional->CallBoxed(inputs.data(), n, results);
   const Tensor value = TakeTensor(results[0]);
   ::mica::ops::copy_(Tensor::Ref(args[0].u.tensor), value);
   return true;
@@ -161,7 +178,8 @@ class TwoBackwards {
         frames::ThrowNoRule(op_, jvp);
       which.push_back(i);
       recorded.push_back(y);
-      cotangents.push_back(ops::ZerosOf(y.sizes(), y.dtype(), y.device()));
+      // Of ones: a formula may branch or take logarithms by the sign of its gradient.
+      cotangents.push_back(ops::OnesLike(y));
       SetRequiresGrad(cotangents.back(), true);
     }
     if (recorded.empty()) return;
@@ -223,6 +241,9 @@ void RegisterForwardMode(Scope& scope) {
   const SourceLocation here{__FILE__, __LINE__};
   scope.DecomposeAt("jvp");
   scope.AddBoxedFallback("jvp", {&RunGeneric, nullptr, nullptr}, here);
+  // A composite with a formula may be made of parts that have none.
+  for (const std::string& name : scope.OperatorsAt("Autograd"))
+    scope.AddBoxedKernel(name, "jvp", {&RunGeneric, nullptr, nullptr}, here);
   for (const Operator* op : AllOperators()) {
     const OperatorSpec& spec = op->spec();
     if (op->name() == "mica::resize_" || op->name() == "mica::resize_as_") {

@@ -114,7 +114,7 @@ def test_inputs() -> None:
         gradcheck(RIGHT, leaf(1).detach().expand(3).requires_grad_())
     with pytest.warns(UserWarning, match="float64"):
         gradcheck(RIGHT, leaf(1, dtype=mica.float32), raise_exception=False)
-    for argument in ("check_forward_ad", "check_batched_grad", "masked"):
+    for argument in ("check_batched_forward_grad", "check_batched_grad", "masked"):
         with pytest.raises(NotImplementedError, match=argument):
             gradcheck(RIGHT, leaf(1), **{argument: True})
     # What is not a tensor that requires grad goes through as it is, and inputs are as before.

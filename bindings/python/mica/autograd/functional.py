@@ -114,7 +114,7 @@ def jvp(
     with mica.enable_grad():
         fresh, _, outputs, many = _run("jvp", func, inputs, create_graph)
         along = _direction("jvp", v, fresh, "input")
-        dummies = tuple(mica.zeros_like(t).requires_grad_() for t in outputs)
+        dummies = tuple(mica.ones_like(t).requires_grad_() for t in outputs)
         linear = _gradients("jvp", outputs, fresh, dummies, True, strict)
         found = _gradients("jvp", linear, dummies, along, create_graph, strict)
     return _result(outputs, many, create_graph), _result(found, many, create_graph)
@@ -226,7 +226,7 @@ def hvp(
     """(output, the product of the Hessian with v)."""
     with mica.enable_grad():
         fresh, several, outputs, along, first = _gradient_along("hvp", func, inputs, v, strict, create_graph)
-        dummies = tuple(mica.zeros_like(t).requires_grad_() for t in fresh)
+        dummies = tuple(mica.ones_like(t).requires_grad_() for t in fresh)
         linear = _gradients("hvp", first, fresh, dummies, True, strict)
         found = _gradients("hvp", linear, dummies, along, create_graph, strict)
     return _result(outputs, False, create_graph), _result(found, several, create_graph)

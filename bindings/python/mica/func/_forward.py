@@ -87,7 +87,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
         values = [_C._frame_value(t) for t in outputs]
         recorded = [i for i, t in enumerate(outputs) if _C._frame_owns(t) and t.requires_grad]
-        cotangents = [_C._frame_grad_input(mica.zeros_like(values[i])) for i in recorded]
+        cotangents = [mica.ones_like(outputs[i].detach()).requires_grad_() for i in recorded]
         gradients: tuple[Any, ...] = ()
         if recorded:
             gradients = _C._gradients(
