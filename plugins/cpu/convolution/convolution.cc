@@ -73,6 +73,12 @@ class Operand {
 
 bool IsHalfOrFloat(const TensorRef& t) { return t.dtype() >= MICA_F16 && t.dtype() <= MICA_F32; }
 
+void Transposed(float* dst, const float* src, int64_t batch, int64_t rows, int64_t columns, int32_t threads) {
+  const int64_t sizes[] = {batch, columns, rows}, from[] = {rows * columns, 1, columns},
+                to[] = {rows * columns, rows, 1};
+  CopyStrided(sizeof(float), 3, sizes, src, from, dst, to, threads);
+}
+
 // Runs one task; `input`, `weight` and `output` as the ordinary convolution sees them.
 void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTensor* weight,
          MicaTensor* output, const float* bias, const Geometry& g) {
@@ -106,6 +112,7 @@ void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTens
   task.weight = y.get();
   task.output = z.get();
   task.bias = bias;
+  task.transpose = Transposed;
   if (WinogradFits(task))
     Winograd(task, *library);
   else if (!library->convolution(task))

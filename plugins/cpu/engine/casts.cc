@@ -94,10 +94,8 @@ int FromFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n)
   if constexpr (sizeof(To) == 2) {
     const hn::ScalableTag<float> lanes;
     const int64_t step = static_cast<int64_t>(hn::Lanes(lanes));
-    if constexpr (std::is_same_v<To, Brain>) {
-      for (; i + 2 * step <= n; i += 2 * step)
-        Memory<To>::StoreTwo(hn::LoadU(lanes, x + i), hn::LoadU(lanes, x + i + step), d + i);
-    }
+    for (; i + 2 * step <= n; i += 2 * step)
+      Memory<To>::StoreTwo(hn::LoadU(lanes, x + i), hn::LoadU(lanes, x + i + step), d + i);
     for (; i + step <= n; i += step) Memory<To>::Store(hn::LoadU(lanes, x + i), d + i);
   }
   MICA_IVDEP

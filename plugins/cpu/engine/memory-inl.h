@@ -24,6 +24,10 @@ struct Memory {
   using V = hn::Vec<D>;
   static HWY_INLINE V Load(const S* at) { return hn::LoadU(D(), at); }
   static HWY_INLINE void Store(V v, S* at) { hn::StoreU(v, D(), at); }
+  static HWY_INLINE void StoreTwo(V v, V w, S* at) {
+    Store(v, at);
+    Store(w, at + static_cast<int64_t>(hn::Lanes(D())));
+  }
   static HWY_INLINE S Get(S element) { return element; }
   static HWY_INLINE S Put(S lane) { return lane; }
 };
@@ -99,6 +103,10 @@ struct Memory<Half> {
     hn::StoreU(hn::DemoteTo(Narrow(), v), Narrow(), reinterpret_cast<hwy::float16_t*>(at));
   }
 #endif
+  static HWY_INLINE void StoreTwo(V v, V w, Half* at) {
+    Store(v, at);
+    Store(w, at + static_cast<int64_t>(hn::Lanes(D())));
+  }
   static HWY_INLINE float Get(Half element) { return ToFloat(element); }
   static HWY_INLINE Half Put(float lane) { return ToHalf(lane); }
 };

@@ -3,7 +3,8 @@
 // oneDNN chooses the layout of each operand (blocked by channels on this kind of
 // machine); an operand that lies otherwise is reordered before or after. Measured
 // here, 3x3 and 64 channels: 97 GFLOP/s in its own layouts, 91 with the reorders, 56
-// in plain NCHW.
+// in plain NCHW. From NCHW to channels last and back the task's own transposition
+// takes the place of oneDNN's reorder: 0.05 ms for 16 x 32 x 32 x 32, not 0.40.
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <cstdlib>
@@ -37,6 +38,7 @@ struct Operand {
   dnnl::primitive reorder;
   int64_t offset = 0;  // of inner in the buffer
   bool needs_reorder = false;
+  int64_t batch = 0, channels = 0, places = 0;  // where a transposition does it, else zero
   const memory& arg() const { return needs_reorder ? inner : user; }
 };
 
@@ -166,13 +168,35 @@ int64_t Take(int64_t& total, size_t bytes) {
   return offset;
 }
 
+// Dense in its dimensions' order, or with dimension 1 moved to the end.
+bool IsDense(const memory::desc& layout, bool channels_last) {
+  if (layout.get_format_kind() != memory::format_kind::blocked || layout.get_inner_nblks() != 0) return false;
+  const memory::dims dims = layout.get_dims(), strides = layout.get_strides();
+  int64_t step = channels_last ? dims[1] : 1;
+  bool dense = !channels_last || dims[1] == 1 || strides[1] == 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (channels_last && d == 1) continue;
+    dense &= dims[d] == 1 || strides[d] == step;
+    step *= dims[d];
+  }
+  return dense;
+}
+
 void PrepareOperand(Operand& operand, const memory::desc& user, const memory::desc& inner, bool written,
-                    int64_t& total) {
+                    bool transposes, int64_t& total) {
   operand.user = memory(user, Engine(), nullptr);
   operand.needs_reorder = user != inner;
   if (!operand.needs_reorder) return;
   operand.inner = memory(inner, Engine(), nullptr);
   operand.offset = Take(total, inner.get_size());
+  if (transposes && IsDense(user, false) && IsDense(inner, true)) {
+    const memory::dims dims = user.get_dims();
+    operand.batch = dims[0];
+    operand.channels = dims[1];
+    operand.places = 1;
+    for (size_t d = 2; d < dims.size(); ++d) operand.places *= dims[d];
+    return;
+  }
   operand.reorder =
       written ? dnnl::reorder(operand.inner, operand.user) : dnnl::reorder(operand.user, operand.inner);
 }
@@ -202,9 +226,12 @@ void Prepare(const ConvolutionTask& t, Prepared& p) {
     p.primitive = Create(t, {user.input, wanted.weight, user.output}, got, scratchpad, fast);
   if (!fast) p.primitive = Create(t, wanted, got, scratchpad, fast);
   int64_t total = 0;
-  PrepareOperand(p.input, user.input, got.input, t.kind == ConvolutionKind::kBackwardInput, total);
-  PrepareOperand(p.weight, user.weight, got.weight, t.kind == ConvolutionKind::kBackwardWeight, total);
-  PrepareOperand(p.output, user.output, got.output, t.kind == ConvolutionKind::kForward, total);
+  PrepareOperand(p.input, user.input, got.input, t.kind == ConvolutionKind::kBackwardInput,
+                 t.transpose != nullptr, total);
+  PrepareOperand(p.weight, user.weight, got.weight, t.kind == ConvolutionKind::kBackwardWeight,
+                 t.transpose != nullptr, total);
+  PrepareOperand(p.output, user.output, got.output, t.kind == ConvolutionKind::kForward,
+                 t.transpose != nullptr, total);
   if (t.bias)
     p.bias = memory({{t.out_channels}, memory::data_type::f32, memory::format_tag::a}, Engine(), nullptr);
   p.scratchpad = memory(scratchpad, Engine(), nullptr);
@@ -213,9 +240,16 @@ void Prepare(const ConvolutionTask& t, Prepared& p) {
   p.supported = true;
 }
 
-void Reorder(const Operand& operand, bool written, const dnnl::stream& stream) {
-  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, (written ? operand.inner : operand.user).get()},
-                                  {DNNL_ARG_TO, (written ? operand.user : operand.inner).get()}};
+void Reorder(const ConvolutionTask& t, const Operand& operand, bool written, const dnnl::stream& stream) {
+  const memory& from = written ? operand.inner : operand.user;
+  const memory& to = written ? operand.user : operand.inner;
+  if (operand.places > 0) {
+    t.transpose(static_cast<float*>(to.get_data_handle()), static_cast<const float*>(from.get_data_handle()),
+                operand.batch, written ? operand.places : operand.channels,
+                written ? operand.channels : operand.places, t.threads);
+    return;
+  }
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}};
   dnnl::error::wrap_c_api(dnnl_primitive_execute(operand.reorder.get(), stream.get(), 2, args),
                           "cannot reorder");
 }
@@ -241,7 +275,7 @@ void Run(const ConvolutionTask& t, Prepared& p, ThreadState& state) {
     part.operand.user.set_data_handle(part.user.data);
     if (part.operand.needs_reorder) {
       part.operand.inner.set_data_handle(buffer + part.operand.offset);
-      if (!part.written) Reorder(part.operand, false, state.stream);
+      if (!part.written) Reorder(t, part.operand, false, state.stream);
     }
     args[count++] = {part.argument, part.operand.arg().get()};
   }
@@ -254,7 +288,7 @@ void Run(const ConvolutionTask& t, Prepared& p, ThreadState& state) {
   dnnl::error::wrap_c_api(dnnl_primitive_execute(p.primitive.get(), state.stream.get(), count, args),
                           "cannot convolve");
   for (const Part& part : parts) {
-    if (part.operand.needs_reorder && part.written) Reorder(part.operand, true, state.stream);
+    if (part.operand.needs_reorder && part.written) Reorder(t, part.operand, true, state.stream);
   }
 }
 

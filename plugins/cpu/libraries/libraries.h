@@ -40,6 +40,10 @@ struct ConvolutionOperand {
   int64_t strides[5] = {};
 };
 
+// dst[b][c][r] = src[b][r][c] for `batch` dense matrices of rows × columns.
+using TransposeMatrices = void (*)(float* dst, const float* src, int64_t batch, int64_t rows, int64_t columns,
+                                   int32_t threads);
+
 // A convolution of 1 to 3 spatial dimensions, read as an ordinary (not transposed)
 // one: `output` is what the forward direction makes of `input`. The kind says which
 // of input, weight and output is written; `bias` (forward only) may be NULL, and its
@@ -54,6 +58,7 @@ struct ConvolutionTask {
   int64_t in[3] = {}, out[3] = {}, kernel[3] = {}, stride[3] = {}, padding[3] = {}, dilation[3] = {};
   ConvolutionOperand input, weight, output;
   const float* bias = nullptr;
+  TransposeMatrices transpose = nullptr;  // for reorders between channels first and last
 };
 
 // What LAPACK does with one matrix; lapack.cc says for each which operands it has.

@@ -123,13 +123,25 @@ double Extreme(const void* data, int64_t n) {
   return has_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(best);
 }
 
+// Stores f(i) for each whole vector of n elements; how many elements that were.
+template <class S, class F>
+HWY_INLINE int64_t StoreVectors(S* out, int64_t n, F f) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag<LaneOf<S>>()));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto first = f(i);
+    Memory<S>::StoreTwo(first, f(i + lanes), out + i);
+  }
+  for (; i + lanes <= n; i += lanes) Memory<S>::Store(f(i), out + i);
+  return i;
+}
+
 // Applies f to the vectors of a row, the rest by a padded copy; f returns what is
 // stored.
 template <class Out, class In, class F>
 HWY_INLINE void MapRow(Out* out, const In* x, int64_t n, LaneOf<In> pad_value, F f) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag<LaneOf<In>>()));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) Memory<Out>::Store(f(Memory<In>::Load(x + i)), out + i);
+  const int64_t i = StoreVectors(out, n, [&](int64_t at) { return f(Memory<In>::Load(x + at)); });
   if (i < n) {
     constexpr int64_t kPad = HWY_MAX_BYTES / sizeof(LaneOf<In>);
     HWY_ALIGN In pad[kPad];
@@ -217,8 +229,7 @@ void SoftmaxBackward(void* out, const void* grad, const void* output, int64_t n)
   for (int64_t i = whole; i < n; ++i) sum += static_cast<double>(M::Get(g[i]) * M::Get(y[i]));
   const T s = static_cast<T>(sum);
   const auto all = hn::Set(d, s);
-  for (int64_t i = 0; i < whole; i += lanes)
-    M::Store(hn::Mul(M::Load(y + i), hn::Sub(M::Load(g + i), all)), o + i);
+  StoreVectors(o, n, [&](int64_t i) { return hn::Mul(M::Load(y + i), hn::Sub(M::Load(g + i), all)); });
   for (int64_t i = whole; i < n; ++i) o[i] = M::Put(M::Get(y[i]) * (M::Get(g[i]) - s));
 }
 
@@ -231,11 +242,9 @@ void LogSoftmaxBackward(void* out, const void* grad, const void* output, int64_t
   const S* g = static_cast<const S*>(grad);
   const S* y = static_cast<const S*>(output);
   const T sum = static_cast<T>(Sum<S>(grad, n));
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto s = hn::Set(d, sum);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    M::Store(hn::Sub(M::Load(g + i), hn::Mul(SleefExp::Do(M::Load(y + i)), s)), o + i);
+  int64_t i = StoreVectors(
+      o, n, [&](int64_t k) { return hn::Sub(M::Load(g + k), hn::Mul(SleefExp::Do(M::Load(y + k)), s)); });
   for (; i < n; ++i) o[i] = M::Put(M::Get(g[i]) - std::exp(M::Get(y[i])) * sum);
 }
 
@@ -256,15 +265,13 @@ void LayerNorm(void* out, const void* data, const void* weight, const void* bias
   const T rstd = static_cast<T>(1 / std::sqrt(variance + eps));
   *static_cast<T*>(mean_out) = mean;
   *static_cast<T*>(rstd_out) = rstd;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto all_mean = hn::Set(d, mean), all_rstd = hn::Set(d, rstd);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    auto h = hn::Mul(hn::Sub(M::Load(x + i), all_mean), all_rstd);
-    if (w != nullptr) h = hn::Mul(h, hn::LoadU(d, w + i));
-    if (b != nullptr) h = hn::Add(h, hn::LoadU(d, b + i));
-    M::Store(h, o + i);
-  }
+  int64_t i = StoreVectors(o, n, [&](int64_t k) {
+    auto h = hn::Mul(hn::Sub(M::Load(x + k), all_mean), all_rstd);
+    if (w != nullptr) h = hn::Mul(h, hn::LoadU(d, w + k));
+    if (b != nullptr) h = hn::Add(h, hn::LoadU(d, b + k));
+    return h;
+  });
   for (; i < n; ++i) {
     T h = (M::Get(x[i]) - mean) * rstd;
     if (w != nullptr) h *= w[i];
@@ -329,10 +336,10 @@ struct LayerNormRow {
     const T mean_s = static_cast<T>(sum / static_cast<double>(n));
     const T mean_d = static_cast<T>(dot / static_cast<double>(n));
     const V all_s = hn::Set(d, mean_s), all_d = hn::Set(d, mean_d), all_rstd = hn::Set(d, rstd);
-    for (int64_t i = 0; i < whole; i += lanes) {
+    StoreVectors(dx, n, [&](int64_t i) {
       const V rest = hn::Sub(hn::Sub(Scaled(i), all_s), hn::Mul(Hat(i), all_d));
-      M::Store(hn::Mul(rest, all_rstd), dx + i);
-    }
+      return hn::Mul(rest, all_rstd);
+    });
     for (int64_t i = whole; i < n; ++i) dx[i] = M::Put((ScaledAt(i) - mean_s - HatAt(i) * mean_d) * rstd);
   }
 };
