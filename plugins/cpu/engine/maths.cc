@@ -2,7 +2,8 @@
 //
 // Vectors come from SLEEF (sleef-inl.h), at most 1 ULP (erfc 1.5) within its
 // range; where its range is narrower than the function's, the lanes outside are
-// computed again by the C library (see `Patched`). Functions without a vector
+// computed again by the C library (see `Patched`). In float32, exp, log, erf, tanh
+// and sigmoid are our own (float_maths-inl.h), since programs call them most. Functions without a vector
 // form (lgamma, digamma, erfinv, nextafter) run lane by lane, in double.
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/plugins/cpu/engine/float_maths-inl.h"
 #include "mica/plugins/cpu/engine/loops-inl.h"
 #include "mica/plugins/cpu/engine/scalar_maths.h"
 #include "mica/plugins/cpu/engine/sleef-inl.h"
@@ -118,53 +120,166 @@ MICA_PATCHED(Asinh, asinh, 1e18f, 1e150, true)
 MICA_PATCHED(Acosh, acosh, 1e18f, 1e150, false)
 #undef MICA_PATCHED
 
+// 1 / b to a few bits where that is cheap.
+HWY_INLINE VecF RoughInverse(VecF b) { return hn::ApproximateReciprocal(b); }
+HWY_INLINE VecD RoughInverse(VecD b) { return hn::Div(hn::Set(TagD(), 1.0), b); }
+
 // The sum 1 + e is corrected by what its rounding lost.
 struct Sigmoid {
   template <class V>
   static HWY_INLINE V Do(V x) {
     const hn::DFromV<V> d;
     const V one = hn::Set(d, 1);
-    const V e = SleefExp::Do(hn::Neg(hn::Abs(x)));
+    const V e = Exp::Do(hn::Neg(hn::Abs(x)));
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
     const V sum = hn::Add(one, e);
     const V lost = hn::Sub(e, hn::Sub(sum, one));
     const V result = hn::Div(top, sum);
-    return hn::NegMulAdd(result, hn::Div(lost, sum), result);
+    return hn::NegMulAdd(result, hn::Mul(lost, RoughInverse(sum)), result);
   }
 };
 
-// float32 erf and tanh for targets with fused multiply-add, after N. Juffa's
-// minimax fits: 1 and 1.5 ULP, in a third of SLEEF's time.
 struct Erf {
   static HWY_INLINE VecD Do(VecD x) { return SleefErf::Do(x); }
-#if HWY_TARGET == HWY_SSE4
   static HWY_INLINE VecF Do(VecF x) { return SleefErf::Do(x); }
-#else
-  static HWY_INLINE VecF Do(VecF x) {
-    const TagF d;
-    const VecF t = hn::Abs(x);
-    const VecF s = hn::Mul(x, x);
-    VecF tail = hn::MulAdd(hn::Set(d, -1.72853470e-5f), t, hn::Set(d, 3.83197126e-4f));
-    const VecF odd = hn::MulAdd(hn::Set(d, -3.88396438e-3f), t, hn::Set(d, 2.42546219e-2f));
-    tail = hn::MulAdd(tail, s, odd);
-    tail = hn::MulAdd(tail, t, hn::Set(d, -1.06777877e-1f));
-    tail = hn::MulAdd(tail, t, hn::Set(d, -6.34846687e-1f));
-    tail = hn::MulAdd(tail, t, hn::Set(d, -1.28717512e-1f));
-    tail = hn::MulAdd(tail, t, hn::Neg(t));
-    // Above 4 the result is 1; the polynomial would not stay small.
-    const VecF far = hn::IfThenElse(hn::Gt(t, hn::Set(d, 4.0f)), hn::Set(d, 1.0f),
-                                    hn::Sub(hn::Set(d, 1.0f), SleefExp::Do(tail)));
-    VecF near = hn::Set(d, -5.96761703e-4f);
-    near = hn::MulAdd(near, s, hn::Set(d, 4.99119423e-3f));
-    near = hn::MulAdd(near, s, hn::Set(d, -2.67681349e-2f));
-    near = hn::MulAdd(near, s, hn::Set(d, 1.12819925e-1f));
-    near = hn::MulAdd(near, s, hn::Set(d, -3.76125336e-1f));
-    near = hn::MulAdd(near, s, hn::Set(d, 1.28379166e-1f));
-    near = hn::MulAdd(near, x, x);
-    return hn::CopySign(hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.927734375f)), far, near), x);
-  }
-#endif
 };
+
+#if HWY_TARGET != HWY_SSE4
+// float32 erf for targets with fused multiply-add, after N. Juffa's minimax fits:
+// 1 ULP. Two vectors are computed in step, since a polynomial alone waits for its own
+// last product (1.02 ns an element become 0.75).
+struct ErfPair {
+  static constexpr int kVectors = 2;
+  VecF v[kVectors];
+
+#define MICA_EACH for (int k = 0; k < kVectors; ++k)
+  // *this * b + c
+  HWY_INLINE ErfPair Times(const ErfPair& b, const ErfPair& c) const {
+    ErfPair r;
+    MICA_EACH r.v[k] = hn::MulAdd(v[k], b.v[k], c.v[k]);
+    return r;
+  }
+  HWY_INLINE ErfPair Times(const ErfPair& b, float c) const {
+    ErfPair r;
+    MICA_EACH r.v[k] = hn::MulAdd(v[k], b.v[k], hn::Set(TagF(), c));
+    return r;
+  }
+  HWY_INLINE ErfPair Times(float b, float c) const {
+    ErfPair r;
+    MICA_EACH r.v[k] = hn::MulAdd(v[k], hn::Set(TagF(), b), hn::Set(TagF(), c));
+    return r;
+  }
+  HWY_INLINE ErfPair Times(float b, const ErfPair& c) const {
+    ErfPair r;
+    MICA_EACH r.v[k] = hn::MulAdd(v[k], hn::Set(TagF(), b), c.v[k]);
+    return r;
+  }
+  static constexpr float kNear = 0.927734375f;
+
+  // x + x^3 * ..., for |x| <= kNear.
+  static HWY_INLINE ErfPair OfNear(const ErfPair& x) {
+    ErfPair s;
+    MICA_EACH s.v[k] = hn::Mul(x.v[k], x.v[k]);
+    return s.Times(-5.96761703e-4f, 4.99119423e-3f)
+        .Times(s, -2.67681349e-2f)
+        .Times(s, 1.12819925e-1f)
+        .Times(s, -3.76125336e-1f)
+        .Times(s, 1.28379166e-1f)
+        .Times(x, x);
+  }
+  static HWY_INLINE ErfPair Of(const ErfPair& x) {
+    const TagF d;
+    ErfPair t, s, minus_t;
+    // From 4 on the result is 1; the polynomials would not stay small.
+    MICA_EACH t.v[k] = hn::Min(hn::Abs(x.v[k]), hn::Set(d, 4.0f));
+    MICA_EACH minus_t.v[k] = hn::Neg(t.v[k]);
+    MICA_EACH s.v[k] = hn::Mul(t.v[k], t.v[k]);
+    ErfPair tail = t.Times(-1.72853470e-5f, 3.83197126e-4f);
+    const ErfPair odd = t.Times(-3.88396438e-3f, 2.42546219e-2f);
+    ErfPair near = s.Times(-5.96761703e-4f, 4.99119423e-3f);
+    tail = tail.Times(s, odd);
+    near = near.Times(s, -2.67681349e-2f);
+    tail = tail.Times(t, -1.06777877e-1f);
+    near = near.Times(s, 1.12819925e-1f);
+    tail = tail.Times(t, -6.34846687e-1f);
+    near = near.Times(s, -3.76125336e-1f);
+    tail = tail.Times(t, -1.28717512e-1f);
+    near = near.Times(s, 1.28379166e-1f);
+    tail = tail.Times(t, minus_t);
+    near = near.Times(x, x);
+    const ErfPair e = tail.Exp();
+    ErfPair result;
+    MICA_EACH {
+      // NaN is not greater than anything, and `near` of NaN is NaN.
+      const auto is_far = hn::Gt(hn::Abs(x.v[k]), hn::Set(d, kNear));
+      const VecF far = hn::Sub(hn::Set(d, 1.0f), e.v[k]);
+      result.v[k] = hn::CopySign(hn::IfThenElse(is_far, far, near.v[k]), x.v[k]);
+    }
+    return result;
+  }
+  // ExpInRange (float_maths-inl.h) of both.
+  HWY_INLINE ErfPair Exp() const {
+    const TagF d;
+    const TagI di;
+    const ErfPair sum = Times(1.442695f, 12582912.0f);
+    ErfPair n, factor;
+    MICA_EACH n.v[k] = hn::Sub(sum.v[k], hn::Set(d, 12582912.0f));
+    MICA_EACH factor.v[k] = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, sum.v[k])));
+    const ErfPair rest = n.Times(-1.42860677e-6f, n.Times(-6.93145752e-1f, *this));
+    ErfPair e = rest.Times(1.37805939e-3f, 8.37312452e-3f)
+                    .Times(rest, 4.16695364e-2f)
+                    .Times(rest, 1.66664720e-1f)
+                    .Times(rest, 4.99999851e-1f)
+                    .Times(rest, 1.0f)
+                    .Times(rest, 1.0f);
+    MICA_EACH e.v[k] = hn::BitCast(d, hn::Add(hn::BitCast(di, e.v[k]), hn::BitCast(di, factor.v[k])));
+    return e;
+  }
+#undef MICA_EACH
+};
+
+template <ErfPair (*kFunction)(const ErfPair&)>
+HWY_INLINE void ForPairs(const float* from, float* to, int64_t n) {
+  const TagF d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += 2 * lanes) {
+    const ErfPair result = kFunction({{hn::LoadU(d, from + i), hn::LoadU(d, from + i + lanes)}});
+    hn::StoreU(result.v[0], d, to + i);
+    hn::StoreU(result.v[1], d, to + i + lanes);
+  }
+}
+
+// Whether a stretch is near zero as a whole is asked before: then half the work is saved.
+int ErfFloats(void* dst, const void* a, const void*, const void*, int64_t n) {
+  constexpr int64_t kStretch = 128;
+  const TagF d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  float* out = static_cast<float*>(dst);
+  const float* x = static_cast<const float*>(a);
+  for (int64_t begin = 0; begin < n; begin += kStretch) {
+    HWY_ALIGN float pad[kStretch];
+    const int64_t count = HWY_MIN(kStretch, n - begin);
+    const float* from = x + begin;
+    float* to = out + begin;
+    if (count < kStretch) {
+      __builtin_memset(pad, 0, sizeof(pad));
+      __builtin_memcpy(pad, from, static_cast<size_t>(count) * sizeof(float));
+      from = to = pad;
+    }
+    auto far = hn::Gt(hn::Abs(hn::LoadU(d, from)), hn::Set(d, ErfPair::kNear));
+    for (int64_t i = lanes; i < kStretch; i += lanes)
+      far = hn::Or(far, hn::Gt(hn::Abs(hn::LoadU(d, from + i)), hn::Set(d, ErfPair::kNear)));
+    if (hn::AllFalse(d, far))
+      ForPairs<&ErfPair::OfNear>(from, to, count);
+    else
+      ForPairs<&ErfPair::Of>(from, to, count);
+    if (to == pad) __builtin_memcpy(out + begin, pad, static_cast<size_t>(count) * sizeof(float));
+  }
+  return kFlagNone;
+}
+#endif
+
+// float32 tanh for targets with fused multiply-add, after N. Juffa: 1.5 ULP.
 struct Tanh {
   static HWY_INLINE VecD Do(VecD x) { return SleefTanh::Do(x); }
 #if HWY_TARGET == HWY_SSE4
@@ -172,10 +287,10 @@ struct Tanh {
 #else
   static HWY_INLINE VecF Do(VecF x) {
     const TagF d;
-    const VecF t = hn::Abs(x);
+    const VecF t = hn::Min(hn::Abs(x), hn::Set(d, 10.0f));  // where the result is 1
     const VecF s = hn::Mul(x, x);
     const VecF one = hn::Set(d, 1.0f);
-    const VecF e = SleefExp::Do(hn::Add(t, t));
+    const VecF e = ExpInRange::Do(hn::Add(t, t));
     const VecF far = hn::NegMulAdd(hn::Div(one, hn::Add(e, one)), hn::Set(d, 2.0f), one);
     VecF near = hn::Set(d, 1.57394409e-2f);
     near = hn::MulAdd(near, s, hn::Set(d, -5.23025580e-2f));
@@ -183,7 +298,7 @@ struct Tanh {
     near = hn::MulAdd(near, s, hn::Set(d, -3.33327681e-1f));
     near = hn::Mul(near, s);
     near = hn::MulAdd(near, x, x);
-    return hn::CopySign(hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.55f)), far, near), x);
+    return hn::CopySign(hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Set(d, 0.55f)), far, near), x);
   }
 #endif
 };
@@ -193,7 +308,7 @@ struct LogAddExp {
   static HWY_INLINE V Do(V a, V b) {
     const V difference = hn::IfThenZeroElse(hn::Eq(a, b), hn::Neg(hn::Abs(hn::Sub(a, b))));
     const V larger = hn::IfThenElse(hn::Lt(a, b), b, a);
-    return hn::Add(larger, SleefLog1p::Do(SleefExp::Do(difference)));
+    return hn::Add(larger, SleefLog1p::Do(Exp::Do(difference)));
   }
 };
 
@@ -275,10 +390,10 @@ struct LaneNextAfter {
 template <class T>
 void FillMaths(PrimitiveTable* table) {
   Primitive* at = table->at;
-  at[MICA_OP_EXP] = Vector1<T, SleefExp>;
+  at[MICA_OP_EXP] = Vector1<T, Exp>;
   at[MICA_OP_EXP2] = Vector1<T, SleefExp2>;
   at[MICA_OP_EXPM1] = Vector1<T, SleefExpm1>;
-  at[MICA_OP_LOG] = Vector1<T, SleefLog>;
+  at[MICA_OP_LOG] = Vector1<T, Log>;
   at[MICA_OP_LOG2] = Vector1<T, SleefLog2>;
   at[MICA_OP_LOG10] = Vector1<T, SleefLog10>;
   at[MICA_OP_LOG1P] = Vector1<T, Patched<Log1pPatch>>;
@@ -295,6 +410,9 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_ACOSH] = Vector1<T, Patched<AcoshPatch>>;
   at[MICA_OP_ATANH] = Vector1<T, SleefAtanh>;
   at[MICA_OP_ERF] = Vector1<T, Erf>;
+#if HWY_TARGET != HWY_SSE4
+  if constexpr (sizeof(T) == 4) at[MICA_OP_ERF] = ErfFloats;
+#endif
   at[MICA_OP_ERFC] = Vector1<T, SleefErfc>;
   at[MICA_OP_CBRT] = Vector1<T, SleefCbrt>;
   at[MICA_OP_ATAN2] = Vector2<T, SleefAtan2>;

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/plugins/cpu/engine/float_maths-inl.h"
 #include "mica/plugins/cpu/engine/memory-inl.h"
-#include "mica/plugins/cpu/engine/sleef-inl.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -158,7 +158,7 @@ template <class T>
 struct ExpAndSum {
   hn::Vec<Tag<T>> shift, total;
   HWY_INLINE hn::Vec<Tag<T>> operator()(hn::Vec<Tag<T>> x) {
-    const auto e = SleefExp::Do(hn::Sub(x, shift));
+    const auto e = Exp::Do(hn::Sub(x, shift));
     total = hn::Add(total, e);
     return e;
   }
@@ -244,7 +244,7 @@ void LogSoftmaxBackward(void* out, const void* grad, const void* output, int64_t
   const T sum = static_cast<T>(Sum<S>(grad, n));
   const auto s = hn::Set(d, sum);
   int64_t i = StoreVectors(
-      o, n, [&](int64_t k) { return hn::Sub(M::Load(g + k), hn::Mul(SleefExp::Do(M::Load(y + k)), s)); });
+      o, n, [&](int64_t k) { return hn::Sub(M::Load(g + k), hn::Mul(Exp::Do(M::Load(y + k)), s)); });
   for (; i < n; ++i) o[i] = M::Put(M::Get(g[i]) - std::exp(M::Get(y[i])) * sum);
 }
 
