@@ -118,20 +118,30 @@ void Mt19937Generator::SeedStream(uint64_t seed) {
   next_ = 0;
 }
 
-void Mt19937Generator::NextBlock() {
-  constexpr int kM = 397;
-  const auto twist = [](uint32_t u, uint32_t v) {
-    const uint32_t y = (u & 0x80000000u) | (v & 0x7fffffffu);
-    return (y >> 1) ^ ((v & 1) ? 0x9908b0dfu : 0u);
-  };
-  for (int i = 0; i < kN - kM; ++i) state_[i] = state_[i + kM] ^ twist(state_[i], state_[i + 1]);
-  for (int i = kN - kM; i < kN - 1; ++i) state_[i] = state_[i + kM - kN] ^ twist(state_[i], state_[i + 1]);
-  state_[kN - 1] = state_[kM - 1] ^ twist(state_[kN - 1], state_[0]);
-  left_ = kN;
-  next_ = 0;
+namespace {
+
+// Loops of a fixed length over copies, which the compiler turns into vectors.
+constexpr int kRun = 16;
+
+inline uint32_t Twist(uint32_t u, uint32_t v) {
+  const uint32_t y = (u & 0x80000000u) | (v & 0x7fffffffu);
+  return (y >> 1) ^ (-(v & 1) & 0x9908b0dfu);
 }
 
-namespace {
+// at[i] = far[i] ^ Twist(at[i], at[i + 1]) for i below n, in order; `far` is at least a
+// run away from what is written.
+void TwistRun(uint32_t* at, const uint32_t* far, int n) {
+  int i = 0;
+  for (; i + kRun <= n; i += kRun) {
+    uint32_t u[kRun], v[kRun], w[kRun];
+    std::memcpy(u, at + i, sizeof(u));
+    std::memcpy(v, at + i + 1, sizeof(v));
+    std::memcpy(w, far + i, sizeof(w));
+    for (int k = 0; k < kRun; ++k) w[k] ^= Twist(u[k], v[k]);
+    std::memcpy(at + i, w, sizeof(w));
+  }
+  for (; i < n; ++i) at[i] = far[i] ^ Twist(at[i], at[i + 1]);
+}
 
 inline uint32_t Temper(uint32_t y) {
   y ^= y >> 11;
@@ -140,7 +150,28 @@ inline uint32_t Temper(uint32_t y) {
   return y ^ (y >> 18);
 }
 
+void TemperRun(const uint32_t* words, uint32_t* out, int64_t n) {
+  int64_t i = 0;
+  for (; i + kRun <= n; i += kRun) {
+    uint32_t w[kRun];
+    std::memcpy(w, words + i, sizeof(w));
+    for (int k = 0; k < kRun; ++k) w[k] = Temper(w[k]);
+    std::memcpy(out + i, w, sizeof(w));
+  }
+  for (; i < n; ++i) out[i] = Temper(words[i]);
+}
+
 }  // namespace
+
+void Mt19937Generator::NextBlock() {
+  constexpr int kM = 397;
+  uint32_t* s = state_.data();
+  TwistRun(s, s + kM, kN - kM);
+  TwistRun(s + kN - kM, s, kM - 1);
+  s[kN - 1] = s[kM - 1] ^ Twist(s[kN - 1], s[0]);
+  left_ = kN;
+  next_ = 0;
+}
 
 uint32_t Mt19937Generator::Random32() {
   if (--left_ == 0) NextBlock();
@@ -152,8 +183,7 @@ void Mt19937Generator::Fill32(uint32_t* out, int64_t count) {
     *out++ = Random32();  // begins a block where one is due
     --count;
     const int64_t run = std::min<int64_t>(count, left_ - 1);
-    const uint32_t* words = state_.data() + next_;
-    for (int64_t i = 0; i < run; ++i) out[i] = Temper(words[i]);
+    TemperRun(state_.data() + next_, out, run);
     left_ -= static_cast<int32_t>(run);
     next_ += static_cast<uint32_t>(run);
     out += run;

@@ -15,6 +15,7 @@
 #include "mica/plugins/cpu/linalg/linalg.h"
 #include "mica/plugins/cpu/normalization/normalization.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
+#include "mica/plugins/cpu/random/random.h"
 #include "mica/plugins/cpu/reduce/reduction.h"
 #include "mica/plugins/cpu/resampling/resampling.h"
 #include "mica/plugins/cpu/sorting/sorting.h"
@@ -145,6 +146,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterResampling(r);
   RegisterIndexing(r);
   RegisterNormalization(r);
+  RegisterRandom(r);
   RegisterSorting(r);
   RegisterLinalg(r);
   RegisterFft(r);
