@@ -136,6 +136,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterClass(registrar, "reduction", Entry<RunReduction>, __LINE__);
   RegisterClass(registrar, "scan", Entry<RunScan>, __LINE__);
   RegisterClass(registrar, "row", Entry<RunRow>, __LINE__);
+  RegisterClass(registrar, "gather", Entry<RunGather>, __LINE__);
   RegisterCopy(r);
   RegisterLayerNorm(r);
   RegisterAttention(r);

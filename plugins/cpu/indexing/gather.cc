@@ -1,6 +1,7 @@
 // Reading by index: runs of adjacent elements move by memcpy, single ones in loops
 // typed by their size.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "mica/plugins/cpu/engine/threads.h"
@@ -71,34 +72,79 @@ void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaT
   result.Finish();
 }
 
+namespace {
+
+// Elements checked and then read: few, so that the checks of the next ones overlap.
+constexpr int64_t kPart = 64;
+
+// `n` elements of an index tensor from `from` on as int64: where they lie, or in
+// `buffer`. NULL where one is not in [0, size).
+const int64_t* CheckedPart(const char* from, int32_t dtype, int64_t stride, int64_t n, int64_t size,
+                           int64_t* buffer) {
+  const auto* wide = reinterpret_cast<const int64_t*>(from);
+  const auto* narrow = reinterpret_cast<const int32_t*>(from);
+  const bool in_place = dtype == MICA_I64 && stride == 1;
+  if (!in_place)
+    for (int64_t i = 0; i < n; ++i) buffer[i] = dtype == MICA_I64 ? wide[i * stride] : narrow[i * stride];
+  const int64_t* places = in_place ? wide : buffer;
+  // The top bit is set once a place is negative, or greater than the last one.
+  const auto last = static_cast<uint64_t>(size - 1);
+  uint64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<uint64_t>(places[i]);
+    outside |= place | (last - place);
+  }
+  return outside >> 63 != 0 ? nullptr : places;
+}
+
+}  // namespace
+
 void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, int32_t,
             MicaTensor* out) {
   const TensorRef in(self), at(index);
   if (in.ndim() == 0 || at.ndim() != in.ndim() || in.ndim() > 16) throw plugin::NotImplemented();
+  if (at.dtype() != MICA_I64 && at.dtype() != MICA_I32) throw plugin::NotImplemented();
   if (dim < 0) dim += in.ndim();
   const int32_t threads = ThreadsOf(call), last = in.ndim() - 1;
-  const std::vector<int64_t> places = Indices(index, in.size(static_cast<int>(dim)), false);
   DenseOutput result(out, in.dtype(), threads);
   const int64_t length = at.size(last), step = in.stride(static_cast<int>(dim));
-  const int64_t along = dim == last ? 0 : in.stride(last);
+  const int64_t along = dim == last ? 0 : in.stride(last), size = in.size(static_cast<int>(dim));
+  const int64_t lines = at.numel() / std::max<int64_t>(length, 1);
+  std::atomic<bool> valid{true};
   VisitSize(in.itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    const auto lines = static_cast<int64_t>(places.size()) / std::max<int64_t>(length, 1);
+    const auto line = [&](int64_t number) {
+      const T* from = in.data<T>();
+      const char* places = at.data<char>();
+      int64_t rest = number;
+      for (int32_t d = last - 1; d >= 0; --d) {
+        const int64_t coordinate = rest % at.size(d);
+        if (d != dim) from += coordinate * in.stride(d);
+        places += coordinate * at.stride(d) * at.itemsize();
+        rest /= at.size(d);
+      }
+      T* to = result.data<T>() + number * length;
+      int64_t buffer[kPart];
+      for (int64_t begin = 0; begin < length; begin += kPart) {
+        const int64_t n = std::min(kPart, length - begin);
+        const int64_t* place = CheckedPart(places + begin * at.stride(last) * at.itemsize(), at.dtype(),
+                                           at.stride(last), n, size, buffer);
+        if (place == nullptr) return false;
+        if (along == 0 && step == 1)
+          for (int64_t i = 0; i < n; ++i) to[begin + i] = from[place[i]];
+        else
+          for (int64_t i = 0; i < n; ++i) to[begin + i] = from[(begin + i) * along + place[i] * step];
+      }
+      return true;
+    };
     ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
                   [&](int64_t begin, int64_t end) {
-                    for (int64_t line = begin; line < end; ++line) {
-                      const T* from = in.data<T>();
-                      int64_t rest = line;
-                      for (int32_t d = last - 1; d >= 0; --d) {
-                        if (d != dim) from += rest % at.size(d) * in.stride(d);
-                        rest /= at.size(d);
-                      }
-                      const int64_t* place = places.data() + line * length;
-                      T* to = result.data<T>() + line * length;
-                      for (int64_t i = 0; i < length; ++i) to[i] = from[i * along + place[i] * step];
-                    }
+                    for (int64_t number = begin; number < end; ++number)
+                      if (!line(number)) valid.store(false, std::memory_order_relaxed);
                   });
   });
+  // The portable kernel names the index.
+  if (!valid) throw plugin::NotImplemented();
   result.Finish();
 }
 

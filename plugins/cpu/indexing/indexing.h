@@ -8,6 +8,10 @@ namespace mica::cpu {
 
 void RegisterIndexing(plugin::Registrar& registrar);
 
+// arithmetic.cc: the class kernel "gather" where coordinates are computed
+void RunGather(const MicaCall* call, const MicaValue* args, int64_t num_args, MicaTensor* const* outputs,
+               int64_t num_outputs);
+
 // gather.cc
 void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, int32_t sparse_grad,
             MicaTensor* out);

@@ -1,0 +1,289 @@
+// The class kernel "gather" for coordinates that are computed, not read: pad, flip,
+// roll, tril.
+//
+// Each coordinate of the data depends on one coordinate of the output, so a dimension
+// becomes a short list of runs once a call: from the linear form of `index` where it has
+// one (linear.h), else by its value at every place. Rows then move run by run, by memcpy,
+// fill or a strided loop; `keep` cuts a row to an interval. What needs an index tensor,
+// raises for a coordinate out of bounds or has no such form is left to the portable
+// kernel.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "mica/plugins/cpu/engine/iteration.h"
+#include "mica/plugins/cpu/engine/numbers.h"
+#include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/indexing/indexing.h"
+#include "mica/plugins/cpu/indexing/indices.h"
+#include "mica/plugins/cpu/indexing/linear.h"
+
+namespace mica::cpu {
+namespace {
+
+// `length` places of the output from `begin` on: data at `first`, `step` apart (counted
+// in coordinates until the stride is known, then in bytes), or the fill.
+struct Run {
+  int64_t begin, length, first, step;
+  bool filled;
+};
+
+struct Dimension {
+  int64_t size;    // of the data
+  int64_t places;  // of the output
+  int64_t stride;  // bytes
+  std::vector<Run> runs;
+};
+
+class Gathering {
+ public:
+  Gathering(const MicaCall* call, const MicaValue* args, MicaTensor* out)
+      : program_(*call->program), args_(args), out_(out), data_(args[program_.data_arg].u.tensor) {
+    if (program_.index_arg >= 0 || out_.dtype() != data_.dtype() || out_.ndim() > kMaxDims ||
+        (program_.index.size == 0) == (program_.keep.size == 0))
+      throw plugin::NotImplemented();
+    // Elements that stay in their places may do so in place.
+    if (program_.index.size > 0 && out_.data<char>() == data_.data<char>()) throw plugin::NotImplemented();
+    MakeDimensions();
+    const MicaValue* fill = program_.fill_arg < 0 ? nullptr : &args[program_.fill_arg];
+    if (fill != nullptr) SetFill(NumberOf(*fill));
+    for (size_t d = 0; d < dims_.size(); ++d) MakeRuns(static_cast<int>(d));
+    if (program_.keep.size > 0) CheckKeep();
+  }
+
+  void Move(int32_t threads) const {
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < dims_.size(); ++d) rows *= dims_[d].places;
+    const int64_t length = dims_.back().places;
+    const int64_t grain = std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, length));
+    if (length == 0) return;
+    VisitSize(out_.itemsize(), [&](auto unit) {
+      using T = decltype(unit);
+      ParallelSteps(rows, grain, 1, threads, [&](int64_t begin, int64_t end) { MoveRows<T>(begin, end); });
+    });
+  }
+
+ private:
+  const MicaValue* Named() const { return program_.dims_arg < 0 ? nullptr : &args_[program_.dims_arg]; }
+  int ndim() const { return static_cast<int>(dims_.size()); }
+
+  void MakeDimensions() {
+    const MicaValue* named = Named();
+    const int64_t item = out_.itemsize();
+    const bool flat = (program_.flags & MICA_PROGRAM_DIMS_NONE_IS_FLAT) != 0 && named != nullptr &&
+                      named->tag == MICA_VALUE_INTS && named->u.ints.size == 0;
+    if (flat || data_.ndim() == 0) {
+      if (!data_.contiguous() || !out_.contiguous()) throw plugin::NotImplemented();
+      dims_.push_back({data_.numel(), out_.numel(), item, {}});
+      out_strides_[0] = item;
+      flat_ = flat;
+      return;
+    }
+    if (data_.ndim() != out_.ndim()) throw plugin::NotImplemented();
+    dims_.reserve(static_cast<size_t>(data_.ndim()));
+    for (int d = 0; d < data_.ndim(); ++d) {
+      dims_.push_back({data_.size(d), out_.size(d), data_.stride(d) * item, {}});
+      out_strides_[d] = out_.stride(d) * item;
+    }
+    if (out_strides_[ndim() - 1] != item && out_.size(ndim() - 1) > 1) throw plugin::NotImplemented();
+  }
+
+  // The element that fills. Numbers that the dtype may not hold as they are written are
+  // left to the portable kernel, which says how they are converted.
+  void SetFill(const Number& number) {
+    const int32_t dtype = out_.dtype(), lane = LaneOf(dtype);
+    if (number.kind == Number::kInteger && number.i == 0) return;
+    if (!IsFloat(dtype) || number.kind == Number::kComplex) throw plugin::NotImplemented();
+    char wide[16] = {};
+    FillLanes(number, lane, wide, 1);
+    if (lane == dtype)
+      std::memcpy(fill_, wide, sizeof(fill_));
+    else
+      DirectCast(lane, dtype)(fill_, wide, nullptr, nullptr, 1);
+  }
+
+  // How often, and where in the lists, `index` speaks of dimension d.
+  std::vector<int32_t> NamedAt(int d) const {
+    const MicaValue* named = Named();
+    const auto is = [&](int64_t dim) { return (dim < 0 ? dim + ndim() : dim) == d; };
+    if (program_.index.size == 0) return {};
+    if (flat_) return {0};
+    if (named == nullptr)
+      return program_.dim == MICA_NO_DIM || is(program_.dim) ? std::vector<int32_t>{d}
+                                                             : std::vector<int32_t>{};
+    if (named->tag == MICA_VALUE_INT)
+      return is(named->u.i) ? std::vector<int32_t>{0} : std::vector<int32_t>{};
+    if (named->tag != MICA_VALUE_INTS) throw plugin::NotImplemented();
+    std::vector<int32_t> at;
+    for (int64_t k = 0; k < named->u.ints.size; ++k)
+      if (is(named->u.ints.data[k])) at.push_back(static_cast<int32_t>(k));
+    return at;
+  }
+
+  // The last coordinate is x, the one before y.
+  void MakeSymbolic(Linear* coordinates) const {
+    coordinates[dims_.size() - 1] = {1, 0, 0};
+    if (dims_.size() > 1) coordinates[dims_.size() - 2] = {0, 1, 0};
+  }
+
+  // What is linear at both ends of every other coordinate is so between them.
+  void CheckKeep() const {
+    for (const bool at_end : {false, true}) {
+      int64_t places[kMaxDims];
+      Linear coordinates[kMaxDims];
+      for (size_t d = 0; d < dims_.size(); ++d) {
+        places[d] = dims_[d].places;
+        coordinates[d] = {0, 0, at_end ? places[d] : 0};
+      }
+      MakeSymbolic(coordinates);
+      const LinearContext context = {&program_, args_, places, ndim(), 0, 0};
+      Region kept;
+      if (!RunLinearMask(context, program_.keep, coordinates, &kept)) throw plugin::NotImplemented();
+    }
+  }
+
+  // The data's coordinate for the output's `x`; false where it is not linear in it.
+  bool Coordinate(int d, const std::vector<int32_t>& named, Linear* x) const {
+    const Dimension& dim = dims_[static_cast<size_t>(d)];
+    const int64_t sizes[2] = {dim.size, dim.places};
+    for (const int32_t at : named) {
+      const LinearContext context = {&program_, args_, sizes, 2, at, ndim() - 1 - d};
+      const Linear before = *x;
+      if (!RunLinear(context, program_.index, &before, x)) return false;
+    }
+    return true;
+  }
+
+  void MakeRuns(int d) {
+    Dimension& dim = dims_[static_cast<size_t>(d)];
+    const std::vector<int32_t> named = NamedAt(d);
+    Linear x = {1, 0, 0};
+    if (Coordinate(d, named, &x) && (x.slope == 1 || x.slope == -1)) {
+      Split(&dim, x);
+    } else {
+      for (int64_t i = 0; i < dim.places; ++i) {
+        x = {0, 0, i};
+        if (!Coordinate(d, named, &x)) throw plugin::NotImplemented();
+        Append(&dim, i, 1, x.start, 0);
+      }
+    }
+    for (Run& run : dim.runs) {
+      run.first *= dim.stride;
+      run.step *= dim.stride;
+    }
+  }
+
+  // The linear coordinate inside the data, and what lies outside on both sides.
+  void Split(Dimension* dim, Linear x) const {
+    const int64_t n = dim->places;
+    const int64_t low = x.slope < 0 ? x.start - dim->size + 1 : -x.start;
+    const int64_t begin = std::clamp<int64_t>(low, 0, n),
+                  end = std::clamp<int64_t>(low + dim->size, begin, n);
+    Append(dim, 0, begin, -1, 0);
+    Append(dim, begin, end - begin, x.start + x.slope * begin, x.slope);
+    Append(dim, end, n - end, -1, 0);
+  }
+
+  // A run, or a longer last one where the two go on into each other.
+  void Append(Dimension* dim, int64_t begin, int64_t length, int64_t first, int64_t step) const {
+    if (length == 0) return;
+    const bool filled = first < 0 || first >= dim->size;
+    if (filled && program_.bounds != MICA_BOUNDS_FILL) throw plugin::NotImplemented();
+    if (!dim->runs.empty() && length == 1) {
+      Run& last = dim->runs.back();
+      if (filled && last.filled) return void(++last.length);
+      if (!filled && !last.filled && last.length == 1) last.step = first - last.first;
+      const bool goes_on = !filled && !last.filled && first == last.first + last.length * last.step;
+      if (goes_on) return void(++last.length);
+      if (last.length == 1) last.step = 0;
+    }
+    dim->runs.push_back({begin, length, first, step, filled});
+  }
+
+  // The bytes from the data's beginning at place `at` of dimension d, or -1: filled.
+  int64_t Offset(size_t d, int64_t at) const {
+    for (const Run& run : dims_[d].runs) {
+      if (at >= run.begin + run.length) continue;
+      return run.filled ? -1 : run.first + (at - run.begin) * run.step;
+    }
+    return -1;
+  }
+
+  template <class T>
+  void MoveRows(int64_t begin, int64_t end) const {
+    const size_t outer = dims_.size() - 1;
+    int64_t at[kMaxDims], places[kMaxDims];
+    Linear coordinates[kMaxDims];
+    int64_t rest = begin;
+    for (size_t d = outer; d-- > 0; rest /= dims_[d].places) at[d] = rest % dims_[d].places;
+    for (size_t d = 0; d <= outer; ++d) places[d] = dims_[d].places;
+    const LinearContext context = {&program_, args_, places, ndim(), 0, 0};
+    Region region;
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t from = 0, to = 0;
+      for (size_t d = 0; d < outer; ++d) {
+        const int64_t part = Offset(d, at[d]);
+        from = part < 0 || from < 0 ? -1 : from + part;
+        to += at[d] * out_strides_[d];
+      }
+      const int64_t y = outer > 0 ? at[outer - 1] : 0;
+      if (program_.keep.size > 0 && (row == begin || y == 0)) {
+        for (size_t d = 0; d < outer; ++d) coordinates[d] = {0, 0, at[d]};
+        MakeSymbolic(coordinates);
+        RunLinearMask(context, program_.keep, coordinates, &region);
+      }
+      MoveRow(reinterpret_cast<T*>(out_.data<char>() + to), from, region.Row(y, places[outer]));
+      for (size_t d = outer; d-- > 0 && ++at[d] == places[d];) at[d] = 0;
+    }
+  }
+
+  template <class T>
+  void MoveRow(T* to, int64_t from, Interval kept) const {
+    T fill;
+    std::memcpy(&fill, fill_, sizeof(T));
+    const Dimension& last = dims_.back();
+    if (from < 0) kept = {0, 0};
+    std::fill_n(to, kept.begin, fill);
+    for (const Run& run : last.runs) {
+      const int64_t begin = std::max(run.begin, kept.begin);
+      const int64_t end = std::min(run.begin + run.length, kept.end);
+      if (begin >= end) continue;
+      if (run.filled)
+        std::fill_n(to + begin, end - begin, fill);
+      else
+        Copy(to + begin, data_.data<char>() + from + run.first + (begin - run.begin) * run.step, run.step,
+             end - begin);
+    }
+    std::fill_n(to + kept.end, last.places - kept.end, fill);
+  }
+
+  template <class T>
+  static void Copy(T* to, const char* from, int64_t step, int64_t n) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const T* first = reinterpret_cast<const T*>(from);
+    if (step == kSize) {
+      if (to != first) std::memcpy(to, first, static_cast<size_t>(n) * sizeof(T));
+    } else if (step == -kSize) {
+      for (int64_t i = 0; i < n; ++i) to[i] = first[-i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const T*>(from + i * step);
+    }
+  }
+
+  const MicaProgram& program_;
+  const MicaValue* args_;
+  const plugin::TensorRef out_, data_;
+  std::vector<Dimension> dims_;
+  int64_t out_strides_[kMaxDims];
+  bool flat_ = false;
+  alignas(16) char fill_[16] = {};
+};
+
+}  // namespace
+
+void RunGather(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs, int64_t) {
+  Gathering(call, args, outputs[0]).Move(ThreadsOf(call));
+}
+
+}  // namespace mica::cpu
