@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "mica/plugins/cpu/engine/loops-inl.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
@@ -23,6 +24,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 // Whether x takes the place of m: it is better, or the first NaN.
 template <bool kMax, class T>
@@ -30,40 +32,65 @@ HWY_INLINE bool Beats(T x, T m) {
   return (kMax ? x > m : x < m) | ((x != x) & (m == m));
 }
 
+// The best of the row, any where there are NaN; `nan` says whether there are.
 template <class T, bool kMax>
-void SearchRow(const void* data, int64_t n, int64_t first, void* best, int64_t* where, bool fresh) {
-  constexpr int kLanes = 64 / sizeof(T);
-  const T* x = static_cast<const T*>(data);
-  T m = fresh ? x[0] : *static_cast<T*>(best);
-  T lanes[kLanes];
-  bool any_nan = m != m;
-  std::fill_n(lanes, kLanes, m);
+T BestOf(const T* x, int64_t n, bool* nan) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  T m = x[0];
+  *nan = false;
   int64_t i = 0;
-  uint8_t nan_lanes[kLanes] = {};
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      const T v = x[i + l];
-      nan_lanes[l] |= v != v;
-      lanes[l] = (kMax ? v > lanes[l] : v < lanes[l]) ? v : lanes[l];
+  if (n >= 2 * lanes) {
+    auto best0 = hn::LoadU(d, x), best1 = best0;
+    auto strange = hn::Zero(d);
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
+      best0 = kMax ? hn::Max(best0, a) : hn::Min(best0, a);
+      best1 = kMax ? hn::Max(best1, b) : hn::Min(best1, b);
+      if constexpr (std::is_floating_point_v<T>)
+        strange = hn::Or(strange, hn::VecFromMask(d, hn::Or(hn::IsNaN(a), hn::IsNaN(b))));
     }
-  }
-  for (int l = 0; l < kLanes; ++l) {
-    any_nan |= nan_lanes[l] != 0;
-    if (kMax ? lanes[l] > m : lanes[l] < m) m = lanes[l];
+    if constexpr (std::is_floating_point_v<T>) *nan = !hn::AllFalse(d, hn::MaskFromVec(strange));
+    HWY_ALIGN T bests[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(kMax ? hn::Max(best0, best1) : hn::Min(best0, best1), d, bests);
+    m = bests[0];
+    for (int64_t l = 1; l < lanes; ++l) m = (kMax ? bests[l] > m : bests[l] < m) ? bests[l] : m;
   }
   for (; i < n; ++i) {
-    any_nan |= x[i] != x[i];
+    *nan |= x[i] != x[i];
     if (kMax ? x[i] > m : x[i] < m) m = x[i];
   }
-  if (!any_nan && !fresh && m == *static_cast<T*>(best)) return;
-  if (any_nan && !fresh && *static_cast<T*>(best) != *static_cast<T*>(best)) return;
-  for (i = 0; i < n; ++i) {
-    if (any_nan ? x[i] != x[i] : x[i] == m) {
-      *where = first + i;
-      *static_cast<T*>(best) = x[i];
-      return;
-    }
+  return m;
+}
+
+// Where the first element stands that equals m, or is NaN; there is one.
+template <class T>
+int64_t FirstOf(const T* x, int64_t n, T m, bool nan) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wanted = hn::Set(d, m);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    auto hits = hn::Eq(v, wanted);
+    if constexpr (std::is_floating_point_v<T>) hits = nan ? hn::IsNaN(v) : hits;
+    const intptr_t found = hn::FindFirstTrue(d, hits);
+    if (found >= 0) return i + found;
   }
+  while (i < n - 1 && !(nan ? x[i] != x[i] : x[i] == m)) ++i;
+  return i;
+}
+
+template <class T, bool kMax>
+void SearchRow(const void* data, int64_t n, int64_t first, void* best, int64_t* where, bool fresh) {
+  const T* x = static_cast<const T*>(data);
+  T* before = static_cast<T*>(best);
+  bool nan = false;
+  const T m = BestOf<T, kMax>(x, n, &nan);
+  if (!fresh && (*before != *before || !(nan || (kMax ? m > *before : m < *before)))) return;
+  const int64_t at = FirstOf(x, n, m, nan);
+  *where = first + at;
+  *before = x[at];
 }
 
 template <class T, bool kMax>

@@ -13,6 +13,7 @@
 #include "mica/plugins/cpu/engine/scratch.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/reduce/arg_loops.h"
+#include "mica/plugins/cpu/reduce/column_loops.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
 
 namespace mica::cpu {
@@ -176,7 +177,9 @@ bool RunReductionLoop(const ReduceCall& call) {
   if (hint == "min_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, false);
   if (hint == "count_nonzero") return RunArgLoop(call, ArgKind::kCount, true);
   const Kind kind = KindOf(hint);
-  return kind != Kind::kNone && RunDenseRows(call, kind);
+  if (kind == Kind::kNone) return false;
+  const bool sums = kind == Kind::kSum || kind == Kind::kMean;
+  return RunDenseRows(call, kind) || (sums && RunColumnSums(call, kind == Kind::kMean));
 }
 
 bool RunRowLoop(const ReduceCall& call) { return RunDenseMaps(call, call.call->program->hint); }
