@@ -97,10 +97,25 @@ int64_t DtypeSize(int32_t dtype) {
   return kSizes[dtype];
 }
 
+namespace {
+
+// Through a pointer, since a compiler that knows a bound of the size writes `rep movs`.
+void* (*const volatile copy_bytes)(void*, const void*, size_t) = std::memcpy;
+
+// The C library copies from 4 KB on by `rep movsb`, which takes 1.4 times as long as
+// its vector loop where rows are written that lie apart.
+void CopyRow(char* dst, const char* src, int64_t bytes) {
+  constexpr int64_t kPiece = 2048;
+  for (; bytes > kPiece; bytes -= kPiece, dst += kPiece, src += kPiece) copy_bytes(dst, src, kPiece);
+  copy_bytes(dst, src, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
 void GatherStrided(void* dst, const void* src, int64_t stride, int64_t size, int64_t n) {
   const char* s = static_cast<const char*>(src);
   if (stride == size) {
-    std::memcpy(dst, s, static_cast<size_t>(n * size));
+    CopyRow(static_cast<char*>(dst), s, n * size);
     return;
   }
   if (stride == 0) return Splat(dst, src, size, n);
@@ -121,7 +136,7 @@ void GatherStrided(void* dst, const void* src, int64_t stride, int64_t size, int
 void ScatterStrided(void* dst, int64_t stride, const void* src, int64_t size, int64_t n) {
   char* d = static_cast<char*>(dst);
   if (stride == size) {
-    std::memcpy(d, src, static_cast<size_t>(n * size));
+    CopyRow(d, static_cast<const char*>(src), n * size);
     return;
   }
   switch (size) {
