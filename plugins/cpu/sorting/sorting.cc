@@ -1,6 +1,7 @@
 // Lines of elements become pairs of key and position, and those are sorted: long lines
 // by counting digits of eight bits (a stable radix sort, 4 passes for 32-bit keys), short
-// ones by comparison. topk selects first, and sorts what it selected.
+// ones by comparison, a pair being one 64-bit number where the key is short. topk selects
+// first, and sorts what it selected.
 #include "mica/plugins/cpu/sorting/sorting.h"
 
 #include <algorithm>
@@ -21,13 +22,32 @@ using plugin::TensorRef;
 // Under this a comparison sort is faster than counting.
 constexpr int64_t kShort = 256;
 
+template <class Key, bool kShortKey = sizeof(Key) <= 4>
+class Entry {
+ public:
+  Entry() = default;
+  Entry(Key key, uint32_t position) : pair_(static_cast<uint64_t>(key) << 32 | position) {}
+  uint64_t key() const { return pair_ >> 32; }
+  uint32_t position() const { return static_cast<uint32_t>(pair_); }
+  bool operator<(const Entry& other) const { return pair_ < other.pair_; }
+
+ private:
+  uint64_t pair_;
+};
 template <class Key>
-struct Entry {
-  Key key;
-  uint32_t position;
+class Entry<Key, false> {
+ public:
+  Entry() = default;
+  Entry(Key key, uint32_t position) : key_(key), position_(position) {}
+  uint64_t key() const { return key_; }
+  uint32_t position() const { return position_; }
   bool operator<(const Entry& other) const {
-    return key != other.key ? key < other.key : position < other.position;
+    return key_ != other.key_ ? key_ < other.key_ : position_ < other.position_;
   }
+
+ private:
+  Key key_;
+  uint32_t position_;
 };
 
 // Sorts by key, equal keys in their order, with `spare` as room of the same size.
@@ -36,16 +56,15 @@ void RadixSort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare)
   constexpr size_t kDigits = sizeof(Key);
   std::vector<uint32_t> counts(kDigits * 256);
   for (const Entry<Key>& e : entries)
-    for (size_t digit = 0; digit < kDigits; ++digit)
-      ++counts[digit * 256 + (static_cast<uint64_t>(e.key) >> (digit * 8) & 255)];
+    for (size_t digit = 0; digit < kDigits; ++digit) ++counts[digit * 256 + (e.key() >> (digit * 8) & 255)];
   spare.resize(entries.size());
   for (size_t digit = 0; digit < kDigits; ++digit) {
     uint32_t* count = counts.data() + digit * 256;
     // A digit that all share moves nothing.
-    if (count[static_cast<uint64_t>(entries[0].key) >> (digit * 8) & 255] == entries.size()) continue;
+    if (count[entries[0].key() >> (digit * 8) & 255] == entries.size()) continue;
     uint32_t before = 0;
     for (size_t i = 0; i < 256; ++i) before += std::exchange(count[i], before);
-    for (const Entry<Key>& e : entries) spare[count[static_cast<uint64_t>(e.key) >> (digit * 8) & 255]++] = e;
+    for (const Entry<Key>& e : entries) spare[count[e.key() >> (digit * 8) & 255]++] = e;
     entries.swap(spare);
   }
 }
@@ -76,7 +95,7 @@ void SortLine(Rule, const Bits* from, const Around& around, bool descending, int
   }
   Order(entries, spare, kept);
   for (int64_t j = 0; j < kept; ++j) {
-    const int64_t position = entries[static_cast<size_t>(j)].position;
+    const int64_t position = entries[static_cast<size_t>(j)].position();
     values[j * around.inner] = from[position * around.inner];
     positions[j * around.inner] = position;
   }
