@@ -201,6 +201,7 @@ void ReadRest(const YamlMap& map, Entry* entry) {
   entry->batch_rule = map.Text("batch_rule");
   entry->differentiable = map.Flag("differentiable", true);
   entry->doc = std::string(Trim(map.Text("doc")));
+  entry->example = std::string(Trim(map.Text("example")));
   if (entry->doc.empty())
     throw Mistake(map.has("doc") ? map.WhereKey("doc") : map.Where(),
                   StrCat("Entry of ", entry->base_name, " has no `doc`; expected at least one sentence."));
@@ -239,7 +240,7 @@ const std::vector<std::string>& EntryKeys() {
       "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
       "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
       "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule",
-      "check",    "copy",       "earlier"};
+      "check",    "copy",       "earlier",   "example"};
   return keys;
 }
 

@@ -119,6 +119,7 @@ struct Entry {
   uint16_t supports = 0;  // bit k: DTypeKind k
   std::string hint;
   std::string doc;
+  std::string example;            // Python statements for the reference page; empty: made of sample inputs
   std::string autocast = "none";  // of accelerators, and of a plugin's operators everywhere
   std::string autocast_cpu = "none";
   std::string batch_rule;  // a plugin's name of a rule, kept for the layer that reads it

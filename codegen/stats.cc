@@ -6,16 +6,14 @@
 #include "mica/codegen/text.h"
 
 namespace mica::codegen {
-namespace {
-
-enum Way { kData, kYaml, kCpp, kHand, kWayCount };
-constexpr const char* kWayNames[] = {"generated from data", "composed in YAML", "composed in C++", "by hand"};
 
 // A view's shape is by hand, its rule is data; it counts as by hand.
 Way WayOf(const Entry& e) {
-  if (e.op_class == OpClass::kDecompose) return e.body.text().empty() ? kCpp : kYaml;
-  return e.has_program() && e.portable.empty() ? kData : kHand;
+  if (e.op_class == OpClass::kDecompose) return e.body.text().empty() ? Way::kCpp : Way::kYaml;
+  return e.has_program() && e.portable.empty() ? Way::kData : Way::kHand;
 }
+
+namespace {
 
 // Where the forward-mode rules of differentiable operators come from.
 void AddForwardRules(const Model& model, std::string* text) {
@@ -44,7 +42,7 @@ std::string StatsText(const Model& model) {
   std::set<std::string> bases[kWayCount], all;
   int functions = 0, formulas = 0;
   for (const auto& entry : model.entries) {
-    const Way way = WayOf(*entry);
+    const int way = static_cast<int>(WayOf(*entry));
     ++entries[way];
     ++by_class[static_cast<int>(entry->op_class)][way];
     bases[way].insert(entry->base_name);
@@ -57,9 +55,8 @@ std::string StatsText(const Model& model) {
     StrAppend(&text, kWayNames[way], ": ", entries[way], " entries, ", bases[way].size(), " base names\n");
   for (int c = 0; c < kOpClassCount; ++c) {
     const int* of = by_class[c];
-    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ",
-              of[kData] + of[kYaml] + of[kCpp] + of[kHand], " (from data ", of[kData], ", in YAML ",
-              of[kYaml], ", in C++ ", of[kCpp], ", by hand ", of[kHand], ")\n");
+    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ", of[0] + of[1] + of[2] + of[3],
+              " (from data ", of[0], ", in YAML ", of[1], ", in C++ ", of[2], ", by hand ", of[3], ")\n");
   }
   StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");
   AddForwardRules(model, &text);

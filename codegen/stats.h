@@ -7,6 +7,13 @@
 
 namespace mica::codegen {
 
+// How an entry is made: one of kWayNames.
+enum class Way { kData, kYaml, kCpp, kHand };
+inline constexpr int kWayCount = 4;
+inline constexpr const char* kWayNames[] = {"generated from data", "composed in YAML", "composed in C++",
+                                            "by hand"};
+Way WayOf(const Entry& entry);
+
 // A table, one line a number, ended by a line of the totals.
 std::string StatsText(const Model& model);
 

@@ -46,6 +46,7 @@ SUITES = [
     Suite("array-api", "{python} scripts/array_api_tests.py", "tally", needs=("release:package",)),
     Suite("array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",)),
     Suite("snippets", "{python} scripts/doc_snippets.py", "tally", quick=True, needs=("release:package",)),
+    Suite("reference", "{python} scripts/reference.py", "tally", quick=True, needs=("release:package",)),
     Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800

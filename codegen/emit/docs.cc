@@ -1,7 +1,16 @@
 // docs/operators/<base>.md: the reference page of each base name, and index.md.
+//
+// A page tells a Python user what the function is called, what it means, its shapes and
+// dtypes, its gradient, an example, and how it is made. Examples stand as statements, from
+// `example:` of the entry, or as a comment that names the overload: scripts/reference.py runs
+// them, makes those that lack from sample inputs, and writes what they print. Operators that
+// have no Python name, and those that only formulas call, are listed apart.
+#include <algorithm>
 #include <map>
 
 #include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/emit/python.h"
+#include "mica/codegen/stats.h"
 #include "mica/codegen/text.h"
 
 namespace mica::codegen {
@@ -10,9 +19,9 @@ namespace {
 std::string Kinds(uint16_t supports) {
   std::vector<std::string> kinds;
   if (supports & 1) kinds.push_back("bool");
-  if (supports & 6) kinds.push_back("int");
-  if (supports & 8) kinds.push_back("float");
-  if (supports & 16) kinds.push_back("complex");
+  if (supports & 6) kinds.push_back("integers");
+  if (supports & 8) kinds.push_back("floats");
+  if (supports & 16) kinds.push_back("complex numbers");
   return Join(kinds, ", ");
 }
 
@@ -25,7 +34,7 @@ std::string RuleText(const Entry& e) {
     case DTypeRule::kBool:
       return "bool";
     case DTypeRule::kSame:
-      return "the dtype of the first tensor";
+      return "that of the first tensor";
     case DTypeRule::kIndex:
       return "int64";
     case DTypeRule::kReal:
@@ -33,11 +42,11 @@ std::string RuleText(const Entry& e) {
     case DTypeRule::kComplex:
       return "the complex dtype over the promoted one";
     case DTypeRule::kAccumulate:
-      return "the dtype of the tensor; bool and integers give int64";
+      return "that of the tensor; bool and integers give int64";
     case DTypeRule::kFixed:
-      return "fixed";
+      return "always the same";
     case DTypeRule::kArgument:
-      return "that of the dtype argument";
+      return "that of the argument `dtype`";
   }
   __builtin_unreachable();
 }
@@ -61,33 +70,134 @@ std::string TangentText(const TangentRule& rule) {
   }
 }
 
-// What the entry computes, as it stands in the YAML file.
-void AddDefinition(const Entry& e, std::string* text) {
-  if (!e.body.text().empty()) StrAppend(text, "\nDefinition: `", e.body.text(), "`\n");
-  const Program* program = nullptr;
-  for (const auto& p : e.programs)
-    if (p) program = p.get();
-  if (program && e.op_class == OpClass::kPointwise)
-    StrAppend(text, "\nDefinition: `", program->source, "`\n");
-  if (!e.derivative) return;
-  *text += "\nGradients:\n\n";
+std::string Named(const Entry& e, int argument) {
+  return StrCat("`", e.primary().schema.arguments[argument].name, "`");
+}
+
+// What the class says of the result's shape; "" where it says nothing.
+std::string ShapeRule(const Entry& e) {
+  switch (e.op_class) {
+    case OpClass::kPointwise:
+      return "the tensors broadcast together, and the result has their common shape";
+    case OpClass::kReduction:
+      if (e.reduce_all) return "all dimensions go: a 0-d tensor";
+      return StrCat("the dimensions", e.dims_arg >= 0 ? StrCat(" ", Named(e, e.dims_arg)) : "", " go",
+                    e.keepdim_arg >= 0 ? StrCat(", or keep size 1 with ", Named(e, e.keepdim_arg)) : "");
+    case OpClass::kScan:
+    case OpClass::kRow:
+    case OpClass::kRandom:
+      return "that of the first tensor";
+    case OpClass::kWindow:
+      return "each spatial dimension becomes the number of windows that fit";
+    case OpClass::kScatter:
+      return "that of `self`";
+    case OpClass::kView:
+      return "a view: other sizes and strides over the same memory";
+    case OpClass::kContraction:
+      return StrCat("`", e.equation, "`, a letter a dimension");
+    default:
+      return "";
+  }
+}
+
+std::string GradientText(const Entry& e) {
+  if (!e.derivative) {
+    if (!e.differentiable) return " none";
+    if (e.op_class == OpClass::kDecompose) return " that of the operators which it is made of";
+    return " not implemented; backward through it raises";
+  }
+  std::string text;
   for (const GradientRule& rule : e.derivative->rules) {
     std::vector<std::string> names;
     for (const int number : rule.inputs) names.push_back(e.primary().schema.arguments[number].name);
-    StrAppend(text, "- `", Join(names, "`, `"), "`: `", rule.text.text(), "`\n");
+    StrAppend(&text, "\n  - `", Join(names, "`, `"), "`: `", rule.text.text(), "`");
   }
-  StrAppend(text, "\nForward mode: ", TangentText(e.derivative->tangent), "\n");
+  return StrCat(text, "\n- Forward mode: ", TangentText(e.derivative->tangent));
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// What it computes, as it stands in the YAML file; by dtype kind where kinds differ.
+std::string Definition(const Entry& e) {
+  if (!e.body.text().empty()) return std::string(Trim(e.body.text()));
+  if (e.op_class != OpClass::kPointwise) return "";
+  std::vector<std::pair<std::string, uint16_t>> sources;  // with the kinds that share one
+  for (int kind = 0; kind < 5; ++kind) {
+    if (!e.programs[kind]) continue;
+    const std::string& source = e.programs[kind]->source;
+    const auto same = [&](const auto& s) { return s.first == source; };
+    const auto at = std::find_if(sources.begin(), sources.end(), same);
+    if (at == sources.end())
+      sources.emplace_back(source, uint16_t{1} << kind);
+    else
+      at->second |= uint16_t{1} << kind;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [source, kinds] : sources)
+    lines.push_back(sources.size() == 1 ? source : StrCat(Kinds(kinds), ": ", source));
+  return Join(lines, "\n");
 }
 
 void AddEntry(const Entry& e, std::string* text) {
-  StrAppend(text, "\n## `", e.primary().full_name, "`\n\n", e.doc, "\n\n```\n");
+  StrAppend(text, "\n## `", e.primary().full_name.substr(e.ns.size() + 2), "`\n\n", e.doc, "\n\n```text\n");
   for (const auto& f : e.functions) StrAppend(text, f->schema_text, "\n");
-  StrAppend(text, "```\n\n- class: `", e.class_text, "`\n");
-  if (e.op_class != OpClass::kDecompose && e.op_class != OpClass::kView)
-    StrAppend(text, "- result dtype: ", RuleText(e), "\n- computes in: ", Kinds(e.supports), "\n");
-  if (!e.python_module.empty()) StrAppend(text, "- Python: `mica.", e.python_module, ".", e.base_name, "`\n");
-  if (!e.differentiable) StrAppend(text, "- not differentiable\n");
-  AddDefinition(e, text);
+  StrAppend(text, "```\n\n");
+  const std::string shape = ShapeRule(e);
+  if (!shape.empty()) StrAppend(text, "- Shape: ", shape, "\n");
+  if (e.op_class != OpClass::kDecompose && e.op_class != OpClass::kView) {
+    StrAppend(text, "- Result's dtype: ", RuleText(e), "\n");
+    if (e.supports) StrAppend(text, "- Computes in: ", Kinds(e.supports), "\n");
+  }
+  StrAppend(text, "- Gradient:", GradientText(e), "\n- Class: `", FirstLine(e.class_text), "`, ",
+            kWayNames[static_cast<int>(WayOf(e))], "\n");
+  const std::string definition = Definition(e);
+  if (!definition.empty()) StrAppend(text, "\nDefinition:\n\n```text\n", definition, "\n```\n");
+  if (e.example.empty())
+    StrAppend(text, "\n<!-- example: ", e.primary().full_name.substr(e.ns.size() + 2), " -->\n");
+  else
+    StrAppend(text, "\nExample:\n\n```python\n", e.example, "\n```\n");
+}
+
+// "`mica.add`", "`Tensor.add`", ...: by base name, as Python has them.
+std::map<std::string, std::vector<std::string>> PythonNames(const Model& model) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const PythonGroup& g : PythonGroups(model)) {
+    bool function = false, method = false;
+    for (const PythonSignature& s : g.signatures) {
+      function = function || s.as_function;
+      method = method || s.as_method;
+    }
+    auto& list = names[g.base_name];
+    const std::string module = g.module.empty() ? "mica." : StrCat("mica.", g.module, ".");
+    if (function) list.push_back(StrCat("`", module, g.name, "`"));
+    if (method) list.push_back(StrCat("`Tensor.", g.name, "`"));
+  }
+  return names;
+}
+
+// What only formulas and other operators call.
+bool Internal(const std::string& base, bool has_names) {
+  return !has_names || base[0] == '_' || base.find("_backward") != std::string::npos;
+}
+
+// Where a program looks for it: "mica.linalg", "mica" or, for methods alone, "Tensor".
+std::string ModuleOf(const std::string& base, const std::vector<std::string>& names) {
+  for (const std::string module : {"linalg", "fft", "special"})
+    if (base.starts_with(module + "_")) return "mica." + module;
+  std::string best = "Tensor";
+  for (const std::string& name : names) {
+    const std::string module = name.substr(1, name.rfind('.') - 1);
+    if (module != "Tensor" && (best == "Tensor" || module.size() > best.size())) best = module;
+  }
+  return best;
+}
+
+void AddIndex(const std::string& head, const std::vector<const Entry*>& firsts, std::string* index) {
+  if (firsts.empty()) return;
+  StrAppend(index, "\n## ", head, "\n\n");
+  for (const Entry* e : firsts)
+    StrAppend(index, "- [", e->base_name, "](", e->base_name, ".md), `", YamlName(e->op_class), "`: ", e->doc,
+              "\n");
 }
 
 }  // namespace
@@ -95,14 +205,29 @@ void AddEntry(const Entry& e, std::string* text) {
 void EmitDocs(const Model& model, OutputFolder& out) {
   std::map<std::string, std::vector<const Entry*>> by_base;
   for (const auto& entry : model.entries) by_base[entry->base_name].push_back(entry.get());
-  std::string index =
-      "# Operators\n\nGenerated by mica-gen from native_functions.yaml and derivatives.yaml.\n\n";
+  auto names = PythonNames(model);
+  std::map<std::string, std::vector<const Entry*>> by_module;
+  std::vector<const Entry*> internal;
   for (const auto& [base, entries] : by_base) {
-    std::string text = StrCat("# ", base, "\n");
+    auto& list = names[base];
+    const bool hidden = Internal(base, !list.empty());
+    (hidden ? internal : by_module[ModuleOf(base, list)]).push_back(entries[0]);
+    std::string text = StrCat("# ", base, "\n\n");
+    if (hidden)
+      text += "Internal: other operators and formulas call it, programs do not.\n";
+    else
+      StrAppend(&text, "In Python: ", Join(list, ", "), "\n");
     for (const Entry* entry : entries) AddEntry(*entry, &text);
+    StrAppend(&text, "\n[All operators](index.md)\n");
     out.Write(StrCat("docs/operators/", base, ".md"), text);
-    StrAppend(&index, "- [", base, "](", base, ".md): ", entries[0]->doc, "\n");
   }
+  std::string index =
+      "# Operators\n\nGenerated from native_functions.yaml and derivatives.yaml. One page a name, all its\n"
+      "overloads on it; behind the name, the class that says how it is made (docs/concepts/codegen.md).\n"
+      "In examples `nn` is `mica.nn` and `F` is `mica.nn.functional`; they were run, and show what they\n"
+      "printed.\n";
+  for (const auto& [module, entries] : by_module) AddIndex(module, entries, &index);
+  AddIndex("Internal", internal, &index);
   out.Write("docs/operators/index.md", index);
   out.RemoveOthers("docs/operators", ".md");
 }
