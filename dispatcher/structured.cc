@@ -13,6 +13,7 @@
 #include "mica/dispatcher/placement.h"
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/streams.h"
+#include "mica/dispatcher/supported_dtypes.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_check.h"
 #include "mica/dispatcher/write_log.h"
@@ -58,29 +59,13 @@ Tensor CloneOf(const Tensor& t) {
   return TakeTensor(result);
 }
 
-// "bool, int8, int32": the dtypes of the kinds that an operator supports.
-std::string SupportedDTypes(const OperatorSpec& spec) {
-  std::string names;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const DType d = static_cast<DType>(i);
-    if (!((spec.supports >> static_cast<int>(Kind(d))) & 1)) continue;
-    names += std::string(names.empty() ? "" : ", ") + Name(d);
-  }
-  return names;
-}
-
 void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   if (call.compute_dtype < 0) {
     for (const MicaProgram* p : spec.programs)
       if (p) call.program = p;
     return;
   }
-  const DType dtype = static_cast<DType>(call.compute_dtype);
-  const int kind = static_cast<int>(Kind(dtype));
-  MICA_CHECK_IMPLEMENTED(
-      (spec.supports >> kind) & 1, "Operator ", spec.name, " does not support the dtype (", Name(dtype),
-      "); convert to one that it does, as in x.to(mica.float32): ", SupportedDTypes(spec), ".");
-  call.program = spec.programs[kind];
+  call.program = spec.programs[static_cast<int>(Kind(static_cast<DType>(call.compute_dtype)))];
 }
 
 bool SamePlace(const Tensor& a, const Tensor& b) {
@@ -312,6 +297,7 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
   }
   MetaResult meta;
   c.functional->meta(*c.functional, args, meta);
+  CheckSupported(*c.functional, op, args, n, meta.compute_dtype);
   if (form != OpForm::kFunctional) {
     Outputs given;
     if (form == OpForm::kInplace) given.push_back(Tensor::Borrow(args[0].u.tensor));
@@ -349,8 +335,11 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
   SelectProgram(spec, call);
   for (int64_t i = 0; i < n; ++i)
-    if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)
+    if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR) {
       CheckWritable(Tensor::Ref(args[i].u.tensor), spec);
+      CheckNoInternalOverlap(Tensor::Ref(args[i].u.tensor),
+                             op.schema().arguments[static_cast<size_t>(i)].name.c_str());
+    }
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
   if (!on_device || Objection(spec, args, n, place).empty()) {
     const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
@@ -383,6 +372,7 @@ void RunMetaWrite(const BoxedKernel&, const Operator& op, KeySet, const MicaValu
                          "on the device (",
                          self.device().ToString(), ").");
   CheckWritable(self, op.spec());
+  CheckNoInternalOverlap(self, "self");
   MarkWritten(self, op.spec());
 }
 
@@ -474,6 +464,10 @@ void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const Mic
     op.RedispatchBoxed(keys, args, n, results);
     return;
   }
+  MICA_CHECK_IMPLEMENTED(
+      bit != keys::kMeta, "The result of ", op.spec().name,
+      " follows from the values of its tensors, and tensors on the device (meta) have none; "
+      "call it on a device with values.");
   const bool loaded = DeviceTable(bit) != nullptr && EnsureProvider(what);
   MICA_THROW(
       kNotImplemented, "Operator ", op.spec().name, " has no kernel for the backend (", KeyName(bit), "). ",

@@ -35,7 +35,7 @@ Dims ConvolvedSizes(IntSpan input, IntSpan weight, IntSpan stride, IntSpan paddi
   CheckList(padding, spatial, 0, "padding");
   CheckList(dilation, spatial, 1, "dilation");
   if (transposed) CheckList(output_padding, spatial, 0, "output_padding");
-  MICA_CHECK(groups > 0, "Number of groups (", groups, ") is not positive.");
+  MICA_CHECK(groups > 0, "Number of groups `groups` (", groups, ") is not positive.");
   MICA_CHECK(groups <= std::max<int64_t>(weight[0], 1) && weight[0] % groups == 0, "Size (", weight[0],
              ") of dimension (0) of `weight` is no multiple of the number of groups (", groups, ").");
   const int64_t channels = input[1], expected = transposed ? weight[0] : weight[1] * groups;

@@ -33,9 +33,9 @@ void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Sc
   const double from = number(start), to = number(end), by = number(step);
   MICA_CHECK(step.ToDouble() != 0, "Argument `step` is 0; expected another number.");
   MICA_CHECK_VALUE(by != 0, "Argument `step` (", step.ToString(), ") is 0 in the dtype (", Name(type), ").");
-  MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from (", from, ") to (", to,
+  MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from `start` (", from, ") to `end` (", to,
              ") is not finite.");
-  MICA_CHECK((by > 0) == (to >= from) || from == to, "Range from (", start.ToString(), ") to (",
+  MICA_CHECK((by > 0) == (to >= from) || from == to, "Range from `start` (", start.ToString(), ") to `end` (",
              end.ToString(), ") does not go the way of `step` (", step.ToString(), ").");
   double count = std::ceil((to - from) / by);
   if (!floats) {
@@ -54,14 +54,14 @@ void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Sc
 void _linspace(MetaResult& result, const Scalar& start, const Scalar& end, int64_t steps,
                std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
                std::optional<bool>) {
-  MICA_CHECK(steps >= 0, "Number of steps (", steps, ") is negative; expected 0 or more.");
+  MICA_CHECK(steps >= 0, "Number of steps `steps` (", steps, ") is negative; expected 0 or more.");
   Factory(result, {steps}, FloatOf(dtype, start, end), device);
 }
 
 void logspace(MetaResult& result, const Scalar& start, const Scalar& end, int64_t steps, double,
               std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
               std::optional<bool>) {
-  MICA_CHECK(steps >= 0, "Number of steps (", steps, ") is negative; expected 0 or more.");
+  MICA_CHECK(steps >= 0, "Number of steps `steps` (", steps, ") is negative; expected 0 or more.");
   Factory(result, {steps}, FloatOf(dtype, start, end), device);
 }
 
@@ -75,11 +75,14 @@ void multinomial(MetaResult& result, const Tensor& self, int64_t num_samples, bo
   MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
              ") of `self` is not 1 or 2; expected rows of weights.");
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator multinomial does not support the dtype (",
-                         Name(self.dtype()), ") of weights; expected a float.");
+                         Name(self.dtype()), ") of `self`; expected a float.");
   const int64_t categories = self.sizes()[self.ndim() - 1];
-  MICA_CHECK(num_samples > 0, "Number of samples (", num_samples, ") is not positive.");
-  MICA_CHECK(replacement || num_samples <= categories, "Number of samples (", num_samples,
-             ") exceeds the number of categories (", categories, "); expected fewer, or replacement.");
+  MICA_CHECK(num_samples > 0, "Number of samples `num_samples` (", num_samples, ") is not positive.");
+  MICA_CHECK(replacement || num_samples <= categories, "Number of samples `num_samples` (", num_samples,
+             ") exceeds the number of categories (", categories,
+             ") of `self`; expected fewer, or `replacement`.");
+  MICA_CHECK(categories <= int64_t{1} << 24, "Number of categories (", categories,
+             ") of `self` is above 2^24 (", int64_t{1} << 24, ").");
   Dims sizes = ToDims(self.sizes());
   sizes.back() = num_samples;
   AddOutput(result, sizes, DType::kI64, self.device());

@@ -36,11 +36,12 @@ void CheckPlanes(const Tensor& self, int64_t spatial = 2) {
 // still begin inside the input or its left padding.
 int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                    bool ceil_mode) {
-  MICA_CHECK(kernel > 0, "Kernel size (", kernel, ") is not positive.");
-  MICA_CHECK(stride > 0, "Stride (", stride, ") is not positive.");
-  MICA_CHECK(dilation > 0, "Dilation (", dilation, ") is not positive.");
-  MICA_CHECK(pad >= 0 && pad <= ((kernel - 1) * dilation + 1) / 2, "Padding (", pad,
-             ") is not between 0 and half the kernel's reach (", ((kernel - 1) * dilation + 1) / 2, ").");
+  MICA_CHECK(kernel > 0, "Size `kernel_size` (", kernel, ") is not positive.");
+  MICA_CHECK(stride > 0, "Stride `stride` (", stride, ") is not positive.");
+  MICA_CHECK(dilation > 0, "Dilation `dilation` (", dilation, ") is not positive.");
+  MICA_CHECK(pad >= 0 && pad <= ((kernel - 1) * dilation + 1) / 2, "Padding `padding` (", pad,
+             ") is not between 0 and half the kernel's reach (", ((kernel - 1) * dilation + 1) / 2,
+             "), which follows from `kernel_size` (", kernel, ") and `dilation` (", dilation, ").");
   const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
   int64_t out = (room >= 0 ? room / stride : -((-room + stride - 1) / stride)) + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad) --out;
@@ -79,7 +80,8 @@ Dims AdaptiveSizes(const Tensor& self, int64_t spatial, IntSpan output_size) {
   Dims sizes = ToDims(self.sizes());
   for (int64_t d = 0; d < spatial; ++d) {
     const int64_t size = At(output_size, d, 1, spatial);
-    MICA_CHECK(size >= 0, "Output size (", size, ") is negative; expected 0 or more.");
+    MICA_CHECK(size >= 0, "Size (", size, ") of dimension (", d,
+               ") in `output_size` is negative; expected 0 or more.");
     sizes[sizes.size() - static_cast<size_t>(spatial - d)] = size;
   }
   return sizes;

@@ -90,7 +90,7 @@ void uniform_(const Tensor& self, double from, double to, Generator* generator) 
 }
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
-  MICA_CHECK(std >= 0, "normal_ needs a standard deviation (", std, ") of at least 0.");
+  MICA_CHECK(std >= 0, "normal_ needs a standard deviation `std` (", std, ") of at least 0.");
   const Tensor parts = Parts(self);
   if (IsComplex(self.dtype())) std /= std::numbers::sqrt2;  // of each part
   Generator& g = GeneratorOf(generator);
@@ -164,7 +164,7 @@ namespace {
 void CheckWeights(const std::vector<double>& weights, int64_t categories) {
   for (size_t i = 0; i < weights.size(); ++i)
     MICA_CHECK(weights[i] >= 0 && std::isfinite(weights[i]), "The probability (", weights[i],
-               ") of category (", static_cast<int64_t>(i) % categories, ") in row (",
+               ") in `self` of category (", static_cast<int64_t>(i) % categories, ") in row (",
                static_cast<int64_t>(i) / categories, ") is negative, infinite or NaN.");
 }
 
@@ -193,7 +193,7 @@ std::vector<int64_t> DrawDistinct(const Tensor& self, int64_t rows, int64_t cate
     std::stable_sort(order.begin(), order.end(), larger);
     for (int64_t s = 0; s < count; ++s) {
       MICA_CHECK(weights[static_cast<size_t>(r * categories + order[static_cast<size_t>(s)])] > 0, "Row (", r,
-                 ") has no probability left for sample (", s, ") of multinomial.");
+                 ") of `self` has no probability left for sample (", s, ") of multinomial.");
       drawn.push_back(order[static_cast<size_t>(s)]);
     }
   }
@@ -208,7 +208,7 @@ void DrawByShares(Span<double> weights, int64_t row, int64_t count, Generator& g
   std::vector<T> shares;
   T total = 0;
   for (const double w : weights) shares.push_back(total += static_cast<T>(w));
-  MICA_CHECK(total > 0, "Row (", row, ") has no probability left for sample (0) of multinomial.");
+  MICA_CHECK(total > 0, "Row (", row, ") of `self` has no probability left for sample (0) of multinomial.");
   for (T& share : shares) share /= total;
   shares.back() = 1;
   for (int64_t s = 0; s < count; ++s) {

@@ -1,4 +1,4 @@
-"""The checks of one operator on one sample: forward, layouts, out=, in-place, gradients, errors.
+"""The checks of one operator on one sample: forward, layouts, out=, in-place, gradients, meta, errors.
 
 Each check yields (name of the check, what differs or "", whether free strides differ). Both
 libraries get copies of the same sample, and the same seed before each call.
@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from agree import References, Rules, differs, flatten
 from layouts import map_tensors, relaid
+from meta import differs as forms_differ, on_meta, says_device
 from rules import adds_terms, is_random, rules
+from sentences import lacks
 from translate import AbsentError, function, is_mica_absence, to_mica, to_torch
 
 import mica
@@ -372,11 +374,33 @@ def gradients(o: Operator, sample: Any) -> Iterator[Found]:
     yield "gradients", found, False
 
 
-_NAMES_SOMETHING = re.compile(r"`\w|'\w|\(\S|\d|\w+\(\)")
+def meta(o: Operator, args: Any, kwargs: Any) -> Iterator[Found]:
+    """The same call on tensors without values: the results' form, and the same refusal."""
+    if any(x.device.type != "cpu" for x in flatten([*args, *kwargs.values()]) if isinstance(x, torch.Tensor)):
+        return
+    try:
+        my_args, my_kwargs = to_mica(_copy((args, kwargs)))
+    except AbsentError:
+        return  # `errors` and `forward` tell
+    if not says_device([*my_args, my_kwargs]):
+        return  # a factory without `device`
+    meta_args, meta_kwargs = on_meta((tuple(my_args), my_kwargs))
+    result, error = _seeded(mica, o.ours, my_args, my_kwargs)
+    if error is None and not any(isinstance(x, mica.Tensor) for x in flatten(result)):
+        return  # a number, which only values give
+    promised, refusal = _seeded(mica, o.ours, meta_args, meta_kwargs)
+    found = ""
+    if error is None:
+        found = say(refusal) if refusal is not None else forms_differ(result, promised)
+    elif refusal is None:
+        found = f"no error on meta, otherwise {say(error)}"
+    elif kind(refusal) is not kind(error):
+        found = f"{say(refusal)}, otherwise {say(error)}"
+    yield "meta", found, False
 
 
 def errors(o: Operator, sample: Any) -> Iterator[Found]:
-    """A call that torch refuses: the same kind of exception, and a sentence with a name or value."""
+    """A call that torch refuses: the same kind of exception, and a sentence that says enough."""
     args, kwargs = (sample.input, *sample.args), sample.kwargs
     their_args, their_kwargs = _copy((args, kwargs))
     _, their_error = _seeded(torch, o.theirs, their_args, their_kwargs)
@@ -388,6 +412,7 @@ def errors(o: Operator, sample: Any) -> Iterator[Found]:
         return  # nobody can say it in Mica: layout=mica.sparse_coo
     result, my_error = _seeded(mica, o.ours, my_args, my_kwargs)
     found, _ = _judge((result, my_error), (None, their_error), o.rules, _NO_REFERENCES)
-    if not found and my_error is not None and not _NAMES_SOMETHING.search(str(my_error)):
-        found = f"names neither argument nor value: {say(my_error)}"
+    if not found and my_error is not None:
+        found = lacks(str(my_error), str(their_error), [args, kwargs])
+        found = found and f"the sentence {found}: {say(my_error)}"
     yield "errors", found, False

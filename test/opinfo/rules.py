@@ -200,12 +200,38 @@ OTHERWISE = (
     Otherwise(
         "*matmul*", "out", "must match the size of tensor b", "torch's own out= needs a contiguous one here"
     ),
+    Otherwise("__rdiv__", "errors", "AttributeError", "torch calls a method that a number lacks"),
+    Otherwise("narrow_copy", "errors", "Expected dim <", "torch's error is an internal assertion"),
+    Otherwise("cat", "errors", "foreign memory", "the test's `out` is NumPy's memory, which cannot grow"),
     Otherwise(
         "addbmm",
         "inplace",
         "is written in place",
         "an in-place form keeps the shape of `self`; torch's addbmm_ resizes it",
     ),
+)
+
+
+# What has no answer without values, and why; `pattern` as above. On meta alone.
+_VALUES = (
+    ("*", "cannot take values from a tensor on the device \\(meta\\)", "a copy from meta has no values"),
+    (
+        "argwhere nonzero masked_select unique unique_consecutive bincount",
+        "NotImplementedError: The result of",
+        "the values decide the shape of the result",
+    ),
+    ("nn.functional.one_hot", "num_classes", "the largest value decides the number of classes"),
+    ("nn.functional.embedding*", "_unique2", "the values say which rows `max_norm` makes smaller"),
+    ("narrow tensor_split", "_local_scalar_dense", "`start` or the sections are the values of a tensor"),
+    ("nn.functional.ctc_loss", "has no values", "the lengths are the values of a tensor"),
+    ("l*space:tensor_overload", "no item", "numbers are read from 0-d tensors"),
+    ("gather scatter scatter_add", "is out of bounds", "indices are values"),
+    ("cov multinomial", "no error on meta", "weights are values"),
+    ("uniform normal*", "no error on meta", "a random fill's numbers are checked where it draws"),
+    ("cat", "foreign memory", "meta has no memory that could not grow"),
+)
+OTHERWISE += tuple(
+    Otherwise(name, "meta", pattern, why) for names, pattern, why in _VALUES for name in names.split()
 )
 
 

@@ -26,10 +26,11 @@ import torch
 from rules import any_index, needs_rank, otherwise
 from translate import AbsentError, function
 
-CHECKS = ("forward", "gradients", "layouts", "out", "inplace", "errors")
+CHECKS = ("forward", "gradients", "layouts", "out", "inplace", "meta", "errors")
 _SILENCE = 30.0  # seconds that one case may take
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
+_META_DTYPES = ("bool", "int64", "float16", "float32", "complex64")  # one of each kind, and a half
 _KEPT = 40  # failures of one operator that are kept in words
 
 
@@ -95,6 +96,8 @@ def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: floa
     for n, s in enumerate(scope.samples(op, dtype, False, share)):
         args, kwargs = (s.input, *s.args), s.kwargs
         yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
+        if word in _META_DTYPES:
+            yield "meta", word, n, lambda a=args, k=kwargs: checks.meta(o, a, k)
         layout = layouts.layout_of(scope.key(op), dtype, n)
         if layout and not (layout == "expanded" and needs_rank(op)):
             yield "layouts", word, n, lambda a=args, k=kwargs, y=layout: checks.layout(o, a, k, y)
@@ -122,9 +125,13 @@ def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
             yield from (case for case in found if case[0] in asked)
         if "gradients" in asked:
             yield from _gradient_cases(o, dtype, options.share)
-    if "errors" in asked and op.error_inputs_func is not None:
+    if asked & {"errors", "meta"} and op.error_inputs_func is not None:
         for n, e in enumerate(op.error_inputs("cpu")):
-            yield "errors", "", n, lambda s=e.sample_input: checks.errors(o, s)
+            s = e.sample_input
+            if "errors" in asked:
+                yield "errors", "", n, lambda s=s: checks.errors(o, s)
+            if "meta" in asked:
+                yield "meta", "", n, lambda s=s: checks.meta(o, (s.input, *s.args), s.kwargs)
 
 
 def run_operator(op: Any, options: Options, note: Callable[[int], None], skip: dict[int, str]) -> Report:

@@ -9,7 +9,7 @@ from run import CHECKS, Report
 from scope import CAP, OUT_OF_SCOPE
 
 _TITLES = {"forward": "forward", "gradients": "gradients", "layouts": "layouts", "out": "out=",
-           "inplace": "in place", "errors": "errors"}  # fmt: skip
+           "inplace": "in place", "meta": "meta", "errors": "errors"}  # fmt: skip
 
 
 def totals(reports: list[Report]) -> list[tuple[str, int, int]]:
@@ -42,7 +42,10 @@ scope, in each dtype that torch supports on the CPU and Mica has, on torch's sam
 How a result is judged stands in `test/opinfo/agree.py`; what an operator is free to do, with its
 reason, in `test/opinfo/rules.py`. In a cell: samples that agree / samples. *layouts*: three in ten
 samples again with non-contiguous, offset, expanded or empty inputs. *free strides*: results
-whose strides differ from torch's where they may.
+whose strides differ from torch's where they may. *meta*: samples and torch's error inputs on the
+meta device, which promises the same shapes, strides and dtypes and makes the same refusals.
+*errors*: torch's error inputs; the exception is of torch's kind, and its sentence names an argument
+and as many of the call's values as torch's does, up to two (`test/opinfo/sentences.py`).
 """
 
 

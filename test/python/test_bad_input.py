@@ -109,6 +109,19 @@ REFUSED = [
     ("mica.ones(2**40)", mica.OutOfMemoryError, "has no memory for a request of"),
     ("mica.ones(2**31, 2**31, 2**31)", RuntimeError, "2\\^63"),
     ("mica.ones(2).select(0, 2**70)", OverflowError, "An integer of \\(71\\) bits"),
+    ("mica.ones(1).expand(3).copy_(mica.ones(3))", RuntimeError, "share one place"),
+    (
+        "mica.take(mica.ones(3), mica.tensor([0, 1]), out=mica.ones(1).expand(2))",
+        RuntimeError,
+        "share one place",
+    ),
+    ("mica.neg(mica.ones(2, dtype=mica.bool, device='meta'))", NotImplementedError, r"\(bool\) of `self`"),
+    ("mica.ones(3, device='meta').nonzero()", NotImplementedError, "values of its tensors"),
+    (
+        "nn.scaled_dot_product_attention(mica.ones(2, 3, 4), *[mica.ones(2, 3, 5)] * 2)",
+        RuntimeError,
+        "(?s)`key`.*`query`",
+    ),
     ("mica.ones(2) * 10**400", OverflowError, "bits does not fit"),
     ("ops.elu(mica.ones(2), 1j)", RuntimeError, "does not fit the dtype"),
     ("mica.nan_to_num(mica.ones(2), 10**400)", OverflowError, "too large for a float"),
@@ -131,6 +144,14 @@ def test_the_call_is_refused(call: str, kind: type[Exception], words: str) -> No
 
 
 RIGHT = [
+    ("mica.tril_indices(3, 2, -1)", [[1, 2, 2], [0, 0, 1]]),
+    ("mica.tril_indices(2, 4, 2)", [[0, 0, 0, 1, 1, 1, 1], [0, 1, 2, 0, 1, 2, 3]]),
+    ("mica.tril_indices(2, 3, -5)", [[], []]),
+    ("mica.triu_indices(3, 2, -1)", [[0, 0, 1, 1, 2], [0, 1, 0, 1, 1]]),
+    ("mica.triu_indices(2, 3, 1)", [[0, 0, 1], [1, 2, 2]]),
+    ("mica.triu_indices(2, 3, 9)", [[], []]),
+    ("list(mica.combinations(mica.ones(6, device='meta'), 3, True).shape)", [56, 3]),
+    ("list(mica.resize_as_(mica.ones(4), mica.ones(2, 2)).shape)", [2, 2]),
     ("mica.eye(2).matrix_power(-(2**63))", [[1.0, 0.0], [0.0, 1.0]]),
     ("mica.arange(2**63 - 1, -2**63, -(2**62))", [2**63 - 1, 2**62 - 1, -1, -(2**62) - 1]),
     ("mica.arange(2**62, 2**62 + 2)", [2**62, 2**62 + 1]),

@@ -127,7 +127,7 @@ def triplet_margin_loss(
     """max(0, distance to positive - distance to negative + margin)."""
     kind = reduction_number(named_reduction(reduction, size_average, reduce))
     if margin <= 0:
-        raise ValueError(f"The margin ({margin}) is not positive.")
+        raise ValueError(f"Argument `margin` ({margin}) is not positive.")
     return OPERATORS["triplet_margin_loss"](anchor, positive, negative, margin, p, eps, swap, kind)
 
 
@@ -144,7 +144,7 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss of any distance."""
     _checked(reduction)
     if margin <= 0:
-        raise ValueError(f"The margin ({margin}) is not positive.")
+        raise ValueError(f"Argument `margin` ({margin}) is not positive.")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             f"Numbers of dimensions ({anchor.ndim}), ({positive.ndim}) and ({negative.ndim}) of anchor, "
@@ -182,7 +182,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Negative log likelihood of `target` under Gaussians of mean `input` and variance `var`."""
     if isinstance(var, Tensor):
-        if bool((var < 0).any()):
+        if not var.device.type == "meta" and bool((var < 0).any()):
             raise ValueError("Variance `var` has a negative element.")
     else:
         if var < 0:
@@ -230,7 +230,9 @@ def linear_cross_entropy(
         raise RuntimeError(f"`linear_weight` of shape {tuple(linear_weight.shape)} needs a batch of inputs.")
     shape = (*input.shape[:-1], *rows)
     if tuple(target.shape) == shape and ignore_index is not None:
-        raise RuntimeError("Argument `ignore_index` has no meaning where `target` holds probabilities.")
+        raise RuntimeError(
+            f"Argument `ignore_index` ({ignore_index}) has no meaning where `target` holds probabilities."
+        )
     flat_bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = OPERATORS["linear"](
         input, linear_weight.reshape(math.prod(rows), input.size(-1)), flat_bias

@@ -39,11 +39,11 @@ def _options(name: str, M: int, options: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"{name}() has no argument ({sorted(unknown)[0]}).")
     dtype = options.get("dtype") or mica.get_default_dtype()
     if M < 0:
-        raise ValueError(f"Length `M` ({M}) of a {name} window is negative.")
+        raise ValueError(f"Length `M` ({M}) of the window {name} is negative.")
     if options.get("layout", mica.strided) is not mica.strided:
-        raise ValueError(f"Layout ({options['layout']}) of a {name} window is not strided.")
+        raise ValueError(f"Argument `layout` ({options['layout']}) of the window {name} is not strided.")
     if dtype not in (mica.float32, mica.float64):
-        raise ValueError(f"Dtype ({dtype}) of a {name} window is not float32 or float64.")
+        raise ValueError(f"Argument `dtype` ({dtype}) of the window {name} is not float32 or float64.")
     return {
         "dtype": dtype,
         "device": options.get("device"),
@@ -101,12 +101,12 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
         raise ValueError(f"Argument `beta` ({beta}) is negative.")
     if M <= 1:
         return mica.ones((M,), **options)
-    # Rounded first, so that the root below has no negative argument.
-    edge = mica.tensor(beta, dtype=options["dtype"], device=options["device"])
+    # Rounded first, so that the root below has no negative argument; here, since the window may be on meta.
+    edge = mica.tensor(beta, dtype=options["dtype"], device="cpu")
     step = 2.0 * edge / _period(M, sym)
     end = mica.minimum(edge, -edge + (M - 1) * step)
     k = mica.linspace(-float(edge), float(end), M, **options)
-    return mica.i0(mica.sqrt(edge * edge - mica.pow(k, 2))) / mica.i0(edge)
+    return mica.i0(mica.sqrt(float(edge * edge) - mica.pow(k, 2))) / float(mica.i0(edge))
 
 
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
@@ -126,7 +126,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
     try:
         weights = [(-1) ** i * w for i, w in enumerate(a)]
     except TypeError:
-        raise TypeError("Coefficients `a` are no list; expected numbers.") from None
+        raise TypeError(f"Coefficients `a` ({a}) are no list; expected numbers.") from None
     if not weights:
         raise ValueError("List `a` of coefficients is empty; expected at least one.")
     k = _steps(M, 0, 2 * math.pi / _period(M, sym), options)
