@@ -21,6 +21,7 @@ std::vector<SlotExplanation> ExplainCall(const Operator& op, KeySet keys) {
   bool reached_backend = false;
   for (int bit = 63; bit >= 0 && !reached_backend; --bit) {
     if (!keys.has(bit)) continue;
+    if (bit == keys::kFrameEscape && frames::Current()) continue;  // a wrapper is at home here
     const frames::Frame* frame = bit == keys::kFrame ? frames::Current() : nullptr;
     const Resolution r = d.ResolveSlot(op, frame ? kFirstKindKey + frame->kind : bit);
     const std::string key = frame ? absl::StrCat("Frame ", frames::KindOf(frame->kind).name) : KeyName(bit);

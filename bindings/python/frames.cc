@@ -130,14 +130,32 @@ PyObject* Owns(PyObject*, PyObject* o) {
       [&] { return NewBool(frames::Current() && IsTensor(o) && frames::Own(Unwrap(o), CurrentFrame())); });
 }
 
-PyMethodDef kFunctions[] = {
-    {"_frame_enter", Enter, METH_VARARGS, nullptr},   {"_frame_exit", Exit, METH_O, nullptr},
-    {"_frame_tag", Tag, METH_NOARGS, nullptr},        {"_frame_kind", KindName, METH_NOARGS, nullptr},
-    {"_frame_depth", Depth, METH_NOARGS, nullptr},    {"_frame_leave", Leave, METH_NOARGS, nullptr},
-    {"_frame_return", Return, METH_O, nullptr},       {"_frame_grad_input", GradInput, METH_O, nullptr},
-    {"_frame_dual", MakeDual, METH_VARARGS, nullptr}, {"_frame_constant", Constant, METH_O, nullptr},
-    {"_frame_value", Value, METH_O, nullptr},         {"_frame_tangent", Tangent, METH_O, nullptr},
-    {"_frame_owns", Owns, METH_O, nullptr},           {nullptr, nullptr, 0, nullptr}};
+// The name of the transform that the tensor escaped from; None for others.
+PyObject* EscapedFrom(PyObject*, PyObject* o) {
+  return Guarded([&]() -> PyObject* {
+    const Tensor& t = TensorOf(o);
+    if (!frames::IsWrapper(t)) return NewNone();
+    for (const Frame* f = frames::Current(); f; f = f->parent)
+      if (frames::Own(t, *f)) return NewNone();
+    return NewStr(frames::KindOf(frames::WrapperOf(t).kind).name);
+  });
+}
+
+PyMethodDef kFunctions[] = {{"_frame_enter", Enter, METH_VARARGS, nullptr},
+                            {"_frame_exit", Exit, METH_O, nullptr},
+                            {"_frame_tag", Tag, METH_NOARGS, nullptr},
+                            {"_frame_kind", KindName, METH_NOARGS, nullptr},
+                            {"_frame_depth", Depth, METH_NOARGS, nullptr},
+                            {"_frame_leave", Leave, METH_NOARGS, nullptr},
+                            {"_frame_return", Return, METH_O, nullptr},
+                            {"_frame_grad_input", GradInput, METH_O, nullptr},
+                            {"_frame_dual", MakeDual, METH_VARARGS, nullptr},
+                            {"_frame_constant", Constant, METH_O, nullptr},
+                            {"_frame_value", Value, METH_O, nullptr},
+                            {"_frame_tangent", Tangent, METH_O, nullptr},
+                            {"_frame_owns", Owns, METH_O, nullptr},
+                            {"_frame_escaped_from", EscapedFrom, METH_O, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -95,6 +95,14 @@ Tensor TangentOf(const Tensor& wrapper) {
   return w.second;
 }
 
+Tensor WithoutTangent(Tensor wrapper) {
+  frames::Wrapper& w = frames::WrapperOf(wrapper);
+  if (w.kind != JvpKind()) return wrapper;
+  w.second.reset();
+  w.number = 0;
+  return wrapper;
+}
+
 Tensor PrepareView(const Tensor& wrapper) {
   const Tensor base = RootOf(wrapper);
   frames::Wrapper& root = frames::WrapperOf(base);

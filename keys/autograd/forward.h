@@ -49,7 +49,9 @@ Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame);
 // The tangent of a jvp wrapper, taken from its base's where that got one since: Note
 // [Tangents of views] in forward.cc. Call it outside of the wrapper's frame.
 Tensor TangentOf(const Tensor& wrapper);
-// The same before a view of `wrapper` is made: of such strides that the same view of it
+// The wrapper, after its tangent was taken away if it is a dual number.
+Tensor WithoutTangent(Tensor wrapper);
+// The same as TangentOf before a view of `wrapper` is made: of such strides that the same view of it
 // can be made.
 Tensor PrepareView(const Tensor& wrapper);
 // `view` was made of a wrapper that PrepareView got, and `tangent` by the same operator of

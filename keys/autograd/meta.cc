@@ -6,6 +6,7 @@
 #include "mica/keys/autograd/accumulate.h"
 #include "mica/keys/autograd/copy_slices.h"
 #include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/forward.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::autograd {
@@ -184,7 +185,7 @@ void SetRequiresGrad(const Tensor& t, bool requires_grad) {
 }
 
 Tensor DetachedAlias(const Tensor& t) {
-  if (frames::IsWrapper(t)) return frames::Alias(t);
+  if (frames::IsWrapper(t)) return forward::WithoutTangent(frames::Alias(t));
   return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize(), true);
 }
 

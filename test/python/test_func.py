@@ -304,6 +304,7 @@ def test_escaped_tensors():
         kept[0] + 1
     assert (kept[1] + 1).tolist() == [2, 2]  # a constant stands for its value
     jvp(f, (vector(1, 2),), (vector(1, 1),))
+    assert "that escaped from jvp" in repr(kept[2])
     with pytest.raises(RuntimeError, match="escaped from that jvp"):
         kept[2].sin()
 

@@ -211,6 +211,9 @@ def _add_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 def tensor_repr(self: Tensor) -> str:
     """The text of repr(tensor)."""
+    escaped = _C._frame_escaped_from(self)
+    if escaped is not None:
+        return f"<{self.dtype} tensor of shape {tuple(self.shape)} that escaped from {escaped}>"
     previous = _C._set_grad_enabled(False)
     try:
         plain = type(self) is Tensor or type(self).__name__ == "Parameter"
