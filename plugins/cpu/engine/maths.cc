@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/plugins/cpu/engine/erf-inl.h"
 #include "mica/plugins/cpu/engine/float_maths-inl.h"
 #include "mica/plugins/cpu/engine/loops-inl.h"
 #include "mica/plugins/cpu/engine/scalar_maths.h"
@@ -139,146 +140,6 @@ struct Sigmoid {
   }
 };
 
-struct Erf {
-  static HWY_INLINE VecD Do(VecD x) { return SleefErf::Do(x); }
-  static HWY_INLINE VecF Do(VecF x) { return SleefErf::Do(x); }
-};
-
-#if HWY_TARGET != HWY_SSE4
-// float32 erf for targets with fused multiply-add, after N. Juffa's minimax fits:
-// 1 ULP. Two vectors are computed in step, since a polynomial alone waits for its own
-// last product (1.02 ns an element become 0.75).
-struct ErfPair {
-  static constexpr int kVectors = 2;
-  VecF v[kVectors];
-
-#define MICA_EACH for (int k = 0; k < kVectors; ++k)
-  // *this * b + c
-  HWY_INLINE ErfPair Times(const ErfPair& b, const ErfPair& c) const {
-    ErfPair r;
-    MICA_EACH r.v[k] = hn::MulAdd(v[k], b.v[k], c.v[k]);
-    return r;
-  }
-  HWY_INLINE ErfPair Times(const ErfPair& b, float c) const {
-    ErfPair r;
-    MICA_EACH r.v[k] = hn::MulAdd(v[k], b.v[k], hn::Set(TagF(), c));
-    return r;
-  }
-  HWY_INLINE ErfPair Times(float b, float c) const {
-    ErfPair r;
-    MICA_EACH r.v[k] = hn::MulAdd(v[k], hn::Set(TagF(), b), hn::Set(TagF(), c));
-    return r;
-  }
-  HWY_INLINE ErfPair Times(float b, const ErfPair& c) const {
-    ErfPair r;
-    MICA_EACH r.v[k] = hn::MulAdd(v[k], hn::Set(TagF(), b), c.v[k]);
-    return r;
-  }
-  static constexpr float kNear = 0.927734375f;
-
-  // x + x^3 * ..., for |x| <= kNear.
-  static HWY_INLINE ErfPair OfNear(const ErfPair& x) {
-    ErfPair s;
-    MICA_EACH s.v[k] = hn::Mul(x.v[k], x.v[k]);
-    return s.Times(-5.96761703e-4f, 4.99119423e-3f)
-        .Times(s, -2.67681349e-2f)
-        .Times(s, 1.12819925e-1f)
-        .Times(s, -3.76125336e-1f)
-        .Times(s, 1.28379166e-1f)
-        .Times(x, x);
-  }
-  static HWY_INLINE ErfPair Of(const ErfPair& x) {
-    const TagF d;
-    ErfPair t, s, minus_t;
-    // From 4 on the result is 1; the polynomials would not stay small.
-    MICA_EACH t.v[k] = hn::Min(hn::Abs(x.v[k]), hn::Set(d, 4.0f));
-    MICA_EACH minus_t.v[k] = hn::Neg(t.v[k]);
-    MICA_EACH s.v[k] = hn::Mul(t.v[k], t.v[k]);
-    ErfPair tail = t.Times(-1.72853470e-5f, 3.83197126e-4f);
-    const ErfPair odd = t.Times(-3.88396438e-3f, 2.42546219e-2f);
-    ErfPair near = s.Times(-5.96761703e-4f, 4.99119423e-3f);
-    tail = tail.Times(s, odd);
-    near = near.Times(s, -2.67681349e-2f);
-    tail = tail.Times(t, -1.06777877e-1f);
-    near = near.Times(s, 1.12819925e-1f);
-    tail = tail.Times(t, -6.34846687e-1f);
-    near = near.Times(s, -3.76125336e-1f);
-    tail = tail.Times(t, -1.28717512e-1f);
-    near = near.Times(s, 1.28379166e-1f);
-    tail = tail.Times(t, minus_t);
-    near = near.Times(x, x);
-    const ErfPair e = tail.Exp();
-    ErfPair result;
-    MICA_EACH {
-      // NaN is not greater than anything, and `near` of NaN is NaN.
-      const auto is_far = hn::Gt(hn::Abs(x.v[k]), hn::Set(d, kNear));
-      const VecF far = hn::Sub(hn::Set(d, 1.0f), e.v[k]);
-      result.v[k] = hn::CopySign(hn::IfThenElse(is_far, far, near.v[k]), x.v[k]);
-    }
-    return result;
-  }
-  // ExpInRange (float_maths-inl.h) of both.
-  HWY_INLINE ErfPair Exp() const {
-    const TagF d;
-    const TagI di;
-    const ErfPair sum = Times(1.442695f, 12582912.0f);
-    ErfPair n, factor;
-    MICA_EACH n.v[k] = hn::Sub(sum.v[k], hn::Set(d, 12582912.0f));
-    MICA_EACH factor.v[k] = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, sum.v[k])));
-    const ErfPair rest = n.Times(-1.42860677e-6f, n.Times(-6.93145752e-1f, *this));
-    ErfPair e = rest.Times(1.37805939e-3f, 8.37312452e-3f)
-                    .Times(rest, 4.16695364e-2f)
-                    .Times(rest, 1.66664720e-1f)
-                    .Times(rest, 4.99999851e-1f)
-                    .Times(rest, 1.0f)
-                    .Times(rest, 1.0f);
-    MICA_EACH e.v[k] = hn::BitCast(d, hn::Add(hn::BitCast(di, e.v[k]), hn::BitCast(di, factor.v[k])));
-    return e;
-  }
-#undef MICA_EACH
-};
-
-template <ErfPair (*kFunction)(const ErfPair&)>
-HWY_INLINE void ForPairs(const float* from, float* to, int64_t n) {
-  const TagF d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < n; i += 2 * lanes) {
-    const ErfPair result = kFunction({{hn::LoadU(d, from + i), hn::LoadU(d, from + i + lanes)}});
-    hn::StoreU(result.v[0], d, to + i);
-    hn::StoreU(result.v[1], d, to + i + lanes);
-  }
-}
-
-// Whether a stretch is near zero as a whole is asked before: then half the work is saved.
-int ErfFloats(void* dst, const void* a, const void*, const void*, int64_t n) {
-  constexpr int64_t kStretch = 128;
-  const TagF d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  float* out = static_cast<float*>(dst);
-  const float* x = static_cast<const float*>(a);
-  for (int64_t begin = 0; begin < n; begin += kStretch) {
-    HWY_ALIGN float pad[kStretch];
-    const int64_t count = HWY_MIN(kStretch, n - begin);
-    const float* from = x + begin;
-    float* to = out + begin;
-    if (count < kStretch) {
-      __builtin_memset(pad, 0, sizeof(pad));
-      __builtin_memcpy(pad, from, static_cast<size_t>(count) * sizeof(float));
-      from = to = pad;
-    }
-    auto far = hn::Gt(hn::Abs(hn::LoadU(d, from)), hn::Set(d, ErfPair::kNear));
-    for (int64_t i = lanes; i < kStretch; i += lanes)
-      far = hn::Or(far, hn::Gt(hn::Abs(hn::LoadU(d, from + i)), hn::Set(d, ErfPair::kNear)));
-    if (hn::AllFalse(d, far))
-      ForPairs<&ErfPair::OfNear>(from, to, count);
-    else
-      ForPairs<&ErfPair::Of>(from, to, count);
-    if (to == pad) __builtin_memcpy(out + begin, pad, static_cast<size_t>(count) * sizeof(float));
-  }
-  return kFlagNone;
-}
-#endif
-
 // float32 tanh for targets with fused multiply-add, after N. Juffa: 1.5 ULP.
 struct Tanh {
   static HWY_INLINE VecD Do(VecD x) { return SleefTanh::Do(x); }
@@ -387,6 +248,18 @@ struct LaneNextAfter {
   static HWY_INLINE double Do(double a, double b) { return std::nextafter(a, b); }
 };
 
+// Own, the pairs of erf-inl.h, where they exist, else SLEEF's.
+template <class T, class Own, class Sleef>
+int ErrorFunction(void* dst, const void* a, const void* b, const void* c, int64_t n) {
+#if HWY_TARGET != HWY_SSE4
+  if constexpr (sizeof(T) == 4) {
+    MapStretches<Own>(static_cast<const float*>(a), static_cast<float*>(dst), n);
+    return kFlagNone;
+  }
+#endif
+  return Vector1<T, Sleef>(dst, a, b, c, n);
+}
+
 template <class T>
 void FillMaths(PrimitiveTable* table) {
   Primitive* at = table->at;
@@ -409,11 +282,8 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_ASINH] = Vector1<T, Patched<AsinhPatch>>;
   at[MICA_OP_ACOSH] = Vector1<T, Patched<AcoshPatch>>;
   at[MICA_OP_ATANH] = Vector1<T, SleefAtanh>;
-  at[MICA_OP_ERF] = Vector1<T, Erf>;
-#if HWY_TARGET != HWY_SSE4
-  if constexpr (sizeof(T) == 4) at[MICA_OP_ERF] = ErfFloats;
-#endif
-  at[MICA_OP_ERFC] = Vector1<T, SleefErfc>;
+  at[MICA_OP_ERF] = ErrorFunction<T, Erf, SleefErf>;
+  at[MICA_OP_ERFC] = ErrorFunction<T, Erfc, SleefErfc>;
   at[MICA_OP_CBRT] = Vector1<T, SleefCbrt>;
   at[MICA_OP_ATAN2] = Vector2<T, SleefAtan2>;
   at[MICA_OP_HYPOT] = Vector2<T, SleefHypot>;

@@ -130,10 +130,12 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
         const int64_t* place = CheckedPart(places + begin * at.stride(last) * at.itemsize(), at.dtype(),
                                            at.stride(last), n, size, buffer);
         if (place == nullptr) return false;
-        if (along == 0 && step == 1)
+        if (along == 0 && step == 1) {
+#pragma GCC unroll 8
           for (int64_t i = 0; i < n; ++i) to[begin + i] = from[place[i]];
-        else
+        } else {
           for (int64_t i = 0; i < n; ++i) to[begin + i] = from[(begin + i) * along + place[i] * step];
+        }
       }
       return true;
     };
