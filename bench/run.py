@@ -1,7 +1,7 @@
 """`./dev bench [ops]`: Mica beside NumPy and torch in one process, interleaved.
 
 Without a name, the rows of DESIGN's budgets; `ops`, operators by size, dtype and layout
-against torch, with the geometric mean of each size and the rows that lose. Prints a table,
+against torch, with the peak bytes of both, the geometric mean of each size and the rows that lose. Prints a table,
 and writes a JSON and a picture to build/bench. Options: --only TEXT (rows whose group or
 name contains it), --out FOLDER.
 """
@@ -75,6 +75,17 @@ def import_costs() -> dict[str, float]:
     return out
 
 
+def draw_bytes(axis: Any, results: list[dict[str, Any]]) -> None:
+    """Peak bytes of each row, Mica's as bars and the peer's as lines."""
+    places = range(len(results))
+    axis.barh(places, [max(r.get("mica_bytes") or 0, 1) for r in results], color="tab:blue")
+    for i, r in enumerate(results):
+        if r.get("peer_bytes"):
+            axis.plot([r["peer_bytes"]] * 2, [i - 0.4, i + 0.4], color="black", linewidth=1)
+    axis.set(xlabel="Peak bytes of Mica (black: the peer's)", xscale="log", yticks=[])
+    axis.set_ylim(len(results) - 0.4, -0.6)
+
+
 def draw(results: list[dict[str, Any]], path: Path) -> None:
     import matplotlib
 
@@ -85,19 +96,25 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
     ratios = [r["ratio"] for r in results]
     errors = [[r["ratio"] - r["low"] for r in results], [r["high"] - r["ratio"] for r in results]]
     colors = ["tab:gray" if r["met"] is None else "tab:green" if r["met"] else "tab:red" for r in results]
-    figure, axis = plt.subplots(figsize=(9, 0.32 * len(names) + 1.5), layout="constrained")
+    with_bytes = [r for r in results if r.get("peer_bytes")]
+    size = (13 if with_bytes else 9, 0.32 * len(names) + 1.5)
+    figure, axes = plt.subplots(1, 2 if with_bytes else 1, figsize=size, layout="constrained", squeeze=False)
+    axis = axes[0][0]
+    if with_bytes:
+        draw_bytes(axes[0][1], results)
     axis.barh(names, ratios, xerr=errors, color=colors)
     for i, r in enumerate(results):
         if r["goal"]:
             axis.plot([r["goal"], r["goal"]], [i - 0.4, i + 0.4], color="black", linewidth=1)
     axis.axvline(1, color="gray", linestyle=":", linewidth=1)
-    axis.invert_yaxis()
+    axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set(xlabel="Mica's time / peer's time (black: the goal)", xscale="log")
     figure.savefig(path, dpi=120)
 
 
-def run_rows(rows: Iterable[Any], only: str) -> list[dict[str, Any]]:
-    """Measures and prints the rows whose group or name contains `only`."""
+def run_rows(rows: Iterable[Any], only: str, with_bytes: bool = False) -> list[dict[str, Any]]:
+    """Measures and prints the rows whose group or name contains `only`; `with_bytes`, their peaks too."""
+    import memory
     import torch
     from measure import compare
 
@@ -106,6 +123,7 @@ def run_rows(rows: Iterable[Any], only: str) -> list[dict[str, Any]]:
     results = []
     print(
         f"{'row':56} {'peer':18} {'mica us':>10} {'peer us':>10} {'ratio':>7} {'quartiles':>15} {'goal':>6}"
+        + (f" {'mica peak':>10} {'peer peak':>10}" if with_bytes else "")
     )
     for row in rows:
         if only not in row.group and only not in row.name:
@@ -115,8 +133,12 @@ def run_rows(rows: Iterable[Any], only: str) -> list[dict[str, Any]]:
         r = compare(row.name, row.mica, row.peer, row.peer_name, row.goal, row.pairs, row.seconds)
         mark = "" if r.met is None else "  met" if r.met else "  MISSED"
         goal = "" if r.goal is None else f"{r.goal:.2f}"
+        peaks: dict[str, int] = {}
+        if with_bytes and row.group != "noise":
+            peaks = {"mica_bytes": memory.mica_peak(row.mica), "peer_bytes": memory.torch_peak(row.peer)}
+            mark = "".join(f" {memory.text(p):>10}" for p in peaks.values()) + mark
         print(f"{r.name:56} {r.peer:18} {r.mica_us:10.2f} {r.peer_us:10.2f} {r.ratio:7.3f} {r.low:7.3f}-{r.high:7.3f} {goal:>6}{mark}", flush=True)  # fmt: skip
-        results.append(r.as_dict() | {"group": row.group, "threads": row.threads})
+        results.append(r.as_dict() | peaks | {"group": row.group, "threads": row.threads})
     return results
 
 
@@ -144,7 +166,9 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
         print(f"{group:6} {len(ratios):4} rows, torch's time is {1 / means[group]:.2f} times Mica's")
     losing = [r["name"] for r in results if r["low"] > 1.03]
     print(f"{len(losing)} rows lose by more than the noise:", *losing, sep="\n  ")
-    return {"geometric_means": means, "losing": losing}
+    more = [r["name"] for r in results if r.get("mica_bytes", 0) > 1.1 * r.get("peer_bytes", 0) + (1 << 16)]
+    print(f"{len(more)} rows take more memory than torch, by a tenth and 64 KB:", *more, sep="\n  ")
+    return {"geometric_means": means, "losing": losing, "more_memory": more}
 
 
 def write(report: dict[str, Any], path: Path) -> None:
@@ -163,7 +187,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
 
     if args.table == "ops":
-        results = run_rows(operator_rows(), args.only)
+        results = run_rows(operator_rows(), args.only, with_bytes=True)
         report: dict[str, Any] = {"rows": results} | summarize(results)
         write(report, args.out / "operators")
         return

@@ -1,0 +1,220 @@
+"""What operators allocate: nothing where the result is given, and no copy of an input otherwise.
+
+The allocator counts. Calls are the conformance samples. For the forms that write a given tensor
+the number of allocations must be 0, tensor objects included. For the functional form every
+dimension is made larger, until a copy of the largest input shows beside the results and the
+allocator's own slack. The lists name what allocates all the same, with the reason; a name that is
+listed in vain fails too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mica
+from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator
+from mica.conformance.samples import Call, T
+
+LAYOUTS = ("contiguous", "transposed", "expanded", "offset")
+DTYPES = ("float32", "int64", "bool", "complex64")
+ELEMENTS = 1 << 16  # of the largest tensor of a call, at least
+LARGEST = 80  # times a dimension
+SLACK = 100_000  # bytes that the allocator takes for small blocks at once
+COMPOSED = "decompose"  # such an operator holds what its parts give each other; the parts are checked
+CLASSES = sorted({e.op_class for e in ENTRIES.values()} - {COMPOSED})
+
+# Names, and why their out= and in-place forms ask for memory.
+WRITES: dict[str, str] = {
+    "eq.* ne.* lt.* le.* gt.* ge.* logical_*": "in place, bool results are converted to the dtype of `self`",
+    "cumsum cumprod tril triu": "in place, the result is made beside `self` and copied",
+    "addmm baddbmm": "in place, the product is made beside `self`, to which it is added",
+    "scatter.* scatter_add index_add index_copy masked_scatter": "a source or index that is not dense is made so, "
+    "and one that may share memory with `self` is copied",
+    "cat stack block_diag": "a tensor object for each piece",
+    "index_select embedding embedding_dense_backward": "rows are copied whole: a table of other strides is made dense",
+    "masked_select nonzero": "how many results there are is known after a pass over the values",
+    "sort.stable topk": "rows that are not dense are sorted in memory of their own",
+    "convolution *pool2d *pool3d *pool?d_with_indices": "windows are read from dense planes",
+    "linalg_solve_triangular geqrf linalg_ldl_solve": "LAPACK works in place on column-major matrices",
+}
+# Names, and why they take memory beside the results, as large as an input.
+COPIES: dict[str, str] = {
+    "index_select embedding embedding_dense_backward scatter_add index_add": "rows are copied whole: a table of "
+    "other strides is made dense",
+    "masked_select nonzero": "how many results there are is known after a pass over the values",
+    "sort.stable topk": "rows that are not dense are sorted in memory of their own",
+    "mm mv addmm": "a matrix with stride 0 is made dense for the library",
+    "convolution *pool2d *pool3d *pool?d_with_indices": "windows are read from dense planes",
+    "linalg_solve_triangular geqrf": "LAPACK works in place on column-major matrices",
+    "_lstm_step _lstm_step_backward _gru_step_backward": "the gates of a step, four times its state",
+}
+
+
+def _times(value: Any, factor: int) -> Any:
+    if isinstance(value, T):
+        return dataclasses.replace(value, shape=tuple(n * factor if n > 1 else n for n in value.shape))
+    return [_times(v, factor) for v in value] if isinstance(value, list) else value
+
+
+def _shapes(value: Any) -> Iterator[tuple[int, ...]]:
+    if isinstance(value, T):
+        yield value.shape
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _shapes(v)
+
+
+def larger(call: Call) -> Call | None:
+    """The call with larger tensors; None where none can grow."""
+
+    def count(shape: tuple[int, ...], factor: int) -> int:
+        product = 1
+        for n in shape:
+            product *= n * factor if n > 1 else n
+        return product
+
+    shapes = list(_shapes([*call.args, *call.kwargs.values()]))
+    factor = 1
+    while shapes and max(count(s, factor) for s in shapes) < ELEMENTS:
+        factor += 1
+        if factor > LARGEST:
+            return None
+    return Call(
+        tuple(_times(a, factor) for a in call.args), {k: _times(v, factor) for k, v in call.kwargs.items()}
+    )
+
+
+def tensors(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [x for v in value for x in tensors(v)]
+    return [value] if isinstance(value, mica.Tensor) else []
+
+
+Made = tuple[str, list[Any], dict[str, Any], Any]
+
+
+def calls(entry: Entry, layouts: tuple[str, ...], change: Callable[[Call], Call | None]) -> Iterator[Made]:
+    """(layout, arguments, keywords, result) in the first dtype that the operator takes."""
+    for dtype in DTYPES:
+        found = False
+        for call in entry.calls()[:2]:
+            changed = change(call)
+            for layout in layouts if changed else ():
+                made, _ = attempt(arguments, mica, changed, dtype, layout)
+                if made is None:
+                    continue
+                result, error = attempt(operator(entry), *made[0], **made[1])
+                if error is None and tensors(result):
+                    found = True
+                    yield layout, made[0], made[1], result
+        if found:
+            return
+
+
+def allocations(run: Callable[[], Any]) -> int:
+    """How often a call asks for memory."""
+    run()  # what is made once is made
+    before = mica.memory_stats("cpu")["allocations"]
+    run()
+    return mica.memory_stats("cpu")["allocations"] - before
+
+
+def peak(run: Callable[[], Any]) -> int:
+    """Bytes in use at the peak of a call, beyond what was in use before it."""
+    run()
+    mica.reset_peak_memory_stats("cpu")
+    before = mica.memory_stats("cpu")["bytes_in_use"]
+    result = run()
+    found = mica.memory_stats("cpu")["peak_bytes_in_use"] - before
+    del result
+    return int(found)
+
+
+def _outs(entry: Entry, keyword: dict[str, Any], result: Any) -> tuple[Any, dict[str, Any]] | None:
+    """The out= form and its keywords, with tensors that fit."""
+    found = mica._C._find_operator(entry.out) if entry.out else None
+    if found is None:
+        return None
+    schema = found._schema_info()[0]
+    names = [name for name, _, _, written in schema if written]
+    fitting = [mica.empty_like(r) for r in tensors(result)]
+    if len(names) != len(fitting):
+        return None
+    kept = {k: v for k, v in keyword.items() if any(k == name for name, *_ in schema)}
+    return found, {**kept, **dict(zip(names, fitting))}
+
+
+def writing(entry: Entry) -> set[str]:
+    """The forms and layouts in which a given tensor is written and memory is asked for."""
+    found = set()
+    for layout, positional, keyword, result in calls(entry, LAYOUTS, lambda call: call):
+        out = _outs(entry, keyword, result)
+        if out and attempt(out[0], *positional, **out[1])[1] is None:
+            found |= {f"out= {layout}"} if allocations(lambda p=positional, o=out: o[0](*p, **o[1])) else set()
+        inplace = operator(entry.inplace()) if "inplace" in entry.forms else None
+        if inplace and attempt(inplace, *positional, **keyword)[1] is None:
+            asked = allocations(lambda f=inplace, p=positional, k=keyword: f(*p, **k))
+            found |= {f"in place {layout}"} if asked else set()
+    return found
+
+
+def copying(entry: Entry) -> set[str]:
+    """The layouts in which as much memory as an input is asked for beside the results."""
+    found = set()
+    for layout, positional, keyword, result in calls(entry, LAYOUTS[:3], larger):
+        inputs = [x.numel() * x.itemsize for x in tensors([*positional, *keyword.values()])]
+        if max(inputs, default=0) < 2 * SLACK:
+            continue
+        results = sum(x.numel() * x.itemsize for x in tensors(result))
+        extra = peak(lambda p=positional, k=keyword: operator(entry)(*p, **k)) - results * 1.02
+        if extra > max(max(inputs) / 2, SLACK):
+            found.add(layout)
+    return found
+
+
+def _check(op_class: str, found_in: Callable[[Entry], set[str]], reasons: dict[str, str]) -> None:
+    """Every operator of the class either asks for nothing or is listed, not both."""
+    patterns = [name for names in reasons for name in names.split()]
+    surprises = []
+    for entry in ENTRIES.values():
+        if entry.op_class != op_class or not entry.calls():
+            continue
+        listed = any(fnmatch.fnmatchcase(entry.overload, p) for p in patterns)
+        found = found_in(entry)
+        if found and not listed:
+            surprises.append(f"{entry.overload} asks for memory: {', '.join(sorted(found))}")
+        if not found and entry.overload in patterns:
+            surprises.append(f"{entry.overload} is listed, and asks for none")
+    assert not surprises, "\n".join(surprises)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads have scratch of their own."""
+    before = mica.get_num_threads()
+    mica.set_num_threads(1)
+    yield
+    mica.set_num_threads(before)
+
+
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_given_results_need_no_memory(op_class: str) -> None:
+    _check(op_class, writing, WRITES)
+
+
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_inputs_are_read_in_place(op_class: str) -> None:
+    _check(op_class, copying, COPIES)
+
+
+def test_a_copy_would_be_seen() -> None:
+    x = mica.zeros(256, 256)
+    assert allocations(lambda: mica.add(x, x, out=x)) == 0
+    assert allocations(lambda: mica.add(x, x.clone(), out=x)) > 0
+    assert peak(lambda: x.sum()) < SLACK
+    assert peak(lambda: x.t().contiguous().sum()) > 2 * SLACK
