@@ -12,12 +12,14 @@ The region lies between `snippet: model` and `end snippet` comments of the file
 (`# snippet: model`, `// snippet: model`); without `#name`, it is the whole file.
 Regions are compared without their common indentation. A block below a marker
 `<!-- guide: ... -->` is run instead, by the scripts/guide_*.py that names its page.
-`--update` rewrites the pages. A page's own programs lie in docs/snippets/: each *.py
+A source of the form `output/<name>` is what a program of OUTPUTS prints, so that numbers in the
+pages are true. `--update` rewrites the pages. A page's own programs lie in docs/snippets/: each *.py
 there is run. The last line printed counts the blocks and the programs.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -28,6 +30,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = {"python", "py", "cpp", "c++", "cc", "c"}
+BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
+# Name: the command, and which of its lines a page shows.
+OUTPUTS = {
+    "mica-gen-stats": (
+        ["mica-gen", "--native", "native_functions.yaml", "--derivatives", "derivatives.yaml", "--stats"],
+        r"generated|composed|by hand|total",
+    )
+}
 BLOCK = re.compile(
     r"(?:^<!-- (?:snippet: (?P<source>\S+)|(?P<guide>guide: .*?)) -->\n)?^```(?P<language>[\w+]+)\n(?P<body>.*?)^```$",
     re.M | re.S,
@@ -70,8 +80,20 @@ def blocks(page: Path) -> Iterator[Block]:
         )
 
 
+def output(name: str) -> str:
+    """What a program of OUTPUTS prints now; raises ValueError with a sentence when there is none."""
+    if name not in OUTPUTS:
+        raise ValueError(f"no program of OUTPUTS is named ({name})")
+    (program, *options), lines = OUTPUTS[name]
+    command = [str(BUILD / "bin" / program), *options]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return "".join(line + "\n" for line in printed.splitlines() if re.match(lines, line))
+
+
 def region(root: Path, source: str) -> str:
     """The text of `path#name`; raises ValueError with a sentence when there is none."""
+    if source.startswith("output/"):
+        return output(source.removeprefix("output/"))
     path, _, name = source.partition("#")
     if not (root / path).is_file():
         raise ValueError(f"the file ({path}) does not exist")

@@ -155,7 +155,9 @@ def writing(entry: Entry) -> set[str]:
     for layout, positional, keyword, result in calls(entry, LAYOUTS, lambda call: call):
         out = _outs(entry, keyword, result)
         if out and attempt(out[0], *positional, **out[1])[1] is None:
-            found |= {f"out= {layout}"} if allocations(lambda p=positional, o=out: o[0](*p, **o[1])) else set()
+            found |= (
+                {f"out= {layout}"} if allocations(lambda p=positional, o=out: o[0](*p, **o[1])) else set()
+            )
         inplace = operator(entry.inplace()) if "inplace" in entry.forms else None
         if inplace and attempt(inplace, *positional, **keyword)[1] is None:
             asked = allocations(lambda f=inplace, p=positional, k=keyword: f(*p, **k))
