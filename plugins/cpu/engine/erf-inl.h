@@ -122,8 +122,8 @@ struct Erf {
     const Pair zero = {{hn::Zero(d), hn::Zero(d)}};
     const Pair e = ExpMinusOneOfRest(tail, zero, &shifted);
     MICA_EACH {
-      const VecF power = hn::BitCast(d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted.v[k])),
-                                                hn::BitCast(di, hn::Set(d, 1.0f))));
+      const VecF power = hn::BitCast(
+          d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted.v[k])), hn::BitCast(di, hn::Set(d, 1.0f))));
       const VecF far = hn::NegMulAdd(power, e.v[k], hn::Sub(hn::Set(d, 1.0f), power));
       // NaN is not greater than anything, and `near` of NaN is NaN.
       const auto is_far = hn::Gt(hn::Abs(x.v[k]), hn::Set(d, kNear));
