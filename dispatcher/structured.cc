@@ -9,6 +9,7 @@
 #include "mica/dispatcher/devices.h"
 #include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/fallback.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/placement.h"
 #include "mica/dispatcher/plugins.h"
@@ -34,15 +35,13 @@ Tensor AllocateOutput(const OutputSpec& spec) {
                               : EmptyStrided(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-// Whether a tensor of the call may have history that an operator adds to.
+// Whether a tensor of the call may have history that an operator adds to, here or at an
+// outer level of a transform.
 bool AnyIsRecorded(const MicaValue* args, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor && IsRecorded(Tensor::Ref(args[i].u.tensor)))
-      return true;
-    for (int64_t j = 0; args[i].tag == MICA_VALUE_TENSORS && j < args[i].u.tensors.size; ++j)
-      if (args[i].u.tensors.data[j] && IsRecorded(Tensor::Ref(args[i].u.tensors.data[j]))) return true;
-  }
-  return false;
+  bool any = false;
+  frames::ForEachTensor(
+      args, n, [&](const Tensor& t, int64_t) { any = any || IsRecorded(t) || frames::IsWrapper(t); });
+  return any;
 }
 
 void SetDType(MicaValue& value, DType dtype) {

@@ -110,7 +110,10 @@ constexpr const char* kHelpers = R"(
   if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
   ops::copy_(out, value);
 }
-[[maybe_unused]] bool Recorded(const Tensor& t) { return t.defined() && IsRecorded(t); }
+// By Autograd, or by an outer level of a transform.
+[[maybe_unused]] bool Recorded(const Tensor& t) {
+  return t.defined() && (IsRecorded(t) || t.keys().has(keys::kFrameEscape));
+}
 [[maybe_unused]] bool Recorded(TensorSpan list) {
   for (const Tensor& t : list)
     if (Recorded(t)) return true;

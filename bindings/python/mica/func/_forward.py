@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.func._reverse import _input
+from mica.func._reverse import Pullback
 from mica.func._trees import map_tensors, split_aux, tensors_of
 from mica.utils._pytree import tree_unflatten
 
@@ -69,46 +69,61 @@ def jvp(
     return (*result, aux) if has_aux else result
 
 
+class Linearized(Pullback):
+    """A function that ran once, whose derivative along any direction is found from its
+    gradient: that is linear in the cotangent, and the gradient of it with respect to the
+    cotangent, in the direction, is the derivative."""
+
+    def __init__(self, name: str, func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> None:
+        super().__init__(name, func, primals, has_aux)
+        frame = _C._frame_enter("grad", self.tag)
+        try:
+            self.recorded = [i for i, t in enumerate(self.outputs) if _C._frame_owns(t) and t.requires_grad]
+            outputs = [self.outputs[i] for i in self.recorded]
+            # Of ones: a formula may branch by the sign of its gradient.
+            self.cotangents = [mica.ones_like(t.detach()).requires_grad_() for t in outputs]
+            self.gradients: tuple[Any, ...] = (None,) * len(self.inputs)
+            if outputs:
+                self.gradients = _C._gradients(outputs, self.inputs, self.cotangents, True, True, True, False)
+        finally:
+            _C._frame_exit(frame)
+
+    def push(self, directions: Iterable[dict[int, Tensor]]) -> list[dict[int, Tensor]]:
+        """For each direction, given by the inputs that it moves, the derivatives of the
+        outputs that depend on them, by number."""
+        frame = _C._frame_enter("grad", self.tag)
+        try:
+            return [self._push(d) for d in directions]
+        finally:
+            _C._frame_exit(frame)
+
+    def _push(self, direction: dict[int, Tensor]) -> dict[int, Tensor]:
+        linear = [i for i in direction if self.gradients[i] is not None and self.gradients[i].requires_grad]
+        if not linear:
+            return {}
+        found = _C._gradients(
+            [self.gradients[i] for i in linear],
+            self.cotangents,
+            [direction[i] for i in linear],
+            True,
+            False,
+            True,
+            False,
+        )
+        return {i: _C._frame_value(t) for i, t in zip(self.recorded, found) if t is not None}
+
+
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """(output, jvp_fn), where jvp_fn(*tangents) is the derivative at the primals along the
-    tangents. The function runs once, here; each jvp_fn costs one backward.
-
-    Note: the gradient of `func` is linear in its cotangent; jvp_fn is the gradient of that
-    gradient with respect to the cotangent."""
+    tangents. The function runs once, here; each jvp_fn costs one backward."""
     if not primals:
         raise RuntimeError("linearize: the function has no primals; give at least one.")
-    frame = _C._frame_enter("grad")
-    try:
-        tag = _C._frame_tag()
-        flat, spec = tensors_of(primals, "linearize", "each primal")
-        inputs = [_input(t) for t in flat]
-        outputs, output_spec = tensors_of(
-            func(*tree_unflatten(inputs, spec)), "linearize", "the function's output"
-        )
-        values = [_C._frame_value(t) for t in outputs]
-        recorded = [i for i, t in enumerate(outputs) if _C._frame_owns(t) and t.requires_grad]
-        cotangents = [mica.ones_like(outputs[i].detach()).requires_grad_() for i in recorded]
-        gradients: tuple[Any, ...] = ()
-        if recorded:
-            gradients = _C._gradients(
-                [outputs[i] for i in recorded], inputs, cotangents, True, True, True, False
-            )
-    finally:
-        _C._frame_exit(frame)
+    linear = Linearized("linearize", func, primals, False)
 
     def jvp_fn(*tangents: Any) -> Any:
         _, directions, _ = _check_directions("linearize", primals, tangents)
-        frame = _C._frame_enter("grad", tag)
-        try:
-            linear = [i for i, g in enumerate(gradients) if g is not None and g.requires_grad]
-            found: dict[int, Any] = {}
-            if linear:
-                along = [directions[i] for i in linear]
-                of = _C._gradients([gradients[i] for i in linear], cotangents, along, True, False, True, True)
-                found = {i: _C._frame_value(t) for i, t in zip(recorded, of)}
-        finally:
-            _C._frame_exit(frame)
-        results = [found[i] if i in found else mica.zeros_like(v) for i, v in enumerate(values)]
-        return tree_unflatten(results, output_spec)
+        (found,) = linear.push([dict(enumerate(directions))])
+        results = [found[i] if i in found else mica.zeros_like(v) for i, v in enumerate(linear.values)]
+        return tree_unflatten(results, linear.spec)
 
-    return tree_unflatten(values, output_spec), jvp_fn
+    return linear.output(), jvp_fn

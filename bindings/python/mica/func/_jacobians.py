@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import mica
-from mica import _C
 from mica._C import Tensor
-from mica.func._reverse import vjp
-from mica.func._trees import Argnums, checked_argnums, map_tensors, split_aux, tensors_of
-from mica.utils._pytree import tree_unflatten
+from mica.func._forward import Linearized
+from mica.func._reverse import Pullback
+from mica.func._trees import Argnums, checked_argnums
+from mica.utils._pytree import tree_leaves, tree_unflatten
 
 
-def _basis(like: Tensor) -> Iterator[Tensor]:
+def _basis(like: Tensor) -> tuple[Tensor, ...]:
     """One tensor for each element of `like`: 1 there, 0 elsewhere."""
     n = like.numel()
-    yield from mica.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape)
+    return mica.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape).unbind(0) if n else ()
 
 
 def _picked(func: Callable[..., Any], args: tuple[Any, ...], numbers: tuple[int, ...], kwargs: Any) -> Any:
@@ -51,26 +51,21 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = checked_argnums(argnums, len(args), "jacrev")
-        results = vjp(_picked(func, args, numbers, kwargs), *(args[n] for n in numbers), has_aux=has_aux)
-        output, vjp_fn = results[0], results[1]
-        outputs, spec = tensors_of(output, "jacrev", "the function's output")
-        zeros = [mica.zeros_like(t) for t in outputs]
+        ran = Pullback(
+            "jacrev", _picked(func, args, numbers, kwargs), tuple(args[n] for n in numbers), has_aux
+        )
         jacobians = []
-        for i, out in enumerate(outputs):
-            rows = [
-                tensors_of(vjp_fn(tree_unflatten([*zeros[:i], e, *zeros[i + 1 :]], spec)), "jacrev", "")
-                for e in _basis(out)
+        for i, out in enumerate(ran.values):
+            rows = ran.rows(i, _basis(out))
+            columns = zip(*rows) if rows else ((),) * len(ran.inputs)
+            leaves = [
+                (mica.stack(c) if c else t.new_zeros((0, *t.shape))).reshape(*out.shape, *t.shape)
+                for c, t in zip(columns, tree_leaves(tuple(args[n] for n in numbers)))
             ]
-            if rows:
-                inner = rows[0][1]
-                stacked = [mica.stack(column) for column in zip(*(leaves for leaves, _ in rows))]
-            else:
-                inputs, inner = tensors_of(tuple(args[n] for n in numbers), "jacrev", "")
-                stacked = [t.new_zeros((0, *t.shape)) for t in inputs]
-            trees = tree_unflatten([s.reshape(*out.shape, *s.shape[1:]) for s in stacked], inner)
+            trees = tree_unflatten(leaves, ran.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)
-        result = tree_unflatten(jacobians, spec)
-        return (result, results[2]) if has_aux else result
+        result = tree_unflatten(jacobians, ran.spec)
+        return (result, ran.aux) if has_aux else result
 
     return wrapper
 
@@ -78,49 +73,31 @@ def jacrev(
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """The same Jacobian by forward mode.
+    """The same Jacobian, a column at a time: for functions of few numbers that return many.
 
-    Note: it runs `func` once for each element of the arguments, since there is no vmap yet;
-    `randomness` therefore changes nothing, and random functions draw anew for each."""
+    Note: `func` runs once and is linearized (linearize); each element of the arguments then
+    costs one backward, since there is no vmap yet. `randomness` therefore changes nothing:
+    random functions draw once."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = checked_argnums(argnums, len(args), "jacfwd")
-        picked = _picked(func, args, numbers, kwargs)
-        inputs, inner = tensors_of(tuple(args[n] for n in numbers), "jacfwd", "each argument")
-        aux: Any = None
-        spec: Any = None
-        outputs: list[Tensor] = []
-        by_input: list[list[list[Any]]] = []  # [input][element][output]
-        for i, primal in enumerate(inputs):
-            columns = []
-            for e in _basis(primal):
-                frame = _C._frame_enter("jvp")
-                try:
-                    duals = [_C._frame_dual(t, e if i == j else None) for j, t in enumerate(inputs)]
-                    out, aux = split_aux(picked(*tree_unflatten(duals, inner)), has_aux, "jacfwd")
-                    flat, spec = tensors_of(out, "jacfwd", "the function's output")
-                    outputs = [_C._frame_value(t) for t in flat]
-                    columns.append([_C._frame_tangent(t) for t in flat])
-                    if has_aux:
-                        aux = map_tensors(_C._frame_value, aux)
-                finally:
-                    _C._frame_exit(frame)
-            by_input.append(columns)
-        if spec is None:  # no argument has an element
-            out, aux = split_aux(func(*args, **kwargs), has_aux, "jacfwd")
-            outputs, spec = tensors_of(out, "jacfwd", "the function's output")
+        picked = tuple(args[n] for n in numbers)
+        linear = Linearized("jacfwd", _picked(func, args, numbers, kwargs), picked, has_aux)
+        inputs = tree_leaves(picked)
+        columns = [linear.push([{j: e} for e in _basis(primal)]) for j, primal in enumerate(inputs)]
         jacobians = []
-        for k, out in enumerate(outputs):
+        for k, out in enumerate(linear.values):
+            zeros = mica.zeros_like(out)
             leaves = []
-            for primal, columns in zip(inputs, by_input):
-                filled = [c[k] if c[k] is not None else mica.zeros_like(out) for c in columns]
+            for primal, pushed in zip(inputs, columns):
+                filled = [c.get(k, zeros) for c in pushed]
                 shape = (*out.shape, *primal.shape)
                 leaves.append(mica.stack(filled, -1).reshape(shape) if filled else out.new_zeros(shape))
-            trees = tree_unflatten(leaves, inner)
+            trees = tree_unflatten(leaves, linear.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)
-        result = tree_unflatten(jacobians, spec)
-        return (result, aux) if has_aux else result
+        result = tree_unflatten(jacobians, linear.spec)
+        return (result, linear.aux) if has_aux else result
 
     return wrapper
 

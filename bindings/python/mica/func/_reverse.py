@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mica import _C
@@ -124,37 +124,59 @@ def grad_and_value(
     return wrapper
 
 
+class Pullback:
+    """A function that ran once in a grad frame: its output, and its gradients for any
+    cotangents, in that frame again."""
+
+    def __init__(self, name: str, func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> None:
+        self.aux: Any = None
+        frame = _C._frame_enter("grad")
+        try:
+            self.tag = _C._frame_tag()
+            inputs, self.primals_spec = tensors_of(primals, name, "each primal")
+            self.inputs = [_input(t) for t in inputs]
+            output, aux = split_aux(func(*tree_unflatten(self.inputs, self.primals_spec)), has_aux, name)
+            self.outputs, self.spec = tensors_of(output, name, "the function's output")
+            self.values = [_C._frame_value(t) for t in self.outputs]
+            if has_aux:
+                self.aux = map_tensors(_C._frame_value, aux)
+        finally:
+            _C._frame_exit(frame)
+
+    def output(self) -> Any:
+        return tree_unflatten(self.values, self.spec)
+
+    def pull(self, cotangents: list[Tensor], retain_graph: bool = True) -> list[Tensor]:
+        frame = _C._frame_enter("grad", self.tag)
+        try:
+            return _gradients(self.outputs, self.inputs, cotangents, retain_graph)
+        finally:
+            _C._frame_exit(frame)
+
+    def rows(self, i: int, cotangents: Iterable[Tensor]) -> list[list[Tensor]]:
+        """The gradients of output i alone, for each of its cotangents."""
+        frame = _C._frame_enter("grad", self.tag)
+        try:
+            return [_gradients([self.outputs[i]], self.inputs, [c], True) for c in cotangents]
+        finally:
+            _C._frame_exit(frame)
+
+
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(output, vjp_fn), or (output, vjp_fn, aux) with has_aux. vjp_fn takes cotangents of
     the output's tree and returns a tuple of the gradients of the primals; it can be called
     again and again, inside of other transforms too."""
     if not primals:
         raise RuntimeError("vjp: the function has no primals to be differentiated; give at least one.")
-    frame = _C._frame_enter("grad")
-    try:
-        tag = _C._frame_tag()
-        inputs, primals_spec = tensors_of(primals, "vjp", "each primal")
-        inputs = [_input(t) for t in inputs]
-        result = func(*tree_unflatten(inputs, primals_spec))
-        output, aux = split_aux(result, has_aux, "vjp")
-        outputs, spec = tensors_of(output, "vjp", "the function's output")
-        values = tree_unflatten([_C._frame_value(t) for t in outputs], spec)
-        if has_aux:
-            aux = map_tensors(_C._frame_value, aux)
-    finally:
-        _C._frame_exit(frame)
+    pullback = Pullback("vjp", func, primals, has_aux)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         flat, given = tensors_of(cotangents, "vjp_fn", "the cotangents")
-        if given != spec:
+        if given != pullback.spec:
             raise RuntimeError(
-                f"vjp_fn: the tree of the cotangents ({given}) differs from that of the output ({spec})."
+                f"vjp_fn: the tree of the cotangents ({given}) differs from that of the output ({pullback.spec})."
             )
-        frame = _C._frame_enter("grad", tag)
-        try:
-            found = _gradients(outputs, inputs, flat, retain_graph)
-        finally:
-            _C._frame_exit(frame)
-        return tree_unflatten(found, primals_spec)
+        return tree_unflatten(pullback.pull(flat, retain_graph), pullback.primals_spec)
 
-    return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)
+    output = pullback.output()
+    return (output, vjp_fn, pullback.aux) if has_aux else (output, vjp_fn)
