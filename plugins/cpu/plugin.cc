@@ -8,6 +8,7 @@
 #include "mica/plugins/cpu/attention/attention.h"
 #include "mica/plugins/cpu/contraction/products.h"
 #include "mica/plugins/cpu/convolution/convolution.h"
+#include "mica/plugins/cpu/engine/factory.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
 #include "mica/plugins/cpu/fft/fft.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
@@ -137,6 +138,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterClass(registrar, "scan", Entry<RunScan>, __LINE__);
   RegisterClass(registrar, "row", Entry<RunRow>, __LINE__);
   RegisterClass(registrar, "gather", Entry<RunGather>, __LINE__);
+  RegisterClass(registrar, "factory", Entry<RunFactory>, __LINE__);
   RegisterCopy(r);
   RegisterLayerNorm(r);
   RegisterAttention(r);
