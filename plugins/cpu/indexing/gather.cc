@@ -74,27 +74,25 @@ void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaT
 
 namespace {
 
-// Elements checked and then read: few, so that the checks of the next ones overlap.
-constexpr int64_t kPart = 64;
-
-// `n` elements of an index tensor from `from` on as int64: where they lie, or in
-// `buffer`. NULL where one is not in [0, size).
-const int64_t* CheckedPart(const char* from, int32_t dtype, int64_t stride, int64_t n, int64_t size,
-                           int64_t* buffer) {
-  const auto* wide = reinterpret_cast<const int64_t*>(from);
-  const auto* narrow = reinterpret_cast<const int32_t*>(from);
-  const bool in_place = dtype == MICA_I64 && stride == 1;
-  if (!in_place)
-    for (int64_t i = 0; i < n; ++i) buffer[i] = dtype == MICA_I64 ? wide[i * stride] : narrow[i * stride];
-  const int64_t* places = in_place ? wide : buffer;
-  // The top bit is set once a place is negative, or greater than the last one.
-  const auto last = static_cast<uint64_t>(size - 1);
-  uint64_t outside = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto place = static_cast<uint64_t>(places[i]);
-    outside |= place | (last - place);
+// A line of gather: to[i] = from[i * along + index[i * stride] * step]. False where an
+// index is not in [0, size); nothing is read for it.
+template <class T, class I>
+bool GatherLine(T* to, const T* from, int64_t along, int64_t step, const I* index, int64_t stride, int64_t n,
+                int64_t size) {
+  const auto outside = [size](I i) { return static_cast<uint64_t>(i) >= static_cast<uint64_t>(size); };
+  if (along == 0 && step == 1 && stride == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (outside(index[i])) return false;
+      to[i] = from[index[i]];
+    }
+    return true;
   }
-  return outside >> 63 != 0 ? nullptr : places;
+  for (int64_t i = 0; i < n; ++i) {
+    const I place = index[i * stride];
+    if (outside(place)) return false;
+    to[i] = from[i * along + place * step];
+  }
+  return true;
 }
 
 }  // namespace
@@ -115,29 +113,18 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
     using T = decltype(unit);
     const auto line = [&](int64_t number) {
       const T* from = in.data<T>();
-      const char* places = at.data<char>();
-      int64_t rest = number;
-      for (int32_t d = last - 1; d >= 0; --d) {
-        const int64_t coordinate = rest % at.size(d);
-        if (d != dim) from += coordinate * in.stride(d);
-        places += coordinate * at.stride(d) * at.itemsize();
-        rest /= at.size(d);
+      int64_t first = 0;
+      for (int64_t d = last - 1, rest = number; d >= 0; --d) {
+        const int64_t coordinate = rest % at.size(static_cast<int>(d));
+        if (d != dim) from += coordinate * in.stride(static_cast<int>(d));
+        first += coordinate * at.stride(static_cast<int>(d));
+        rest /= at.size(static_cast<int>(d));
       }
       T* to = result.data<T>() + number * length;
-      int64_t buffer[kPart];
-      for (int64_t begin = 0; begin < length; begin += kPart) {
-        const int64_t n = std::min(kPart, length - begin);
-        const int64_t* place = CheckedPart(places + begin * at.stride(last) * at.itemsize(), at.dtype(),
-                                           at.stride(last), n, size, buffer);
-        if (place == nullptr) return false;
-        if (along == 0 && step == 1) {
-#pragma GCC unroll 8
-          for (int64_t i = 0; i < n; ++i) to[begin + i] = from[place[i]];
-        } else {
-          for (int64_t i = 0; i < n; ++i) to[begin + i] = from[(begin + i) * along + place[i] * step];
-        }
-      }
-      return true;
+      return at.dtype() == MICA_I64 ? GatherLine(to, from, along, step, at.data<int64_t>() + first,
+                                                 at.stride(last), length, size)
+                                    : GatherLine(to, from, along, step, at.data<int32_t>() + first,
+                                                 at.stride(last), length, size);
     };
     ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
                   [&](int64_t begin, int64_t end) {
