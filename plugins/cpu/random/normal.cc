@@ -1,5 +1,5 @@
-// normal_ of dense float32, from 16 elements on: the generator's words become
-// Box-Muller pairs by vectors.
+// normal_ of dense float32 and half types, from 16 elements on: the generator's words
+// become Box-Muller pairs by vectors.
 //
 // The stream is torch's, as tensor/random.cc draws it: blocks of 16 elements, of which
 // the first 8 words give radii and the last 8 angles, 8 cosines and then 8 sines; an
@@ -13,8 +13,10 @@
 //
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "hwy/highway.h"
+#include "mica/plugins/cpu/engine/lanes.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/random/random.h"
 
@@ -129,29 +131,33 @@ constexpr int64_t kChunk = 1 << 16;
 void Normal(const MicaCall* call, MicaTensor* self, double mean, double std, MicaGenerator* generator) {
   const plugin::TensorRef out(self);
   const int64_t n = out.numel();
-  const bool serves = out.dtype() == MICA_F32 && out.contiguous() && n >= kBlock && std >= 0;
+  const int32_t dtype = out.dtype();
+  const bool half = dtype == MICA_F16 || dtype == MICA_BF16;
+  const bool serves = (dtype == MICA_F32 || half) && out.contiguous() && n >= kBlock && std >= 0;
   if (!serves) throw plugin::NotImplemented();
   const MicaHost* host = plugin::Host();
   const int32_t threads = ThreadsOf(call);
   const auto run = HWY_DYNAMIC_DISPATCH(NormalBlocks);
   const MicaDevice cpu = {};
-  const auto draw = [&](float* to, int64_t count) {
-    plugin::Check(host->random_u32(generator, cpu, reinterpret_cast<uint32_t*>(to), count));
-  };
-  // torch takes mean and std in the dtype.
+  // torch takes mean and std in float32.
   const double m = static_cast<float>(mean), s = static_cast<float>(std);
-  float* data = out.data<float>();
-  for (int64_t at = 0; at < n; at += kChunk) {
-    const int64_t count = std::min(kChunk, n - at);
-    draw(data + at, count);
-    ParallelFor(count / kBlock, 256, 1, threads,
-                [&](int64_t begin, int64_t end) { run(data + at + begin * kBlock, end - begin, m, s); });
+  std::vector<float> buffer(static_cast<size_t>(half ? std::min(n, kChunk) : 0));
+  // Draws `words` words for elements from `at` on, and makes the whole blocks of them.
+  const auto draw = [&](int64_t at, int64_t words) {
+    float* to = half ? buffer.data() : out.data<float>() + at;
+    plugin::Check(host->random_u32(generator, cpu, reinterpret_cast<uint32_t*>(to), words));
+    const int64_t blocks = words / kBlock;
+    ParallelFor(blocks, 256, 1, threads, [&](int64_t begin, int64_t end) {
+      run(to + begin * kBlock, end - begin, m, s);
+      if (half)
+        DirectCast(MICA_F32, dtype)(out.data<uint16_t>() + at + begin * kBlock, to + begin * kBlock, nullptr,
+                                    nullptr, (end - begin) * kBlock);
+    });
     if (Interrupted()) ThrowInterrupted();
-  }
-  if (n % kBlock == 0) return;
-  float* last = data + n - kBlock;
-  draw(last, kBlock);
-  run(last, 1, m, s);
+  };
+  const int64_t whole = half ? n / kBlock * kBlock : n;
+  for (int64_t at = 0; at < whole; at += kChunk) draw(at, std::min(kChunk, whole - at));
+  if (n % kBlock != 0) draw(n - kBlock, kBlock);
 }
 
 }  // namespace
