@@ -6,6 +6,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/init.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/plugins.h"
 
 namespace mica::python {
 namespace {
@@ -27,9 +28,10 @@ PyObject* Enter(PyObject*, PyObject* args) {
     const char* kind;
     unsigned long long tag = 0;
     if (!PyArg_ParseTuple(args, "s|K:_frame_enter", &kind, &tag)) throw PythonErrorIsSet();
-    static_cast<void>(GetAutogradInterface());  // its plugin has the kinds
+    if (frames::KindNumber(kind) < 0) EnsureProvider(absl::StrCat("layer:", kind));
     const int number = frames::KindNumber(kind);
-    MICA_CHECK(number >= 0, "No frame kind has the name (", kind, ").");
+    MICA_CHECK(number >= 0, "No transform has the name (", kind, "). ",
+               MissingProviderSentence(absl::StrCat("layer:", kind)));
     auto scope = std::make_unique<frames::FrameScope>(number, nullptr, tag);
     PyObject* capsule = Check(PyCapsule_New(scope.get(), kScope, nullptr));
     static_cast<void>(scope.release());

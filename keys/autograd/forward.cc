@@ -190,7 +190,8 @@ void Level::Write(const Tensor& self, Tensor tangent) {
     return;
   }
   if (!tangent.defined() && !root.second.defined()) return;
-  if (!root.second.defined() || (root.number & kShared)) OwnTangent(root);
+  // A tangent that an outer level may have saved is not written, but a copy of it.
+  if (!root.second.defined() || (root.number & kShared) || recorded_) OwnTangent(root);
   const Tensor place = TangentOf(self);
   if (tangent.defined()) {
     ops::CopyInto(place, tangent);

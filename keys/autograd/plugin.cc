@@ -40,4 +40,4 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 }  // namespace
 }  // namespace mica::autograd
 
-MICA_PLUGIN("autograd", "Mica", "0.1", "", "", "layer:Autograd", ::mica::autograd::Init)
+MICA_PLUGIN("autograd", "Mica", "0.1", "", "", "layer:Autograd,layer:grad,layer:jvp", ::mica::autograd::Init)
