@@ -136,6 +136,13 @@ def printed(statements: list[str]) -> str:
     return "\n".join(lines)
 
 
+def reproducible(session: str) -> str:
+    """The session; raises ValueError where it shows an address, which no other run would."""
+    if " at 0x" in session:
+        raise ValueError(f"the output holds an address:\n{session}")
+    return session
+
+
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, (tuple, list)):
         return isinstance(b, (tuple, list)) and len(a) == len(b) and all(map(_equal, a, b))
@@ -177,7 +184,7 @@ def _tried(entry: Entry, statements: list[str], arguments: list[str], text: str)
             exec(statement, values)  # noqa: S102
         if not _equal(own, eval(text, values)):  # noqa: S307
             return ""
-        session = printed([*statements, text])
+        session = reproducible(printed([*statements, text]))
         if len(session.splitlines()) > LINES:  # its form says enough
             form = f"{text}.shape" if isinstance(own, mica.Tensor) else f"[r.shape for r in {text}]"
             session = printed([*statements, form])
@@ -247,7 +254,7 @@ def page(text: str, problems: list[str]) -> tuple[str, int]:
         code = match["code"]
         statements = [ast.get_source_segment(code, s) or "" for s in ast.parse(code).body]
         try:
-            session = printed(statements)
+            session = reproducible(printed(statements))
         except Exception as error:  # noqa: BLE001 - any failure is reported
             problems.append(
                 f"the example raises {type(error).__name__}: {str(error).splitlines()[0]}\n{code}"
@@ -273,12 +280,12 @@ def main() -> int:
         (PAGES / source.name).write_text(text)
         if INTERNAL in text:
             internal.add(source.stem)
-        elif not problems and not count and source.stem != "index":
+        elif not problems and not count and source.stem != "README":
             problems.append("no example; give the entry an `example:` or sample calls")
         for problem in problems:
             print(f"{source.stem}: {problem}")
         passed, failed = passed + count, failed + len(problems)
-    index = PAGES / "index.md"
+    index = PAGES / "README.md"
     index.write_text(with_internals(index.read_text(), internal))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -3,7 +3,10 @@
 //
 // A `body:` becomes one expression over operators. The in-place and out forms of
 // a composite, and of an operator that sizes its own result, compute the
-// functional form and copy: out= is resized first, as other out forms are.
+// functional form and copy: out= is resized first, as other out forms are. Where a
+// body is but a choice of one call, its out form hands `out` to that call.
+#include <algorithm>
+
 #include "mica/codegen/emit/emitters.h"
 #include "mica/codegen/formula/formula.h"
 #include "mica/codegen/names.h"
@@ -60,6 +63,60 @@ void EmitChecks(const Entry& entry, Printer& header, Printer& p) {
   for (const auto& tree : entry.check_formulas) p.Line(EmitCheck(tree->root, options));
   p.Outdent();
   p.Line("}");
+}
+
+// Whether no operator but a view is called, so that no memory is asked for.
+bool AsksForNothing(const FormulaExpr& e) {
+  if (e.kind == FormulaExpr::Kind::kCall && e.function->entry->op_class != OpClass::kView) return false;
+  if (e.kind == FormulaExpr::Kind::kHelper && e.type.is_tensor()) return false;
+  if (e.kind == FormulaExpr::Kind::kDo || e.type.is_tensor_list()) return false;
+  return std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
+}
+
+bool IsOneCall(const FormulaExpr& e) {
+  const bool called = e.kind == FormulaExpr::Kind::kCall && e.function->form == OpForm::kFunctional &&
+                      e.function->entry->out && e.function->schema.returns.size() == 1;
+  return called && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
+}
+
+// Whether each way through a body ends in one call of an operator that has an out form,
+// or in a tensor that exists.
+bool EndsInOneCall(const FormulaExpr& e) {
+  using Kind = FormulaExpr::Kind;
+  switch (e.kind) {
+    case Kind::kLet:
+      return AsksForNothing(e.operands[0]) && EndsInOneCall(e.operands[1]);
+    case Kind::kCheck:
+      return EndsInOneCall(e.operands.back());
+    case Kind::kIf:
+      return AsksForNothing(e.operands[0]) && EndsInOneCall(e.operands[1]) && EndsInOneCall(e.operands[2]);
+    default:
+      return IsOneCall(e) || AsksForNothing(e);
+  }
+}
+
+// An out form whose body can hand `out` to its last call: its result needs no memory of its own.
+bool WritesThrough(const Function& f) {
+  const Entry& entry = *f.entry;
+  return f.form == OpForm::kOut && entry.functional && entry.formula && !entry.derivative &&
+         f.schema.returns.size() == 1 && f.schema.FindArgument("dtype") < 0 &&
+         EndsInOneCall(entry.formula->root);
+}
+
+void EmitBodyInto(const Function& f, Printer& p) {
+  const std::string& out = f.arguments.back().name;
+  EmitOptions options;
+  options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
+  options.result = [&](const FormulaExpr& value, const std::string& text) {
+    if (!IsOneCall(value))
+      return StrCat("CopyToOut(", out, ", ", text, ");\nLogWrite(", out, ", ", CppString(f.full_name),
+                    ");\nreturn;");
+    const Function& called = *value.function->entry->out;
+    const std::string arguments = EmitArguments(value, options);
+    return StrCat("return ::", called.entry->ns, "::ops::op::", called.struct_name, "::call(", arguments,
+                  arguments.empty() ? "" : ", ", out, ");");
+  };
+  p.Line(Trimmed(EmitStatements(f.entry->formula->root, options, true, 0)));
 }
 
 void EmitBody(const FormulaTree& tree, bool returns, Printer& p) {
@@ -161,6 +218,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
       p.Indent();
       if (&f == &entry->primary())
         EmitBody(*entry->formula, entry->functional != nullptr, p);
+      else if (WritesThrough(f))
+        EmitBodyInto(f, p);
       else
         EmitCopies(f, p);
       p.Outdent();

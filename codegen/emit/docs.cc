@@ -1,4 +1,4 @@
-// docs/operators/<base>.md: the reference page of each base name, and index.md.
+// docs/operators/<base>.md: the reference page of each base name, and README.md.
 //
 // A page tells a Python user what the function is called, what it means, its shapes and
 // dtypes, its gradient, an example, and how it is made. Examples stand as statements, from
@@ -218,7 +218,7 @@ void EmitDocs(const Model& model, OutputFolder& out) {
     else
       StrAppend(&text, "In Python: ", Join(list, ", "), "\n");
     for (const Entry* entry : entries) AddEntry(*entry, &text);
-    StrAppend(&text, "\n[All operators](index.md)\n");
+    StrAppend(&text, "\n[All operators](README.md)\n");
     out.Write(StrCat("docs/operators/", base, ".md"), text);
   }
   std::string index =
@@ -228,7 +228,7 @@ void EmitDocs(const Model& model, OutputFolder& out) {
       "printed.\n";
   for (const auto& [module, entries] : by_module) AddIndex(module, entries, &index);
   AddIndex("Internal", internal, &index);
-  out.Write("docs/operators/index.md", index);
+  out.Write("docs/operators/README.md", index);
   out.RemoveOthers("docs/operators", ".md");
 }
 

@@ -42,7 +42,7 @@ void EmitAutocast(const Model& model, OutputFolder& out);
 void EmitPython(const Model& model, OutputFolder& out);
 // stubs/_operators.pyi
 void EmitStubs(const Model& model, OutputFolder& out);
-// docs/operators/<base>.md, index.md
+// docs/operators/<base>.md, README.md
 void EmitDocs(const Model& model, OutputFolder& out);
 // plugin/operators.{h,cc,py,pyi}: a plugin's own operators, against the SDK; only
 // where --emit names it or with --base

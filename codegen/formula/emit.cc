@@ -92,9 +92,13 @@ class Emitter {
                       Statements(e.operands[2], returns, indent));
       }
       default:
-        return returns ? StrCat(blanks, "return ", Owned(e), ";\n") : StrCat(blanks, "return;\n");
+        if (!returns) return StrCat(blanks, "return;\n");
+        if (options_.result) return StrCat(blanks, options_.result(e, Owned(e)), "\n");
+        return StrCat(blanks, "return ", Owned(e), ";\n");
     }
   }
+
+  std::string Arguments(const FormulaExpr& call) const { return All(call.operands); }
 
   std::string Check(const FormulaExpr& e) const {
     std::string text = StrCat(e.text, "((", Emit(e.operands[0]), "), ", CppString(e.pieces[0]));
@@ -242,6 +246,10 @@ class Emitter {
 
 std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options) {
   return Emitter(options).Emit(expr);
+}
+
+std::string EmitArguments(const FormulaExpr& call, const EmitOptions& options) {
+  return Emitter(options).Arguments(call);
 }
 
 std::string EmitCheck(const FormulaExpr& check, const EmitOptions& options) {

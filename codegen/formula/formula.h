@@ -94,6 +94,8 @@ struct EmitOptions {
   // C++ text of an operator's call, given that of its arguments. NULL: the call of
   // libmica's C++ function.
   std::function<std::string(const FormulaExpr& call, const std::string& arguments)> call;
+  // Statements in the place of `return value;`, given the value's text. NULL: that.
+  std::function<std::string(const FormulaExpr& value, const std::string& text)> result;
 };
 
 // One C++ expression of the type that CppValueType(root.type) says. Operators are
@@ -105,6 +107,8 @@ std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options);
 // of C++, each line indented by `indent` blanks.
 // The statement of a kCheck, without what comes after it.
 std::string EmitCheck(const FormulaExpr& check, const EmitOptions& options);
+// The text of a call's arguments.
+std::string EmitArguments(const FormulaExpr& call, const EmitOptions& options);
 std::string EmitStatements(const FormulaExpr& expr, const EmitOptions& options, bool returns, int indent);
 
 }  // namespace mica::codegen

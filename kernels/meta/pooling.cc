@@ -45,8 +45,8 @@ int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int6
   const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
   int64_t out = (room >= 0 ? room / stride : -((-room + stride - 1) / stride)) + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad) --out;
-  MICA_CHECK(out >= 1, "Output size (", out, ") of pooling is too small for input size (", in,
-             ") and kernel size (", kernel, ").");
+  MICA_CHECK(out >= 1, "Size (", in, ") of a dimension of `self` gives an output size of (", out,
+             ") with `kernel_size` (", kernel, ") and `padding` (", pad, "); expected at least 1.");
   return out;
 }
 

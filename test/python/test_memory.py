@@ -214,6 +214,17 @@ def test_inputs_are_read_in_place(op_class: str) -> None:
     _check(op_class, copying, COPIES)
 
 
+def test_a_composed_operator_of_one_call_hands_out_on() -> None:
+    x, out = mica.rand(64, 64), mica.empty(64, 64)
+    for run in (
+        lambda: mica.clamp(x, 0.2, 0.8, out=out),
+        lambda: mica.div(x, x, rounding_mode="floor", out=out),
+        lambda: mica.angle(x, out=out),
+    ):
+        assert allocations(run) == 0
+    assert mica.equal(out, mica.angle(x))
+
+
 def test_a_copy_would_be_seen() -> None:
     x = mica.zeros(256, 256)
     assert allocations(lambda: mica.add(x, x, out=x)) == 0

@@ -204,7 +204,11 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return "mica." + _TYPE_NAMES.get(name, name)
     if isinstance(dtype, str):
         wanted = dtype.removeprefix("mica.")
-        dtype = getattr(_C, next((n for n, t in _TYPE_NAMES.items() if t == wanted), wanted))
+        dtype = getattr(_C, next((n for n, t in _TYPE_NAMES.items() if t == wanted), wanted), None)
+        if not isinstance(dtype, _C.dtype):
+            raise ValueError(
+                f"Argument `dtype` ('{wanted}') names no type; expected one as mica.FloatTensor."
+            )
     return self.to(dtype, non_blocking=non_blocking)
 
 
