@@ -14,9 +14,9 @@
 #include <cmath>
 
 #include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/contraction/gemm_half.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
 #include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/scratch.h"
 #include "mica/plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
@@ -27,19 +27,6 @@ constexpr int64_t kTiny = 64;
 // Multiplications that make a second thread worth waking.
 constexpr int64_t kShare = 1 << 19;
 constexpr int64_t kMaxInt = INT32_MAX;
-
-// As BLAS takes it; copied into `copy` where neither dimension is adjacent.
-MatrixView View(const Strided& x, int64_t rows, int64_t cols, int64_t itemsize, Temporary& copy,
-                int32_t threads) {
-  if ((x.col == 1 || cols == 1) && (x.row >= cols || rows == 1))
-    return {x.data, rows == 1 ? std::max<int64_t>(cols, 1) : x.row, false};
-  if ((x.row == 1 || rows == 1) && (x.col >= rows || cols == 1))
-    return {x.data, cols == 1 ? std::max<int64_t>(rows, 1) : x.col, true};
-  copy = Temporary(rows * cols * itemsize);
-  const int64_t sizes[] = {rows, cols}, from[] = {x.row, x.col}, to[] = {cols, 1};
-  CopyStrided(itemsize, 2, sizes, x.data, from, copy.data(), to, threads);
-  return {copy.data(), cols, false};
-}
 
 const char* Advance(const MatrixView& v, int64_t rows, int64_t cols, int64_t itemsize) {
   const int64_t steps = v.transposed ? cols * v.stride + rows : rows * v.stride + cols;
@@ -70,12 +57,6 @@ bool AsVector(const LibraryTable& library, const GemmTask& t) {
   else
     return false;
   return true;
-}
-
-// Where c lies column by column, its transpose is made: c^T = b^T @ a^T.
-Product Transposed(const Product& p) {
-  const auto turn = [](const Strided& x) { return Strided{x.data, x.col, x.row}; };
-  return {p.dtype, p.n, p.m, p.k, turn(p.b), turn(p.a), turn(p.c), p.alpha, p.beta};
 }
 
 // Multiplications of one call of a library: some tenths of a second, after which
@@ -178,90 +159,6 @@ bool LibraryGemm(Product p, int32_t threads) {
   return true;
 }
 
-// `lines` lines of `length` elements, `from_step` and `to_step` elements apart.
-void ConvertLines(int32_t from, const void* src, int64_t from_step, int32_t to, void* dst, int64_t to_step,
-                  int64_t lines, int64_t length, int32_t threads) {
-  const int64_t in = DtypeSize(from), out = DtypeSize(to);
-  if (lines == 1 || (from_step == length && to_step == length))
-    return Convert(from, src, to, dst, lines * length, threads);
-  ParallelFor(lines, std::max<int64_t>(1, 32768 / std::max<int64_t>(length, 1)), 1, threads,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                  Convert(from, static_cast<const char*>(src) + i * from_step * in, to,
-                          static_cast<char*>(dst) + i * to_step * out, length, 1);
-              });
-}
-
-// All of a half-typed matrix in float32.
-Strided Widen(int32_t dtype, const Strided& x, int64_t rows, int64_t cols, Temporary& wide, int32_t threads) {
-  Temporary dense;
-  const MatrixView view = View(x, rows, cols, 2, dense, threads);
-  const int64_t lines = view.transposed ? cols : rows, length = view.transposed ? rows : cols;
-  wide = Temporary(rows * cols * 4);
-  ConvertLines(dtype, view.data, view.stride, MICA_F32, wide.data(), length, lines, length, threads);
-  return view.transposed ? Strided{wide.data(), 1, length} : Strided{wide.data(), length, 1};
-}
-
-// Half types. The smaller factor is widened whole; the larger one, b after a swap, goes
-// by chunks of columns that stay in the L2 cache from the widening to the product, and
-// so do those of c: memory sees half types only.
-bool HalfGemm(Product p, int32_t threads) {
-  if (p.m > p.n) p = Transposed(p);
-  Temporary wide_a, dense_b, dense_c;
-  Product q = p;
-  q.dtype = MICA_F32;
-  q.a = Widen(p.dtype, p.a, p.m, p.k, wide_a, threads);
-  const MatrixView b = View(p.b, p.k, p.n, 2, dense_b, threads);
-  // c's chunks lie as c does, in lines of rows or of columns.
-  const bool by_column = p.c.col != 1 && p.c.row == 1, direct = p.c.col == 1 || p.c.row == 1;
-  Strided c = p.c;
-  const int64_t sizes[] = {p.m, p.n}, own[] = {p.c.row, p.c.col}, packed[] = {p.n, 1};
-  if (!direct) {
-    dense_c = Temporary(p.m * p.n * 2);
-    c = {dense_c.data(), p.n, 1};
-    if (p.beta.real != 0) CopyStrided(2, 2, sizes, p.c.data, own, c.data, packed, threads);
-  }
-  constexpr int64_t kFloats = 1 << 17;  // 512 kB
-  const int64_t width = std::clamp<int64_t>(kFloats / std::max<int64_t>(p.k, 1) / 16 * 16, 16, 512);
-  const int64_t chunks = (p.n + width - 1) / width;
-  std::atomic<int> problem{0};  // 1: not supported, 2: no memory, 3: Ctrl-C
-  const auto narrow_at = [](const Strided& x, int64_t column) {
-    return static_cast<char*>(x.data) + column * x.col * 2;
-  };
-  ParallelFor(chunks, std::max<int64_t>(1, kShare / (p.m * width * std::max<int64_t>(p.k, 1))), 1, threads,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t chunk = begin; chunk < end && problem != 3; ++chunk) {
-                  if (Interrupted()) problem.store(3);
-                  const int64_t j = chunk * width, n = std::min(width, p.n - j);
-                  auto* wide_b = reinterpret_cast<float*>(Scratch((p.k + p.m) * width * 4));
-                  if (!wide_b) return problem.store(2);
-                  float* wide_c = wide_b + p.k * width;
-                  const char* from = static_cast<const char*>(b.data) + (b.transposed ? j * b.stride : j) * 2;
-                  const int64_t length = b.transposed ? p.k : n, lines = b.transposed ? n : p.k;
-                  ConvertLines(p.dtype, from, b.stride, MICA_F32, wide_b, length, lines, length, 1);
-                  Product part = q;
-                  part.n = n;
-                  part.b = b.transposed ? Strided{wide_b, 1, p.k} : Strided{wide_b, n, 1};
-                  part.c = by_column ? Strided{wide_c, 1, p.m} : Strided{wide_c, n, 1};
-                  const int64_t line = by_column ? p.m : n, count = by_column ? n : p.m,
-                                step = by_column ? c.col : c.row;
-                  if (p.beta.real != 0)
-                    ConvertLines(p.dtype, narrow_at(c, j), step, MICA_F32, wide_c, line, count, line, 1);
-                  try {
-                    if (!Gemm(part, 1)) return problem.store(1);
-                  } catch (...) {
-                    return problem.store(Interrupted() ? 3 : 2);
-                  }
-                  ConvertLines(MICA_F32, wide_c, line, p.dtype, narrow_at(c, j), step, count, line, 1);
-                }
-              });
-  if (problem == 3) ThrowInterrupted();
-  if (problem == 2) throw std::bad_alloc();
-  if (problem == 1) return false;
-  if (!direct) CopyStrided(2, 2, sizes, c.data, packed, p.c.data, own, threads);
-  return true;
-}
-
 void IntegerGemm(const Product& p, int32_t threads) {
   const int64_t itemsize = DtypeSize(p.dtype);
   Product q = p;
@@ -283,6 +180,23 @@ void IntegerGemm(const Product& p, int32_t threads) {
 }
 
 }  // namespace
+
+MatrixView View(const Strided& x, int64_t rows, int64_t cols, int64_t itemsize, Temporary& copy,
+                int32_t threads) {
+  if ((x.col == 1 || cols == 1) && (x.row >= cols || rows == 1))
+    return {x.data, rows == 1 ? std::max<int64_t>(cols, 1) : x.row, false};
+  if ((x.row == 1 || rows == 1) && (x.col >= rows || cols == 1))
+    return {x.data, cols == 1 ? std::max<int64_t>(rows, 1) : x.col, true};
+  copy = Temporary(rows * cols * itemsize);
+  const int64_t sizes[] = {rows, cols}, from[] = {x.row, x.col}, to[] = {cols, 1};
+  CopyStrided(itemsize, 2, sizes, x.data, from, copy.data(), to, threads);
+  return {copy.data(), cols, false};
+}
+
+Product Transposed(const Product& p) {
+  const auto turn = [](const Strided& x) { return Strided{x.data, x.col, x.row}; };
+  return {p.dtype, p.n, p.m, p.k, turn(p.b), turn(p.a), turn(p.c), p.alpha, p.beta};
+}
 
 Factor FactorOf(const MicaScalar& s) {
   if (s.tag == MICA_SCALAR_COMPLEX) return {s.u.c[0], s.u.c[1], static_cast<int64_t>(s.u.c[0])};

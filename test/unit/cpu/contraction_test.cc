@@ -85,6 +85,30 @@ TEST_CASE("addmm scales, broadcasts and ignores what beta zero multiplies", "[co
         }
 }
 
+TEST_CASE("half products of several tiles and blocks, and with long vectors", "[contraction]") {
+  for (const int32_t dtype : {MICA_BF16, MICA_F16})
+    for (const auto& [m, k, n] : {std::array<int64_t, 3>{530, 40, 70},
+                                  {70, 800, 530},
+                                  {20, 385, 1030},
+                                  {1, 1100, 530},
+                                  {1030, 1100, 1}})
+      for (const Layout la : kLayouts)
+        for (const Layout lb : kLayouts) {
+          HostTensor a(dtype, {m, k}, Strides({m, k}, la)), b(dtype, {k, n}, Strides({k, n}, lb));
+          HostTensor c(dtype, {m, n}, Strides({m, n}, la)), self(dtype, {n});
+          Randomize(a, 1);
+          Randomize(b, 2);
+          Randomize(self, 3);
+          std::vector<double> want = Product(Elements(a), Elements(b), m, k, n);
+          const MicaCall call = Call(la == lb ? 1 : 2);
+          Addmm(&call, self.get(), a.get(), b.get(), ScalarOf(2), ScalarOf(0.5), c.get());
+          for (size_t i = 0; i < want.size(); ++i)
+            want[i] = 0.5 * want[i] + 2 * Get(self, static_cast<int64_t>(i) % n);
+          CAPTURE(dtype, m, k, n, static_cast<int>(la), static_cast<int>(lb));
+          REQUIRE(Distance(Elements(c), want) <= Tolerance(dtype));
+        }
+}
+
 TEST_CASE("bmm and baddbmm of small and large batches", "[contraction]") {
   for (const auto& [batch, m, k, n] :
        {std::array<int64_t, 4>{1, 40, 30, 20}, {2, 9, 8, 7}, {33, 4, 5, 6}, {12, 64, 48, 32}})
