@@ -396,6 +396,11 @@ def test_stack_module_state():
         (lambda: jvp(lambda x: x, (vector(1),), (mica.ones(1),)), RuntimeError, "dtype"),
         (lambda: jvp(lambda x: x, (vector(1),), (vector(1), vector(1))), RuntimeError, "tree of the tangents"),
         (lambda: jacrev(lambda x: x, chunk_size=0)(vector(1)), ValueError, "chunk_size \\(0\\)"),
+        (lambda: grad(lambda x: x.sum() * 1j)(vector(1)), RuntimeError, "real tensor.*complex"),
+        (lambda: jacrev(lambda x: x * 1j)(vector(1)), RuntimeError, "jacrev.*must be real"),
+        (lambda: jacfwd(lambda x: x * x)(vector(1) * 1j), RuntimeError, "jacfwd.*must be real"),
+        (lambda: vjp(lambda x: x > 0, vector(1)), RuntimeError, "floating or complex.*bool"),
+        (lambda: jvp(lambda x: x, (mica.ones(1).long(),), (mica.ones(1).long(),)), ValueError, "primal \\(0\\)"),
     ],
 )  # fmt: skip
 def test_wrong_calls(call, kind, sentence):

@@ -21,6 +21,11 @@ def _check_directions(name: str, primals: Any, tangents: Any) -> tuple[list[Tens
             f"{name}: the tree of the tangents ({given}) differs from that of the primals ({spec})."
         )
     for i, (p, t) in enumerate(zip(flat, directions)):
+        if not (p.is_floating_point() or p.is_complex()):
+            raise ValueError(
+                f"{name}: primal ({i}) must be of a floating or complex dtype, but it is {p.dtype}. Convert it "
+                "(x.float()), or let the function capture it."
+            )
         if p.shape != t.shape:
             raise RuntimeError(
                 f"{name}: the shape {tuple(t.shape)} of tangent ({i}) differs from the shape "

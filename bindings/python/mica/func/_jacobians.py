@@ -10,7 +10,7 @@ import mica
 from mica._C import Tensor
 from mica.func._forward import Linearized
 from mica.func._reverse import Pullback
-from mica.func._trees import Argnums, checked_argnums
+from mica.func._trees import Argnums, check_real, checked_argnums
 from mica.utils._pytree import tree_leaves, tree_unflatten
 
 
@@ -54,6 +54,7 @@ def jacrev(
         ran = Pullback(
             "jacrev", _picked(func, args, numbers, kwargs), tuple(args[n] for n in numbers), has_aux
         )
+        check_real([*ran.inputs, *ran.values], "jacrev", "the arguments and the output")
         jacobians = []
         for i, out in enumerate(ran.values):
             rows = ran.rows(i, _basis(out))
@@ -85,6 +86,7 @@ def jacfwd(
         picked = tuple(args[n] for n in numbers)
         linear = Linearized("jacfwd", _picked(func, args, numbers, kwargs), picked, has_aux)
         inputs = tree_leaves(picked)
+        check_real([*inputs, *linear.values], "jacfwd", "the arguments and the output")
         columns = [linear.push([{j: e} for e in _basis(primal)]) for j, primal in enumerate(inputs)]
         jacobians = []
         for k, out in enumerate(linear.values):

@@ -57,6 +57,11 @@ def _check_scalar(output: Any, name: str) -> None:
             f"{name}: the function must return a 0-d tensor, but it returned one of shape "
             f"{tuple(output.shape)}. Reduce it (output.sum()), or use jacrev or vjp."
         )
+    if output.is_complex():
+        raise RuntimeError(
+            f"{name}: the function must return a real tensor, but it returned one of dtype ({output.dtype}). Take "
+            "its real part or its absolute value, or use vjp."
+        )
 
 
 def _grad_and_value(
@@ -137,6 +142,12 @@ class Pullback:
             self.inputs = [_input(t) for t in inputs]
             output, aux = split_aux(func(*tree_unflatten(self.inputs, self.primals_spec)), has_aux, name)
             self.outputs, self.spec = tensors_of(output, name, "the function's output")
+            for t in self.outputs:
+                if not (t.is_floating_point() or t.is_complex()):
+                    raise RuntimeError(
+                        f"{name}: the function's output must be floating or complex, but it holds a tensor of "
+                        f"dtype ({t.dtype}). Return it beside the output, by has_aux=True."
+                    )
             self.values = [_C._frame_value(t) for t in self.outputs]
             if has_aux:
                 self.aux = map_tensors(_C._frame_value, aux)

@@ -65,3 +65,13 @@ def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
             + (f" of {len(result)}." if isinstance(result, tuple) else ".")
         )
     return result
+
+
+def check_real(tensors: list[Tensor], name: str, what: str) -> None:
+    """The Jacobian of a complex function has no one convention."""
+    for i, t in enumerate(tensors):
+        if t.is_complex():
+            raise RuntimeError(
+                f"{name}: {what} must be real, and tensor ({i}) of them is {t.dtype}. Take the function of real "
+                "and imaginary parts (view_as_real), or products by vjp and jvp."
+            )
