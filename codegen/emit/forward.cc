@@ -304,11 +304,14 @@ void ForwardEmitter::EmitInplace(const Function& f) {
   const std::string& self = NameOf(0);
   const bool late = ReadsResult(), zero = d_.tangent.kind == Kind::kZero;
   const std::string self_d = self + "_d";
-  if (late && Reads(0))
-    p_.Print({{"self", self_d}},
-             "const Dual before = {level.any() ? ops::Clone($self$.value) : $self$.value, $self$.tangent};");
-  const std::string tangent =
-      TangentCall({StrCat(self_d, ".value")}, late && Reads(0) ? std::string("before") : self_d);
+  // The old value, which the write takes from under formulas of this level and of outer ones.
+  const bool reads = !zero && Reads(0);
+  if (reads)
+    p_.Print({{"self", self_d},
+              {"old", late ? StrCat("level.any() ? ops::Clone(", self_d, ".value) : ", self_d, ".value")
+                           : StrCat("level.Kept(", self_d, ".value)")}},
+             "const Dual before = {$old$, $self$.tangent};");
+  const std::string tangent = TangentCall({StrCat(self_d, ".value")}, reads ? std::string("before") : self_d);
   if (!zero) p_.Line("Tensor tangent;");
   if (!zero && !late) p_.Print({{"tangent", tangent}}, "if (level.any()) tangent = $tangent$;");
   p_.Print({{"call", Call(f)}}, "$call$;");

@@ -239,7 +239,7 @@ def _beyond(
             slack = _largest(error, rules.pointwise) * _EPS_RATIO
             theirs = slack
     terms = (references.scale() or [])[index:]
-    terms = terms[0].to(torch.float64) if terms else None
+    terms = terms[0].to(torch.float64) if terms and terms[0] is not None else None
     if terms is not None and is_complex:
         terms = terms.unsqueeze(-1).expand(*terms.shape, 2)
     if terms is not None and terms.shape == scale.shape:

@@ -1,4 +1,5 @@
-"""The checks of one operator on one sample: forward, layouts, out=, in-place, gradients, meta, errors.
+"""The checks of one operator on one sample: forward, layouts, out=, in-place, gradients, meta, errors;
+forward mode is in tangents.py.
 
 Each check yields (name of the check, what differs or "", whether free strides differ). Both
 libraries get copies of the same sample, and the same seed before each call.
@@ -57,7 +58,7 @@ def say(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]:.200}"
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Copies with the same strides; tensors that share memory go on sharing."""
     storages: dict[int, Any] = {}
 
@@ -104,7 +105,12 @@ def _cast(value: Any, to: dict[Any, Any], signs: tuple[int, int] | None = None) 
     return leaf(value)
 
 
-def _seeded(library: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
+def widened(value: Any) -> Any:
+    """The same arguments in float64 and complex128."""
+    return _cast(value, _WIDE)
+
+
+def seeded(library: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
     library.default_generator.manual_seed(11)
     return attempt(call, *args, **kwargs)
 
@@ -140,7 +146,7 @@ class Operator:
             before = torch.get_default_dtype()
             torch.set_default_dtype(default)
             try:
-                return flatten(_seeded(torch, call, *_cast((args, kwargs), to, signs))[0])
+                return flatten(seeded(torch, call, *_cast((args, kwargs), to, signs))[0])
             finally:
                 torch.set_default_dtype(before)
 
@@ -175,7 +181,7 @@ _MAY = re.compile(
 )
 
 
-def _judge(
+def judge(
     got: tuple[Any, Exception | None],
     expected: tuple[Any, Exception | None],
     rules: Rules,
@@ -199,16 +205,16 @@ def _judge(
 def forward(o: Operator, args: Any, kwargs: Any) -> Iterator[Found]:
     """Results, their dtypes, shapes and strides, and inputs that are written."""
     my_args, my_kwargs = to_mica((args, kwargs))
-    their_args, their_kwargs = _copy((args, kwargs))
+    their_args, their_kwargs = copied((args, kwargs))
     versions = [x._version for x in flatten(list(their_args)) if isinstance(x, torch.Tensor)]
-    expected = _seeded(torch, o.theirs, their_args, their_kwargs)
-    got = _seeded(mica, o.ours, my_args, my_kwargs)
+    expected = seeded(torch, o.theirs, their_args, their_kwargs)
+    got = seeded(mica, o.ours, my_args, my_kwargs)
     if got[1] is not None and is_mica_absence(got[1]):
         raise AbsentError(str(got[1]))
     inputs = [x for x in flatten([*their_args, *their_kwargs.values()]) if isinstance(x, torch.Tensor)]
     memory = frozenset(x.untyped_storage().data_ptr() for x in inputs if x.numel())
     references = dataclasses.replace(o.references(o.theirs, args, kwargs), memory=memory)
-    found, loose = _judge(got, expected, o.rules, references)
+    found, loose = judge(got, expected, o.rules, references)
     if not found and expected[1] is None:
         pairs = zip(flatten(list(my_args)), flatten(list(their_args)))
         tensors = [(m, t) for m, t in pairs if isinstance(t, torch.Tensor)]
@@ -258,7 +264,7 @@ def _coarser(a: torch.dtype, b: torch.dtype) -> torch.dtype | None:
 
 def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
     """The out= form, in a style that changes from sample to sample."""
-    results, error = _seeded(torch, o.theirs, *_copy((args, kwargs)))
+    results, error = seeded(torch, o.theirs, *copied((args, kwargs)))
     results = flatten(results)
     if error is not None or not all(isinstance(r, torch.Tensor) for r in results):
         return
@@ -266,12 +272,12 @@ def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
     their_outs = _outs(results, style)
     my_outs = [to_mica(x) for x in their_outs]
     single = len(results) == 1
-    their_args, their_kwargs = _copy((args, kwargs))
+    their_args, their_kwargs = copied((args, kwargs))
     my_args, my_kwargs = to_mica((args, kwargs))
     their_kwargs = {**their_kwargs, "out": their_outs[0] if single else tuple(their_outs)}
     my_kwargs = {**my_kwargs, "out": my_outs[0] if single else tuple(my_outs)}
-    expected = _seeded(torch, o.theirs, their_args, their_kwargs)
-    got = _seeded(mica, o.ours, my_args, my_kwargs)
+    expected = seeded(torch, o.theirs, their_args, their_kwargs)
+    got = seeded(mica, o.ours, my_args, my_kwargs)
     if expected[1] is None and style != "cast":
         # Of torch's two forms the functional one is right: not avg_pool3d's out=, nor ihfftn's.
         for theirs, result in zip(their_outs, results):
@@ -283,18 +289,18 @@ def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
     strict = dataclasses.replace(o.rules, strides=style in ("fitting", "strided"))
     if style == "cast":
         strict = dataclasses.replace(strict, precision=_coarser(results[0].dtype, their_outs[0].dtype))
-    found, loose = _judge((my_outs, got[1]), expected, strict, o.references(o.theirs, args, kwargs))
+    found, loose = judge((my_outs, got[1]), expected, strict, o.references(o.theirs, args, kwargs))
     yield "out", found and f"{style}: {found}", loose
 
 
 def inplace(o: Operator, ours: Any, args: Any, kwargs: Any) -> Iterator[Found]:
     """The in-place form: what the first input holds after it."""
-    their_args, their_kwargs = _copy((args, kwargs))
+    their_args, their_kwargs = copied((args, kwargs))
     my_args, my_kwargs = to_mica((args, kwargs))
-    expected = _seeded(torch, o.op.inplace_variant, their_args, their_kwargs)
-    got = _seeded(mica, ours, my_args, my_kwargs)
+    expected = seeded(torch, o.op.inplace_variant, their_args, their_kwargs)
+    got = seeded(mica, ours, my_args, my_kwargs)
     references = o.references(o.theirs, args, kwargs)
-    found, loose = _judge((my_args[0], got[1]), (their_args[0], expected[1]), o.rules, references)
+    found, loose = judge((my_args[0], got[1]), (their_args[0], expected[1]), o.rules, references)
     yield "inplace", found, loose
 
 
@@ -302,15 +308,15 @@ def _differentiable(value: Any, library: Any) -> list[Any]:
     return [x for x in flatten(value) if isinstance(x, library.Tensor) and x.requires_grad]
 
 
-def _tensors(value: Any, library: Any) -> list[Any]:
+def differentiable_inputs(value: Any, library: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
-        return [x for v in value for x in _tensors(v, library)]
+        return [x for v in value for x in differentiable_inputs(v, library)]
     return [value] if isinstance(value, library.Tensor) and value.requires_grad else []
 
 
-def _nothing(gradient: Any) -> bool:
+def nothing(gradient: Any) -> bool:
     """Whether it is undefined or zeros."""
     return gradient is None or not bool(to_torch(gradient).any())
 
@@ -321,7 +327,7 @@ def gradients(o: Operator, sample: Any) -> Iterator[Found]:
 
     def call(library: Any, operator: Any, wrapper: Any, process: Any, weights: Any) -> Callable[..., Any]:
         def run(*a: Any, **k: Any) -> Any:
-            inputs = list({id(x): x for x in _tensors((a, k), library)}.values())
+            inputs = list({id(x): x for x in differentiable_inputs((a, k), library)}.values())
             results = process(wrapper(operator, *a, **k) if wrapper else operator(*a, **k))
             outputs = _differentiable(results, library)
             if not outputs or not inputs:
@@ -353,24 +359,24 @@ def gradients(o: Operator, sample: Any) -> Iterator[Found]:
         their_process,
         lambda outputs: [w.abs() for w in torch_weights(outputs)],
     )
-    expected = _seeded(torch, theirs, *_copy((args, kwargs)))
+    expected = seeded(torch, theirs, *copied((args, kwargs)))
     process, absent = attempt(function, sample.output_process_fn_grad)
     if absent is not None:
         yield "gradients", say(absent), False
         return
     ours = call(mica, o.ours, o.our_gradcheck, process, lambda outputs: [to_mica(w) for w in fixed])
     my_args, my_kwargs = to_mica((args, kwargs))
-    got = _seeded(mica, ours, my_args, my_kwargs)
+    got = seeded(mica, ours, my_args, my_kwargs)
     if expected[1] is None and not expected[0]:
         return
     references = o.references(theirs, args, kwargs, of_magnitudes)
     if expected[1] is None and got[1] is None:
         # An input that does not matter has no gradient, or zeros.
         mine = got[0] or [None] * len(expected[0])
-        none = [_nothing(m) and _nothing(t) for m, t in zip(mine, expected[0])]
+        none = [nothing(m) and nothing(t) for m, t in zip(mine, expected[0])]
         got = ([None if n else m for m, n in zip(mine, none)], None)
         expected = ([None if n else t for t, n in zip(expected[0], none)], None)
-    found, _ = _judge(got, expected, Rules(), references)
+    found, _ = judge(got, expected, Rules(), references)
     yield "gradients", found, False
 
 
@@ -379,16 +385,16 @@ def meta(o: Operator, args: Any, kwargs: Any) -> Iterator[Found]:
     if any(x.device.type != "cpu" for x in flatten([*args, *kwargs.values()]) if isinstance(x, torch.Tensor)):
         return
     try:
-        my_args, my_kwargs = to_mica(_copy((args, kwargs)))
+        my_args, my_kwargs = to_mica(copied((args, kwargs)))
     except AbsentError:
         return  # `errors` and `forward` tell
     if not says_device([*my_args, my_kwargs]):
         return  # a factory without `device`
     meta_args, meta_kwargs = on_meta((tuple(my_args), my_kwargs))
-    result, error = _seeded(mica, o.ours, my_args, my_kwargs)
+    result, error = seeded(mica, o.ours, my_args, my_kwargs)
     if error is None and not any(isinstance(x, mica.Tensor) for x in flatten(result)):
         return  # a number, which only values give
-    promised, refusal = _seeded(mica, o.ours, meta_args, meta_kwargs)
+    promised, refusal = seeded(mica, o.ours, meta_args, meta_kwargs)
     found = ""
     if error is None:
         found = say(refusal) if refusal is not None else forms_differ(result, promised)
@@ -402,16 +408,16 @@ def meta(o: Operator, args: Any, kwargs: Any) -> Iterator[Found]:
 def errors(o: Operator, sample: Any) -> Iterator[Found]:
     """A call that torch refuses: the same kind of exception, and a sentence that says enough."""
     args, kwargs = (sample.input, *sample.args), sample.kwargs
-    their_args, their_kwargs = _copy((args, kwargs))
-    _, their_error = _seeded(torch, o.theirs, their_args, their_kwargs)
+    their_args, their_kwargs = copied((args, kwargs))
+    _, their_error = seeded(torch, o.theirs, their_args, their_kwargs)
     if their_error is None:
         return
     try:
         my_args, my_kwargs = to_mica((args, kwargs))
     except AbsentError:
         return  # nobody can say it in Mica: layout=mica.sparse_coo
-    result, my_error = _seeded(mica, o.ours, my_args, my_kwargs)
-    found, _ = _judge((result, my_error), (None, their_error), o.rules, _NO_REFERENCES)
+    result, my_error = seeded(mica, o.ours, my_args, my_kwargs)
+    found, _ = judge((result, my_error), (None, their_error), o.rules, _NO_REFERENCES)
     if not found and my_error is not None:
         found = lacks(str(my_error), str(their_error), [args, kwargs])
         found = found and f"the sentence {found}: {say(my_error)}"

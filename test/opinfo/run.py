@@ -22,11 +22,12 @@ from typing import Any
 import checks
 import layouts
 import scope
+import tangents
 import torch
 from rules import any_index, needs_rank, otherwise
 from translate import AbsentError, function
 
-CHECKS = ("forward", "gradients", "layouts", "out", "inplace", "meta", "errors")
+CHECKS = ("forward", "gradients", "tangents", "layouts", "out", "inplace", "meta", "errors")
 _SILENCE = 30.0  # seconds that one case may take
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
@@ -115,16 +116,26 @@ def _gradient_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Ite
             yield "gradients", word, n, lambda s=s: checks.gradients(o, s)
 
 
+def _tangent_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
+    op, word = o.op, str(dtype).removeprefix("torch.")
+    there = op.supports_forward_ad and dtype in op.supported_backward_dtypes("cpu")
+    if there and dtype in scope.FORWARD_MODE_DTYPES:
+        for n, s in enumerate(scope.samples(op, dtype, True, share)):
+            yield "tangents", word, n, lambda s=s: tangents.tangents(o, s)
+
+
 def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
     """Every case of one operator that the options ask for, in an order that never changes."""
     op, ours = o.op, _inplace(o.op)
     asked = set(options.checks or CHECKS)
     for dtype in scope.dtypes(op, options.dtypes):
-        if asked - {"gradients", "errors"}:
+        if asked - {"gradients", "tangents", "errors"}:
             found = _sample_cases(o, ours, dtype, options.share)
             yield from (case for case in found if case[0] in asked)
         if "gradients" in asked:
             yield from _gradient_cases(o, dtype, options.share)
+        if "tangents" in asked:
+            yield from _tangent_cases(o, dtype, options.share)
     if asked & {"errors", "meta"} and op.error_inputs_func is not None:
         for n, e in enumerate(op.error_inputs("cpu")):
             s = e.sample_input

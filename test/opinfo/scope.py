@@ -43,6 +43,9 @@ DTYPES = words(
     "complex64 complex128 float8_e4m3fn float8_e5m2"
 )
 
+# Those in which forward mode is compared: its rules are one for all dtypes.
+FORWARD_MODE_DTYPES = (torch.float32, torch.float64, torch.complex128)
+
 # Samples of one operator in one dtype; more are taken evenly. Only cross products of
 # every argument's values have more: max_pool2d, logspace, unique and a few of their kind.
 CAP = 64

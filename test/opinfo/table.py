@@ -8,8 +8,8 @@ from pathlib import Path
 from run import CHECKS, Report
 from scope import CAP, OUT_OF_SCOPE
 
-_TITLES = {"forward": "forward", "gradients": "gradients", "layouts": "layouts", "out": "out=",
-           "inplace": "in place", "meta": "meta", "errors": "errors"}  # fmt: skip
+_TITLES = {"forward": "forward", "gradients": "gradients", "tangents": "forward mode", "layouts": "layouts",
+           "out": "out=", "inplace": "in place", "meta": "meta", "errors": "errors"}  # fmt: skip
 
 
 def totals(reports: list[Report]) -> list[tuple[str, int, int]]:
@@ -41,7 +41,8 @@ _OPENING = """\
 scope, in each dtype that torch supports on the CPU and Mica has, on torch's sample inputs.
 How a result is judged stands in `test/opinfo/agree.py`; what an operator is free to do, with its
 reason, in `test/opinfo/rules.py`. In a cell: samples that agree / samples. *layouts*: three in ten
-samples again with non-contiguous, offset, expanded or empty inputs. *free strides*: results
+samples again with non-contiguous, offset, expanded or empty inputs. *forward mode*: tangents of the
+results for fixed tangents of the inputs, in float32, float64 and complex128. *free strides*: results
 whose strides differ from torch's where they may. *meta*: samples and torch's error inputs on the
 meta device, which promises the same shapes, strides and dtypes and makes the same refusals.
 *errors*: torch's error inputs; the exception is of torch's kind, and its sentence names an argument
