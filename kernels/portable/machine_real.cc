@@ -185,7 +185,7 @@ bool Machine<T>::RunReal(const MicaInstruction& in, int64_t n) {
         case MICA_OP_LGAMMA:
           return each([](T x, T) { return std::lgamma(x); });
         case MICA_OP_DIGAMMA:
-          return each([](T x, T) { return Digamma(x); });
+          return each([](T x, T) { return mica_digamma(x); });
         case MICA_OP_LOGADDEXP:
           return each([](T x, T y) { return LogAddExp(x, y); });
         case MICA_OP_COPYSIGN:

@@ -7,28 +7,6 @@
 
 namespace mica::portable {
 
-double Digamma(double x) {
-  if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
-  double result = 0;
-  if (x < 0) {
-    double whole;
-    const double fraction = std::modf(x, &whole);
-    if (fraction == 0) return std::numeric_limits<double>::quiet_NaN();
-    result -= std::numbers::pi / std::tan(std::numbers::pi * fraction);
-    x = 1 - x;
-  }
-  while (x < 10) {
-    result -= 1 / x;
-    x += 1;
-  }
-  const double z = 1 / (x * x);
-  const double series =
-      z *
-      (1.0 / 12 -
-       z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return result + std::log(x) - 0.5 / x - series;
-}
-
 double ErfInv(double x) {
   if (std::isnan(x) || x < -1 || x > 1) return std::numeric_limits<double>::quiet_NaN();
   if (std::fabs(x) == 1) return std::copysign(std::numeric_limits<double>::infinity(), x);

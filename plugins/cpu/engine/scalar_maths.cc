@@ -1,12 +1,13 @@
 // Scalar functions without a vector form; contracts in scalar_maths.h.
-// erfinv: a rational start (Winitzki's) refined by Halley steps on erf or erfc;
-// digamma: reflection, recurrence to x >= 10, then the asymptotic series.
+// erfinv: a rational start (Winitzki's) refined by Halley steps on erf or erfc.
 #include "mica/plugins/cpu/engine/scalar_maths.h"
 
 #include <math.h>
 
 #include <cmath>
 #include <limits>
+
+#include "mica/maths/digamma.h"
 
 namespace mica::cpu {
 namespace {
@@ -37,27 +38,6 @@ double LogGamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-double Digamma(double x) {
-  if (x == 0) return std::copysign(kInf, -x);
-  if (x < 0) {
-    if (x == std::floor(x)) return kNan;
-    // The fraction first, so that tan sees a small and exact argument.
-    const double fraction = x - std::trunc(x);
-    return Digamma(1 - x) - kPi / std::tan(kPi * fraction);
-  }
-  if (std::isinf(x)) return x;
-  double shift = 0;
-  while (x < 10) {
-    shift -= 1 / x;
-    x += 1;
-  }
-  const double z = 1 / (x * x);
-  double series = 8.33333333333333333333e-2;
-  constexpr double kTerms[] = {-2.10927960927960927961e-2, 7.57575757575757575758e-3,
-                               -4.16666666666666666667e-3, 3.96825396825396825397e-3,
-                               -8.33333333333333333333e-3, 8.33333333333333333333e-2};
-  for (const double term : kTerms) series = series * z + term;
-  return shift + std::log(x) - 0.5 / x - z * series;
-}
+double Digamma(double x) { return mica_digamma(x); }
 
 }  // namespace mica::cpu

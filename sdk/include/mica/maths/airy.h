@@ -1,19 +1,23 @@
-/* The Airy function Ai: rational functions of 2/3 |x|^(3/2) outside [-2.09, 2.09],
- * where the power series takes over. 0 above 103.892; NaN at the infinities, as
- * in torch. Relative error about 1e-15 for x > 0, absolute 1e-15 on the left.
+/* The Airy function Ai: rational functions of 2/3 |x|^(3/2) outside [-3.3, 2.09], inside
+ * polynomials, about the first zero and about the right end. 0 above 103.892; NaN at the
+ * infinities, as in torch. Relative error at most 4 units of the last place from -3.3 on; on
+ * the left of it the error is 4 units of the amplitude |x|^(-1/4) / sqrt(pi).
  *
  * The coefficients are those of the Cephes library, copyright 1984 to 2000 and
  * 2018 Stephen L. Moshier, as SciPy keeps them; both under the 3-clause BSD
- * licence, which NOTICE.md beside this file quotes.
+ * licence, which NOTICE.md beside this file quotes (airy_less is that library's an less its
+ * ad); the last two tables are polynomials through Chebyshev nodes, computed with mpmath to
+ * 60 digits.
  */
 #ifndef MICA_MATHS_AIRY_H_
 #define MICA_MATHS_AIRY_H_
 
+#include "mica/maths/phase.h"
 #include "mica/maths/real.h"
 
-MICA_MATHS_TABLE(mica_airy_an)
-[] = {0.34653810152562903, 12.007595273964581, 76.279605361523451, 168.08922493463058,
-      159.75639135016442,  70.536090684044424, 14.026469116338967, 1.0};
+MICA_MATHS_TABLE(mica_airy_less)
+[] = {-0.22105643111314122, -2.7486609845201393, -8.234291652624009,  -9.228863210769873,
+      -4.4783015213652675,  -0.9417493985131387, -0.06944444444443576};
 MICA_MATHS_TABLE(mica_airy_ad)
 [] = {0.56759453263877024, 14.75625625848472,  84.51389701414746,  177.31808814540045,
       164.23469287152969,  71.477840082557563, 14.095913560783403, 1.0};
@@ -49,38 +53,48 @@ MICA_MATHS_TABLE(mica_airy_agd)
       1.1716673321441352e-06,
       4.9183457006292999e-09};
 
+MICA_MATHS_TABLE(mica_airy_zero)
+[] = {-1.1192095175826616e-14, 6.965937233559768e-14,   6.908032649781765e-13,   -9.707424009028144e-12,
+      2.4029232646278357e-11,  3.0976279464074943e-10,  -2.6384834144315414e-09, 1.2518947313703048e-09,
+      8.720179559479956e-08,   -4.2945456716696324e-07, -7.411800842136151e-07,  1.413784409081476e-05,
+      -3.393916019437879e-05,  -0.00017718920123886684, 0.0011408754894640398,   -0.0003870349759710985,
+      -0.01366255184081534,    0.03194451370480302,     0.05843423522672424,     -0.27325103681630647,
+      1.2948132328314423e-18,  0.7012108227206914};
+MICA_MATHS_TABLE(mica_airy_middle)
+[] = {1.5908427110513807e-15, -2.216813017041079e-14,  6.526475770790517e-14,   8.96983596790035e-15,
+      1.5443209693335438e-13, 1.7375106694409424e-11,  -3.4535204402475986e-11, -3.251159781346504e-10,
+      -3.074764291362925e-09, -5.362766081108536e-09,  6.201076660353945e-08,   5.86335779060093e-07,
+      1.9641151630916613e-06, -2.7356280907373944e-06, -5.847881988584223e-05,  -0.00026386661263233605,
+      -0.000399271434161737,  0.0016201346806207601,   0.011308155605898958,    0.031661879451449715,
+      0.04685044393652653,    0.030244183356608};
+
+/* 2/3 x^(3/2), and in `lost` what rounding took from it. */
+MICA_MATHS double mica_airy_zeta(double x, MICA_MATHS_RESULT lost) {
+  const double root = sqrt(x), power = x * root, zeta = 2 * power / 3;
+  const double root_lost = fma(-root, root, x) / (2 * root);
+  *lost = (2 * (fma(x, root, -power) + x * root_lost) + fma(-3, zeta, 2 * power)) / 3;
+  return zeta;
+}
+
 MICA_MATHS double mica_airy_ai(double x) {
   const double one_over_sqrt_pi = 5.64189583547756286948e-1;
   if (isnan(x) || isinf(x)) return NAN;
   if (x > 103.892) return 0;
-  if (x < -2.09) {
-    const double zeta = -2 * x * sqrt(-x) / 3, z = 1 / zeta, zz = z * z;
+  if (x < -3.3) {
+    double lost, cosine;
+    const double zeta = mica_airy_zeta(-x, &lost), z = 1 / zeta, zz = z * z;
     const double f = 1 + zz * mica_horner(zz, mica_airy_afn, 8) / mica_horner(zz, mica_airy_afd, 9);
     const double g = z * mica_horner(zz, mica_airy_agn, 10) / mica_horner(zz, mica_airy_agd, 10);
-    const double theta = zeta + 0.25 * MICA_MATHS_PI;
-    return one_over_sqrt_pi / sqrt(sqrt(-x)) * (sin(theta) * f - cos(theta) * g);
+    const double sine = mica_phase(zeta, lost, &cosine); /* of zeta - pi/4 */
+    return one_over_sqrt_pi / sqrt(sqrt(-x)) * (cosine * f + sine * g);
   }
-  if (x >= 2.09) {
-    /* exp(-zeta) feels every bit of zeta: `lost` is what rounding took from it. */
-    const double root = sqrt(x), power = x * root;
-    const double zeta = 2 * power / 3, z = 1 / zeta;
-    const double root_lost = fma(-root, root, x) / (2 * root);
-    const double lost = (2 * (fma(x, root, -power) + x * root_lost) + fma(-3, zeta, 2 * power)) / 3;
-    const double ratio = mica_horner(z, mica_airy_an, 7) / mica_horner(z, mica_airy_ad, 7);
-    return one_over_sqrt_pi * ratio / (2 * sqrt(root)) * exp(-zeta) * (1 - lost);
-  }
-  double f = 1, g = x, uf = 1, ug = x;
-  const double z = x * x * x;
-  for (double k = 1; fabs(uf) > MICA_MATHS_EPSILON * fabs(f);) {
-    uf *= z;
-    ug *= z;
-    uf /= (k + 1) * (k + 2);
-    ug /= (k + 2) * (k + 3);
-    f += uf;
-    g += ug;
-    k += 3;
-  }
-  return 0.355028053887817239260 * f - 0.258819403792806798405 * g;
+  if (x < -0.6) return mica_near_zero(x, -2.338107410459767, -3.912260409818305e-17, mica_airy_zero, 21);
+  if (x < 2.09375) return mica_horner(2.09375 - x, mica_airy_middle, 21);
+  double lost; /* exp(-zeta) feels every bit of zeta */
+  const double zeta = mica_airy_zeta(x, &lost), z = 1 / zeta;
+  const double ratio = 1 + z * mica_horner(z, mica_airy_less, 6) / mica_horner(z, mica_airy_ad, 7);
+  const double value = one_over_sqrt_pi / 2 * exp(-zeta) / sqrt(sqrt(x)) * ratio;
+  return value - value * lost;
 }
 
 #endif /* MICA_MATHS_AIRY_H_ */

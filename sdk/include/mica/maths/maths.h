@@ -4,6 +4,7 @@
 
 #include "mica/maths/airy.h"
 #include "mica/maths/bessel.h"
+#include "mica/maths/digamma.h"
 #include "mica/maths/functions.h"
 #include "mica/maths/gamma.h"
 #include "mica/maths/modified_bessel.h"
