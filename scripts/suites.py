@@ -78,4 +78,6 @@ SUITES = [
         needs=("asan:stress_plugin_swap",),
     ),
     Suite("fuzz", "{python} scripts/fuzz.py 60", "tally", needs=("fuzz:fuzzers",)),
+    # Five minutes of random arguments to every operator, with other seeds each time.
+    Suite("fuzz-operators", "{python} scripts/fuzz_operators.py 300", "tally", needs=("asan:package",)),
 ]

@@ -49,14 +49,19 @@ int64_t CachingAllocator::RoundedSize(int64_t size) {
 
 void* CachingAllocator::Allocate(int64_t size) {
   if (is_cpu() && size <= internal::kMaxSmallBlock) {
-    return internal::SmallAllocate(internal::SmallClass(std::max<int64_t>(size, 1)));
+    const int c = internal::SmallClass(std::max<int64_t>(size, 1));
+    void* data = internal::SmallAllocate(c);
+    MICA_POISON_BLOCK(static_cast<char*>(data) + size, internal::SmallClassSize(c) - size);
+    return data;
   }
   return AllocateBlock(size, raw_->CurrentStream(device_.index));
 }
 
 void CachingAllocator::Free(void* data, int64_t size) {
   if (is_cpu() && size <= internal::kMaxSmallBlock) {
-    return internal::SmallFree(data, internal::SmallClass(std::max<int64_t>(size, 1)));
+    const int c = internal::SmallClass(std::max<int64_t>(size, 1));
+    MICA_UNPOISON_BLOCK(data, internal::SmallClassSize(c));
+    return internal::SmallFree(data, c);
   }
   FreeBlock(data);
 }
@@ -100,7 +105,8 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   ++stats_.allocations;
   stats_.bytes_in_use += capacity;
   NotePeak();
-  MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
+  MICA_UNPOISON_BLOCK(data, is_cpu() ? size : 0);
+  MICA_POISON_BLOCK(static_cast<char*>(data) + size, is_cpu() ? capacity - size : 0);
   return data;
 }
 
@@ -125,6 +131,7 @@ void CachingAllocator::MakeIdle(void* data) {
   if (idle_bytes_ + capacity > cache_limit_) {
     raw_->SynchronizeStream(device_.index, found->second.stream);
     blocks_.erase(found);
+    MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
     raw_->Free(device_.index, data, capacity);
     stats_.bytes_reserved -= capacity;
     ++stats_.raw_frees;

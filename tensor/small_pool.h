@@ -11,7 +11,7 @@
 // A thread's lists go to the centre when it ends; blocks freed after that, by
 // later thread_local destructors, go to the centre at once. After fork() the
 // child has its own thread's lists and usable central lists. Under the address
-// sanitizer idle blocks are poisoned.
+// sanitizer idle blocks are poisoned, and of blocks in use what was not asked for.
 //
 // Not for device memory, and not for blocks whose size is unknown when freed.
 #pragma once

@@ -32,6 +32,7 @@ Storage Storage::Allocate(int64_t nbytes, Device device) {
     impl->capacity_ = internal::SmallClassSize(c) - kHeaderBytes;
     impl->inline_data_ = true;
     impl->block_class_ = static_cast<uint8_t>(c);
+    MICA_POISON_BLOCK(static_cast<char*>(impl->data_) + nbytes, impl->capacity_ - nbytes);
     result.impl_ = impl;
     return result;
   }
@@ -78,6 +79,10 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
     return;
   }
   if (nbytes <= capacity_ && (resizable_ || nbytes <= nbytes_)) {
+    if (inline_data_) {
+      MICA_UNPOISON_BLOCK(data_, nbytes);
+      MICA_POISON_BLOCK(static_cast<char*>(data_) + nbytes, capacity_ - nbytes);
+    }
     nbytes_ = nbytes;
     return;
   }
