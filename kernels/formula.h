@@ -56,7 +56,7 @@ inline int64_t Min(int64_t a, int64_t b) { return std::min(a, b); }
 inline double Min(double a, double b) { return std::min(a, b); }
 inline int64_t Max(int64_t a, int64_t b) { return std::max(a, b); }
 inline double Max(double a, double b) { return std::max(a, b); }
-inline int64_t Abs(int64_t a) { return a < 0 ? -a : a; }
+inline int64_t Abs(int64_t a) { return a < 0 ? scalar_math::Neg(a) : a; }
 inline double Abs(double a) { return std::fabs(a); }
 inline double Sqrt(double a) { return std::sqrt(a); }
 inline bool IsInf(double a) { return std::isinf(a); }
@@ -109,16 +109,22 @@ inline std::vector<Tensor> Concat(TensorSpan a, TensorSpan b) {
 }
 
 inline int64_t Product(IntSpan list) {
-  return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<int64_t>());
+  int64_t product = 1;
+  for (const int64_t value : list) product = scalar_math::Mul(product, value);
+  return product;
 }
-inline int64_t Total(IntSpan list) { return std::accumulate(list.begin(), list.end(), int64_t{0}); }
+inline int64_t Total(IntSpan list) {
+  int64_t sum = 0;
+  for (const int64_t value : list) sum = scalar_math::Add(sum, value);
+  return sum;
+}
 // The sum of all values before each.
 inline Dims Offsets(IntSpan list) {
   Dims out;
   int64_t sum = 0;
   for (const int64_t value : list) {
     out.push_back(sum);
-    sum += value;
+    sum = scalar_math::Add(sum, value);
   }
   return out;
 }
@@ -129,6 +135,7 @@ inline int64_t Find(IntSpan list, int64_t value) {
 }
 inline bool Contains(IntSpan list, int64_t value) { return Find(list, value) >= 0; }
 inline Dims Filled(int64_t count, int64_t value) {
+  MICA_CHECK_MEMORY(count <= int64_t{1} << 27, "A list of (", count, ") values asks for too much memory.");
   return Dims(static_cast<size_t>(std::max<int64_t>(count, 0)), value);
 }
 // `list` as `count` values: one stands for all, none for `otherwise`.

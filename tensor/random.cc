@@ -206,14 +206,16 @@ void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const
 void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, int64_t high) {
   MICA_CHECK(low < high || high == std::numeric_limits<int64_t>::min(), "The lower bound (", low,
              ") of the random integers is not below the upper one (", high, ").");
+  // 0: all of them, from -2^63 to 2^63.
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   std::lock_guard<std::mutex> lock(g.mutex());
   VisitReal(dtype, "randint", [&]<typename T>() {
     T* out = static_cast<T*>(data);
     const auto store = [&](int64_t i, uint64_t word) {
-      out[i] = FromInt<T>(static_cast<int64_t>(word % range + static_cast<uint64_t>(low)));
+      const uint64_t above = range == 0 ? word : word % range;
+      out[i] = FromInt<T>(static_cast<int64_t>(above + static_cast<uint64_t>(low)));
     };
-    if (range >= uint64_t{1} << 28)
+    if (range == 0 || range >= uint64_t{1} << 28)
       ForWords<uint64_t>(g, n, store);
     else
       ForWords<uint32_t>(g, n, store);

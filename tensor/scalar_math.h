@@ -73,7 +73,27 @@ inline int Compare(const Scalar& a, const Scalar& b) {
   return x < y ? -1 : x == y ? 0 : 1;
 }
 
-// The same on plain numbers, where C++'s operators mean something else.
+// The same on plain numbers, where C++'s operators mean something else. Ints are sizes,
+// counts and places: one beyond int64 raises.
+inline int64_t Add(int64_t a, int64_t b) {
+  int64_t sum;
+  MICA_CHECK(!__builtin_add_overflow(a, b, &sum), "The sum of (", a, ") and (", b,
+             ") is beyond the range of int64.");
+  return sum;
+}
+inline int64_t Sub(int64_t a, int64_t b) {
+  int64_t difference;
+  MICA_CHECK(!__builtin_sub_overflow(a, b, &difference), "The difference of (", a, ") and (", b,
+             ") is beyond the range of int64.");
+  return difference;
+}
+inline int64_t Mul(int64_t a, int64_t b) {
+  int64_t product;
+  MICA_CHECK(!__builtin_mul_overflow(a, b, &product), "The product of (", a, ") and (", b,
+             ") is beyond the range of int64.");
+  return product;
+}
+inline int64_t Neg(int64_t a) { return Sub(int64_t{0}, a); }
 inline int64_t FloorDiv(int64_t a, int64_t b) { return internal::FloorDivInt(a, b); }
 inline double FloorDiv(double a, double b) { return std::floor(a / b); }
 inline int64_t Remainder(int64_t a, int64_t b) { return b == -1 ? 0 : a - internal::FloorDivInt(a, b) * b; }

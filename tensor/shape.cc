@@ -53,10 +53,10 @@ Dims WrapDims(IntSpan dims, int64_t ndim, bool allow_scalar) {
 
 Dims ContiguousStrides(IntSpan sizes) {
   Dims strides(sizes.size());
-  int64_t step = 1;
+  uint64_t step = 1;  // wraps for sizes that whoever allocates them refuses
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
-    strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    strides[i] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1));
   }
   return strides;
 }

@@ -73,10 +73,10 @@ Dims ElementwiseStrides(IntSpan shape, Span<Layouted> inputs) {
     }
   }
   Dims strides(n);
-  int64_t step = 1;
+  uint64_t step = 1;  // wraps for sizes that whoever allocates them refuses
   for (int64_t dim : order) {
-    strides[dim] = step;
-    step *= std::max<int64_t>(shape[dim], 1);
+    strides[dim] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(std::max<int64_t>(shape[dim], 1));
   }
   return strides;
 }

@@ -203,7 +203,7 @@ class Work {
  public:
   Work& Add(const Tensor& t) {
     if (!t.defined()) return *this;
-    elements_ += t.numel();
+    elements_ += std::min(t.numel(), kLargeCall);
     if (t.device().backend > 1) elements_ += kLargeCall;
     return *this;
   }
@@ -215,7 +215,7 @@ class Work {
     int64_t n = 1;
     for (int64_t s : sizes)
       if (__builtin_mul_overflow(n, s, &n)) n = kLargeCall;
-    elements_ += n;
+    elements_ += std::min(n, kLargeCall);
     return *this;
   }
   bool large() const { return elements_ >= kLargeCall; }

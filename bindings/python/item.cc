@@ -10,10 +10,11 @@ namespace mica::python {
 
 Scalar ReadElement(const void* data, DType d) {
   return VisitDType(d, [&]<typename T>() -> Scalar {
+    if constexpr (std::is_same_v<T, bool>) {  // of a view of other bytes any but 0 is true
+      return Scalar(*static_cast<const uint8_t*>(data) != 0);
+    }
     const T& v = *static_cast<const T*>(data);
-    if constexpr (std::is_same_v<T, bool>) {
-      return Scalar(v);
-    } else if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_integral_v<T>) {
       return Scalar(v);
     } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
       return Scalar(std::complex<double>(v.real(), v.imag()));

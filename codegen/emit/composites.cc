@@ -164,6 +164,7 @@ void EmitCopies(const Function& f, Printer& p) {
 constexpr const char* kHelpers = R"(
 [[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value) {
   MICA_CHECK(CanCast(value.dtype(), out.dtype()), "Result has dtype (", Name(value.dtype()), "), which `out` of dtype (", Name(out.dtype()), ") cannot hold; expected an `out` of the same kind or a wider one.");
+  CheckNoInternalOverlap(out, "out");
   if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
   ops::copy_(out, value);
 }
@@ -185,6 +186,7 @@ Tensor BeforeWrite(const Tensor& self, const T&... inputs) {
 [[maybe_unused]] void CopyToSelf(const Tensor& self, const Tensor& value) {
   MICA_CHECK(self.sizes() == value.sizes(), "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
   MICA_CHECK(CanCast(value.dtype(), self.dtype()), "Result has dtype (", Name(value.dtype()), "), which `self` of dtype (", Name(self.dtype()), ") cannot hold; expected a `self` of the same kind or a wider one.");
+  CheckNoInternalOverlap(self, "self");
   ops::copy_(self, value);
 }
 )";

@@ -141,8 +141,12 @@ class Emitter {
 
   std::string Arithmetic(const FormulaExpr& e) const {
     const std::string a = Emit(e.operands[0]);
-    const bool scalar = e.type.is(TypeKind::kScalar);
-    if (e.text == "neg") return scalar ? StrCat("scalar_math::Neg(", a, ")") : StrCat("(-", a, ")");
+    // On ints C++'s own operators would overflow without a word.
+    const bool scalar =
+        e.type.is(TypeKind::kScalar) || e.type.is(TypeKind::kInt) || e.type.is(TypeKind::kSymInt);
+    const bool literal = e.operands[0].kind == Kind::kLiteral;
+    if (e.text == "neg")
+      return scalar && !literal ? StrCat("scalar_math::Neg(", a, ")") : StrCat("(-", a, ")");
     const std::string b = Emit(e.operands[1]);
     struct Sign {
       std::string_view sign, function;

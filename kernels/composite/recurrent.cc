@@ -73,7 +73,7 @@ void CheckLayer(const Tensor& gates, const Tensor& weight, const Tensor& h0, con
   for (const int64_t n : batch_sizes) {
     MICA_CHECK(n >= 0 && n <= before, "Batch size (", n, ") follows (", before, "); they must not grow.");
     before = n;
-    rows += n;
+    MICA_CHECK(!__builtin_add_overflow(rows, n, &rows), "The sum of the batch sizes is beyond int64.");
   }
   MICA_CHECK(!batch_sizes.empty() && h0.ndim() == 2 && h0.size(0) == batch_sizes[0] && gates.ndim() == 2 &&
                  gates.size(0) == rows && gates.size(1) == count * width && weight.ndim() == 2 &&

@@ -18,6 +18,8 @@ namespace mica::composite {
 
 std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse,
                                               bool return_counts) {
+  MICA_CHECK_IMPLEMENTED(!self.device().is_meta(),
+                         "unique_dim has results whose sizes follow from values, and meta has no values.");
   dim = WrapDim(dim, self.ndim());
   const Tensor nothing = ops::empty({0}, DType::kI64, std::nullopt, self.device());
   if (self.ndim() == 0) return ops::unique_consecutive(self, return_inverse, return_counts);

@@ -102,7 +102,10 @@ void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const 
   Dims sizes = ToDims(self.sizes());
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t& size = sizes[static_cast<size_t>(self.ndim() - 1 - i)];
-    size += pad[2 * i] + pad[2 * i + 1];
+    MICA_CHECK(!__builtin_add_overflow(size, pad[2 * i], &size) &&
+                   !__builtin_add_overflow(size, pad[2 * i + 1], &size),
+               "Padding (", pad[2 * i], ", ", pad[2 * i + 1], ") of dimension (", self.ndim() - 1 - i,
+               ") leads beyond the range of int64.");
     MICA_CHECK(size >= 0, "Padding (", pad[2 * i], ", ", pad[2 * i + 1], ") of dimension (",
                self.ndim() - 1 - i, ") leaves a negative size (", size, ").");
   }

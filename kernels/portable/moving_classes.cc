@@ -1,5 +1,8 @@
 // The class kernels of the portable interpreter that move elements: gather and
 // scatter, each one function for all operators of its class.
+#include <algorithm>
+#include <cstring>
+
 #include "mica/dispatcher/operator_spec.h"
 #include "mica/dispatcher/status.h"
 #include "mica/kernels/portable/machine.h"
@@ -17,8 +20,14 @@ Bytes16 BytesOf(const Scalar& v, DType dtype) {
   Bytes16 bytes{0, 0};
   const int64_t zero = 0;
   const Complex c = v.ToComplex();
-  const int64_t i = v.is_float() || v.is_complex() ? 0 : v.ToInt();
-  const bool exact = v.is_int() || v.is_bool();
+  const bool whole = v.is_int() || v.is_bool(), beyond = whole && c.real() >= 0x1p63;
+  if (beyond && dtype == DType::kU64) {
+    const uint64_t u = v.To<uint64_t>();
+    std::memcpy(&bytes, &u, sizeof u);
+    return bytes;
+  }
+  const bool exact = whole && !beyond;
+  const int64_t i = exact ? v.ToInt() : 0;
   if (exact && !IsComplex(dtype))
     StoreLanes(Lane::kI64, dtype, &i, reinterpret_cast<char*>(&bytes), &zero, 1);
   else
@@ -70,6 +79,7 @@ MicaStatus RunGather(const MicaCall* call, const MicaValue* args, int64_t, MicaT
   return CatchAll([&] {
     const MicaProgram& p = *call->program;
     const Tensor& out = Tensor::Ref(outputs[0]);
+    if (out.numel() == 0) return;  // an empty index may have fewer dimensions than the data
     const Tensor& data = TensorArg(args, p.data_arg);
     const Scalar number = p.fill_arg < 0 ? Scalar(0) : Scalar::FromAbi(args[p.fill_arg].u.scalar);
     const Bytes16 fill = BytesOf(number, out.dtype());
@@ -104,6 +114,7 @@ void Scatter(const MicaCall* call, const MicaValue* args, const Tensor& out) {
   const MicaProgram& p = *call->program;
   copy_(out, TensorArg(args, p.data_arg), false);
   const bool whole = p.index_arg >= 0 && p.index_place == MICA_INDEX_WHOLE;
+  if (whole && TensorArg(args, p.index_arg).numel() == 0) return;  // it may have fewer dimensions
   const IntSpan side = whole              ? TensorArg(args, p.index_arg).sizes()
                        : p.source_arg < 0 ? IntSpan()
                                           : TensorArg(args, p.source_arg).sizes();

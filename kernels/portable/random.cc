@@ -45,6 +45,7 @@ void FillContiguous(const Tensor& self, F&& fill) {
 // which come in blocks of 16, are those of one fill.
 template <typename F>
 void FillInSteps(const Tensor& self, F&& fill) {
+  CheckNoInternalOverlap(self, "self");
   constexpr int64_t kStep = int64_t{1} << 20;
   FillContiguous(self, [&](const Tensor& t) {
     auto* data = static_cast<char*>(t.data());
@@ -60,6 +61,8 @@ void FillInSteps(const Tensor& self, F&& fill) {
 
 // The end of the whole numbers that a dtype holds without a gap, as torch's random_.
 int64_t RandomLimit(DType d) {
+  MICA_CHECK_IMPLEMENTED(!IsComplex(d), "random_ is not implemented for dtype (", Name(d),
+                         "); expected integers, bool or floats.");
   switch (d) {
     case DType::kBool:
       return 2;

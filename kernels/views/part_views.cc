@@ -7,6 +7,13 @@
 
 namespace mica::views {
 
+namespace {
+// The stride of every `step`-th element. It wraps where one element is left, which needs none.
+int64_t Stepped(int64_t stride, int64_t step) {
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(step));
+}
+}  // namespace
+
 ViewSpec select(const Tensor& self, int64_t dim, int64_t index) {
   MICA_CHECK_INDEX(self.ndim() > 0,
                    "A 0-d tensor has no dimension to select from; expected at least one dimension.");
@@ -36,7 +43,8 @@ ViewSpec slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, st
   ViewSpec spec = Whole(self);
   spec.byte_offset += from * self.strides()[dim] * self.itemsize();
   spec.sizes[static_cast<size_t>(dim)] = (to - from) / step + ((to - from) % step != 0);
-  spec.strides[static_cast<size_t>(dim)] *= step;
+  int64_t& stride = spec.strides[static_cast<size_t>(dim)];
+  stride = Stepped(stride, step);
   return spec;
 }
 
@@ -51,7 +59,7 @@ ViewSpec unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t ste
   MICA_CHECK(step > 0, "Step (", step, ") is not positive; expected 1 or more.");
   if (self.ndim() > 0) {
     spec.sizes[static_cast<size_t>(dimension)] = (extent - size) / step + 1;
-    spec.strides[static_cast<size_t>(dimension)] = stride * step;
+    spec.strides[static_cast<size_t>(dimension)] = Stepped(stride, step);
   }
   spec.sizes.push_back(size);
   spec.strides.push_back(stride);

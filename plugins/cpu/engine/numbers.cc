@@ -29,9 +29,11 @@ T Convert(const Number& number, int32_t dtype) {
       const bool fits = number.re >= -9223372036854775808.0 && number.re < 9223372036854775808.0;
       i = fits ? static_cast<int64_t>(number.re) : std::numeric_limits<int64_t>::min();
     }
+    const int64_t minus = static_cast<int64_t>(0 - static_cast<uint64_t>(i));
     // An unsigned dtype takes its own values and, as C does, small negative ones.
-    const bool held = static_cast<int64_t>(static_cast<T>(i)) == i ||
-                      (std::is_unsigned_v<T> && i < 0 && static_cast<int64_t>(static_cast<T>(-i)) == -i);
+    const bool held =
+        static_cast<int64_t>(static_cast<T>(i)) == i ||
+        (std::is_unsigned_v<T> && i < 0 && static_cast<int64_t>(static_cast<T>(minus)) == minus);
     MICA_PLUGIN_CHECK(held, MICA_ERROR_RUNTIME,
                       "The number (" + std::to_string(i) + ") does not fit dtype (" + kNames[dtype] +
                           ") without overflow.");

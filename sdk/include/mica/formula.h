@@ -217,13 +217,35 @@ inline int Compare(const Scalar& a, const Scalar& b) {
   const double x = a.ToDouble(), y = b.ToDouble();
   return x < y ? -1 : x == y ? 0 : 1;
 }
+// Ints are sizes, counts and places: one beyond int64 raises.
+inline int64_t InRange(bool overflow, int64_t result) {
+  MICA_PLUGIN_CHECK(!overflow, MICA_ERROR_RUNTIME, "A size or count is beyond the range of int64.");
+  return result;
+}
+inline int64_t Add(int64_t a, int64_t b) {
+  int64_t sum;
+  const bool overflow = __builtin_add_overflow(a, b, &sum);
+  return InRange(overflow, sum);
+}
+inline int64_t Sub(int64_t a, int64_t b) {
+  int64_t difference;
+  const bool overflow = __builtin_sub_overflow(a, b, &difference);
+  return InRange(overflow, difference);
+}
+inline int64_t Mul(int64_t a, int64_t b) {
+  int64_t product;
+  const bool overflow = __builtin_mul_overflow(a, b, &product);
+  return InRange(overflow, product);
+}
+inline int64_t Neg(int64_t a) { return Sub(int64_t{0}, a); }
 inline int64_t FloorDiv(int64_t a, int64_t b) {
   MICA_PLUGIN_CHECK(b != 0, MICA_ERROR_ZERO_DIVISION, "Divisor is zero (0) in an integer division.");
+  if (b == -1) return Neg(a);
   const int64_t q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 inline double FloorDiv(double a, double b) { return std::floor(a / b); }
-inline int64_t Remainder(int64_t a, int64_t b) { return a - FloorDiv(a, b) * b; }
+inline int64_t Remainder(int64_t a, int64_t b) { return b == -1 ? 0 : a - FloorDiv(a, b) * b; }
 inline double Remainder(double a, double b) { return a - std::floor(a / b) * b; }
 inline double Pow(double a, double b) { return std::pow(a, b); }
 }  // namespace scalar_math

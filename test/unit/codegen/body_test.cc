@@ -51,7 +51,8 @@ std::string Refusal(const std::string& arguments, const std::string& body) {
 
 TEST_CASE("let and check become statements, and so does the last if", "[codegen]") {
   CHECK(Body("Tensor x, int n", "let m = n + 1 in x + m") ==
-        "const int64_t m = (n + 1);\nreturn ::mica::ops::op::add_Tensor::call(x, WrappedNumber(Scalar(m)), "
+        "const int64_t m = scalar_math::Add(n, 1);\nreturn ::mica::ops::op::add_Tensor::call(x, "
+        "WrappedNumber(Scalar(m)), "
         "Scalar(1));\n");
   CHECK(Body("Tensor x, int n", "check.index n > 0 else \"Count ({n}) of {sizes(x)} is low.\" in x") ==
         "MICA_CHECK_INDEX(((n > 0)), \"Count (\", ::mica::formula::Show(n), \") of \", "
@@ -60,7 +61,8 @@ TEST_CASE("let and check become statements, and so does the last if", "[codegen]
       Body("Tensor x, Tensor? y", "x if y is None else x + y") ==
       "if (!(y).defined()) {\n  return x;\n}\nreturn ::mica::ops::op::add_Tensor::call(x, y, Scalar(1));\n");
   CHECK(Body("Tensor x, int n", "reshape(x, let m = n * n in [m])") ==
-        "return ::mica::ops::op::reshape::call(x, [&]() -> Dims {\n  const int64_t m = (n * n);\n  return "
+        "return ::mica::ops::op::reshape::call(x, [&]() -> Dims {\n  const int64_t m = scalar_math::Mul(n, "
+        "n);\n  return "
         "::mica::formula::Own(IntSpan({m}));\n}());\n");
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("calls fill in defaults and keywords, and convert", "[codegen]") {
 
 TEST_CASE("numbers compute in C++ or as Scalars", "[codegen]") {
   CHECK(Emit("x * (s - 1)") == "::mica::ops::op::mul_Scalar::call(x, scalar_math::Sub(s, Scalar(1)))");
-  CHECK(Emit("x * (n + 1)") == "::mica::ops::op::mul_Scalar::call(x, Scalar((n + 1)))");
+  CHECK(Emit("x * (n + 1)") == "::mica::ops::op::mul_Scalar::call(x, Scalar(scalar_math::Add(n, 1)))");
   CHECK(Emit("x * (1 / n)") ==
         "::mica::ops::op::mul_Scalar::call(x, Scalar((static_cast<double>(1) / static_cast<double>(n))))");
   CHECK(Emit("sum(x, n // 2)") ==
