@@ -13,6 +13,7 @@
 #include "mica/ops/reshape.h"
 #include "mica/ops/squeeze.h"
 #include "mica/ops/sum.h"
+#include "mica/ops/to.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
@@ -109,6 +110,10 @@ Tensor ProductPair(Tensor left, Tensor right, const Dims& sum) {
   }
   if (!lone_left.empty()) left = ops::sum(left, lone_left, true);
   if (!lone_right.empty()) right = ops::sum(right, lone_right, true);
+  if (left.dtype() != right.dtype()) {  // a sum of integers is of int64
+    left = ops::to(left, DType::kI64);
+    right = ops::to(right, DType::kI64);
+  }
   const auto size = [](const Tensor& t, const Dims& dims) {
     int64_t count = 1;
     for (const int64_t d : dims) count *= t.sizes()[d];

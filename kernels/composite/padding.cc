@@ -1,4 +1,5 @@
 // Padding by reflection, replication or wrapping, dimension by dimension.
+#include <algorithm>
 #include <limits>
 
 #include "mica/kernels/composite_declarations.h"
@@ -7,6 +8,7 @@
 #include "mica/ops/arange.h"
 #include "mica/ops/constant_pad_nd.h"
 #include "mica/ops/index_select.h"
+#include "mica/ops/narrow.h"
 #include "mica/ops/remainder.h"
 #include "mica/ops/rsub.h"
 #include "mica/tensor/shape.h"
@@ -49,7 +51,16 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
                ") is too large for its size (", size, ").");
     MICA_CHECK(size > 0 && size + before + after > 0, "Padding (", before, ", ", after, ") of dimension (", d,
                ") of size (", size, ") leaves no element.");
-    x = ops::index_select(x, d, PaddedPlaces(mode, size, before, after, self.device()));
+    // Wrapping goes round what a negative padding leaves.
+    const int64_t gone = mode == "circular" ? std::max<int64_t>(-before, 0) : 0;
+    const int64_t left = mode == "circular" ? size - gone - std::max<int64_t>(-after, 0) : size;
+    if (left < size) x = ops::narrow(x, d, gone, std::max<int64_t>(left, 0));
+    MICA_CHECK(left > 0, "Padding (", before, ", ", after, ") of dimension (", d, ") of size (", size,
+               ") leaves nothing to wrap round.");
+    const bool wraps = mode == "circular";
+    x = ops::index_select(x, d,
+                          PaddedPlaces(mode, left, wraps ? std::max<int64_t>(before, 0) : before,
+                                       wraps ? std::max<int64_t>(after, 0) : after, self.device()));
   }
   return x;
 }

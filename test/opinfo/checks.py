@@ -18,7 +18,7 @@ import torch
 from agree import References, Rules, differs, flatten
 from layouts import map_tensors, relaid
 from meta import differs as forms_differ, on_meta, says_device
-from rules import adds_terms, is_random, rules
+from rules import OUT_CONTIGUOUS, adds_terms, is_random, rules
 from sentences import lacks
 from translate import AbsentError, function, is_mica_absence, to_mica, to_torch
 
@@ -269,6 +269,8 @@ def out(o: Operator, args: Any, kwargs: Any, number: int) -> Iterator[Found]:
     if error is not None or not all(isinstance(r, torch.Tensor) for r in results):
         return
     style = _OUT_STYLES[number % len(_OUT_STYLES)]
+    if style == "strided" and o.op.name in OUT_CONTIGUOUS:
+        style = "fitting"
     their_outs = _outs(results, style)
     my_outs = [to_mica(x) for x in their_outs]
     single = len(results) == 1

@@ -174,8 +174,9 @@ def _tensor(x: torch.Tensor, memo: dict[Any, Any]) -> mica.Tensor:
         return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype)
     place = ("storage", storage.data_ptr())
     if place not in memo:
-        memo[place] = mica.from_numpy(np.array(torch.empty(0, dtype=torch.uint8).set_(storage).numpy()))
-    flat = memo[place]
+        bits = np.array(torch.empty(0, dtype=torch.uint8).set_(storage).numpy())
+        memo[place] = storage, mica.from_numpy(bits)  # kept, so that no later storage has its address
+    flat = memo[place][1]
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     flat = flat[:usable].view(dtype)
     return flat.as_strided(list(x.shape), list(x.stride()), x.storage_offset()).detach()

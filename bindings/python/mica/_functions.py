@@ -284,7 +284,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     """The indices of elements other than 0: one row each, or with `as_tuple` one tensor a dimension."""
     if as_tuple:
         if out is not None:
-            raise RuntimeError("nonzero() with `as_tuple` (True) gives several tensors and takes no `out`.")
+            kind = RuntimeError if isinstance(out, Tensor) else TypeError
+            raise kind("nonzero() with `as_tuple` (True) gives several tensors and takes no `out`.")
         return tuple(_generated["nonzero_numpy"](input))
     return _generated["nonzero"](input, **({} if out is None else {"out": out}))
 

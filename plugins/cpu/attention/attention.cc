@@ -198,8 +198,17 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Operands<T> in(s, query, key, value, mask, threads);
+    // What a half type's rounding took from the output would be missed where its product with
+    // the gradient nearly cancels: the output is computed again, in float32.
+    OwnedTensor wide, wide_sums;
+    if (kept != s.dtype) {
+      wide = Made({s.batch, s.queries, s.heads, s.value_width}, s.dtype);
+      wide_sums = Made({s.batch, s.heads, s.queries}, s.dtype);
+      Forward<T>(s, in, TensorRef(wide.get()).data<T>(), TensorRef(wide_sums.get()).data<T>(), threads);
+    }
     // Both lie as [batch, queries, heads, width].
-    const Heads<T> grad(grad_output, s.dtype, threads, true), result(output, s.dtype, threads, true);
+    const Heads<T> grad(grad_output, s.dtype, threads, true);
+    const Heads<T> result(kept != s.dtype ? wide.get() : output, s.dtype, threads, true);
     const DenseInput sums(log_sum, s.dtype, threads);
     const Gradients<T> out{dq.data<T>(), dk.data<T>(), dv.data<T>()};
     std::fill(out.query, out.query + s.batch * s.heads * s.queries * s.width, T(0));
