@@ -112,7 +112,10 @@ def training() -> Iterator[Row]:
 
 
 def all_rows() -> Iterator[Row]:
+    from transform_rows import transforms  # which needs Row
+
     yield from small()
+    yield from transforms()
     yield from large()
     yield from libraries()
     yield from training()
