@@ -16,6 +16,10 @@ void RunFrame(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaV
   const frames::Frame* frame = frames::Current();
   MICA_INTERNAL(frame, "a call is routed to frames while none is current.");
   const Slot& slot = static_cast<const FrameTable*>(k.context)->slots[frame->kind];
+  if (op.spec().written_args) {  // before any kernel wrote
+    const frames::LeaveFrame left;
+    frames::CheckWrites(op, *frame, args, n);
+  }
   const ExcludeGuard above(keys::kAboveFrame);
   const SignatureAdapters* adapters = op.spec().adapters;
   if (adapters && slot.fn && slot.fn != adapters->boxing)

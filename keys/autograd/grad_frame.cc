@@ -18,7 +18,6 @@ void RunGrad(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValu
     });
   }
   if (!recorded) return frames::CallInParent(op, args, n, results);
-  frames::CheckWrites(op, frame, args, n);
   // What requires grad at an outer level alone is a constant at this one.
   const frames::ReplacedArguments own(args, n, [&](const Tensor& t) {
     return frames::Own(t, frame) || !RequiresGrad(t) ? t : frames::Wrap(t, frame);
