@@ -93,7 +93,7 @@ class Writer:
         if isinstance(value, T):
             return self.tensor(value, name)
         if isinstance(value, list):
-            stem = {"tensors": "x"}.get(name, name.rstrip("s") or name)
+            stem = {"tensors": "x", "indices": "index"}.get(name, name.rstrip("s") or name)
             return f"[{', '.join(self.value(v, f'{stem}{k}') for k, v in enumerate(value))}]"
         if isinstance(value, str) and hasattr(mica, value) and isinstance(getattr(mica, value), mica.dtype):
             return f"mica.{value}"

@@ -27,6 +27,11 @@ int LabelOf(char c) {
   return -1;
 }
 
+std::string LabelText(int label) {
+  if (label == kEllipsis) return "...";
+  return std::string(1, static_cast<char>(label < 26 ? 'a' + label : 'A' + label - 26));
+}
+
 using Labels = std::vector<int>;
 
 Labels ParseTerm(std::string_view term, std::string_view equation) {
@@ -71,10 +76,10 @@ Equation ParseEquation(std::string_view text) {
   if (arrow != std::string_view::npos) {
     e.output = ParseTerm(text.substr(arrow + 2), text);
     for (const int l : e.output) {
-      MICA_CHECK(l == kEllipsis || count[static_cast<size_t>(l)] > 0, "Equation (", std::string(text),
-                 ") has a label in its output that no operand has.");
-      MICA_CHECK(std::count(e.output.begin(), e.output.end(), l) == 1, "Equation (", std::string(text),
-                 ") has a label twice in its output.");
+      MICA_CHECK(l == kEllipsis || count[static_cast<size_t>(l)] > 0, "Label (", LabelText(l),
+                 ") in the output of `equation` (", std::string(text), ") is one that no operand has.");
+      MICA_CHECK(std::count(e.output.begin(), e.output.end(), l) == 1, "Label (", LabelText(l),
+                 ") stands twice in the output of `equation` (", std::string(text), ").");
     }
     return e;
   }
@@ -163,8 +168,7 @@ void CheckSizes(const Equation& e, std::string_view equation, TensorSpan tensors
       }
       int64_t& known = size_of[static_cast<size_t>(l)];
       const int64_t size = t.size(d++);
-      MICA_CHECK(size == known || size == 1 || known == 1, "Label (",
-                 std::string(1, static_cast<char>(l < 26 ? 'a' + l : 'A' + l - 26)), ") of equation (",
+      MICA_CHECK(size == known || size == 1 || known == 1, "Label (", LabelText(l), ") of equation (",
                  std::string(equation), ") has the size (", size, ") in operand (", i, ") with shape ",
                  ShapeText(t.sizes()), ", and the size (", known, ") before; expected equal sizes, or 1.");
       if (known == 1) known = size;

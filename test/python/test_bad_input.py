@@ -109,6 +109,7 @@ REFUSED = [
     ("mica.ones(2**40)", mica.OutOfMemoryError, "has no memory for a request of"),
     ("mica.ones(2**31, 2**31, 2**31)", RuntimeError, "2\\^63"),
     ("mica.ones(2).select(0, 2**70)", OverflowError, "An integer of \\(71\\) bits"),
+    ("mica.einsum('ij->ik', mica.ones(2, 3))", RuntimeError, r"Label \(k\).*`equation`"),
     ("mica.ones(2).type('foo')", ValueError, "foo"),
     ("nn.avg_pool2d(mica.ones(1, 1, 2, 2), 3)", RuntimeError, r"`kernel_size` \(3\)"),
     ("mica.ones(1).expand(3).copy_(mica.ones(3))", RuntimeError, "share one place"),
