@@ -351,10 +351,11 @@ void EmitParts(const Derivative& d, Shard& shard) {
   shard.headers.insert(generated ? "kernels/generated_composites" : "kernels/composite_declarations");
   shard.registration.Print(
       {{"name", CppString(entry.functional->full_name)},
-       {"function", generated ? entry.functional->struct_name : entry.composite},
+       {"function", generated ? StrCat("composites::", entry.functional->struct_name)
+                              : StrCat("composite::", entry.composite)},
        {"file", CppString(d.location.file ? d.location.file->name : "")},
        {"line", StrCat(d.location.line)}},
-      "scope.AddKernel($name$, \"jvp\", CompositeKernel<&::mica::composites::$function$>::Get(), nullptr, "
+      "scope.AddKernel($name$, \"jvp\", CompositeKernel<&::mica::$function$>::Get(), nullptr, "
       "{$file$, $line$});");
 }
 

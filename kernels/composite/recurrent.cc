@@ -5,22 +5,28 @@
 // written to where it stays. Rows of step t are those of the samples that are that long
 // (`batch_sizes`, never growing), as in a packed sequence. `saved` keeps what the
 // gradient needs: for an LSTM the gates after their activations, for a GRU also the
-// hidden state's part of the new gate; nothing for the others.
+// hidden state's part of the new gate; nothing for the others. Within a transform (a
+// frame), which has no rule for these writes, the steps are made of other operators.
+#include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_gru_step.h"
 #include "mica/ops/_gru_step_backward.h"
 #include "mica/ops/_lstm_step.h"
 #include "mica/ops/_lstm_step_backward.h"
 #include "mica/ops/add.h"
+#include "mica/ops/addcmul.h"
 #include "mica/ops/addmm.h"
 #include "mica/ops/cat.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/empty.h"
+#include "mica/ops/lerp.h"
 #include "mica/ops/linear.h"
 #include "mica/ops/mm.h"
+#include "mica/ops/mul.h"
 #include "mica/ops/narrow.h"
 #include "mica/ops/relu.h"
+#include "mica/ops/sigmoid.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/t.h"
 #include "mica/ops/tanh.h"
@@ -106,6 +112,36 @@ struct State {
   }
 };
 
+// The same of operators that transforms know, each result in fresh memory; keeps nothing.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> LayerOfParts(const Tensor& gates, const Tensor& weight,
+                                                                const Tensor& bias, const Tensor& h0,
+                                                                const Tensor& c0, IntSpan batch_sizes,
+                                                                int64_t mode, bool reverse) {
+  const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
+  State h(h0, steps[0].count), c(mode == kLstm ? c0 : h0, steps[0].count);
+  std::vector<Tensor> outputs;
+  for (const Step& step : steps) {
+    const Tensor before = h.Take(step.count), mine = Rows(gates, step.first, step.count);
+    const Tensor sums = ops::linear(before, weight, mode == kGru ? bias : Tensor());
+    if (mode == kGru) {
+      const std::vector<Tensor> x = Gates(mine, 3), u = Gates(sums, 3);
+      const Tensor fresh = ops::tanh(ops::addcmul(x[2], ops::sigmoid(ops::add(x[0], u[0])), u[2]));
+      h.now = ops::lerp(fresh, before, ops::sigmoid(ops::add(x[1], u[1])));
+    } else if (mode == kLstm) {
+      const std::vector<Tensor> a = Gates(ops::add(mine, sums), 4);
+      const Tensor kept = ops::mul(ops::sigmoid(a[1]), c.Take(step.count));
+      c.now = ops::addcmul(kept, ops::sigmoid(a[0]), ops::tanh(a[2]));
+      h.now = ops::mul(ops::sigmoid(a[3]), ops::tanh(c.now));
+    } else {
+      h.now = mode == kTanh ? ops::tanh(ops::add(mine, sums)) : ops::relu(ops::add(mine, sums));
+    }
+    outputs.push_back(h.now);
+  }
+  if (reverse) std::reverse(outputs.begin(), outputs.end());
+  const Tensor none = Empty(gates, {0});
+  return {ops::cat(outputs, 0), h.Last(), mode == kLstm ? c.Last() : none, none, none};
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& gates, const Tensor& weight,
@@ -113,6 +149,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor
                                                                     const Tensor& c0, IntSpan batch_sizes,
                                                                     int64_t mode, bool reverse) {
   CheckLayer(gates, weight, h0, c0, batch_sizes, mode);
+  if (CurrentThread().frame) return LayerOfParts(gates, weight, bias, h0, c0, batch_sizes, mode, reverse);
   const int64_t width = h0.size(1), rows = gates.size(0);
   const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
   const Tensor output = Empty(gates, {rows, width}), turned = ops::t(weight);

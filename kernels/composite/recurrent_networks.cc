@@ -1,6 +1,7 @@
 // LSTM, GRU and plain recurrent networks of several layers and directions, over padded
 // and packed sequences: each direction of a layer is a product for the input's part of
 // the gates and one _recurrent_layer.
+#include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_recurrent_layer.h"
 #include "mica/ops/_to_copy.h"
@@ -68,9 +69,11 @@ Result Run(const Network& n, const Tensor& rows, IntSpan batch_sizes, const Tens
       const bool joined = n.mode != kGru && n.has_biases;  // a GRU's are inside of a product
       const Tensor gates =
           ops::linear(x, w.input, joined ? ops::add(w.input_bias, w.hidden_bias) : w.input_bias);
-      auto [out, h, c, cells, saved] = ops::_recurrent_layer(
-          gates, w.hidden, n.mode == kGru ? w.hidden_bias : Tensor(), ops::select(h0, 0, at),
-          n.mode == kLstm ? ops::select(c0, 0, at) : Tensor(), batch_sizes, n.mode, d == 1);
+      // Within a transform its parts are seen, whose gradients can be differentiated again.
+      const auto layer_of = CurrentThread().frame ? &_recurrent_layer : &ops::_recurrent_layer;
+      auto [out, h, c, cells, saved] =
+          layer_of(gates, w.hidden, n.mode == kGru ? w.hidden_bias : Tensor(), ops::select(h0, 0, at),
+                   n.mode == kLstm ? ops::select(c0, 0, at) : Tensor(), batch_sizes, n.mode, d == 1);
       outputs.push_back(out);
       last_h.push_back(h);
       last_c.push_back(c);

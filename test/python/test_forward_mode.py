@@ -247,3 +247,17 @@ def test_second_order(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if "inplace" in ENTRIES[n].forms])
 def test_inplace_second_order(name: str) -> None:
     _second_order(name, inplace=True)
+
+
+@pytest.mark.parametrize("network", ["RNN", "GRU", "LSTM"])
+def test_recurrent_networks(network: str) -> None:
+    """Tangents, gradients and second derivatives of two layers in both directions."""
+    mica.manual_seed(3)
+    module = getattr(mica.nn, network)(3, 4, num_layers=2, bidirectional=True).double()
+    x, v = (_direction(mica.zeros(5, 2, 3, dtype=mica.float64), n) for n in range(2))
+
+    def run(x: Any) -> tuple[Any, ...]:
+        output, state = module(x)
+        return output, *(state if network == "LSTM" else (state,))
+
+    assert not (_check(run, [x]) or _check_second(run, [x]))
