@@ -78,13 +78,13 @@ Dims ChannelsLastStrides(IntSpan sizes) {
 }
 
 bool IsContiguous(IntSpan sizes, IntSpan strides) {
-  int64_t expected = 1;
+  uint64_t expected = 1;  // wraps for sizes that whoever allocates them refuses
   bool contiguous = true;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     if (sizes[i] == 0) return true;
     if (sizes[i] == 1) continue;
-    contiguous &= strides[i] == expected;
-    expected *= sizes[i];
+    contiguous &= strides[i] == static_cast<int64_t>(expected);
+    expected *= static_cast<uint64_t>(sizes[i]);
   }
   return contiguous;
 }
@@ -95,11 +95,11 @@ bool IsChannelsLast(IntSpan sizes, IntSpan strides) {
   for (int64_t size : sizes) {
     if (size == 0) return true;
   }
-  int64_t expected = 1;
+  uint64_t expected = 1;
   const auto fits = [&](int64_t i) {
     if (sizes[i] == 1) return true;
-    if (strides[i] != expected) return false;
-    expected *= sizes[i];
+    if (strides[i] != static_cast<int64_t>(expected)) return false;
+    expected *= static_cast<uint64_t>(sizes[i]);
     return true;
   };
   if (!fits(1)) return false;
@@ -116,10 +116,10 @@ bool IsNonOverlappingAndDense(IntSpan sizes, IntSpan strides) {
     if (sizes[i] != 1) order.push_back(i);
   }
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
-  int64_t expected = 1;
+  uint64_t expected = 1;
   for (int64_t i : order) {
-    if (strides[i] != expected) return false;
-    expected *= sizes[i];
+    if (strides[i] != static_cast<int64_t>(expected)) return false;
+    expected *= static_cast<uint64_t>(sizes[i]);
   }
   return true;
 }

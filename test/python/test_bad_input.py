@@ -134,6 +134,7 @@ REFUSED = [
     ("mica.tensor([1]) // mica.tensor([0])", RuntimeError, "integer is divided by zero"),
     ("mica.ones(2).to('cpu', mica.float32, True, mica.ones(2))", RuntimeError, "."),
     ("mica.is_floating_point('a')", TypeError, "."),
+    ("mica.cdist(mica.ones(2, 3), mica.ones(2, 3), 2.0, [1])", ValueError, "compute_mode"),
     ("mica.zeros(1).expand(3).uniform_()", RuntimeError, "share one place"),
     ("mica.zeros(1).expand(3).index_fill_(0, mica.tensor([0]), 2.0)", RuntimeError, "share one place"),
     (

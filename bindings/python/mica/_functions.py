@@ -16,7 +16,6 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
-    "cdist",
     "chain_matmul",
     "einsum",
     "frombuffer",
@@ -315,20 +314,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     options = {} if out is None else {"out": out}
     return _generated["tensordot"](a, b, of_a, of_b, **options)
-
-
-_CDIST_MODES = (
-    "use_mm_for_euclid_dist_if_necessary",
-    "use_mm_for_euclid_dist",
-    "donot_use_mm_for_euclid_dist",
-)
-
-
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _CDIST_MODES[0]) -> Tensor:
-    """Distances of all pairs of rows in the norm of order `p`; `compute_mode` says when by a matrix product."""
-    if compute_mode not in _CDIST_MODES:
-        raise ValueError(f"The mode ({compute_mode}) of cdist is unknown; expected one of {_CDIST_MODES}.")
-    return _generated["cdist"](x1, x2, p, _CDIST_MODES.index(compute_mode))
 
 
 def norm(

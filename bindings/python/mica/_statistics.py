@@ -44,8 +44,8 @@ def cdist(
     p: float = 2.0,
     compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """Distances of all pairs of rows in the norm of order `p`."""
-    if compute_mode not in _CDIST_MODES:
+    """Distances of all pairs of rows in the norm of order `p`; `compute_mode` says when by a matrix product."""
+    if not isinstance(compute_mode, str) or compute_mode not in _CDIST_MODES:
         raise ValueError(
             f"Argument `compute_mode` ({compute_mode}) is unknown; expected one of {', '.join(_CDIST_MODES)}."
         )
