@@ -152,9 +152,14 @@ void Wrapper::operator delete(void* p) noexcept {
   internal::SmallFree(p, internal::SmallClass(sizeof(Wrapper)));
 }
 
-Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base) {
+namespace {
+IntSpan Shown(IntSpan all, int hidden) { return all.subspan(hidden, all.size() - hidden); }
+}  // namespace
+
+Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
   const TensorImpl& from = *value.impl();
-  Tensor wrapper = MakeView(value, value.sizes(), value.strides(), value.storage_offset() * value.itemsize(),
+  Tensor wrapper = MakeView(value, Shown(value.sizes(), hidden), Shown(value.strides(), hidden),
+                            value.storage_offset() * value.itemsize(),
                             /*detached=*/true);
   TensorImpl& impl = *wrapper.impl();
   impl.keys = (from.keys & keys::kBackends) | KeySet::Of(keys::kFrameEscape);
@@ -163,6 +168,7 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base) {
   auto* w = new Wrapper();
   w->tag = frame.tag;
   w->kind = frame.kind;
+  w->hidden = hidden;
   w->value = std::move(value);
   extra.extension = w;
   extra.extension_deleter = &DeleteWrapper;
@@ -182,7 +188,7 @@ Tensor Alias(const Tensor& wrapper) {
   Frame named;  // carries the tag alone: the frame itself may be gone
   named.tag = w.tag;
   named.kind = w.kind;
-  Tensor alias = Wrap(w.value, named);
+  Tensor alias = Wrap(w.value, named, Tensor(), w.hidden);
   Wrapper& behind = WrapperOf(alias);
   behind.number = w.number;
   behind.second = w.second;
@@ -191,15 +197,28 @@ Tensor Alias(const Tensor& wrapper) {
 
 void Refresh(const Tensor& wrapper) {
   TensorImpl& impl = *wrapper.impl();
-  const TensorImpl& from = *WrapperOf(wrapper).value.impl();
+  const Wrapper& w = WrapperOf(wrapper);
+  const TensorImpl& from = *w.value.impl();
   if (impl.storage != from.storage) {
     from.storage->Retain();
     if (impl.storage) impl.storage->Release();
     impl.storage = from.storage;
   }
   impl.dl.data = from.dl.data;
-  if (impl.sizes() == from.sizes() && impl.strides() == from.strides()) return;
-  impl.SetSizesStrides(from.sizes(), from.strides());
+  const IntSpan sizes = Shown(from.sizes(), w.hidden), strides = Shown(from.strides(), w.hidden);
+  if (impl.sizes() == sizes && impl.strides() == strides) return;
+  impl.SetSizesStrides(sizes, strides);
+}
+
+void CheckReadable(const Tensor& t, const char* what) {
+  for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
+    const Wrapper& w = WrapperOf(*inner);
+    const Tensor base = inner->is_view() ? inner->view_base() : *inner;
+    MICA_CHECK(w.hidden == 0 && (!IsWrapper(base) || WrapperOf(base).hidden == 0), "The tensor (", t.ToString(), ") stands for a batch inside of ",
+               KindOf(w.kind).name, ", so that ", what,
+               " has no single value to read; choose by values with mica.where instead of `if`, or return the "
+               "tensor and read it outside.");
+  }
 }
 
 void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {

@@ -112,6 +112,7 @@ struct Wrapper {
   uint64_t tag = 0;  // of the frame that made it
   int kind = -1;
   int64_t number = 0;  // payload: a number of the kind's
+  int hidden = 0;      // leading dimensions of the value that the wrapper does not show (vmap: the batch)
   Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
 
   static void* operator new(size_t size);  // from the small-block pool
@@ -127,9 +128,9 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
   return w.tag == frame.tag ? &w : nullptr;
 }
 
-// A wrapper of `frame` around `value`. With `base`, a wrapper of the same frame, it is a
-// view of it (view_base is the base's root).
-Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor());
+// A wrapper of `frame` around `value`, less its first `hidden` dimensions. With `base`, a
+// wrapper of the same frame, it is a view of it (view_base is the base's root).
+Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor(), int hidden = 0);
 // A fresh tensor that no operator made, as one of all frames that are current.
 Tensor AdoptInto(Tensor fresh, const Frame* innermost);
 inline Tensor Adopt(Tensor fresh) {
@@ -145,6 +146,10 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
   Wrapper* w = t.defined() ? Own(t, frame) : nullptr;
   return w ? w->value : t;
 }
+
+// Raises where `t` hides dimensions, so that its memory is not what it shows: `what`, as in
+// "item()", reads elements.
+void CheckReadable(const Tensor& t, const char* what);
 
 // Raises: an operator writes `written`, which the frame's function did not make or get
 // as an argument, with values that belong to the frame.

@@ -88,6 +88,7 @@ struct Filler {
     if (IsTensor(o)) {
       const Tensor& t = Unwrap(o);
       if (t.ndim() != static_cast<int64_t>(sizes.size() - dim)) RaiseRagged(dim);
+      frames::CheckReadable(t, "a tensor made of it");
       FillTensor(t, dim, 0, static_cast<char*>(t.data()));
       return;
     }

@@ -8,6 +8,7 @@ namespace mica::python {
 void InitSize(PyObject* module);
 void InitAutograd(PyObject* module);  // autograd.cc
 void InitFrames(PyObject* module);    // frames.cc
+void InitVmap(PyObject* module);      // vmap.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
 void InitDevices(PyObject* module);

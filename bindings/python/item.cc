@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/to.h"
 #include "mica/tensor/shape.h"
 
@@ -27,6 +28,7 @@ Scalar ReadElement(const void* data, DType d) {
 Scalar ItemOf(const Tensor& t) {
   MICA_CHECK(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
              ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  frames::CheckReadable(t, "item(), or a test of truth,");
   MICA_CHECK_IMPLEMENTED(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
   if (t.device().is_cpu()) {
     if (t.dtype() == DType::kF64) return Scalar(*t.data_as<double>());

@@ -143,6 +143,7 @@ void InitModule(PyObject* module) {
   InitGraphNode(module);
   InitBufferType(module);
   InitFrames(module);
+  InitVmap(module);
   InitAutograd(module);
   InitLibrary(module);
   InitPlugins(module);

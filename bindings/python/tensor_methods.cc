@@ -5,6 +5,7 @@
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/to.h"
@@ -90,6 +91,7 @@ PyObject* ToList(PyObject* self, PyObject*) {
   return Guarded([&] {
     MICA_CHECK_IMPLEMENTED(!Unwrap(self).device().is_meta(),
                            "A tensor on meta has no values, so it has no tolist().");
+    frames::CheckReadable(Unwrap(self), "tolist()");
     const Tensor t = ConvertTensor(Unwrap(self), std::nullopt, Device{});
     return ListOf(t, 0, static_cast<const char*>(t.data()));
   });

@@ -3,6 +3,7 @@
 // the gates and one _recurrent_layer.
 #include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/_recurrent_layer.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
@@ -102,6 +103,7 @@ Dims SizesIn(const Tensor& batch_sizes) {
   MICA_CHECK(batch_sizes.ndim() == 1 && batch_sizes.dtype() == DType::kI64 && batch_sizes.device().is_cpu(),
              "Batch sizes with shape ", ShapeText(batch_sizes.sizes()), " and dtype (",
              Name(batch_sizes.dtype()), ") are no int64 vector on the CPU.");
+  frames::CheckReadable(batch_sizes, "a table of batch sizes");
   const Tensor here = ops::contiguous(batch_sizes);
   return Dims(here.data_as<int64_t>(), here.data_as<int64_t>() + here.numel());
 }

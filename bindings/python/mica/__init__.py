@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         set_autocast_dtype as set_autocast_dtype,
         set_autocast_enabled as set_autocast_enabled,
     )
+    from mica.func import vmap as vmap
 else:
 
     def __getattr__(name: str) -> Any:
@@ -142,6 +143,10 @@ else:
             from mica import amp
 
             return getattr(amp, name)
+        if name == "vmap":
+            from mica.func import vmap
+
+            return vmap
         if name.startswith("_foreach_"):
             from mica._foreach import find
 
@@ -153,4 +158,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_OF_AMP})
+    return sorted({*globals(), *_LAZY, *_OF_AMP, "vmap"})

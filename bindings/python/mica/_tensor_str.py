@@ -214,6 +214,9 @@ def tensor_repr(self: Tensor) -> str:
     escaped = _C._frame_escaped_from(self)
     if escaped is not None:
         return f"<{self.dtype} tensor of shape {tuple(self.shape)} that escaped from {escaped}>"
+    batched = _C._vmap_text(self)
+    if batched is not None:
+        return f"tensor(..., {batched}, one example of a batch)"
     previous = _C._set_grad_enabled(False)
     try:
         plain = type(self) is Tensor or type(self).__name__ == "Parameter"

@@ -23,6 +23,7 @@ from mica.func._reverse import (
     grad_and_value as grad_and_value,
     vjp as vjp,
 )
+from mica.func._vmap import vmap as vmap
 
 __all__ = [
     "functional_call",
@@ -35,4 +36,5 @@ __all__ = [
     "linearize",
     "stack_module_state",
     "vjp",
+    "vmap",
 ]

@@ -1,0 +1,202 @@
+"""vmap: a function of one example, applied to a whole batch at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import mica
+from mica import _C
+from mica._C import Tensor
+from mica.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+Dims = Any  # an int, None, or a tree of them that begins as the arguments' tree does
+
+_RANDOMNESS = {"error": 0, "same": 1, "different": 2}
+
+
+def _spread(dims: Dims, tree: Any, name: str, what: str) -> list[int | None]:
+    """One dimension for each leaf of `tree`; a dimension in the place of a subtree is that of
+    all of its leaves."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(tree_flatten(tree)[0])
+    if isinstance(dims, list) and isinstance(tree, tuple):
+        dims = tuple(dims)
+    if type(dims) is type(tree) and isinstance(dims, (tuple, list)) and len(dims) == len(tree):
+        return [d for part, sub in zip(dims, tree) for d in _spread(part, sub, name, what)]
+    if isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys():
+        return [d for key, sub in tree.items() for d in _spread(dims[key], sub, name, what)]
+    raise ValueError(
+        f"{name}: {what}={dims!r} does not fit the structure of what it describes, "
+        f"{tree_flatten(tree)[1]}; give an int, None, or the same structure of them."
+    )
+
+
+def _checked_inputs(leaves: list[Any], dims: list[int | None], in_dims: Dims) -> int:
+    """The size of the batch; `dims` counts from the front afterwards."""
+    size = None
+    for i, (leaf, dim) in enumerate(zip(leaves, dims)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int) or isinstance(dim, bool):
+            raise ValueError(f"vmap: in_dims={in_dims!r} holds a {type(dim).__name__}; expected ints and None.")
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap: in_dims={in_dims!r} gives the dimension ({dim}) for an argument of type "
+                f"{type(leaf).__name__}, which has none; only Tensors can be mapped over. Give None for it."
+            )
+        if not -leaf.dim() <= dim < leaf.dim():
+            raise ValueError(
+                f"vmap: in_dims={in_dims!r} gives the dimension ({dim}) for a tensor of shape "
+                f"{tuple(leaf.shape)}; expected a dimension from -{leaf.dim()} to {leaf.dim() - 1}."
+                if leaf.dim()
+                else f"vmap: in_dims={in_dims!r} gives the dimension ({dim}) for a 0-d tensor, which has none "
+                "to map over. Give None for it."
+            )
+        dims[i] = dim % leaf.dim()
+        found = leaf.shape[dims[i]]
+        if size is None:
+            size = found
+        elif size != found:
+            raise ValueError(
+                f"vmap: the mapped dimensions of the arguments differ in size, ({size}) and ({found}); they must "
+                "be of one size."
+            )
+    if size is None:
+        raise ValueError(
+            f"vmap: in_dims={in_dims!r} maps over no argument; at least one must have a dimension."
+        )
+    return int(size)
+
+
+def _one(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec, size: int,
+         out_dims: Dims, randomness: int, kwargs: dict[str, Any]) -> Any:
+    """One batch through `func`."""
+    frame = _C._vmap_enter(size, randomness)
+    try:
+        batch = _C._vmap_batch
+        args = [leaf if dim is None else batch(leaf, dim) for leaf, dim in zip(leaves, dims)]
+        output = func(*tree_unflatten(args, spec), **kwargs)
+        if isinstance(output, Tensor) and isinstance(out_dims, int):
+            return _unbatched(output, out_dims)
+        results, out_spec = tree_flatten(output)
+        if isinstance(output, Tensor) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
+            out_dims = out_dims[0]
+        places = _spread(out_dims, output, "vmap", "out_dims")
+        return tree_unflatten([_unbatched(r, d) for r, d in zip(results, places)], out_spec)
+    finally:
+        _C._vmap_exit(frame)
+
+
+def _unbatched(result: Any, dim: int | None) -> Any:
+    if not isinstance(result, Tensor):
+        raise ValueError(
+            f"vmap: the function must return Tensors, but it returned a {type(result).__name__}. "
+            "Make a tensor of it (mica.tensor), or compute it outside of vmap."
+        )
+    if dim is None:
+        if _C._vmap_text(result) is not None:
+            raise ValueError(
+                "vmap: out_dims is None for a result that differs between the examples; give the dimension "
+                "that shall hold the batch."
+            )
+        return _C._frame_value(result)
+    rank = result.dim() + 1
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"vmap: out_dims gives the dimension ({dim}) for a result of {rank} dimensions with the batch; "
+            f"expected one from -{rank} to {rank - 1}."
+        )
+    return _C._vmap_unbatch(result, dim)
+
+
+def _in_chunks(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec, size: int,
+               out_dims: Dims, randomness: int, kwargs: dict[str, Any], chunk_size: int) -> Any:
+    """The same, at most `chunk_size` examples at a time."""
+    parts = []
+    for start in range(0, size, chunk_size):
+        n = min(chunk_size, size - start)
+        some = [x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)]
+        parts.append(_one(func, some, dims, spec, n, out_dims, randomness, kwargs))
+    flat = [tree_flatten(p)[0] for p in parts]
+    out_spec = tree_flatten(parts[0])[1]
+    single = isinstance(out_dims, (tuple, list)) and len(out_dims) == 1 and isinstance(parts[0], Tensor)
+    places = _spread(out_dims[0] if single else out_dims, parts[0], "vmap", "out_dims")
+    joined = [c[0] if d is None else mica.cat(c, d) for c, d in zip(zip(*flat), places)]
+    return tree_unflatten(joined, out_spec)
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Dims = 0,
+    out_dims: Dims = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that applies `func`, written for one example, to batches: each tensor among
+    the arguments has the batch along the dimension that `in_dims` gives for it (None: it is
+    the same for all), each result along that of `out_dims`. Operators run once for the whole
+    batch. Nests in itself and in the other transforms.
+
+    `randomness` says what random operators do: "error" raises, "same" draws once for all
+    examples, "different" once for each. With `chunk_size`, at most that many examples are
+    computed at a time. Keyword arguments are mapped over dimension 0 of their tensors."""
+    if randomness not in _RANDOMNESS:
+        raise RuntimeError(
+            f"vmap: randomness is ({randomness!r}), but it must be 'error', 'same' or 'different'."
+        )
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ValueError(f"vmap: chunk_size ({chunk_size}) must be None or an int of at least 1.")
+    if not (in_dims is None or isinstance(in_dims, (int, tuple, list))):
+        raise ValueError(
+            f"vmap: in_dims must be an int or a tuple of one entry for each argument, but it is a "
+            f"{type(in_dims).__name__}."
+        )
+    choice = _RANDOMNESS[randomness]
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and in_dims == 0 and out_dims == 0 and chunk_size is None:
+            x = args[0]
+            if type(x) is Tensor and x.dim() > 0:  # the common case, without any tree
+                frame = _C._vmap_enter(x.shape[0], choice)
+                try:
+                    output = func(_C._vmap_batch(x, 0))
+                    if isinstance(output, Tensor):
+                        return _C._vmap_unbatch(output, 0)
+                    results, out_spec = tree_flatten(output)
+                    return tree_unflatten([_unbatched(r, 0) for r in results], out_spec)
+                finally:
+                    _C._vmap_exit(frame)
+        if not args:
+            raise ValueError("vmap: the function was called without arguments; give at least one tensor.")
+        leaves, spec = tree_flatten(args)
+        dims = _spread(in_dims, args, "vmap", "in_dims")
+        size = _checked_inputs(leaves, dims, in_dims)
+        if kwargs:
+            return _with_keywords(func, leaves, dims, spec, size, out_dims, choice, kwargs, chunk_size)
+        if chunk_size is None or chunk_size >= size:
+            return _one(func, leaves, dims, spec, size, out_dims, choice, kwargs)
+        return _in_chunks(func, leaves, dims, spec, size, out_dims, choice, kwargs, chunk_size)
+
+    return functools.update_wrapper(wrapper, func) if hasattr(func, "__name__") else wrapper
+
+
+def _with_keywords(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec,
+                   size: int, out_dims: Dims, randomness: int, kwargs: dict[str, Any],
+                   chunk_size: int | None) -> Any:
+    """Keyword arguments as further positional ones."""
+    named, named_spec = tree_flatten(kwargs)
+    count = len(leaves)
+    every = leaves + named
+    places = dims + [0 if isinstance(leaf, Tensor) else None for leaf in named]
+    _checked_inputs(every, places, places)
+
+    def positional(*flat: Any) -> Any:
+        return func(*tree_unflatten(flat[:count], spec), **tree_unflatten(flat[count:], named_spec))
+
+    flat_spec = tree_flatten(tuple(every))[1]
+    if chunk_size is None or chunk_size >= size:
+        return _one(positional, every, places, flat_spec, size, out_dims, randomness, {})
+    return _in_chunks(positional, every, places, flat_spec, size, out_dims, randomness, {}, chunk_size)

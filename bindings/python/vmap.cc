@@ -1,0 +1,183 @@
+// vmap for mica.func: entering and leaving its frame, and the batches behind its tensors.
+// The checks that users see are in mica/func/_vmap.py.
+#include "mica/dispatcher/batching.h"
+
+#include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/init.h"
+#include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/plugins.h"
+#include "mica/ops/alias.h"
+#include "mica/ops/expand.h"
+#include "mica/ops/movedim.h"
+
+namespace mica::python {
+namespace {
+
+using frames::Frame;
+
+constexpr const char* kScope = "mica.vmap";
+
+// A frame that Python entered, and its payload.
+struct Entered {
+  Entered(int kind, frames::Batch b) : batch(b), scope(kind, &batch) {}
+  frames::Batch batch;
+  frames::FrameScope scope;
+};
+
+const Frame& CurrentVmap() {
+  const Frame* frame = frames::Current();
+  MICA_CHECK(frame && frame->payload, "No vmap is current on this thread.");
+  return *frame;
+}
+
+const Tensor& TensorOf(PyObject* o) {
+  MICA_CHECK_TYPE(IsTensor(o), "An example of vmap must be a Tensor, but it is a ", TypeName(o), ".");
+  return Unwrap(o);
+}
+
+// _vmap_enter(examples, randomness: 0 error, 1 same, 2 different) -> capsule, which the
+// caller gives to _vmap_exit.
+PyObject* EnterVmap(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    long long size;
+    int randomness;
+    if (!PyArg_ParseTuple(args, "Li:_vmap_enter", &size, &randomness)) throw PythonErrorIsSet();
+    static const int kind = [] {
+      EnsureProvider("layer:vmap");
+      return frames::KindNumber("vmap");
+    }();
+    MICA_CHECK(kind >= 0, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
+    auto entered =
+        std::make_unique<Entered>(kind, frames::Batch{size, static_cast<frames::Randomness>(randomness)});
+    PyObject* capsule = Check(PyCapsule_New(entered.get(), kScope, nullptr));
+    static_cast<void>(entered.release());
+    return capsule;
+  });
+}
+
+PyObject* ExitVmap(PyObject*, PyObject* capsule) {
+  return Guarded([&] {
+    auto* entered = static_cast<Entered*>(PyCapsule_GetPointer(capsule, kScope));
+    if (!entered) throw PythonErrorIsSet();
+    const bool innermost = frames::Current() == &entered->scope.frame();
+    delete entered;
+    MICA_CHECK(innermost, "A vmap is left while a transform that was entered inside of it is active.");
+    return NewNone();
+  });
+}
+
+// _vmap_batch(tensor, dim): one example of the current vmap, whose batch lies along `dim`.
+PyObject* VmapBatch(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* o;
+    long long dim;
+    if (!PyArg_ParseTuple(args, "OL:_vmap_batch", &o, &dim)) throw PythonErrorIsSet();
+    Tensor value = TensorOf(o);
+    if (dim != 0) {
+      const frames::LeaveFrame left;
+      value = ops::op::movedim_int::call(value, dim, 0);
+    }
+    return Wrap(frames::Wrap(std::move(value), CurrentVmap(), Tensor(), 1));
+  });
+}
+
+// _vmap_unbatch(tensor, dim): all examples, along `dim`.
+PyObject* VmapUnbatch(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* o;
+    long long dim;
+    if (!PyArg_ParseTuple(args, "OL:_vmap_unbatch", &o, &dim)) throw PythonErrorIsSet();
+    Tensor t = TensorOf(o);
+    const Frame& frame = CurrentVmap();
+    const frames::Wrapper* w = frames::Own(t, frame);
+    if (w && !w->hidden && t.is_view()) {  // its base may have got a batch since
+      t = ops::op::alias::call(t);
+      w = frames::Own(t, frame);
+    }
+    const int64_t size = static_cast<const frames::Batch*>(frame.payload)->size;
+    const frames::LeaveFrame left;
+    Tensor value = w ? w->value : t;
+    if (!w || !w->hidden) {
+      Dims sizes = {size};
+      sizes.insert(sizes.end(), value.sizes().begin(), value.sizes().end());
+      value = ops::op::expand::call(value, sizes, false);
+    }
+    return Wrap(dim == 0 ? std::move(value) : ops::op::movedim_int::call(value, 0, dim));
+  });
+}
+
+// _vmap_rule(operator's name): where its batch rule comes from.
+PyObject* VmapRule(PyObject*, PyObject* name) {
+  return Guarded([&] { return NewStr(frames::BatchRuleOf(GetOperator(StrView(name)))); });
+}
+
+// _vmap_text(tensor): what it shows of itself while it stands for a batch; None of others.
+PyObject* VmapText(PyObject*, PyObject* o) {
+  return Guarded([&] {
+    const Tensor& t = TensorOf(o);
+    for (const Tensor* inner = &t; frames::IsWrapper(*inner); inner = &frames::WrapperOf(*inner).value)
+      if (frames::WrapperOf(*inner).hidden > 0) return NewStr(t.ToString());
+    return NewNone();
+  });
+}
+
+// Leaves the frame, and what was entered inside of it and not left.
+PyObject* Exit(PyObject*, PyObject* capsule) {
+  return Guarded([&] {
+    auto* entered = static_cast<Entered*>(PyCapsule_GetPointer(capsule, kScope));
+    if (!entered) throw PythonErrorIsSet();
+    const Frame* innermost = frames::Current();
+    const Frame* frame = innermost;
+    while (frame && frame != &entered->scope.frame()) frame = frame->parent;
+    MICA_CHECK(frame, "A transform is left twice, or on another thread than it was entered on.");
+    delete entered;
+    MICA_CHECK(frame == innermost, "A transform is left while one that was entered inside of it is active.");
+    return NewNone();
+  });
+}
+
+PyObject* Tag(PyObject*, PyObject*) {
+  return Guarded([&] { return PyLong_FromUnsignedLongLong(CurrentVmap().tag); });
+}
+PyObject* KindName(PyObject*, PyObject*) {
+  const Frame* frame = frames::Current();
+  return frame ? NewStr(frames::KindOf(frame->kind).name) : NewNone();
+}
+PyObject* Depth(PyObject*, PyObject*) {
+  long depth = 0;
+  for (const Frame* f = frames::Current(); f; f = f->parent) ++depth;
+  return PyLong_FromLong(depth);
+}
+
+// While the capsule is kept, the current frame's parent is current.
+PyObject* Leave(PyObject*, PyObject*) {
+  return Guarded([&] {
+    static_cast<void>(CurrentVmap());
+    auto left = std::make_unique<frames::LeaveFrame>();
+    PyObject* capsule = Check(PyCapsule_New(left.get(), kLeft, nullptr));
+    static_cast<void>(left.release());
+    return capsule;
+  });
+}
+PyObject* Return(PyObject*, PyObject* capsule) {
+  return Guarded([&] {
+    auto* left = static_cast<frames::LeaveFrame*>(PyCapsule_GetPointer(capsule, kLeft));
+    if (!left) throw PythonErrorIsSet();
+    delete left;
+    return NewNone();
+  });
+}
+
+PyMethodDef kFunctions[] = {{"_vmap_enter", EnterVmap, METH_VARARGS, nullptr},
+                            {"_vmap_exit", ExitVmap, METH_O, nullptr},
+                            {"_vmap_batch", VmapBatch, METH_VARARGS, nullptr},
+                            {"_vmap_unbatch", VmapUnbatch, METH_VARARGS, nullptr},
+                            {"_vmap_rule", VmapRule, METH_O, nullptr},
+                            {"_vmap_text", VmapText, METH_O, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void InitVmap(PyObject* module) { Check(PyModule_AddFunctions(module, kFunctions)); }
+
+}  // namespace mica::python

@@ -1,0 +1,29 @@
+// What a vmap frame carries as its payload: shared by the layer Batched (keys/batched),
+// which computes with it, and those who enter such a frame (the Python binding).
+#pragma once
+
+#include <cstdint>
+
+#include "mica/dispatcher/operator.h"
+
+namespace mica::frames {
+
+// What random operators do under vmap.
+enum class Randomness : uint8_t {
+  kError,      // raise
+  kSame,       // one draw for all examples
+  kDifferent,  // one draw for each example
+};
+
+struct Batch {
+  int64_t size = 0;  // examples
+  Randomness randomness = Randomness::kError;
+};
+
+// Where an operator's batch rule comes from ("class", "by hand", "decomposition", "loop",
+// "refused"), which the layer Batched says once it is loaded.
+using BatchRuleSource = const char* (*)(const Operator& op);
+void SetBatchRuleSource(BatchRuleSource source);
+const char* BatchRuleOf(const Operator& op);  // throws where the layer cannot be loaded
+
+}  // namespace mica::frames

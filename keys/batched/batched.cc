@@ -1,0 +1,108 @@
+// The kind, and the way of a call: nothing batched goes straight to the parent; in-place
+// and out= forms without a rule of their own go through the functional form; the rest has
+// a rule, or the loop.
+#include "mica/keys/batched/batched.h"
+
+#include "mica/ops/_local_scalar_dense.h"
+#include "mica/ops/all.h"
+#include "mica/ops/copy_.h"
+#include "mica/ops/eq.h"
+#include "mica/ops/select.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::batched {
+namespace {
+
+using frames::ForEachTensor;
+using frames::Frame;
+
+bool IsConstant(const Tensor& t, const frames::Wrapper& w) {
+  Frame named;  // carries the tag alone
+  named.tag = w.tag;
+  return !IsBatched(t, named);
+}
+
+bool AnyBatched(const MicaValue* args, int64_t n, const Frame& frame) {
+  bool any = false;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t) { any = any || IsBatched(t, frame); });
+  return any;
+}
+
+// In-place and out=: what the functional form returns is copied. False: there is none.
+bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) {
+  const OperatorSpec& spec = op.spec();
+  const Operator* functional = spec.functional_name ? FindOperator(spec.functional_name) : nullptr;
+  if (!functional || functional == &op) return false;
+  MicaValue results[8];
+  const auto taken = static_cast<int64_t>(functional->schema().arguments.size());
+  functional->CallBoxed(args, taken, results);
+  size_t next = 0;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    if (!((spec.written_args >> i) & 1)) return;
+    const Tensor value = TakeTensor(results[next++]);
+    MICA_CHECK_IMPLEMENTED(t.sizes() == value.sizes(), "Operator ", spec.name, " would resize a tensor (",
+                           t.ToString(), ") to ", ShapeText(value.sizes()),
+                           " under vmap, which cannot; call the functional form.");
+    ::mica::ops::op::copy_::call(t, value, false);
+  });
+  return true;
+}
+
+[[noreturn]] void Refuse(const Operator& op) {
+  MICA_THROW(kRuntime, "Operator ", op.spec().name,
+             " returns a shape that depends on the values, and under vmap each example has its own values. "
+             "Use a form of fixed shape (mica.where with a mask), or call it outside of vmap.");
+}
+
+}  // namespace
+
+int VmapKind() {
+  static const int kind = frames::RegisterKind(
+      {"vmap",
+       "Return it from the function, or keep what vmap returned instead.",
+       /*own_autograd=*/false, &IsConstant});
+  return kind;
+}
+
+bool IsBatched(const Tensor& t, const Frame& frame) {
+  const frames::Wrapper* w = frames::Own(t, frame);
+  if (!w) return false;
+  if (w->hidden || !t.is_view()) return w->hidden != 0;
+  const frames::Wrapper* root = frames::Own(Tensor(t.view_base()), frame);
+  return root && root->hidden;
+}
+
+// What an operator reads to check its arguments ("the matrix is finite") mostly is the same
+// for all examples, and then each has its own answer. The binding's item() does not come here.
+void RunRead(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+             MicaValue* results) {
+  if (!AnyBatched(args, n, *frames::Current())) return frames::CallInParent(op, args, n, results);
+  Call call(op, args, n, results);
+  const Tensor& value = call.PartAt(0).value;
+  bool same = call.batch() > 0;
+  if (same) {
+    call.Set(0, ::mica::ops::op::select_int::call(value, 0, 0));
+    const Tensor equal = ::mica::ops::op::eq_Tensor::call(value, Tensor::Ref(call[0].u.tensor));
+    same = ::mica::ops::op::_local_scalar_dense::call(::mica::ops::op::all::call(equal)).ToBool();
+  }
+  if (!same) frames::CheckReadable(Tensor::Ref(args[0].u.tensor), "what reads one element");
+  call.Run();
+}
+
+void RunBatched(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+                MicaValue* results) {
+  const Frame& frame = *frames::Current();
+  if (!AnyBatched(args, n, frame)) return frames::CallInParent(op, args, n, results);
+  const RuleEntry entry = RuleOf(op);
+  if (entry.source == Source::kRefused) Refuse(op);
+  if (op.spec().form != OpForm::kFunctional && entry.rule != &Pointwise && entry.rule != &BecomeView &&
+      RunThroughFunctional(op, args, n))
+    return;
+  if (entry.rule) {
+    Call call(op, args, n, results);
+    if (entry.rule(call)) return;
+  }
+  Loop(op, args, n, results);
+}
+
+}  // namespace mica::batched

@@ -1,0 +1,106 @@
+// Products of matrices and vectors, and operators of the last dimensions alone: a batch in
+// front is what they have anyway.
+#include "mica/keys/batched/batched.h"
+
+#include "mica/ops/addmm.h"
+#include "mica/ops/baddbmm.h"
+#include "mica/ops/expand.h"
+#include "mica/ops/matmul.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/squeeze.h"
+#include "mica/ops/unsqueeze.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::batched {
+namespace {
+
+Scalar ScalarAt(const Call& call, std::string_view name) {
+  return Scalar::FromAbi(call[call.Find(name)].u.scalar);
+}
+
+// beta * self + alpha * a @ b, where a has rows for each example and the rest is shared: one
+// product of all the rows.
+bool SharedMatrix(Call& call, const Part& self, const Part& a, const Part& b) {
+  if (!a.batched || b.batched || a.rank != 2 || self.batched || self.rank > 1) return false;
+  const int64_t rows = a.value.sizes()[1];
+  const Tensor flat = ::mica::ops::op::reshape::call(a.value, {call.batch() * rows, a.value.sizes()[2]});
+  const Tensor product = ::mica::ops::op::addmm::call(self.value, flat, b.value, ScalarAt(call, "beta"),
+                                                      ScalarAt(call, "alpha"));
+  return call.Return(
+      ::mica::ops::op::reshape::call(product, {call.batch(), rows, b.value.sizes()[1]}));
+}
+
+// addmm and baddbmm.
+bool AddedProduct(Call& call) {
+  const Part self = call.PartAt(0), a = call.PartAt(1), b = call.PartAt(2);
+  if (SharedMatrix(call, self, a, b)) return true;
+  const bool fold = a.rank == 3;
+  const int64_t size = call.batch();
+  const auto joined = [&](const Part& p, int64_t rank) {
+    Part whole = p;
+    whole.value = WithBatch(p, size);
+    whole.batched = true;
+    return Aligned(whole, rank);
+  };
+  Tensor x = joined(self, a.rank), m1 = joined(a, a.rank), m2 = joined(b, a.rank);
+  if (!fold) {
+    return call.Return(::mica::ops::op::baddbmm::call(x, m1, m2, ScalarAt(call, "beta"),
+                                                      ScalarAt(call, "alpha")));
+  }
+  Dims sizes = {size, a.value.sizes()[a.batched ? 1 : 0]};
+  sizes.push_back(m1.sizes()[2]);
+  sizes.push_back(m2.sizes()[3]);
+  x = ::mica::ops::op::expand::call(x, sizes, false);
+  const Tensor all = ::mica::ops::op::baddbmm::call(Fold(x), Fold(m1), Fold(m2), ScalarAt(call, "beta"),
+                                                    ScalarAt(call, "alpha"));
+  return call.Return(Unfold(all, size));
+}
+
+}  // namespace
+
+bool Contraction(Call& call) {
+  if (call.Find("beta") >= 0) return AddedProduct(call);
+  const Part a = call.PartAt(0), b = call.PartAt(1);
+  // A vector is a matrix of one row on the left, of one column on the right.
+  Tensor left = a.value, right = b.value;
+  if (a.rank == 1) left = ::mica::ops::op::unsqueeze::call(left, -2);
+  if (b.rank == 1) right = ::mica::ops::op::unsqueeze::call(right, -1);
+  Tensor product = ::mica::ops::op::matmul::call(left, right);
+  if (b.rank == 1) product = ::mica::ops::op::squeeze_dim::call(product, -1);
+  if (a.rank == 1) product = ::mica::ops::op::squeeze_dim::call(product, -1);
+  return call.Return(product);
+}
+
+bool Trailing(Call& call) {
+  call.AllAligned();
+  return call.Run();
+}
+
+bool Leading(Call& call) {
+  call.AllBatched();
+  return call.Run();
+}
+
+bool Whole(Call& call) { return call.Run(); }
+
+// Rows of the sequence and rows of the values correspond; a single sequence serves all.
+bool Sorted(Call& call) {
+  const Part sequence = call.PartAt(0), self = call.PartAt(1);
+  if (!sequence.batched && sequence.rank == 1) return !call.PartAt(call.Find("sorter")).batched && call.Run();
+  call.AllBatched();
+  if (sequence.rank == self.rank) return call.Run();
+  if (sequence.rank != 1) return false;
+  const Dims sizes = ToDims(Tensor::Ref(call[1].u.tensor).sizes());
+  call.Set(1, ::mica::ops::op::reshape::call(Tensor::Ref(call[1].u.tensor), {call.batch(), -1}));
+  return call.Run([&](Tensor t) { return ::mica::ops::op::reshape::call(t, sizes); });
+}
+
+bool Transform(Call& call) {
+  const int64_t at = call.Find("dim"), rank = call.PartAt(0).rank;
+  Dims dims(call[at].u.ints.data, call[at].u.ints.data + call[at].u.ints.size);
+  for (int64_t& d : dims) d = d < 0 ? d + rank + 1 : d + 1;
+  call.SetInts(at, std::move(dims));
+  return call.Run();
+}
+
+}  // namespace mica::batched

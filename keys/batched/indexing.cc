@@ -1,0 +1,216 @@
+// Reading and writing at indices. A batched index gets a partner that counts the examples,
+// so that each finds its own.
+#include "mica/keys/batched/batched.h"
+
+#include "mica/ops/_index.h"
+#include "mica/ops/_index_put.h"
+#include "mica/ops/arange.h"
+#include "mica/ops/embedding_dense_backward.h"
+#include "mica/ops/expand.h"
+#include "mica/ops/gather.h"
+#include "mica/ops/index_select.h"
+#include "mica/ops/movedim.h"
+#include "mica/ops/mul.h"
+#include "mica/ops/add.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/scatter.h"
+#include "mica/ops/scatter_add.h"
+#include "mica/ops/slice.h"
+#include "mica/ops/where.h"
+#include "mica/ops/detach.h"
+#include "mica/ops/eq.h"
+#include "mica/ops/to.h"
+#include "mica/ops/unsqueeze.h"
+#include "mica/tensor/shape.h"
+
+namespace mica::batched {
+namespace {
+
+// 0, 1, ..., size - 1 as (size, 1, ..., 1).
+Tensor Examples(int64_t size, int64_t rank, Device device) {
+  Dims shape(static_cast<size_t>(rank + 1), 1);
+  shape[0] = size;
+  return ::mica::ops::op::reshape::call(::mica::ops::arange(Scalar(size), DType::kI64, std::nullopt, device),
+                                        shape);
+}
+
+// An index (B, n) as one of `like` (B, ...) along `dim` (of the batch).
+Tensor Spread(const Tensor& index, const Tensor& like, int64_t dim) {
+  Dims shape(static_cast<size_t>(like.ndim()), 1), sizes = ToDims(like.sizes());
+  const int64_t n = index.ndim() > 1 ? index.sizes()[1] : 1;
+  shape[0] = index.sizes()[0];
+  shape[static_cast<size_t>(dim)] = sizes[static_cast<size_t>(dim)] = n;
+  return ::mica::ops::op::expand::call(::mica::ops::op::reshape::call(index, shape), sizes, false);
+}
+
+// Which dimensions of an example have an index, and how the indices lie.
+struct Places {
+  std::vector<Tensor> indices;  // the counting one first, ready for _index of the batch
+  int64_t rank = 0;             // of the broadcast indices of an example
+  int64_t first = -1;           // dimension of the first index
+  bool adjacent = true;
+  bool batched = false;
+};
+
+Places PlacesOf(const Call& call) {
+  const std::vector<Part> parts = call.PartsAt(1);
+  Places p;
+  Device device;
+  int64_t last = -1;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].value.defined()) continue;
+    const auto at = static_cast<int64_t>(i);
+    p.adjacent = p.adjacent && (last < 0 || at == last + 1);
+    p.first = p.first < 0 ? at : p.first;
+    last = at;
+    p.rank = std::max(p.rank, parts[i].rank);
+    p.batched = p.batched || parts[i].batched;
+    device = parts[i].value.device();
+  }
+  p.indices.push_back(p.batched ? Examples(call.batch(), p.rank, device) : Tensor());
+  for (const Part& part : parts) p.indices.push_back(Aligned(part, p.rank));
+  return p;
+}
+
+}  // namespace
+
+// Where the indices' dimensions stand in the batch's result: in the place of the first, if
+// they are adjacent, else in front of all; the same for an example.
+bool Index(Call& call) {
+  const Part self = call.PartAt(0);
+  const Places places = PlacesOf(call);
+  if (places.first < 0) return false;
+  if (!places.batched) {
+    Tensor result = ::mica::ops::op::_index::call(self.value, places.indices);
+    if (!places.adjacent) result = ::mica::ops::op::movedim_int::call(result, places.rank, 0);
+    return call.Return(result);
+  }
+  Tensor result = ::mica::ops::op::_index::call(WithBatch(self, call.batch()), places.indices);
+  if (places.adjacent && places.first > 0) {
+    Dims from, to;
+    for (int64_t i = 0; i < places.rank; ++i) {
+      from.push_back(1 + i);
+      to.push_back(1 + places.first + i);
+    }
+    result = ::mica::ops::op::movedim_intlist::call(result, from, to);
+  }
+  return call.Return(result);
+}
+
+bool IndexPut(Call& call) {
+  const Part self = call.PartAt(0), values = call.PartAt(2);
+  Places places = PlacesOf(call);
+  if (places.first < 0) return false;
+  const bool accumulate = call[3].u.i != 0;
+  const Tensor whole = WithBatch(self, call.batch());
+  // All indices stand in front or in one place only with the counting one among them.
+  if (!places.batched) {
+    places.indices[0] = Examples(call.batch(), places.rank, self.value.device());
+    for (size_t i = 1; i < places.indices.size(); ++i) {
+      Tensor& t = places.indices[i];
+      if (t.defined() && t.ndim() < places.rank) {
+        Dims shape(static_cast<size_t>(places.rank), 1);
+        std::copy(t.sizes().begin(), t.sizes().end(), shape.end() - t.ndim());
+        t = ::mica::ops::op::reshape::call(t, shape);
+      }
+    }
+  }
+  int64_t indexed = 0;
+  for (size_t i = 1; i < places.indices.size(); ++i) indexed += places.indices[i].defined();
+  const int64_t rank = places.rank + self.rank - indexed;  // of an example's values
+  Part full = values;
+  full.value = WithBatch(values, call.batch());
+  full.batched = true;
+  if (full.rank > rank) return false;
+  Tensor source = Aligned(full, rank);
+  if (places.adjacent && places.first > 0) {
+    Dims from, to;
+    for (int64_t i = 0; i < places.rank; ++i) {
+      from.push_back(1 + places.first + i);
+      to.push_back(1 + i);
+    }
+    source = ::mica::ops::op::movedim_intlist::call(source, from, to);
+  }
+  return call.Return(::mica::ops::op::_index_put::call(whole, places.indices, source, accumulate));
+}
+
+bool IndexSelect(Call& call) {
+  const Part self = call.PartAt(0), index = call.PartAt(2);
+  if (self.rank == 0 || index.rank > 1) return false;
+  const int64_t dim = WrapDim(call[1].u.i, self.rank);
+  if (!index.batched) return call.Return(::mica::ops::op::index_select::call(self.value, dim + 1, index.value));
+  if (!self.batched && index.rank == 1) {  // all examples' indices in one row
+    const Tensor flat = ::mica::ops::op::reshape::call(index.value, {-1});
+    const Tensor picked = ::mica::ops::op::index_select::call(self.value, dim, flat);
+    Dims sizes = ToDims(picked.sizes());
+    sizes[static_cast<size_t>(dim)] = call.batch();
+    sizes.insert(sizes.begin() + dim + 1, index.value.sizes()[1]);
+    return call.Return(::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0));
+  }
+  const Tensor whole = WithBatch(self, call.batch());
+  return call.Return(::mica::ops::op::gather::call(whole, dim + 1, Spread(index.value, whole, dim + 1), false));
+}
+
+bool IndexAdd(Call& call) {
+  const Part self = call.PartAt(0), index = call.PartAt(2), source = call.PartAt(3);
+  if (self.rank == 0 || index.rank != 1 || source.rank != self.rank) return false;
+  const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
+  const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
+  if (!index.batched) {
+    call.Set(0, to);
+    call.SetInt(1, dim);
+    call.Set(3, from);
+    return call.Run();
+  }
+  const Tensor product = ::mica::ops::mul(from, Scalar::FromAbi(call[4].u.scalar));
+  const Tensor scaled = product.dtype() == from.dtype() ? product : ::mica::ops::to(product, from.dtype());
+  return call.Return(::mica::ops::op::scatter_add::call(to, dim, Spread(index.value, from, dim), scaled));
+}
+
+bool IndexCopy(Call& call) {
+  const Part self = call.PartAt(0), index = call.PartAt(2), source = call.PartAt(3);
+  if (self.rank == 0 || index.rank != 1 || source.rank != self.rank) return false;
+  const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
+  const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
+  if (index.batched)
+    return call.Return(::mica::ops::op::scatter_src::call(to, dim, Spread(index.value, from, dim), from));
+  call.Set(0, to);
+  call.SetInt(1, dim);
+  call.Set(3, from);
+  return call.Run();
+}
+
+bool Embedding(Call& call) {
+  const Part weight = call.PartAt(0), indices = call.PartAt(1);
+  if (!weight.batched) return call.Run();
+  const std::vector<Tensor> rows = {Examples(call.batch(), indices.rank, weight.value.device()),
+                                    indices.value};
+  const Tensor found = ::mica::ops::op::_index::call(weight.value, rows);
+  const int64_t padding = call[2].u.i;
+  if (padding < 0) return call.Return(found);
+  // The row at padding_idx has no gradient.
+  const Tensor constant = ::mica::ops::op::_index::call(::mica::ops::detach(weight.value), rows);
+  const Tensor padded = ::mica::ops::op::unsqueeze::call(::mica::ops::eq(indices.value, Scalar(padding)), -1);
+  return call.Return(::mica::ops::where(padded, constant, found));
+}
+
+// Each example counts in rows of its own.
+bool EmbeddingBackward(Call& call) {
+  const Part grad = call.PartAt(0), indices = call.PartAt(1);
+  const int64_t rows = call[2].u.i, padding = call[3].u.i, size = call.batch();
+  const Tensor own = WithBatch(indices, size);
+  const Tensor offsets = ::mica::ops::mul(Examples(size, indices.rank, own.device()), Scalar(rows));
+  Tensor index = ::mica::ops::add(own, offsets);
+  int64_t skipped = -1;
+  if (padding >= 0) {  // one more row takes what is left out
+    skipped = rows * size;
+    const Tensor mask = ::mica::ops::eq(own, Scalar(padding));
+    index = ::mica::ops::where(mask, Scalar(skipped), index);
+  }
+  const Tensor all = ::mica::ops::op::embedding_dense_backward::call(
+      WithBatch(grad, size), index, rows * size + (padding >= 0 ? 1 : 0), skipped, call[4].u.i != 0);
+  const Tensor kept = padding >= 0 ? ::mica::ops::slice(all, 0, 0, rows * size, 1) : all;
+  return call.Return(Unfold(kept, size));
+}
+
+}  // namespace mica::batched

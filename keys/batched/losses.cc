@@ -1,0 +1,85 @@
+// Losses that reduce an example to a number: by the steps that they are made of.
+#include "mica/keys/batched/batched.h"
+
+#include "mica/ops/div.h"
+#include "mica/ops/gather.h"
+#include "mica/ops/mul.h"
+#include "mica/ops/ne.h"
+#include "mica/ops/neg.h"
+#include "mica/ops/reshape.h"
+#include "mica/ops/scatter.h"
+#include "mica/ops/squeeze.h"
+#include "mica/ops/sum.h"
+#include "mica/ops/to.h"
+#include "mica/ops/unsqueeze.h"
+#include "mica/ops/where.h"
+#include "mica/ops/zeros.h"
+
+namespace mica::batched {
+namespace {
+
+namespace op = ::mica::ops;
+
+constexpr int64_t kMean = 1, kSum = 2;
+
+// Class indices (B, N) of a batch of (B, N, C), and what each counts.
+struct Classes {
+  Tensor index;   // (B, N, 1); 0 where it is ignored
+  Tensor valid;   // (B, N)
+  Tensor weight;  // (B, N); 0 where it is ignored
+};
+
+Tensor Rows(const Part& p, int64_t size, int64_t rank) {
+  const Tensor whole = WithBatch(p, size);
+  return p.rank < rank ? op::op::unsqueeze::call(whole, 1) : whole;
+}
+
+Classes ClassesOf(const Part& target, const Part& weight, int64_t ignored, int64_t size, DType dtype) {
+  Classes c;
+  const Tensor index = Rows(target, size, 1);
+  c.valid = op::ne(index, Scalar(ignored));
+  const Tensor safe = op::where(c.valid, index, Scalar(int64_t{0}));
+  c.index = op::op::unsqueeze::call(safe, 2);
+  const Tensor counts = op::to(c.valid, dtype);
+  c.weight = weight.value.defined()
+                 ? op::mul(op::op::gather::call(WithBatch(weight, size), 1, safe, false), counts)
+                 : counts;
+  return c;
+}
+
+}  // namespace
+
+bool NllLoss(Call& call) {
+  const Part self = call.PartAt(0), target = call.PartAt(1), weight = call.PartAt(2);
+  if (self.rank > 2) return false;
+  const int64_t reduction = call[3].u.i, size = call.batch();
+  const Tensor x = Rows(self, size, 2);
+  const Classes c = ClassesOf(target, weight, call[4].u.i, size, x.dtype());
+  const Tensor picked = op::op::squeeze_dim::call(op::op::gather::call(x, 2, c.index, false), 2);
+  const Tensor zero = op::zeros({}, x.dtype(), std::nullopt, x.device());
+  Tensor losses = op::where(c.valid, op::neg(op::mul(picked, c.weight)), zero);
+  const bool reduced = reduction == kMean || reduction == kSum;
+  const Tensor total = op::sum(reduced ? c.weight : op::mul(c.weight, Scalar(int64_t{0})), IntSpan({1}), false);
+  if (reduced) losses = op::sum(losses, IntSpan({1}), false);
+  if (reduction == kMean) losses = op::div(losses, total);
+  if (!reduced && self.rank == 1) losses = op::op::squeeze_dim::call(losses, 1);
+  call.Return(losses, 0);
+  return call.Return(total, 1);
+}
+
+bool NllLossBackward(Call& call) {
+  const Part grad = call.PartAt(0), self = call.PartAt(1), target = call.PartAt(2), weight = call.PartAt(3);
+  if (self.rank > 2) return false;
+  const int64_t reduction = call[4].u.i, size = call.batch();
+  const Tensor x = Rows(self, size, 2);
+  const Classes c = ClassesOf(target, weight, call[5].u.i, size, x.dtype());
+  Tensor g = Rows(grad, size, 1);  // (B, N) or (B, 1)
+  if (reduction == kMean) g = op::div(g, Rows(call.PartAt(6), size, 1));
+  const Tensor zero = op::zeros({}, x.dtype(), std::nullopt, x.device());
+  const Tensor values = op::where(c.valid, op::neg(op::mul(g, c.weight)), zero);
+  const Tensor zeros = op::zeros(x.sizes(), x.dtype(), std::nullopt, x.device());
+  const Tensor result = op::op::scatter_src::call(zeros, 2, c.index, op::op::unsqueeze::call(values, 2));
+  return call.Return(self.rank == 1 ? op::op::squeeze_dim::call(result, 1) : result);
+}
+
+}  // namespace mica::batched

@@ -1,0 +1,33 @@
+// The plugin's entry: the kind, its fallback for all operators, and the operators that need
+// more than the fallback.
+#include "mica/plugin.h"
+
+#include "mica/keys/batched/batched.h"
+
+namespace mica::batched {
+namespace {
+
+void Init(const MicaHost*, const MicaRegistrar* registrar) {
+  auto& scope = *static_cast<Scope*>(registrar->context);
+  static_cast<void>(VmapKind());
+  const SourceLocation here{__FILE__, __LINE__};
+  frames::SetBatchRuleSource([](const Operator& op) { return Name(RuleOf(op).source); });
+  scope.DecomposeAt("vmap");
+  scope.AddBoxedFallback("vmap", {&RunBatched, nullptr, nullptr}, here);
+  for (const Operator* op : AllOperators()) {
+    if (op->spec().op_class == OpClass::kRandom || op->name() == "mica::multinomial")
+      scope.AddBoxedKernel(op->name(), "vmap", {&RunRandom, nullptr, nullptr}, here);
+  }
+  scope.AddBoxedKernel("mica::_local_scalar_dense", "vmap", {&RunRead, nullptr, nullptr}, here);
+  // Composites that do not decompose: they make or describe memory, or choose by values.
+  for (const char* composite :
+       {"mica::_become_view_", "mica::clone", "mica::empty.memory_format", "mica::empty_strided",
+        "mica::empty_like", "mica::_linalg_failure", "mica::_linalg_failure_code", "mica::linalg_matrix_exp",
+        "mica::histc", "mica::histogram.bin_ct", "mica::nonzero_static"})
+    scope.AddBoxedKernel(composite, "vmap", {&RunBatched, nullptr, nullptr}, here);
+}
+
+}  // namespace
+}  // namespace mica::batched
+
+MICA_PLUGIN("batched", "Mica", "0.1", "", "", "layer:Batched,layer:vmap", ::mica::batched::Init)
