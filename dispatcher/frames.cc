@@ -214,10 +214,11 @@ void CheckReadable(const Tensor& t, const char* what) {
   for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
     const Wrapper& w = WrapperOf(*inner);
     const Tensor base = inner->is_view() ? inner->view_base() : *inner;
-    MICA_CHECK(w.hidden == 0 && (!IsWrapper(base) || WrapperOf(base).hidden == 0), "The tensor (", t.ToString(), ") stands for a batch inside of ",
-               KindOf(w.kind).name, ", so that ", what,
-               " has no single value to read; choose by values with mica.where instead of `if`, or return the "
-               "tensor and read it outside.");
+    MICA_CHECK(
+        w.hidden == 0 && (!IsWrapper(base) || WrapperOf(base).hidden == 0), "The tensor (", t.ToString(),
+        ") stands for a batch inside of ", KindOf(w.kind).name, ", so that ", what,
+        " has no single value to read; choose by values with mica.where instead of `if`, or return the "
+        "tensor and read it outside.");
   }
 }
 

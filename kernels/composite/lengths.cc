@@ -1,8 +1,8 @@
 // Composites that read lengths from tensors on their way to an operator that takes lists.
+#include "mica/dispatcher/frames.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/contiguous.h"
-#include "mica/dispatcher/frames.h"
 #include "mica/ops/ctc_loss.h"
 
 namespace mica::composite {

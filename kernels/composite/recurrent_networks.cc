@@ -1,9 +1,9 @@
 // LSTM, GRU and plain recurrent networks of several layers and directions, over padded
 // and packed sequences: each direction of a layer is a product for the input's part of
 // the gates and one _recurrent_layer.
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
-#include "mica/dispatcher/frames.h"
 #include "mica/ops/_recurrent_layer.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"

@@ -57,10 +57,9 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
 }  // namespace
 
 int VmapKind() {
-  static const int kind = frames::RegisterKind(
-      {"vmap",
-       "Return it from the function, or keep what vmap returned instead.",
-       /*own_autograd=*/false, &IsConstant});
+  static const int kind =
+      frames::RegisterKind({"vmap", "Return it from the function, or keep what vmap returned instead.",
+                            /*own_autograd=*/false, &IsConstant});
   return kind;
 }
 

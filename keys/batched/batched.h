@@ -124,37 +124,37 @@ RuleEntry RuleOf(const Operator& op);
 void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
 
 // Rules, by class.
-bool Pointwise(Call&);   // pointwise.cc
-bool Reduction(Call&);   // reduction.cc
-bool Along(Call&);       // reduction.cc: scans, rows, sorting, gather and scatter by a `dim`
-bool FlatAlong(Call&);   // reduction.cc: the same; without dims, of all elements as one row
+bool Pointwise(Call&);  // pointwise.cc
+bool Reduction(Call&);  // reduction.cc
+bool Along(Call&);      // reduction.cc: scans, rows, sorting, gather and scatter by a `dim`
+bool FlatAlong(Call&);  // reduction.cc: the same; without dims, of all elements as one row
 bool UnfoldBackward(Call&);
-bool View(Call&);        // views.cc
-bool Contraction(Call&); // contraction.cc
-bool Trailing(Call&);    // contraction.cc: core(n), triangles, padding
-bool Transform(Call&);   // contraction.cc: Fourier
-bool Copied(Call&);      // pointwise.cc: clone, empty_like
-bool Filled(Call&);      // pointwise.cc: fill.Tensor
+bool View(Call&);         // views.cc
+bool Contraction(Call&);  // contraction.cc
+bool Trailing(Call&);     // contraction.cc: core(n), triangles, padding
+bool Transform(Call&);    // contraction.cc: Fourier
+bool Copied(Call&);       // pointwise.cc: clone, empty_like
+bool Filled(Call&);       // pointwise.cc: fill.Tensor
 bool MaskedFilled(Call&);
-bool Whole(Call&);       // contraction.cc: the same of the whole batch
-bool Leading(Call&);     // contraction.cc: batches in front, of tensors of different ranks
-bool Sorted(Call&);      // contraction.cc: searchsorted
-bool Join(Call&);        // folds.cc: cat, stack
-bool Images(Call&);      // windows.cc: pooling
+bool Whole(Call&);                      // contraction.cc: the same of the whole batch
+bool Leading(Call&);                    // contraction.cc: batches in front, of tensors of different ranks
+bool Sorted(Call&);                     // contraction.cc: searchsorted
+bool Join(Call&);                       // folds.cc: cat, stack
+bool Images(Call&);                     // windows.cc: pooling
 bool Folded(Call&);                     // windows.cc: resampling
 bool Convolution(Call&);                // windows.cc
 bool ConvolutionBackwardInput(Call&);   // windows.cc
 bool ConvolutionBackwardWeight(Call&);  // windows.cc
-bool IndexSelect(Call&);  // indexing.cc
+bool IndexSelect(Call&);                // indexing.cc
 bool IndexAdd(Call&);
 bool IndexCopy(Call&);
 bool Index(Call&);
 bool IndexPut(Call&);
 bool Embedding(Call&);
 bool EmbeddingBackward(Call&);
-bool NllLoss(Call&);          // losses.cc
+bool NllLoss(Call&);  // losses.cc
 bool NllLossBackward(Call&);
-bool BecomeView(Call&);       // views.cc
+bool BecomeView(Call&);  // views.cc
 
 // The kernel of random operators, which also runs without batched arguments: random.cc.
 void RunRandom(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,

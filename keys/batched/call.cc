@@ -216,8 +216,8 @@ bool Call::Run(const Operator& other, const MicaValue* args, int64_t n, const Th
 }
 
 bool Call::Return(Tensor result, int i) {
-  results_[i] = OwnedTensorValue(result.defined() ? frames::Wrap(std::move(result), frame(), Tensor(), 1)
-                                                  : Tensor());
+  results_[i] =
+      OwnedTensorValue(result.defined() ? frames::Wrap(std::move(result), frame(), Tensor(), 1) : Tensor());
   return true;
 }
 

@@ -26,8 +26,7 @@ bool SharedMatrix(Call& call, const Part& self, const Part& a, const Part& b) {
   const Tensor flat = ::mica::ops::op::reshape::call(a.value, {call.batch() * rows, a.value.sizes()[2]});
   const Tensor product = ::mica::ops::op::addmm::call(self.value, flat, b.value, ScalarAt(call, "beta"),
                                                       ScalarAt(call, "alpha"));
-  return call.Return(
-      ::mica::ops::op::reshape::call(product, {call.batch(), rows, b.value.sizes()[1]}));
+  return call.Return(::mica::ops::op::reshape::call(product, {call.batch(), rows, b.value.sizes()[1]}));
 }
 
 // addmm and baddbmm.
@@ -44,8 +43,8 @@ bool AddedProduct(Call& call) {
   };
   Tensor x = joined(self, a.rank), m1 = joined(a, a.rank), m2 = joined(b, a.rank);
   if (!fold) {
-    return call.Return(::mica::ops::op::baddbmm::call(x, m1, m2, ScalarAt(call, "beta"),
-                                                      ScalarAt(call, "alpha")));
+    return call.Return(
+        ::mica::ops::op::baddbmm::call(x, m1, m2, ScalarAt(call, "beta"), ScalarAt(call, "alpha")));
   }
   Dims sizes = {size, a.value.sizes()[a.batched ? 1 : 0]};
   sizes.push_back(m1.sizes()[2]);

@@ -4,23 +4,23 @@
 
 #include "mica/ops/_index.h"
 #include "mica/ops/_index_put.h"
+#include "mica/ops/add.h"
 #include "mica/ops/arange.h"
+#include "mica/ops/detach.h"
 #include "mica/ops/embedding_dense_backward.h"
+#include "mica/ops/eq.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/gather.h"
 #include "mica/ops/index_select.h"
 #include "mica/ops/movedim.h"
 #include "mica/ops/mul.h"
-#include "mica/ops/add.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/scatter.h"
 #include "mica/ops/scatter_add.h"
 #include "mica/ops/slice.h"
-#include "mica/ops/where.h"
-#include "mica/ops/detach.h"
-#include "mica/ops/eq.h"
 #include "mica/ops/to.h"
 #include "mica/ops/unsqueeze.h"
+#include "mica/ops/where.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::batched {
@@ -138,17 +138,20 @@ bool IndexSelect(Call& call) {
   const Part self = call.PartAt(0), index = call.PartAt(2);
   if (self.rank == 0 || index.rank > 1) return false;
   const int64_t dim = WrapDim(call[1].u.i, self.rank);
-  if (!index.batched) return call.Return(::mica::ops::op::index_select::call(self.value, dim + 1, index.value));
+  if (!index.batched)
+    return call.Return(::mica::ops::op::index_select::call(self.value, dim + 1, index.value));
   if (!self.batched && index.rank == 1) {  // all examples' indices in one row
     const Tensor flat = ::mica::ops::op::reshape::call(index.value, {-1});
     const Tensor picked = ::mica::ops::op::index_select::call(self.value, dim, flat);
     Dims sizes = ToDims(picked.sizes());
     sizes[static_cast<size_t>(dim)] = call.batch();
     sizes.insert(sizes.begin() + dim + 1, index.value.sizes()[1]);
-    return call.Return(::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0));
+    return call.Return(
+        ::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0));
   }
   const Tensor whole = WithBatch(self, call.batch());
-  return call.Return(::mica::ops::op::gather::call(whole, dim + 1, Spread(index.value, whole, dim + 1), false));
+  return call.Return(
+      ::mica::ops::op::gather::call(whole, dim + 1, Spread(index.value, whole, dim + 1), false));
 }
 
 bool IndexAdd(Call& call) {

@@ -56,10 +56,11 @@ void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resul
     op.CallBoxed(example.data(), n, values);
     for (size_t r = 0; functional && r < count; ++r) {
       const int32_t tag = values[r].tag;
-      MICA_CHECK_IMPLEMENTED(tag == MICA_VALUE_TENSOR || tag == MICA_VALUE_TENSORS || tag == MICA_VALUE_NONE,
-                             "Operator ", op.spec().name,
-                             " returns a number or a truth value, of which a batch has one an example; call it "
-                             "outside of vmap.");
+      MICA_CHECK_IMPLEMENTED(
+          tag == MICA_VALUE_TENSOR || tag == MICA_VALUE_TENSORS || tag == MICA_VALUE_NONE, "Operator ",
+          op.spec().name,
+          " returns a number or a truth value, of which a batch has one an example; call it "
+          "outside of vmap.");
       lists[r] = tag == MICA_VALUE_TENSORS;
       std::vector<Tensor> taken = Taken(values[r]);
       made[r].resize(std::max(made[r].size(), taken.size()));
@@ -74,9 +75,10 @@ void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resul
         continue;
       }
       for (const Tensor& t : examples) {
-        MICA_CHECK(t.sizes() == examples[0].sizes(), "Operator ", op.spec().name,
-                   " returns tensors of different shapes for the examples of a batch, which cannot become one "
-                   "tensor; call it outside of vmap.");
+        MICA_CHECK(
+            t.sizes() == examples[0].sizes(), "Operator ", op.spec().name,
+            " returns tensors of different shapes for the examples of a batch, which cannot become one "
+            "tensor; call it outside of vmap.");
       }
       wrapped.push_back(frames::Wrap(::mica::ops::op::stack::call(examples, 0), frame, Tensor(), 1));
     }

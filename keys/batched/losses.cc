@@ -59,7 +59,8 @@ bool NllLoss(Call& call) {
   const Tensor zero = op::zeros({}, x.dtype(), std::nullopt, x.device());
   Tensor losses = op::where(c.valid, op::neg(op::mul(picked, c.weight)), zero);
   const bool reduced = reduction == kMean || reduction == kSum;
-  const Tensor total = op::sum(reduced ? c.weight : op::mul(c.weight, Scalar(int64_t{0})), IntSpan({1}), false);
+  const Tensor total =
+      op::sum(reduced ? c.weight : op::mul(c.weight, Scalar(int64_t{0})), IntSpan({1}), false);
   if (reduced) losses = op::sum(losses, IntSpan({1}), false);
   if (reduction == kMean) losses = op::div(losses, total);
   if (!reduced && self.rank == 1) losses = op::op::squeeze_dim::call(losses, 1);

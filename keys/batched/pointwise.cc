@@ -70,8 +70,8 @@ bool Filled(Call& call) {
   if (!number.batched) return call.Run();
   const Tensor value = Aligned(InDType(number, self.value.dtype()), self.rank);
   const Tensor whole = WithBatch(self, call.batch());
-  return call.Return(::mica::ops::op::clone::call(
-      ::mica::ops::op::expand::call(value, whole.sizes(), false), MemoryFormat::kContiguous));
+  return call.Return(::mica::ops::op::clone::call(::mica::ops::op::expand::call(value, whole.sizes(), false),
+                                                  MemoryFormat::kContiguous));
 }
 
 bool MaskedFilled(Call& call) {

@@ -42,9 +42,9 @@ const absl::flat_hash_map<std::string_view, RuleEntry>& ByName() {
       {"linalg_ldl_solve", {&Leading, Source::kByHand}},
       {"_linalg_failure", {&Whole, Source::kByHand}},
       {"_linalg_failure_code", {&Whole, Source::kByHand}},
-      {"multinomial", {nullptr, Source::kByHand}},           // random.cc
-      {"_local_scalar_dense", {nullptr, Source::kByHand}},   // RunRead
-      {"empty.memory_format", {nullptr, Source::kByHand}},   // takes no tensors
+      {"multinomial", {nullptr, Source::kByHand}},          // random.cc
+      {"_local_scalar_dense", {nullptr, Source::kByHand}},  // RunRead
+      {"empty.memory_format", {nullptr, Source::kByHand}},  // takes no tensors
       {"empty_strided", {nullptr, Source::kByHand}},
       {"linalg_matrix_exp", {nullptr, Source::kLoop}},
       {"histc", {nullptr, Source::kLoop}},

@@ -32,7 +32,8 @@ _PLAIN = "it returns no tensor"
 _CAPTURED = "it writes the running statistics, which are not mapped over"
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
-        ["where", "nonzero", "nonzero_numpy", "argwhere", "masked_select", "index.Tensor", "index_put"], _SHAPE
+        ["where", "nonzero", "nonzero_numpy", "argwhere", "masked_select", "index.Tensor", "index_put"],
+        _SHAPE,
     ),
     **dict.fromkeys(["_unique2", "unique_consecutive", "unique_dim", "bincount"], _SHAPE),
     **dict.fromkeys(["repeat_interleave.Tensor", "repeat_interleave.self_Tensor", "one_hot"], _SHAPE),
@@ -174,7 +175,7 @@ def test_no_other_operator_loops() -> None:
 
 
 # ---- with gradients: the same for every differentiable operator
-def _loss(mapped: _Mapped, shares: list[Any]) -> Any:
+def _loss(mapped: _Mapped) -> Any:
     def f(*tensors: mica.Tensor) -> mica.Tensor:
         total = mica.zeros((), dtype=mica.float64)
         for result in _results(mapped(*tensors)):
@@ -185,19 +186,19 @@ def _loss(mapped: _Mapped, shares: list[Any]) -> Any:
     return f
 
 
-def _gradient_case(name: str) -> Iterator[tuple[str, Any, list[mica.Tensor], list[mica.Tensor], tuple[int, ...]]]:
+def _gradient_cases(name: str) -> Iterator[tuple[str, Any, list[mica.Tensor], tuple[int, ...]]]:
     entry = ENTRIES[name]
     for number, call in enumerate(entry.calls()):
         mapped = _Mapped(entry, call, "float64", False)
         wanted = tuple(i for i, x in enumerate(mapped.tensors) if x.is_floating_point())
         if wanted:
-            yield f"call {number}", _loss(mapped, []), mapped.tensors, mapped.batches, wanted
+            yield f"call {number}", _loss(mapped), mapped.batches, wanted
 
 
 @pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED and ENTRIES[n].differentiable])
 def test_gradients(name: str) -> None:
     """vmap of grad, and grad of vmap, against a loop of grad."""
-    for where, f, tensors, batches, wanted in _gradient_case(name):
+    for where, f, batches, wanted in _gradient_cases(name):
         g = grad(f, argnums=wanted)
         loop = [attempt(g, *(b[e].clone() for b in batches)) for e in range(EXAMPLES)]
         if any(error is not None for _, error in loop):
@@ -298,7 +299,9 @@ def test_per_sample_gradients() -> None:
     x, target = mica.randn(6, 4), mica.randint(0, 3, (6,))
 
     def loss(state: Any, x: mica.Tensor, target: mica.Tensor) -> mica.Tensor:
-        return mica.nn.functional.cross_entropy(mica.func.functional_call(layer, state, (x[None],)), target[None])
+        return mica.nn.functional.cross_entropy(
+            mica.func.functional_call(layer, state, (x[None],)), target[None]
+        )
 
     got = vmap(grad(loss), (None, 0, 0))(state, x, target)
     for i in range(6):

@@ -11,13 +11,14 @@ from mica._C import Tensor
 from mica.func._forward import Linearized
 from mica.func._reverse import Pullback
 from mica.func._trees import Argnums, check_real, checked_argnums
+from mica.func._vmap import vmap
 from mica.utils._pytree import tree_leaves, tree_unflatten
 
 
-def _basis(like: Tensor) -> tuple[Tensor, ...]:
-    """One tensor for each element of `like`: 1 there, 0 elsewhere."""
+def _basis(like: Tensor) -> Tensor:
+    """Along dimension 0 one tensor for each element of `like`: 1 there, 0 elsewhere."""
     n = like.numel()
-    return mica.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape).unbind(0) if n else ()
+    return mica.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape)
 
 
 def _picked(func: Callable[..., Any], args: tuple[Any, ...], numbers: tuple[int, ...], kwargs: Any) -> Any:
@@ -44,7 +45,8 @@ def jacrev(
     `argnums` by reverse mode: for an output of shape o and an argument of shape a a tensor
     of shape o + a, in the output's tree of the arguments' trees.
 
-    Note: it runs one backward for each element of the output; `chunk_size` changes nothing."""
+    One backward under vmap computes the rows of all elements of the output, or of at most
+    `chunk_size` of them at a time."""
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"jacrev: chunk_size ({chunk_size}) must be at least 1.")
 
@@ -57,12 +59,16 @@ def jacrev(
         check_real([*ran.inputs, *ran.values], "jacrev", "the arguments and the output")
         jacobians = []
         for i, out in enumerate(ran.values):
-            rows = ran.rows(i, _basis(out))
-            columns = zip(*rows) if rows else ((),) * len(ran.inputs)
-            leaves = [
-                (mica.stack(c) if c else t.new_zeros((0, *t.shape))).reshape(*out.shape, *t.shape)
-                for c, t in zip(columns, tree_leaves(tuple(args[n] for n in numbers)))
-            ]
+            inputs = tree_leaves(tuple(args[n] for n in numbers))
+
+            def row(e: Tensor, i: int = i) -> tuple[Tensor, ...]:
+                return tuple(ran.rows(i, (e,))[0])
+
+            if out.numel():
+                rows = vmap(row, chunk_size=chunk_size)(_basis(out))
+            else:
+                rows = tuple(t.new_zeros((0, *t.shape)) for t in inputs)
+            leaves = [r.reshape(*out.shape, *t.shape) for r, t in zip(rows, inputs)]
             trees = tree_unflatten(leaves, ran.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)
         result = tree_unflatten(jacobians, ran.spec)
@@ -76,9 +82,9 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """The same Jacobian, a column at a time: for functions of few numbers that return many.
 
-    Note: `func` runs once and is linearized (linearize); each element of the arguments then
-    costs one backward, since there is no vmap yet. `randomness` therefore changes nothing:
-    random functions draw once."""
+    `func` runs once and is linearized (linearize); one backward under vmap then computes the
+    columns of all elements of an argument. `randomness` therefore changes nothing: random
+    functions draw once."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -87,15 +93,21 @@ def jacfwd(
         linear = Linearized("jacfwd", _picked(func, args, numbers, kwargs), picked, has_aux)
         inputs = tree_leaves(picked)
         check_real([*inputs, *linear.values], "jacfwd", "the arguments and the output")
-        columns = [linear.push([{j: e} for e in _basis(primal)]) for j, primal in enumerate(inputs)]
+        zeros = [mica.zeros_like(out) for out in linear.values]
+        columns: list[tuple[Tensor, ...] | None] = []
+        for j, primal in enumerate(inputs):
+
+            def column(e: Tensor, j: int = j) -> tuple[Tensor, ...]:
+                found = linear.push([{j: e}])[0]
+                return tuple(found.get(k, zero) for k, zero in enumerate(zeros))
+
+            columns.append(vmap(column, out_dims=-1)(_basis(primal)) if primal.numel() else None)
         jacobians = []
         for k, out in enumerate(linear.values):
-            zeros = mica.zeros_like(out)
             leaves = []
             for primal, pushed in zip(inputs, columns):
-                filled = [c.get(k, zeros) for c in pushed]
                 shape = (*out.shape, *primal.shape)
-                leaves.append(mica.stack(filled, -1).reshape(shape) if filled else out.new_zeros(shape))
+                leaves.append(out.new_zeros(shape) if pushed is None else pushed[k].reshape(shape))
             trees = tree_unflatten(leaves, linear.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)
         result = tree_unflatten(jacobians, linear.spec)

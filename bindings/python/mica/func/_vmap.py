@@ -40,7 +40,9 @@ def _checked_inputs(leaves: list[Any], dims: list[int | None], in_dims: Dims) ->
         if dim is None:
             continue
         if not isinstance(dim, int) or isinstance(dim, bool):
-            raise ValueError(f"vmap: in_dims={in_dims!r} holds a {type(dim).__name__}; expected ints and None.")
+            raise ValueError(
+                f"vmap: in_dims={in_dims!r} holds a {type(dim).__name__}; expected ints and None."
+            )
         if not isinstance(leaf, Tensor):
             raise ValueError(
                 f"vmap: in_dims={in_dims!r} gives the dimension ({dim}) for an argument of type "
@@ -70,8 +72,16 @@ def _checked_inputs(leaves: list[Any], dims: list[int | None], in_dims: Dims) ->
     return int(size)
 
 
-def _one(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec, size: int,
-         out_dims: Dims, randomness: int, kwargs: dict[str, Any]) -> Any:
+def _one(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    dims: list[int | None],
+    spec: TreeSpec,
+    size: int,
+    out_dims: Dims,
+    randomness: int,
+    kwargs: dict[str, Any],
+) -> Any:
     """One batch through `func`."""
     frame = _C._vmap_enter(size, randomness)
     try:
@@ -111,8 +121,17 @@ def _unbatched(result: Any, dim: int | None) -> Any:
     return _C._vmap_unbatch(result, dim)
 
 
-def _in_chunks(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec, size: int,
-               out_dims: Dims, randomness: int, kwargs: dict[str, Any], chunk_size: int) -> Any:
+def _in_chunks(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    dims: list[int | None],
+    spec: TreeSpec,
+    size: int,
+    out_dims: Dims,
+    randomness: int,
+    kwargs: dict[str, Any],
+    chunk_size: int,
+) -> Any:
     """The same, at most `chunk_size` examples at a time."""
     parts = []
     for start in range(0, size, chunk_size):
@@ -183,9 +202,17 @@ def vmap(
     return functools.update_wrapper(wrapper, func) if hasattr(func, "__name__") else wrapper
 
 
-def _with_keywords(func: Callable[..., Any], leaves: list[Any], dims: list[int | None], spec: TreeSpec,
-                   size: int, out_dims: Dims, randomness: int, kwargs: dict[str, Any],
-                   chunk_size: int | None) -> Any:
+def _with_keywords(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    dims: list[int | None],
+    spec: TreeSpec,
+    size: int,
+    out_dims: Dims,
+    randomness: int,
+    kwargs: dict[str, Any],
+    chunk_size: int | None,
+) -> Any:
     """Keyword arguments as further positional ones."""
     named, named_spec = tree_flatten(kwargs)
     count = len(leaves)
