@@ -137,7 +137,9 @@ void CachingAllocator::MakeIdle(void* data) {
     ++stats_.raw_frees;
     return;
   }
-  idle_[found->second.stream].emplace(capacity, data);
+  // Before others of its size: the block freed last is the one still in cache.
+  IdleBlocks& idle = idle_[found->second.stream];
+  idle.emplace_hint(idle.lower_bound(capacity), capacity, data);
   idle_bytes_ += capacity;
   MICA_POISON_BLOCK(data, is_cpu() ? capacity : 0);
 }

@@ -123,6 +123,15 @@ TEST_CASE("the best idle block is taken, within a quarter", "[tensor]") {
   MICA_REQUIRE_ERROR((a.Free(&local, 0), 0), "not one of the allocator");
 }
 
+TEST_CASE("of idle blocks of one size the one freed last is taken", "[tensor]") {
+  constexpr int64_t kSize = 3 << 20;
+  void* blocks[4];
+  for (void*& block : blocks) block = Cpu().Allocate(kSize);
+  for (void* block : blocks) Cpu().Free(block, kSize);
+  for (int i = 3; i >= 0; --i) CHECK(Cpu().Allocate(kSize) == blocks[i]);
+  for (void* block : blocks) Cpu().Free(block, kSize);
+}
+
 TEST_CASE("a limit empties the cache first and then refuses", "[tensor]") {
   CountingMemory raw(int64_t{1} << 30);
   CachingAllocator a(Device{static_cast<int16_t>(RegisterBackendName("limited")), 0}, &raw);
