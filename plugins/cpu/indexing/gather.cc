@@ -14,23 +14,33 @@ namespace {
 
 using plugin::TensorRef;
 
+// A vector, counted as IndexList is.
+struct PlainRows {
+  const std::vector<int64_t>& rows;
+  int64_t operator[](int64_t i) const { return rows[static_cast<size_t>(i)]; }
+  size_t size() const { return rows.size(); }
+};
+
 // out (outer, rows, inner) from self (outer, extent, inner), both row-major.
-void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner,
-              const std::vector<int64_t>& rows, void* out, int64_t itemsize, int32_t threads) {
+template <class Rows>
+void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner, const Rows& rows, void* out,
+              int64_t itemsize, int32_t threads) {
   const auto count = static_cast<int64_t>(rows.size());
   VisitSize(itemsize, [&](auto unit) {
     using T = decltype(unit);
-    const T* from = static_cast<const T*>(self);
-    T* to = static_cast<T*>(out);
     ParallelSteps(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
                   [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      const T* run =
-                          from + (i / count * extent + rows[static_cast<size_t>(i % count)]) * inner;
+                    int64_t row = begin % count;
+                    const T* from = static_cast<const T*>(self) + begin / count * extent * inner;
+                    T* to = static_cast<T*>(out) + begin * inner;
+                    for (int64_t i = begin; i < end; row = 0, from += extent * inner) {
+                      const int64_t past = std::min(count, row + end - i);
+                      i += past - row;
                       if (inner == 1)
-                        to[i] = *run;
+                        for (; row < past; ++row) *to++ = from[rows[row]];
                       else
-                        std::memcpy(to + i * inner, run, static_cast<size_t>(inner) * sizeof(T));
+                        for (; row < past; ++row, to += inner)
+                          std::memcpy(to, from + rows[row] * inner, static_cast<size_t>(inner) * sizeof(T));
                     }
                   });
   });
@@ -42,7 +52,7 @@ void Embedding(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, in
                MicaTensor* out) {
   const TensorRef w(weight);
   const int32_t threads = ThreadsOf(call);
-  const std::vector<int64_t> rows = Indices(indices, w.size(0), false);
+  const IndexList rows = Indices(indices, w.size(0));
   const DenseInput table(weight, w.dtype(), threads);
   DenseOutput result(out, w.dtype(), threads);
   CopyRows(table.data<void>(), 1, w.size(0), w.size(1), rows, result.data<void>(), w.itemsize(), threads);
@@ -53,7 +63,7 @@ void IndexSelect(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor
   const TensorRef in(self);
   const int32_t threads = ThreadsOf(call);
   const Around around(in, dim);
-  const std::vector<int64_t> rows = Indices(index, around.size, false);
+  const IndexList rows = Indices(index, around.size);
   const DenseInput dense(self, in.dtype(), threads);
   DenseOutput result(out, in.dtype(), threads);
   CopyRows(dense.data<void>(), around.outer, around.size, around.inner, rows, result.data<void>(),
@@ -67,7 +77,7 @@ void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaT
   const AdvancedIndex at = Resolve(in, indices);
   const DenseInput dense(self, in.dtype(), threads);
   DenseOutput result(out, in.dtype(), threads);
-  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, at.rows, result.data<void>(), in.itemsize(),
+  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, PlainRows{at.rows}, result.data<void>(), in.itemsize(),
            threads);
   result.Finish();
 }

@@ -14,6 +14,7 @@ void RegisterIndexing(plugin::Registrar& r) {
   r.Kernel<&IndexPut>("_index_put.out");
   r.Kernel<&Nonzero>("nonzero");
   r.Kernel<&MaskedSelect>("masked_select");
+  r.Kernel<&Bincount>("bincount");
 }
 
 }  // namespace mica::cpu

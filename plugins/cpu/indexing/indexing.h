@@ -37,6 +37,9 @@ void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, Mi
 MicaTensor* Nonzero(const MicaCall* call, MicaTensor* self);
 MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTensor* mask);
 
+// counts.cc
+MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* weights, int64_t minlength);
+
 }  // namespace mica::cpu
 
 #endif  // MICA_PLUGINS_CPU_INDEXING_INDEXING_H_

@@ -33,9 +33,12 @@ std::vector<int64_t> BroadcastIndices(const MicaTensor* index, const std::vector
   return indices;
 }
 
-std::vector<int64_t> Indices(const MicaTensor* index, int64_t size, bool wrap) {
+IndexList Indices(const MicaTensor* index, int64_t size) {
   const plugin::TensorRef t(index);
-  return BroadcastIndices(index, {t.sizes(), t.sizes() + t.ndim()}, size, wrap);
+  if (t.dtype() != MICA_I64 || !t.contiguous())
+    return IndexList(BroadcastIndices(index, {t.sizes(), t.sizes() + t.ndim()}, size, false));
+  if (!AreInside(t.data<int64_t>(), 1, t.numel(), size)) throw plugin::NotImplemented();
+  return {t.data<int64_t>(), t.numel()};
 }
 
 }  // namespace mica::cpu

@@ -8,16 +8,33 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "mica/plugins/cpu/contraction/dense.h"
 
 namespace mica::cpu {
 
-// All elements in row-major order, each in [0, size); with `wrap` also those of
-// [-size, 0), which count from the end.
-std::vector<int64_t> Indices(const MicaTensor* index, int64_t size, bool wrap);
-// The same of a tensor broadcast to `sizes`.
+// Indices where they lie in their tensor, or a copy of them.
+class IndexList {
+ public:
+  IndexList(const int64_t* data, int64_t size) : data_(data), size_(size) {}
+  explicit IndexList(std::vector<int64_t> copy)
+      : copy_(std::move(copy)), data_(copy_.data()), size_(static_cast<int64_t>(copy_.size())) {}
+  IndexList(const IndexList&) = delete;
+  int64_t operator[](int64_t i) const { return data_[i]; }
+  int64_t size() const { return size_; }
+
+ private:
+  std::vector<int64_t> copy_;
+  const int64_t* data_;
+  int64_t size_;
+};
+
+// All elements in row-major order, each in [0, size).
+IndexList Indices(const MicaTensor* index, int64_t size);
+// The same of a tensor broadcast to `sizes`; with `wrap` also elements of [-size, 0),
+// which count from the end.
 std::vector<int64_t> BroadcastIndices(const MicaTensor* index, const std::vector<int64_t>& sizes,
                                       int64_t size, bool wrap);
 
@@ -30,6 +47,19 @@ struct Around {
     for (int32_t d = 0; d < t.ndim(); ++d) (d < dim ? outer : d == dim ? size : inner) *= t.size(d);
   }
 };
+
+// Whether n indices, `stride` apart, are in [0, size).
+template <class I>
+bool AreInside(const I* index, int64_t stride, int64_t n, int64_t size) {
+  // The top bit is set once an index is negative, or greater than the last one.
+  const auto last = static_cast<uint64_t>(size - 1);
+  uint64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<uint64_t>(index[i * stride]);
+    outside |= place | (last - place);
+  }
+  return outside >> 63 == 0;
+}
 
 // Calls f(T{}) with an unsigned type of `itemsize` bytes; elements are only moved.
 struct Wide {

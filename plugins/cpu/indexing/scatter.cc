@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mica/plugins/cpu/engine/iteration.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/indexing/advanced.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
@@ -29,12 +30,12 @@ void CopySelf(const TensorRef& self, const TensorRef& out, DenseOutput& result, 
 // to (outer, extent, inner) += factor * from (outer, rows, inner) at `rows`. Threads
 // divide the columns, or the outer parts: each element is added by one thread.
 template <class T>
-void AddRows(T* to, int64_t outer, int64_t extent, int64_t inner, const std::vector<int64_t>& rows,
-             const T* from, T factor, int64_t skip, int32_t threads) {
-  const auto count = static_cast<int64_t>(rows.size());
+void AddRows(T* to, int64_t outer, int64_t extent, int64_t inner, const IndexList& rows, const T* from,
+             T factor, int64_t skip, int32_t threads) {
+  const int64_t count = rows.size();
   const auto add = [&](int64_t o, int64_t column, int64_t past) {
     for (int64_t r = 0; r < count; ++r) {
-      const int64_t row = rows[static_cast<size_t>(r)];
+      const int64_t row = rows[r];
       if (row == skip) continue;
       T* sum = to + (o * extent + row) * inner;
       const T* add = from + (o * count + r) * inner;
@@ -57,61 +58,81 @@ void AddRows(T* to, int64_t outer, int64_t extent, int64_t inner, const std::vec
                 });
 }
 
-// Positions in out, row-major, that scatter along `dim` writes, one for each of index.
-std::vector<int64_t> ScatterPlaces(const TensorRef& out, int64_t dim, const TensorRef& index) {
-  if (out.ndim() == 0 || index.ndim() != out.ndim()) throw plugin::NotImplemented();
-  if (dim < 0) dim += out.ndim();
-  std::vector<int64_t> places = Indices(index.get(), out.size(static_cast<int>(dim)), false);
-  if (places.empty()) return places;
-  std::vector<int64_t> strides(static_cast<size_t>(out.ndim())), at(strides.size());
-  int64_t n = 1;
-  for (int32_t d = out.ndim() - 1; d >= 0; --d) {
-    strides[static_cast<size_t>(d)] = n;
-    n *= out.size(d);
-  }
-  const int64_t step = strides[static_cast<size_t>(dim)];
-  strides[static_cast<size_t>(dim)] = 0;
-  const auto last = static_cast<size_t>(out.ndim() - 1);
-  const int64_t length = index.size(-1), along = strides[last];
-  for (size_t line = 0; line < places.size(); line += static_cast<size_t>(length)) {
-    int64_t base = 0;
-    for (size_t d = 0; d < last; ++d) base += at[d] * strides[d];
-    for (int64_t i = 0; i < length; ++i) {
-      int64_t& place = places[line + static_cast<size_t>(i)];
-      place = place * step + base + i * along;
-    }
-    for (size_t d = last; d-- > 0;) {
-      if (++at[d] < index.size(static_cast<int>(d))) break;
-      at[d] = 0;
-    }
-  }
-  return places;
-}
+// A scatter along `dim` line by line of the index, in its order. The output is dense.
+struct Lines {
+  TensorRef index, src;
+  int64_t dim, length, count;
+  int64_t out[kMaxDims];  // strides
+  int64_t along, step;
 
-// The part of src that has the shape of index, as a tensor's face over src's memory.
-struct Leading {
-  MicaTensor face;
-  Leading(const TensorRef& src, const TensorRef& index) : face(*src.get()) {
-    face.dl.shape = index.get()->dl.shape;
-    bool same = src.ndim() == index.ndim();
-    for (int32_t d = 0; same && d < src.ndim(); ++d) same = src.size(d) == index.size(d);
-    if (!same) face.flags &= ~MICA_TENSOR_CONTIGUOUS;
-    if (src.ndim() != index.ndim()) throw plugin::NotImplemented();
+  Lines(const TensorRef& to, int64_t d, const TensorRef& at, const TensorRef& from)
+      : index(at), src(from), dim(d < 0 ? d + to.ndim() : d) {
+    if (to.ndim() == 0 || to.ndim() > kMaxDims || at.ndim() != to.ndim() || from.ndim() != to.ndim())
+      throw plugin::NotImplemented();
+    int64_t n = 1;
+    for (int32_t k = to.ndim() - 1; k >= 0; n *= to.size(k--)) out[k] = n;
+    const int32_t last = to.ndim() - 1;
+    length = at.size(last);
+    count = at.numel() / std::max<int64_t>(length, 1);
+    along = dim == last ? 0 : out[last];
+    step = out[dim];
+  }
+
+  // Calls f(elements from the beginning of the index, of src and of out) for each line
+  // until it returns false, which is the result.
+  template <class F>
+  bool All(F f) const {
+    const int32_t last = index.ndim() - 1;
+    for (int64_t line = 0; line < count; ++line) {
+      int64_t places[3] = {};
+      int64_t rest = line;
+      for (int32_t d = last - 1; d >= 0; --d) {
+        const int64_t at = rest % index.size(d);
+        rest /= index.size(d);
+        places[0] += at * index.stride(d);
+        places[1] += at * src.stride(d);
+        if (d != dim) places[2] += at * out[d];
+      }
+      if (!f(places[0], places[1], places[2])) return false;
+    }
+    return true;
   }
 };
 
-template <class F>
+template <class I, class T, class Write>
+void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
+  const I* index = lines.index.data<I>();
+  const T* src = lines.src.data<T>();
+  const int32_t last = lines.index.ndim() - 1;
+  const int64_t stride = lines.index.stride(last), apart = lines.src.stride(last);
+  // All are checked before the first is written: out may be self.
+  const bool inside = lines.All([&](int64_t at, int64_t, int64_t) {
+    return AreInside(index + at, stride, lines.length, size);
+  });
+  if (!inside) throw plugin::NotImplemented();
+  lines.All([&](int64_t at, int64_t from, int64_t to) {
+    for (int64_t i = 0; i < lines.length; ++i)
+      write(out[to + i * lines.along + index[at + i * stride] * lines.step], src[from + i * apart]);
+    return true;
+  });
+}
+
+// write(element of out, element of src) for each index, on a copy of self.
+template <class T, class Write>
 void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
-                MicaTensor* out, F write) {
+                MicaTensor* out, Write write) {
   const TensorRef in(self), to(out), from(src), at(index);
   if (from.dtype() != to.dtype() || in.dtype() != to.dtype()) throw plugin::NotImplemented();
+  if (at.dtype() != MICA_I64 && at.dtype() != MICA_I32) throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call);
-  const std::vector<int64_t> places = ScatterPlaces(to, dim, at);
-  const Leading part(from, at);
-  const DenseInput values(&part.face, from.dtype(), threads);
+  const Lines lines(to, dim, at, from);
+  const int64_t size = to.size(static_cast<int>(lines.dim));
   DenseOutput result(out, to.dtype(), threads);
   CopySelf(in, to, result, threads);
-  write(places, values, result);
+  if (at.dtype() == MICA_I64)
+    ScatterLines<int64_t>(lines, result.data<T>(), size, write);
+  else
+    ScatterLines<int32_t>(lines, result.data<T>(), size, write);
   result.Finish();
 }
 
@@ -124,7 +145,7 @@ void EmbeddingDenseBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
   const TensorRef to(out), grad(grad_output);
   const int32_t threads = ThreadsOf(call);
   const int32_t dtype = to.dtype() == MICA_F16 || to.dtype() == MICA_BF16 ? MICA_F32 : to.dtype();
-  const std::vector<int64_t> rows = Indices(indices, num_weights, false);
+  const IndexList rows = Indices(indices, num_weights);
   const DenseInput values(grad_output, dtype, threads);
   DenseOutput result(out, dtype, threads);
   VisitAdded(dtype, [&](auto unit) {
@@ -142,7 +163,7 @@ void IndexAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* i
     throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call);
   const Around around(to, dim);
-  const std::vector<int64_t> rows = Indices(index, around.size, false);
+  const IndexList rows = Indices(index, around.size);
   const DenseInput values(source, from.dtype(), threads);
   DenseOutput result(out, to.dtype(), threads);
   CopySelf(in, to, result, threads);
@@ -158,27 +179,18 @@ void IndexAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* i
 
 void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                 MicaTensor* out) {
-  RunScatter(call, self, dim, index, src, out,
-             [&](const std::vector<int64_t>& places, const DenseInput& values, DenseOutput& result) {
-               VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
-                 using T = decltype(unit);
-                 for (size_t i = 0; i < places.size(); ++i) {
-                   T& sum = result.data<T>()[places[i]];
-                   sum = Plus(sum, values.data<T>()[i]);
-                 }
-               });
-             });
+  VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
+    using T = decltype(unit);
+    RunScatter<T>(call, self, dim, index, src, out, [](T& sum, T value) { sum = Plus(sum, value); });
+  });
 }
 
 void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                 MicaTensor* out) {
-  RunScatter(call, self, dim, index, src, out,
-             [&](const std::vector<int64_t>& places, const DenseInput& values, DenseOutput& result) {
-               VisitSize(TensorRef(out).itemsize(), [&](auto unit) {
-                 using T = decltype(unit);
-                 for (size_t i = 0; i < places.size(); ++i) result.data<T>()[places[i]] = values.data<T>()[i];
-               });
-             });
+  VisitSize(TensorRef(out).itemsize(), [&](auto unit) {
+    using T = decltype(unit);
+    RunScatter<T>(call, self, dim, index, src, out, [](T& element, T value) { element = value; });
+  });
 }
 
 void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* values,
@@ -208,7 +220,8 @@ void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, Mi
   if (accumulate) {
     VisitAdded(to.dtype(), [&](auto unit) {
       using T = decltype(unit);
-      AddRows(result.data<T>(), at.outer, at.extent, at.inner, at.rows, dense.data<T>(), T(1), -1, threads);
+      const IndexList rows(at.rows.data(), count);
+      AddRows(result.data<T>(), at.outer, at.extent, at.inner, rows, dense.data<T>(), T(1), -1, threads);
     });
   } else {
     const int64_t bytes = at.inner * to.itemsize();
