@@ -21,13 +21,15 @@ namespace {
 
 constexpr int64_t kGrain = 32768;
 
-enum class Kind { kNone, kSum, kMean, kMax, kMin, kVar, kStd, kVarMean };
+enum class Kind { kNone, kSum, kMean, kMax, kMin, kNorm, kLogSumExp, kVar, kStd, kVarMean };
 
 Kind KindOf(std::string_view hint) {
   if (hint == "sum") return Kind::kSum;
   if (hint == "mean") return Kind::kMean;
   if (hint == "amax") return Kind::kMax;
   if (hint == "amin") return Kind::kMin;
+  if (hint == "norm2") return Kind::kNorm;
+  if (hint == "logsumexp") return Kind::kLogSumExp;
   if (hint == "var") return Kind::kVar;
   if (hint == "std") return Kind::kStd;
   if (hint == "var_mean") return Kind::kVarMean;
@@ -49,6 +51,12 @@ void FinishRow(const RowLoops& loops, Kind kind, const char* x, int64_t n, doubl
       return;
     case Kind::kMin:
       out[0] = loops.smallest(x, n);
+      return;
+    case Kind::kNorm:
+      out[0] = std::sqrt(loops.squares(x, n, 0));
+      return;
+    case Kind::kLogSumExp:
+      out[0] = loops.log_sum_exp(x, n);
       return;
     default: {
       const double mean = loops.sum(x, n) / count;

@@ -153,6 +153,24 @@ HWY_INLINE void MapRow(Out* out, const In* x, int64_t n, LaneOf<In> pad_value, F
   }
 }
 
+template <class T>
+struct ShiftedExp {
+  T shift;
+  template <class V>
+  HWY_INLINE V operator()(V x) const {
+    return Exp::Do(hn::Sub(x, hn::Set(Tag<T>(), shift)));
+  }
+  HWY_INLINE double Scalar(T x) const { return std::exp(static_cast<double>(x - shift)); }
+};
+
+template <class S>
+double LogSumExp(const void* x, int64_t n) {
+  const double largest = Extreme<S, true>(x, n);
+  if (!std::isfinite(largest)) return largest;
+  const ShiftedExp<LaneOf<S>> f{static_cast<LaneOf<S>>(largest)};
+  return largest + std::log(SumBy(static_cast<const S*>(x), n, f));
+}
+
 // Pads are -inf, whose exponential adds nothing.
 template <class T>
 struct ExpAndSum {
@@ -357,7 +375,7 @@ void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* gra
 
 template <class S>
 RowLoops MakeRowLoops() {
-  return {Sum<S>,        Squares<S>,         Extreme<S, true>,      Extreme<S, false>, Softmax<S>,
+  return {Sum<S>,        Squares<S>,         Extreme<S, true>,      Extreme<S, false>, LogSumExp<S>, Softmax<S>,
           LogSoftmax<S>, SoftmaxBackward<S>, LogSoftmaxBackward<S>, LayerNorm<S>,      LayerNormBackward<S>};
 }
 

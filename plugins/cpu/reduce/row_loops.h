@@ -20,6 +20,8 @@ struct RowLoops {
   // NaN if any element is.
   double (*largest)(const void* x, int64_t n);
   double (*smallest)(const void* x, int64_t n);
+  // log(sum(exp(x))), without overflow.
+  double (*log_sum_exp)(const void* x, int64_t n);
   // `lanes` has room for n lanes; it may be `out` where that is in the lane's dtype.
   void (*softmax)(void* out, const void* x, int64_t n, void* lanes);
   void (*log_softmax)(void* out, const void* x, int64_t n, void* lanes);
