@@ -121,53 +121,6 @@ PyObject* VmapText(PyObject*, PyObject* o) {
   });
 }
 
-// Leaves the frame, and what was entered inside of it and not left.
-PyObject* Exit(PyObject*, PyObject* capsule) {
-  return Guarded([&] {
-    auto* entered = static_cast<Entered*>(PyCapsule_GetPointer(capsule, kScope));
-    if (!entered) throw PythonErrorIsSet();
-    const Frame* innermost = frames::Current();
-    const Frame* frame = innermost;
-    while (frame && frame != &entered->scope.frame()) frame = frame->parent;
-    MICA_CHECK(frame, "A transform is left twice, or on another thread than it was entered on.");
-    delete entered;
-    MICA_CHECK(frame == innermost, "A transform is left while one that was entered inside of it is active.");
-    return NewNone();
-  });
-}
-
-PyObject* Tag(PyObject*, PyObject*) {
-  return Guarded([&] { return PyLong_FromUnsignedLongLong(CurrentVmap().tag); });
-}
-PyObject* KindName(PyObject*, PyObject*) {
-  const Frame* frame = frames::Current();
-  return frame ? NewStr(frames::KindOf(frame->kind).name) : NewNone();
-}
-PyObject* Depth(PyObject*, PyObject*) {
-  long depth = 0;
-  for (const Frame* f = frames::Current(); f; f = f->parent) ++depth;
-  return PyLong_FromLong(depth);
-}
-
-// While the capsule is kept, the current frame's parent is current.
-PyObject* Leave(PyObject*, PyObject*) {
-  return Guarded([&] {
-    static_cast<void>(CurrentVmap());
-    auto left = std::make_unique<frames::LeaveFrame>();
-    PyObject* capsule = Check(PyCapsule_New(left.get(), kLeft, nullptr));
-    static_cast<void>(left.release());
-    return capsule;
-  });
-}
-PyObject* Return(PyObject*, PyObject* capsule) {
-  return Guarded([&] {
-    auto* left = static_cast<frames::LeaveFrame*>(PyCapsule_GetPointer(capsule, kLeft));
-    if (!left) throw PythonErrorIsSet();
-    delete left;
-    return NewNone();
-  });
-}
-
 PyMethodDef kFunctions[] = {{"_vmap_enter", EnterVmap, METH_VARARGS, nullptr},
                             {"_vmap_exit", ExitVmap, METH_O, nullptr},
                             {"_vmap_batch", VmapBatch, METH_VARARGS, nullptr},
