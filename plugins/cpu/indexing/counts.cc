@@ -9,7 +9,8 @@ namespace mica::cpu {
 MicaTensor* Bincount(const MicaCall*, MicaTensor* self, MicaTensor* weights, int64_t minlength) {
   const plugin::TensorRef in(self);
   const int64_t n = in.numel();
-  if (weights != nullptr || in.dtype() != MICA_I64 || in.ndim() != 1 || !in.contiguous() || n == 0 || minlength < 0)
+  if (weights != nullptr || in.dtype() != MICA_I64 || in.ndim() != 1 || !in.contiguous() || n == 0 ||
+      minlength < 0)
     throw plugin::NotImplemented();
   const auto* x = in.data<int64_t>();
   const auto [least, greatest] = std::minmax_element(x, x + n);

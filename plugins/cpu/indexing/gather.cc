@@ -77,8 +77,8 @@ void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaT
   const AdvancedIndex at = Resolve(in, indices);
   const DenseInput dense(self, in.dtype(), threads);
   DenseOutput result(out, in.dtype(), threads);
-  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, PlainRows{at.rows}, result.data<void>(), in.itemsize(),
-           threads);
+  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, PlainRows{at.rows}, result.data<void>(),
+           in.itemsize(), threads);
   result.Finish();
 }
 

@@ -106,9 +106,8 @@ void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
   const int32_t last = lines.index.ndim() - 1;
   const int64_t stride = lines.index.stride(last), apart = lines.src.stride(last);
   // All are checked before the first is written: out may be self.
-  const bool inside = lines.All([&](int64_t at, int64_t, int64_t) {
-    return AreInside(index + at, stride, lines.length, size);
-  });
+  const bool inside = lines.All(
+      [&](int64_t at, int64_t, int64_t) { return AreInside(index + at, stride, lines.length, size); });
   if (!inside) throw plugin::NotImplemented();
   lines.All([&](int64_t at, int64_t from, int64_t to) {
     for (int64_t i = 0; i < lines.length; ++i)

@@ -375,8 +375,17 @@ void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* gra
 
 template <class S>
 RowLoops MakeRowLoops() {
-  return {Sum<S>,        Squares<S>,         Extreme<S, true>,      Extreme<S, false>, LogSumExp<S>, Softmax<S>,
-          LogSoftmax<S>, SoftmaxBackward<S>, LogSoftmaxBackward<S>, LayerNorm<S>,      LayerNormBackward<S>};
+  return {Sum<S>,
+          Squares<S>,
+          Extreme<S, true>,
+          Extreme<S, false>,
+          LogSumExp<S>,
+          Softmax<S>,
+          LogSoftmax<S>,
+          SoftmaxBackward<S>,
+          LogSoftmaxBackward<S>,
+          LayerNorm<S>,
+          LayerNormBackward<S>};
 }
 
 const RowLoops* FindRowLoops(int32_t dtype) {
