@@ -88,7 +88,7 @@ void RunRead(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   call.Run();
 }
 
-void RunBatched(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+void RunBatched(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                 MicaValue* results) {
   const Frame& frame = *frames::Current();
   if (!AnyBatched(args, n, frame)) return frames::CallInParent(op, args, n, results);
@@ -101,6 +101,9 @@ void RunBatched(const BoxedKernel&, const Operator& op, KeySet, const MicaValue*
     Call call(op, args, n, results);
     if (entry.rule(call)) return;
   }
+  const OperatorSpec& spec = op.spec();
+  if (entry.source != Source::kLoop && spec.composite && spec.adapters)
+    return spec.adapters->call_slot({spec.composite, nullptr}, keys, args, results);
   Loop(op, args, n, results);
 }
 

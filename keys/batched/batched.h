@@ -107,7 +107,7 @@ class Call {
   std::deque<Dims> ints_;
 };
 
-// False: this call is not for the rule; the loop takes it.
+// False: this call is not for the rule; its decomposition takes it, or the loop.
 using Rule = bool (*)(Call& call);
 
 // Where a rule comes from, for the statistics.
@@ -155,6 +155,9 @@ bool EmbeddingBackward(Call&);
 bool NllLoss(Call&);  // losses.cc
 bool NllLossBackward(Call&);
 bool BecomeView(Call&);  // views.cc
+
+bool LayerNorm(Call&);  // composites.cc
+bool Attention(Call&);
 
 // The kernel of random operators, which also runs without batched arguments: random.cc.
 void RunRandom(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,

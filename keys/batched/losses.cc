@@ -1,6 +1,7 @@
 // Losses that reduce an example to a number: by the steps that they are made of.
 #include "mica/keys/batched/batched.h"
 
+#include "mica/ops/detach.h"
 #include "mica/ops/div.h"
 #include "mica/ops/gather.h"
 #include "mica/ops/mul.h"
@@ -22,7 +23,8 @@ namespace op = ::mica::ops;
 
 constexpr int64_t kMean = 1, kSum = 2;
 
-// Class indices (B, N) of a batch of (B, N, C), and what each counts.
+// Class indices (B, N) of a batch of (B, N, C), and what each counts, which is a constant as in
+// the operator's own gradient.
 struct Classes {
   Tensor index;   // (B, N, 1); 0 where it is ignored
   Tensor valid;   // (B, N)
@@ -42,7 +44,7 @@ Classes ClassesOf(const Part& target, const Part& weight, int64_t ignored, int64
   c.index = op::op::unsqueeze::call(safe, 2);
   const Tensor counts = op::to(c.valid, dtype);
   c.weight = weight.value.defined()
-                 ? op::mul(op::op::gather::call(WithBatch(weight, size), 1, safe, false), counts)
+                 ? op::mul(op::op::gather::call(op::detach(WithBatch(weight, size)), 1, safe, false), counts)
                  : counts;
   return c;
 }
