@@ -81,6 +81,7 @@ class Factory {
       slots[s] = scratch + static_cast<int64_t>(s) * plan_->slot_bytes;
     const int64_t block = std::min<int64_t>(plan_->block, end - first);
     FillConstants(slots, block);
+    int flags = RunSteps(0, plan_->num_fixed, slots, block);
     int64_t at[kMaxDims];
     for (; row < last_row; ++row) {
       char* to = out_.data<char>() + Locate(row, at) * out_.itemsize();
@@ -88,14 +89,19 @@ class Factory {
         const int64_t n = std::min(block, end - p);
         SetCoordinates(slots, at, p);
         slots[plan_->results[0].slot] = to + p * out_.itemsize();
-        int flags = 0;
-        for (int s = 0; s < plan_->num_steps; ++s) {
-          const Step& step = plan_->steps[s];
-          flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
-        }
-        if (flags != 0) flags_ |= flags;
+        flags |= RunSteps(plan_->num_fixed, plan_->num_steps, slots, n);
       }
     }
+    if (flags != 0) flags_ |= flags;
+  }
+
+  int RunSteps(int first, int last, char* const* slots, int64_t n) const {
+    int flags = 0;
+    for (int s = first; s < last; ++s) {
+      const Step& step = plan_->steps[s];
+      flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
+    }
+    return flags;
   }
 
   // The coordinates of a row's beginning, and its place in elements.

@@ -18,13 +18,8 @@ class Emitter {
     if (table_ == nullptr) return Fail("its compute dtype is no lane of the CPU engine", -1);
     plan_.splat = table_->at[kOpSplat];
     CountLastUses();
-    for (int i = 0; i < graph_.count; ++i) {
-      if (graph_.nodes[i].live && !EmitNode(i)) return false;
-      for (int s = 0; s < graph_.num_stores; ++s) {
-        if (graph_.store_node[s] == i && !EmitStore(s)) return false;
-      }
-      ReleaseAfter(i);
-    }
+    FindFixed();
+    if (!EmitFixed() || !EmitVaryingNodes()) return false;
     // A result written before the last step may alias an input still to be read.
     plan_.reads_after_result = plan_.num_results > 1;
     return true;
@@ -35,6 +30,39 @@ class Emitter {
     plan_.error = reason;
     plan_.error_opcode = static_cast<int16_t>(opcode);
     return false;
+  }
+
+  // What is the same for all elements, in slots of its own.
+  bool EmitFixed() {
+    keeps_slots_ = true;
+    for (int i = 0; i < graph_.count; ++i)
+      if (graph_.nodes[i].live && fixed_[i] && !EmitNode(i)) return false;
+    keeps_slots_ = false;
+    plan_.num_fixed = plan_.num_steps;
+    return true;
+  }
+
+  // The other nodes, and all stores.
+  bool EmitVaryingNodes() {
+    for (int i = 0; i < graph_.count; ++i) {
+      if (graph_.nodes[i].live && !fixed_[i] && !EmitNode(i)) return false;
+      for (int s = 0; s < graph_.num_stores; ++s) {
+        if (graph_.store_node[s] == i && !EmitStore(s)) return false;
+      }
+      ReleaseAfter(i);
+    }
+    return true;
+  }
+
+  // Constants, and what is computed of them alone. A node whose result would be written
+  // where it is stored is computed with the others.
+  void FindFixed() {
+    for (int i = 0; i < graph_.count; ++i) {
+      const Node& node = graph_.nodes[i];
+      fixed_[i] = IsConstant(node) || node.operand[0] >= 0;
+      for (const int16_t operand : node.operand) fixed_[i] &= operand < 0 || fixed_[operand];
+      for (int s = 0; s < graph_.num_stores; ++s) fixed_[i] &= IsConstant(node) || graph_.store_node[s] != i;
+    }
   }
 
   // last_[n]: the node after which n's slot may be used again.
@@ -50,6 +78,7 @@ class Emitter {
 
   int NewSlot() { return plan_.num_slots < kMaxSlots ? plan_.num_slots++ : -1; }
   int Temporary() {
+    if (keeps_slots_) return NewSlot();
     if (num_free_ > 0) return free_[--num_free_];
     const int slot = NewSlot();
     if (slot >= 0) temporary_[slot] = true;
@@ -255,6 +284,8 @@ class Emitter {
   const PrimitiveTable* table_;
   int last_[kMaxNodes];
   bool released_[kMaxNodes] = {};
+  bool fixed_[kMaxNodes] = {};
+  bool keeps_slots_ = false;
   bool written_[kMaxResults] = {};
   bool temporary_[kMaxSlots] = {};
   uint8_t free_[kMaxSlots];

@@ -5,6 +5,7 @@
 // casts to the outputs. It drops what no result needs, multiplications by a
 // scalar that is one, and powers that are squares; it fuses a product into the
 // sum that takes it; and lets the last step write where the result belongs.
+// What depends on constants alone comes first, so that it need be run only once a call.
 // Plans know nothing of shapes: class kernels bind slots to memory. FindPlan()
 // keeps every plan it has made by the program's address, so that a call costs one
 // lookup, and programs must live as long as the process.
@@ -74,6 +75,7 @@ struct Plan {
   int32_t slot_bytes = 0;  // distance of slots in scratch memory
   int16_t num_slots = 0;
   int16_t num_steps = 0;
+  int16_t num_fixed = 0;  // the first steps, which depend on constants alone
   int16_t num_varying = 0;
   int16_t num_results = 0;
   int16_t num_constants = 0;

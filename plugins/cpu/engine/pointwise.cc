@@ -129,9 +129,9 @@ void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n)
   }
 }
 
-inline int RunSteps(const Plan& plan, char* const* slots, int64_t n) {
+inline int RunSteps(const Plan& plan, int first, int last, char* const* slots, int64_t n) {
   int flags = 0;
-  for (int s = 0; s < plan.num_steps; ++s) {
+  for (int s = first; s < last; ++s) {
     const Step& step = plan.steps[s];
     flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
   }
@@ -226,7 +226,7 @@ int Worker::RunPiece(int64_t position, int64_t n, int64_t panel_row) {
     targets[r] = iteration.Locate(r, 0, position, n, Home(slot), false);
     slots[slot] = bound.staged ? Home(slot) : targets[r];
   }
-  const int flags = RunSteps(plan, slots, n);
+  const int flags = RunSteps(plan, plan.num_fixed, plan.num_steps, slots, n);
   for (int r = 0; r < plan.num_results; ++r) {
     const char* computed = slots[plan.results[r].slot];
     const Operand& operand = iteration.operands[r];
@@ -258,7 +258,7 @@ void Bound::RunRange(int64_t begin, int64_t end) {
   const int64_t elements = panels.any() ? plan->block : end - begin;
   FillConstants(*plan, *call, worker.scratch, std::min<int64_t>(plan->block, elements));
   worker.BindRepeated(begin, elements);
-  int raised = 0;
+  int raised = RunSteps(*plan, 0, plan->num_fixed, worker.slots, std::min<int64_t>(plan->block, elements));
   if (panels.any()) {
     for (int64_t panel = begin; panel < end; ++panel) raised |= worker.RunPanel(panel);
   } else {
@@ -320,7 +320,7 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
     }
   }
   if (plan.num_results == 1) slots[plan.results[0].slot] = static_cast<char*>(out->dl.data);
-  const int flags = RunSteps(plan, slots, n);
+  const int flags = RunSteps(plan, 0, plan.num_steps, slots, n);
   if (flags != 0) ThrowFlags(flags);
   return true;
 }
