@@ -44,7 +44,7 @@ WRITES: dict[str, str] = {
 }
 # Names, and why they take memory beside the results, as large as an input.
 COPIES: dict[str, str] = {
-    "index_select embedding embedding_dense_backward scatter_add index_add": "rows are copied whole: a table of "
+    "index_select embedding embedding_dense_backward index_add": "rows are copied whole: a table of "
     "other strides is made dense",
     "masked_select nonzero": "how many results there are is known after a pass over the values",
     "sort.stable topk": "rows that are not dense are sorted in memory of their own",
