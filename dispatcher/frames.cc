@@ -224,11 +224,11 @@ void CheckReadable(const Tensor& t, const char* what) {
 
 void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {
   const std::string& kind = KindOf(frame.kind).name;
-  MICA_THROW(kRuntime, "Operator ", op.spec().name, " writes a tensor (", written.ToString(),
-             ") that the function of ", kind, " captured from outside, with values that belong to this ",
-             kind,
-             "; they would leave it unseen. Pass the tensor to the function as an argument and return it, or "
-             "write to a clone.");
+  MICA_THROW(
+      kRuntime, "Operator ", op.spec().name, " writes a tensor (", written.ToString(),
+      ") that the function of ", kind, " captured from outside, with values that belong to this ", kind,
+      "; they would leave it unseen. Pass the tensor to the function as an argument and return it, make "
+      "it inside (x.new_zeros(...)), or write to a clone.");
 }
 
 void ThrowNoRule(const Operator& op, const Frame& frame) {

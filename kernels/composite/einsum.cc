@@ -115,7 +115,8 @@ Tensor ProductPair(Tensor left, Tensor right, const Dims& sum) {
   }
   if (!lone_left.empty()) left = ops::sum(left, lone_left, true);
   if (!lone_right.empty()) right = ops::sum(right, lone_right, true);
-  if (left.dtype() != right.dtype()) {  // a sum of integers is of int64
+  const bool integers = !IsDifferentiable(left.dtype()) && !IsDifferentiable(right.dtype());
+  if (integers && left.dtype() != right.dtype()) {  // a sum of integers is of int64
     left = ops::to(left, DType::kI64);
     right = ops::to(right, DType::kI64);
   }

@@ -441,3 +441,10 @@ def test_module(expression: str) -> None:
     assert results[0][0] == results[1][0]
     for theirs, ours in zip(*(values for _, values in results), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_einsum_of_two_dtypes_is_refused() -> None:
+    """Not computed in a third one: a float beside a half float once became int64."""
+    for library in (mica, torch):
+        with pytest.raises(RuntimeError):
+            library.einsum("ij,jk->ik", library.ones(2, 2), library.ones(2, 2, dtype=library.bfloat16))
