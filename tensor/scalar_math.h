@@ -96,7 +96,12 @@ inline int64_t Mul(int64_t a, int64_t b) {
 inline int64_t Neg(int64_t a) { return Sub(int64_t{0}, a); }
 inline int64_t FloorDiv(int64_t a, int64_t b) { return internal::FloorDivInt(a, b); }
 inline double FloorDiv(double a, double b) { return std::floor(a / b); }
-inline int64_t Remainder(int64_t a, int64_t b) { return b == -1 ? 0 : a - internal::FloorDivInt(a, b) * b; }
+inline int64_t Remainder(int64_t a, int64_t b) {
+  MICA_CHECK_KIND(kZeroDivision, b != 0,
+                  "Divisor is zero (0) in an integer remainder; expected another number.");
+  const int64_t rest = b == -1 ? 0 : a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 inline double Remainder(double a, double b) { return internal::RemainderFloat(a, b); }
 inline double Pow(double a, double b) { return std::pow(a, b); }
 

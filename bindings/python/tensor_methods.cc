@@ -81,7 +81,7 @@ PyObject* Item(PyObject* self, PyObject*) {
 PyObject* ListOf(const Tensor& t, int64_t dim, const char* data) {
   if (dim == t.ndim()) return FromScalar(ReadElement(data, t.dtype()));
   const int64_t size = t.sizes()[dim];
-  const int64_t step = t.strides()[dim] * t.itemsize();
+  const int64_t step = size > 1 ? t.strides()[dim] * t.itemsize() : 0;  // else the stride may be anything
   Ref list = Own(PyList_New(size));
   for (int64_t i = 0; i < size; ++i)
     PyList_SET_ITEM(list.get(), i, Check(ListOf(t, dim + 1, data + i * step)));

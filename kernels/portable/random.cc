@@ -228,6 +228,8 @@ void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gene
                  const Tensor& out) {
   const int64_t categories = self.sizes()[self.ndim() - 1];
   const int64_t rows = self.ndim() == 1 ? 1 : self.sizes()[0];
+  MICA_CHECK(categories > 0 || num_samples == 0 || rows == 0, "The last dimension of `self` has size (0); (",
+             num_samples, ") samples of multinomial need at least one category.");
   const std::vector<double> weights = ToLanes<double>(self);
   CheckWeights(weights, categories);
   if (!replacement || num_samples == 1)

@@ -101,7 +101,9 @@ ViewSpec as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optio
   ViewSpec spec;
   spec.sizes = ToDims(size);
   spec.strides = ToDims(stride);
-  spec.byte_offset = storage_offset.value_or(self.storage_offset()) * self.itemsize();
+  const int64_t offset = storage_offset.value_or(self.storage_offset());
+  MICA_CHECK(!__builtin_mul_overflow(offset, self.itemsize(), &spec.byte_offset), "Storage offset (", offset,
+             ") is beyond the range of int64 in bytes of ", Name(self.dtype()), ".");
   return spec;
 }
 
