@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="seconds, or names of operators")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--calls", type=int, default=CALLS, help=f"a round and operator (default {CALLS})")
+    parser.add_argument("--rounds", type=int, default=0, help="at most so many, also before the time is up")
     options = parser.parse_args()
     seconds = int(options.words[0]) if options.words and options.words[0].isdigit() else 0
     fuzzer = Fuzzer(options.calls)
@@ -130,7 +131,7 @@ def main() -> int:
     deadline = time.monotonic() + seconds
     seed = options.seed
     fuzzer.round(seed, names, None)
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and seed - options.seed + 1 != options.rounds:
         seed += 1
         random.Random(seed).shuffle(names)
         fuzzer.round(seed, names, deadline)
