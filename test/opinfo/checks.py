@@ -318,6 +318,16 @@ def differentiable_inputs(value: Any, library: Any) -> list[Any]:
     return [value] if isinstance(value, library.Tensor) and value.requires_grad else []
 
 
+def normal_like(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    """Normal numbers in the tensors' shapes and dtypes, drawn in double precision: equal for every dtype."""
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        torch.randn(x.shape, dtype=torch.complex128 if x.is_complex() else torch.float64,
+                    generator=generator).to(x.dtype)
+        for x in tensors
+    ]  # fmt: skip
+
+
 def nothing(gradient: Any) -> bool:
     """Whether it is undefined or zeros."""
     return gradient is None or not bool(to_torch(gradient).any())
@@ -344,12 +354,7 @@ def gradients(o: Operator, sample: Any) -> Iterator[Found]:
 
     def torch_weights(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
         if not fixed:
-            generator = torch.Generator().manual_seed(5)
-            fixed.extend(
-                torch.randn(x.shape, dtype=torch.complex128 if x.is_complex() else torch.float64,
-                            generator=generator).to(x.dtype)
-                for x in outputs
-            )  # fmt: skip
+            fixed.extend(normal_like(outputs, seed=5))
         return [w.to(x.dtype) for w, x in zip(fixed, outputs)]
 
     their_process = sample.output_process_fn_grad

@@ -21,6 +21,7 @@ from checks import (
     copied,
     differentiable_inputs,
     judge,
+    normal_like,
     nothing,
     say,
     seeded,
@@ -77,12 +78,7 @@ def tangents(o: Operator, sample: Any) -> Iterator[Found]:
 
     def along(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         if not fixed:
-            generator = torch.Generator().manual_seed(6)
-            fixed.extend(
-                torch.randn(x.shape, dtype=torch.complex128 if x.is_complex() else torch.float64,
-                            generator=generator).to(x.dtype)
-                for x in inputs
-            )  # fmt: skip
+            fixed.extend(normal_like(inputs, seed=6))
         return [v.to(x.dtype) for v, x in zip(fixed, inputs)]
 
     def flipped(seed: int) -> Callable[[list[torch.Tensor]], list[torch.Tensor]]:

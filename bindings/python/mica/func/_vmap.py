@@ -9,7 +9,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from mica.utils._pytree import tree_flatten, tree_unflatten
 
 Dims = Any  # an int, None, or a tree of them that begins as the arguments' tree does
 
@@ -72,28 +72,30 @@ def _checked_inputs(leaves: list[Any], dims: list[int | None], in_dims: Dims) ->
     return int(size)
 
 
+def _result_dims(out_dims: Dims, output: Any) -> list[int | None]:
+    """The dimension of the batch for each leaf of the output; one tensor may have a tuple of one."""
+    if isinstance(output, Tensor) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    return _spread(out_dims, output, "vmap", "out_dims")
+
+
 def _one(
-    func: Callable[..., Any],
+    func: Callable[[list[Any]], Any],
     leaves: list[Any],
     dims: list[int | None],
-    spec: TreeSpec,
     size: int,
     out_dims: Dims,
     randomness: int,
-    kwargs: dict[str, Any],
 ) -> Any:
-    """One batch through `func`."""
+    """One batch through `func`, a function of the flat arguments."""
     frame = _C._vmap_enter(size, randomness)
     try:
         batch = _C._vmap_batch
-        args = [leaf if dim is None else batch(leaf, dim) for leaf, dim in zip(leaves, dims)]
-        output = func(*tree_unflatten(args, spec), **kwargs)
+        output = func([leaf if dim is None else batch(leaf, dim) for leaf, dim in zip(leaves, dims)])
         if isinstance(output, Tensor) and isinstance(out_dims, int):
             return _unbatched(output, out_dims)
         results, out_spec = tree_flatten(output)
-        if isinstance(output, Tensor) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
-            out_dims = out_dims[0]
-        places = _spread(out_dims, output, "vmap", "out_dims")
+        places = _result_dims(out_dims, output)
         return tree_unflatten([_unbatched(r, d) for r, d in zip(results, places)], out_spec)
     finally:
         _C._vmap_exit(frame)
@@ -122,28 +124,22 @@ def _unbatched(result: Any, dim: int | None) -> Any:
 
 
 def _in_chunks(
-    func: Callable[..., Any],
+    one: Callable[[list[Any], int], Any],
     leaves: list[Any],
     dims: list[int | None],
-    spec: TreeSpec,
     size: int,
     out_dims: Dims,
-    randomness: int,
-    kwargs: dict[str, Any],
     chunk_size: int,
 ) -> Any:
-    """The same, at most `chunk_size` examples at a time."""
+    """`one`, a function of a batch and its size, of at most `chunk_size` examples at a time."""
     parts = []
     for start in range(0, size, chunk_size):
         n = min(chunk_size, size - start)
-        some = [x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)]
-        parts.append(_one(func, some, dims, spec, n, out_dims, randomness, kwargs))
+        parts.append(one([x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)], n))
     flat = [tree_flatten(p)[0] for p in parts]
-    out_spec = tree_flatten(parts[0])[1]
-    single = isinstance(out_dims, (tuple, list)) and len(out_dims) == 1 and isinstance(parts[0], Tensor)
-    places = _spread(out_dims[0] if single else out_dims, parts[0], "vmap", "out_dims")
+    places = _result_dims(out_dims, parts[0])
     joined = [c[0] if d is None else mica.cat(c, d) for c, d in zip(zip(*flat), places)]
-    return tree_unflatten(joined, out_spec)
+    return tree_unflatten(joined, tree_flatten(parts[0])[1])
 
 
 def vmap(
@@ -193,37 +189,21 @@ def vmap(
         leaves, spec = tree_flatten(args)
         dims = _spread(in_dims, args, "vmap", "in_dims")
         size = _checked_inputs(leaves, dims, in_dims)
-        if kwargs:
-            return _with_keywords(func, leaves, dims, spec, size, out_dims, choice, kwargs, chunk_size)
+        count = len(leaves)
+        named, named_spec = tree_flatten(kwargs)
+        if named:
+            leaves = leaves + named
+            dims = dims + [0 if isinstance(leaf, Tensor) else None for leaf in named]
+            _checked_inputs(leaves, dims, dims)
+
+        def flat(values: list[Any]) -> Any:
+            return func(*tree_unflatten(values[:count], spec), **tree_unflatten(values[count:], named_spec))
+
+        def one(some: list[Any], n: int) -> Any:
+            return _one(flat, some, dims, n, out_dims, choice)
+
         if chunk_size is None or chunk_size >= size:
-            return _one(func, leaves, dims, spec, size, out_dims, choice, kwargs)
-        return _in_chunks(func, leaves, dims, spec, size, out_dims, choice, kwargs, chunk_size)
+            return one(leaves, size)
+        return _in_chunks(one, leaves, dims, size, out_dims, chunk_size)
 
     return functools.update_wrapper(wrapper, func) if hasattr(func, "__name__") else wrapper
-
-
-def _with_keywords(
-    func: Callable[..., Any],
-    leaves: list[Any],
-    dims: list[int | None],
-    spec: TreeSpec,
-    size: int,
-    out_dims: Dims,
-    randomness: int,
-    kwargs: dict[str, Any],
-    chunk_size: int | None,
-) -> Any:
-    """Keyword arguments as further positional ones."""
-    named, named_spec = tree_flatten(kwargs)
-    count = len(leaves)
-    every = leaves + named
-    places = dims + [0 if isinstance(leaf, Tensor) else None for leaf in named]
-    _checked_inputs(every, places, places)
-
-    def positional(*flat: Any) -> Any:
-        return func(*tree_unflatten(flat[:count], spec), **tree_unflatten(flat[count:], named_spec))
-
-    flat_spec = tree_flatten(tuple(every))[1]
-    if chunk_size is None or chunk_size >= size:
-        return _one(positional, every, places, flat_spec, size, out_dims, randomness, {})
-    return _in_chunks(positional, every, places, flat_spec, size, out_dims, randomness, {}, chunk_size)
