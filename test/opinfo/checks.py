@@ -19,8 +19,10 @@ from agree import References, Rules, differs, flatten
 from layouts import map_tensors, relaid
 from meta import differs as forms_differ, on_meta, says_device
 from rules import OUT_CONTIGUOUS, adds_terms, is_random, rules
+from scope import key
 from sentences import lacks
 from translate import AbsentError, function, is_mica_absence, to_mica, to_torch
+from truth import exact
 
 import mica
 
@@ -119,7 +121,7 @@ class Operator:
     """One OpInfo in both libraries. Raises AbsentError where Mica lacks it."""
 
     def __init__(self, op: Any) -> None:
-        self.op = op
+        self.op, self.key = op, key(op)
         self.theirs, self.ours = op.op, function(op.op, op.name)
         self.rules: Rules = rules(op)
         self.adds_terms = adds_terms(op)
@@ -132,8 +134,13 @@ class Operator:
         args: Any,
         kwargs: Any,
         of_magnitudes: Callable[..., Any] | None = None,
+        along: Callable[[], list[torch.Tensor]] | None = None,
+        back: bool = False,
     ) -> References:
-        """Torch's results of the same call in float64, of magnitudes, and in float32."""
+        """Torch's results of the same call in float64, of magnitudes, and in float32; exact values.
+
+        `along`, `back`: the call's results are derivatives, as `truth.exact` takes them.
+        """
         if of_magnitudes is None and self.adds_terms:
             of_magnitudes = call
 
@@ -166,6 +173,7 @@ class Operator:
             functools.cache(terms),
             functools.cache(lambda: run(call, _LOW, torch.float32)),
             (args, kwargs),
+            exact=exact(self.key, args, kwargs, along, back),
         )
 
 
@@ -376,7 +384,7 @@ def gradients(o: Operator, sample: Any) -> Iterator[Found]:
     got = seeded(mica, ours, my_args, my_kwargs)
     if expected[1] is None and not expected[0]:
         return
-    references = o.references(theirs, args, kwargs, of_magnitudes)
+    references = o.references(theirs, args, kwargs, of_magnitudes, lambda: fixed, back=True)
     if expected[1] is None and got[1] is None:
         # An input that does not matter has no gradient, or zeros.
         mine = got[0] or [None] * len(expected[0])

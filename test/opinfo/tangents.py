@@ -104,7 +104,7 @@ def tangents(o: Operator, sample: Any) -> Iterator[Found]:
         none = [nothing(m) and nothing(t) for m, t in zip(got[0], expected[0])]
         got = ([None if n else m for m, n in zip(got[0], none)], None)
         expected = ([None if n else t for t, n in zip(expected[0], none)], None)
-    references = o.references(theirs, args, kwargs)
+    references = o.references(theirs, args, kwargs, along=lambda: fixed)
     flips = [_dual_call(torch, o.theirs, o.their_gradcheck, process, flipped(k)) for k in range(_FLIPS)]
     scale = functools.cache(lambda: _scale(flips, args, kwargs))
     found, _ = judge(got, expected, Rules(), dataclasses.replace(references, scale=scale))

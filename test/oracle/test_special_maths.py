@@ -214,3 +214,19 @@ def test_ends_of_the_domain() -> None:
     assert all(math.isnan(v) for v in at("ndtri", -0.1, 1.1, nan))
     for name in FUNCTIONS:
         assert math.isnan(at(name, nan)[0]), name
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(mica.float64, 1e-13), (mica.float32, 4e-5)])
+def test_tangent_of_logcumsumexp(dtype: Any, limit: float) -> None:
+    """The tangents' mean with the weights exp(x), however far the elements lie apart."""
+    draw = random.Random(5)
+    x = mica.tensor([draw.uniform(-60, 60) for _ in range(40)], dtype=dtype)
+    v = mica.tensor([draw.uniform(-1, 1) for _ in range(40)], dtype=dtype)
+    with mica.autograd.forward_ad.dual_level():
+        dual = mica.autograd.forward_ad.make_dual(x, v)
+        got = mica.autograd.forward_ad.unpack_dual(mica.logcumsumexp(dual, 0)).tangent.tolist()
+    weights = [mpmath.exp(e) for e in x.tolist()]
+    for n, value in enumerate(got, 1):
+        exact = mpmath.fdot(weights[:n], v.tolist()[:n]) / mpmath.fsum(weights[:n])
+        terms = mpmath.fdot(weights[:n], map(abs, v.tolist()[:n])) / mpmath.fsum(weights[:n])
+        assert abs(value - exact) <= limit * terms, (n, value, float(exact))

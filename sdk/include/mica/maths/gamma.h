@@ -49,8 +49,10 @@ MICA_MATHS double mica_log1p_minus(double x) {
   return sum;
 }
 
-/* x^a exp(-x) / gamma(a). */
+/* x^a exp(-x) / gamma(a). Where each of the three stays in range their quotient is the most exact: an
+ * exponential of a sum has the error of the sum's largest term. */
 MICA_MATHS double mica_igamma_factor(double a, double x) {
+  if (a > 1e-300 && a < 100 && x < 300) return pow(x, a) * exp(-x) / tgamma(a);
   if (fabs(a - x) > 0.4 * fabs(a)) {
     const double power = a * log(x) - x - lgamma(a);
     return power < -MICA_MATHS_MAX_LOG ? 0 : exp(power);
@@ -89,30 +91,28 @@ MICA_MATHS double mica_igammac_series(double a, double x) {
   return -expm1(a * log_x - lgamma(1 + a)) - exp(a * log_x - lgamma(a)) * sum;
 }
 
-/* Q by the continued fraction DLMF 8.9.2. */
+/* Q by the continued fraction DLMF 8.9.2: as many terms as its convergents need to settle, evaluated
+ * from the last one, which loses less than the convergents' recurrence does. */
 MICA_MATHS double mica_igammac_fraction(double a, double x) {
   const double factor = mica_igamma_factor(a, x);
   if (factor == 0) return 0;
-  const double big = 4.503599627370496e15;
-  double y = 1 - a, z = x + y + 1;
-  double p2 = 1, q2 = x, p1 = x + 1, q1 = z * x, value = p1 / q1;
-  for (int i = 1; i <= MICA_MATHS_MOST_STEPS; ++i) {
-    y += 1;
-    z += 2;
-    const double p = p1 * z - p2 * y * i, q = q1 * z - q2 * y * i;
-    double change = 1;
-    if (q != 0) {
-      change = fabs((value - p / q) / (p / q));
-      value = p / q;
-    }
-    const double scale = fabs(p) > big ? 1 / big : 1;
+  double p2 = 1, q2 = x, p1 = x + 1, q1 = (x + 2 - a) * x, value = p1 / q1;
+  int terms = 1;
+  for (; terms < MICA_MATHS_MOST_STEPS; ++terms) {
+    const double z = x + 2 * (terms + 1) - a, y = (terms + 1 - a) * terms;
+    const double p = p1 * z - p2 * y, q = q1 * z - q2 * y;
+    const double before = value;
+    if (q != 0) value = p / q;
+    if (q != 0 && fabs(before - value) <= MICA_MATHS_EPSILON * fabs(value)) break;
+    const double scale = fabs(p) > 4.503599627370496e15 ? 1 / 4.503599627370496e15 : 1;
     p2 = p1 * scale;
     p1 = p * scale;
     q2 = q1 * scale;
     q1 = q * scale;
-    if (change <= MICA_MATHS_EPSILON) break;
   }
-  return value * factor;
+  double rest = x + 2 * terms + 1 - a;
+  for (; terms > 0; --terms) rest = x + 2 * terms - 1 - a - terms * (terms - a) / rest;
+  return factor / rest;
 }
 
 /* P (sign -1) or Q (sign 1) for large a near x, by DLMF 8.12.3 and 8.12.4. */
