@@ -6,7 +6,12 @@
 // (`batch_sizes`, never growing), as in a packed sequence. `saved` keeps what the
 // gradient needs: for an LSTM the gates after their activations, for a GRU also the
 // hidden state's part of the new gate; nothing for the others. Within a transform (a
-// frame), which has no rule for these writes, the steps are made of other operators.
+// frame), which has no rule for these writes, and where the gradient itself is recorded,
+// the steps are made of other operators: recurrent_parts.cc.
+#include "mica/kernels/composite/recurrent.h"
+
+#include <algorithm>
+
 #include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_gru_step.h"
@@ -36,39 +41,16 @@
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
-namespace {
 
-constexpr int64_t kRelu = 0, kTanh = 1, kLstm = 2, kGru = 3;
+using namespace recurrent;
+
+namespace {
 
 Tensor Empty(const Tensor& like, IntSpan sizes) {
   return ops::empty(sizes, like.dtype(), std::nullopt, like.device());
 }
 Tensor Zeros(const Tensor& like, IntSpan sizes) {
   return ops::zeros(sizes, like.dtype(), std::nullopt, like.device());
-}
-Tensor Rows(const Tensor& x, int64_t first, int64_t count) { return ops::narrow(x, 0, first, count); }
-
-// Column block k of [rows, n * width].
-std::vector<Tensor> Gates(const Tensor& x, int64_t n) {
-  std::vector<Tensor> parts;
-  const int64_t width = x.size(1) / n;
-  for (int64_t k = 0; k < n; ++k) parts.push_back(ops::narrow(x, 1, k * width, width));
-  return parts;
-}
-
-// The steps in the order in which the state passes them: first row and number of rows.
-struct Step {
-  int64_t first, count;
-};
-std::vector<Step> StepsOf(IntSpan batch_sizes, bool reverse) {
-  std::vector<Step> steps;
-  int64_t first = 0;
-  for (const int64_t count : batch_sizes) {
-    steps.push_back({first, count});
-    first += count;
-  }
-  if (reverse) std::reverse(steps.begin(), steps.end());
-  return steps;
 }
 
 void CheckLayer(const Tensor& gates, const Tensor& weight, const Tensor& h0, const Tensor& c0,
@@ -89,59 +71,6 @@ void CheckLayer(const Tensor& gates, const Tensor& weight, const Tensor& h0, con
              " of the weight and ", ShapeText(h0.sizes()), " of the state do not fit.");
 }
 
-// The state as `steps` pass: rows that end leave it, rows that begin come from the first.
-struct State {
-  Tensor now, first;
-  std::vector<Tensor> ended;  // in the order of leaving: the last rows first
-
-  State(const Tensor& initial, int64_t count) : now(Rows(initial, 0, count)), first(initial) {}
-  const Tensor& Take(int64_t count) {
-    const int64_t have = now.size(0);
-    if (count < have) {
-      ended.push_back(Rows(now, count, have - count));
-      now = Rows(now, 0, count);
-    } else if (count > have) {
-      now = ops::cat({{now, Rows(first, have, count - have)}}, 0);
-    }
-    return now;
-  }
-  Tensor Last() {
-    ended.push_back(now);
-    std::reverse(ended.begin(), ended.end());
-    return ended.size() == 1 ? ops::clone(ended[0]) : ops::cat(ended, 0);
-  }
-};
-
-// The same of operators that transforms know, each result in fresh memory; keeps nothing.
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> LayerOfParts(const Tensor& gates, const Tensor& weight,
-                                                                const Tensor& bias, const Tensor& h0,
-                                                                const Tensor& c0, IntSpan batch_sizes,
-                                                                int64_t mode, bool reverse) {
-  const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
-  State h(h0, steps[0].count), c(mode == kLstm ? c0 : h0, steps[0].count);
-  std::vector<Tensor> outputs;
-  for (const Step& step : steps) {
-    const Tensor before = h.Take(step.count), mine = Rows(gates, step.first, step.count);
-    const Tensor sums = ops::linear(before, weight, mode == kGru ? bias : Tensor());
-    if (mode == kGru) {
-      const std::vector<Tensor> x = Gates(mine, 3), u = Gates(sums, 3);
-      const Tensor fresh = ops::tanh(ops::addcmul(x[2], ops::sigmoid(ops::add(x[0], u[0])), u[2]));
-      h.now = ops::lerp(fresh, before, ops::sigmoid(ops::add(x[1], u[1])));
-    } else if (mode == kLstm) {
-      const std::vector<Tensor> a = Gates(ops::add(mine, sums), 4);
-      const Tensor kept = ops::mul(ops::sigmoid(a[1]), c.Take(step.count));
-      c.now = ops::addcmul(kept, ops::sigmoid(a[0]), ops::tanh(a[2]));
-      h.now = ops::mul(ops::sigmoid(a[3]), ops::tanh(c.now));
-    } else {
-      h.now = mode == kTanh ? ops::tanh(ops::add(mine, sums)) : ops::relu(ops::add(mine, sums));
-    }
-    outputs.push_back(h.now);
-  }
-  if (reverse) std::reverse(outputs.begin(), outputs.end());
-  const Tensor none = Empty(gates, {0});
-  return {ops::cat(outputs, 0), h.Last(), mode == kLstm ? c.Last() : none, none, none};
-}
-
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& gates, const Tensor& weight,
@@ -149,7 +78,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor
                                                                     const Tensor& c0, IntSpan batch_sizes,
                                                                     int64_t mode, bool reverse) {
   CheckLayer(gates, weight, h0, c0, batch_sizes, mode);
-  if (CurrentThread().frame) return LayerOfParts(gates, weight, bias, h0, c0, batch_sizes, mode, reverse);
+  if (CurrentThread().frame) {
+    auto [output, h, c] = LayerOfParts({gates, weight, bias, h0, c0, {}, batch_sizes, mode, reverse});
+    const Tensor none = Empty(gates, {0});
+    return {output, h, mode == kLstm ? c : none, none, none};
+  }
   const int64_t width = h0.size(1), rows = gates.size(0);
   const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
   const Tensor output = Empty(gates, {rows, width}), turned = ops::t(weight);
@@ -248,8 +181,11 @@ Tensor StatesBefore(const Tensor& output, const Tensor& initial, const std::vect
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _recurrent_layer_backward(
     const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
     const Tensor& weight, const Tensor& h0, const Tensor& c0, IntSpan batch_sizes, int64_t mode, bool reverse,
-    const Tensor& output, const Tensor& cells, const Tensor& saved) {
+    const Tensor& output, const Tensor& cells, const Tensor& saved, const Tensor& bias) {
   CheckLayer(gates, weight, h0, c0, batch_sizes, mode);
+  if (IsRecorded({&grad_output, &grad_h, &grad_c, &gates, &weight, &bias, &h0, &c0}))
+    return GradientOfParts({gates, weight, bias, h0, c0, {}, batch_sizes, mode, reverse}, grad_output, grad_h,
+                           grad_c);
   CheckKept(grad_output, grad_h, grad_c, gates, h0, mode, output, cells, saved);
   const std::vector<Step> steps = StepsOf(batch_sizes, reverse);
   const int64_t batch = h0.size(0), last_count = steps.back().count;

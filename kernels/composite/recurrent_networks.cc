@@ -3,6 +3,7 @@
 // the gates and one _recurrent_layer.
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/kernels/composite/recurrent.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_recurrent_layer.h"
 #include "mica/ops/_to_copy.h"
@@ -18,9 +19,10 @@
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
-namespace {
 
-constexpr int64_t kRelu = 0, kTanh = 1, kLstm = 2, kGru = 3;
+using namespace recurrent;
+
+namespace {
 
 struct Network {
   int64_t mode;
@@ -31,31 +33,68 @@ struct Network {
   bool train, bidirectional;
 
   int64_t directions() const { return bidirectional ? 2 : 1; }
-  int64_t per_direction() const { return has_biases ? 4 : 2; }
+  int64_t per_direction() const { return (has_biases ? 4 : 2) + (is_projected() ? 1 : 0); }
+  // A projection's weight stands last in each direction's list.
+  bool is_projected() const {
+    return mode == kLstm && params.size() == layers * directions() * (has_biases ? 5 : 3);
+  }
 };
 
 struct Result {
   Tensor output, h, c;
 };
 
-// Weights of one direction: of the input, of the hidden state, their biases.
+// Weights of one direction: of the input, of the hidden state, their biases, the projection.
 struct Weights {
-  Tensor input, hidden, input_bias, hidden_bias;
+  Tensor input, hidden, input_bias, hidden_bias, projection;
   Weights(const Network& n, int64_t at) {
     const int64_t first = at * n.per_direction();
     input = n.params[first];
     hidden = n.params[first + 1];
+    if (n.is_projected()) projection = n.params[first + n.per_direction() - 1];
     if (!n.has_biases) return;
     input_bias = n.params[first + 2];
     hidden_bias = n.params[first + 3];
   }
 };
 
+// What a projection's shapes must be; those of a layer without one are _recurrent_layer's to check.
+void CheckProjected(const Layer& l) {
+  const int64_t width = l.c0.size(-1), rows = l.projection.ndim() == 2 ? l.projection.size(0) : -1;
+  MICA_CHECK(
+      l.h0.ndim() == 2 && l.c0.ndim() == 2 && l.projection.ndim() == 2 && l.projection.size(1) == width &&
+          l.h0.size(1) == rows && l.h0.size(0) == l.c0.size(0) && l.gates.size(1) == 4 * width &&
+          l.weight.ndim() == 2 && l.weight.size(0) == 4 * width && l.weight.size(1) == rows,
+      "Shapes ", ShapeText(l.gates.sizes()), " of the gates, ", ShapeText(l.weight.sizes()),
+      " of the weight, ", ShapeText(l.projection.sizes()), " of the projection, ", ShapeText(l.h0.sizes()),
+      " of the hidden and ", ShapeText(l.c0.sizes()), " of the cell state do not fit.");
+  int64_t steps = 0, before = l.h0.size(0);
+  for (const int64_t n : l.batch_sizes) {
+    MICA_CHECK(n >= 0 && n <= before, "Batch size (", n, ") follows (", before, "); they must not grow.");
+    MICA_CHECK(!__builtin_add_overflow(steps, before = n, &steps),
+               "The sum of the batch sizes is beyond int64.");
+  }
+  MICA_CHECK(!l.batch_sizes.empty() && l.batch_sizes[0] == l.h0.size(0) && steps == l.gates.size(0),
+             "The sum (", steps, ") of the batch sizes is not the number (", l.gates.size(0),
+             ") of rows, or the first of them not the number (", l.h0.size(0), ") of first states.");
+}
+
+// Output and last states, by the operator; of its parts with a projection, and within a transform, where the
+// parts' gradients can be differentiated again.
+std::tuple<Tensor, Tensor, Tensor> RunLayer(const Layer& l) {
+  if (l.projection.defined()) {
+    CheckProjected(l);
+    return LayerOfParts(l);
+  }
+  const auto run = CurrentThread().frame ? &_recurrent_layer : &ops::_recurrent_layer;
+  auto [out, h, c, cells, saved] =
+      run(l.gates, l.weight, l.bias, l.h0, l.c0, l.batch_sizes, l.mode, l.reverse);
+  return {out, h, c};
+}
+
 // The rows of all steps through every layer.
 Result Run(const Network& n, const Tensor& rows, IntSpan batch_sizes, const Tensor& h0, const Tensor& c0) {
   const int64_t wanted = n.layers * n.directions() * n.per_direction();
-  MICA_CHECK_IMPLEMENTED(n.params.size() != wanted + n.layers * n.directions(),
-                         "Recurrent networks with projections are not supported; use proj_size=0.");
   MICA_CHECK(n.params.size() == wanted, "Number of weights (", n.params.size(), ") is not (", wanted, ").");
   MICA_CHECK(h0.ndim() == 3 && h0.size(0) == n.layers * n.directions(), "Shape ", ShapeText(h0.sizes()),
              " of the first hidden state does not begin with the number (", n.layers * n.directions(),
@@ -70,11 +109,16 @@ Result Run(const Network& n, const Tensor& rows, IntSpan batch_sizes, const Tens
       const bool joined = n.mode != kGru && n.has_biases;  // a GRU's are inside of a product
       const Tensor gates =
           ops::linear(x, w.input, joined ? ops::add(w.input_bias, w.hidden_bias) : w.input_bias);
-      // Within a transform its parts are seen, whose gradients can be differentiated again.
-      const auto layer_of = CurrentThread().frame ? &_recurrent_layer : &ops::_recurrent_layer;
-      auto [out, h, c, cells, saved] =
-          layer_of(gates, w.hidden, n.mode == kGru ? w.hidden_bias : Tensor(), ops::select(h0, 0, at),
-                   n.mode == kLstm ? ops::select(c0, 0, at) : Tensor(), batch_sizes, n.mode, d == 1);
+      const Layer part{gates,
+                       w.hidden,
+                       n.mode == kGru ? w.hidden_bias : Tensor(),
+                       ops::select(h0, 0, at),
+                       n.mode == kLstm ? ops::select(c0, 0, at) : Tensor(),
+                       w.projection,
+                       batch_sizes,
+                       n.mode,
+                       d == 1};
+      auto [out, h, c] = RunLayer(part);
       outputs.push_back(out);
       last_h.push_back(h);
       last_c.push_back(c);

@@ -112,6 +112,42 @@ def test_recurrent_network_with_relu() -> None:
     _compare(_module("RNN", 3, 6, nonlinearity="relu"), call)
 
 
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_projections(both_ways: bool, bias: bool) -> None:
+    """An LSTM whose hidden state is smaller than its cell state; padded and packed."""
+
+    def call(library: Any, module: Any) -> Any:
+        utils = library.nn.utils.rnn
+        x = _tensor(library, (5, 4, 3), 1)
+        packed = utils.pack_padded_sequence(x, library.tensor([5, 3, 3, 1]))
+        output, last = module(packed)
+        return [x], (*module(x), utils.pad_packed_sequence(output)[0], last)
+
+    _compare(_module("LSTM", 3, 6, 2, bias=bias, bidirectional=both_ways, proj_size=2), call)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("RNN", {}), ("RNN", {"nonlinearity": "relu"}), ("GRU", {}), ("LSTM", {}), ("LSTM", {"proj_size": 2})],
+)
+@pytest.mark.parametrize("lengths", [[3, 3], [3, 1]])
+def test_second_gradients(name: str, options: dict[str, Any], lengths: list[int]) -> None:
+    """Of padded and packed sequences, in both directions, for inputs, first states and weights."""
+
+    def call(library: Any, module: Any) -> Any:
+        utils = library.nn.utils.rnn
+        x = _tensor(library, (3, 2, 3), 1)
+        states = [_tensor(library, (2, 2, n), 2 + n) for n in (options.get("proj_size", 4), 4)]
+        packed = utils.pack_padded_sequence(x, library.tensor(lengths))
+        output, last = module(packed, tuple(states) if name == "LSTM" else states[0])
+        loss = sum((r * r).sum() for r in _flat([output.data, last]))
+        leaves = [x, *states[: len(_flat([last]))], *module.parameters()]
+        return [x, *states], library.autograd.grad(loss, leaves, create_graph=True)
+
+    _compare(_module(name, 3, 4, bidirectional=True, **options), call)
+
+
 @pytest.mark.parametrize("name", ["RNNCell", "GRUCell", "LSTMCell"])
 @pytest.mark.parametrize("batched", [True, False])
 def test_recurrent_cells(name: str, batched: bool) -> None:

@@ -48,10 +48,13 @@ class RNNBase(Module):
             raise ValueError(
                 f"Hidden size ({hidden_size}) and number of layers ({num_layers}) must be positive."
             )
-        if proj_size:
-            raise NotImplementedError(
-                "Recurrent networks with projections are not supported; use proj_size=0."
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(
+                f"proj_size ({proj_size}) must be 0 (no projection) or positive and smaller than the hidden size "
+                f"({hidden_size})."
             )
+        if proj_size and mode != "LSTM":
+            raise ValueError(f"proj_size ({proj_size}) is for LSTM alone; expected 0 for {mode}.")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -65,16 +68,24 @@ class RNNBase(Module):
         directions = 2 if bidirectional else 1
         rows = _GATES[mode] * hidden_size
         for layer in range(num_layers):
-            columns = input_size if layer == 0 else hidden_size * directions
+            columns = input_size if layer == 0 else self._state_size * directions
             for suffix in ("", "_reverse")[:directions]:
-                shapes = {"weight_ih": (rows, columns), "weight_hh": (rows, hidden_size)}
+                shapes: dict[str, tuple[int, ...]]
+                shapes = {"weight_ih": (rows, columns), "weight_hh": (rows, self._state_size)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes |= {"weight_hr": (proj_size, hidden_size)}
                 for name, shape in shapes.items():
                     full = f"{name}_l{layer}{suffix}"
                     setattr(self, full, Parameter(mica.empty(shape, device=device, dtype=dtype)))
                     self._flat_weights_names.append(full)
         self.reset_parameters()
+
+    @property
+    def _state_size(self) -> int:
+        """The hidden state's, which a projection makes smaller than the cell state's."""
+        return self.proj_size or self.hidden_size
 
     @property
     def _flat_weights(self) -> list[Parameter]:
@@ -83,7 +94,7 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The weights of each layer and direction."""
-        step = 4 if self.bias else 2
+        step = (4 if self.bias else 2) + (1 if self.proj_size else 0)
         flat = self._flat_weights
         return [flat[k : k + step] for k in range(0, len(flat), step)]
 
@@ -103,19 +114,19 @@ class RNNBase(Module):
                 f"Size ({input.size(-1)}) of the last dimension of `input` is not `input_size` ({self.input_size})."
             )
 
-    def _state(self, state: Tensor | None, batch: int, like: Tensor, batched: bool) -> Tensor:
-        """A first state as (layers and directions, batch, hidden): zeros where none is given."""
+    def _state(self, state: Tensor | None, batch: int, like: Tensor, batched: bool, size: int) -> Tensor:
+        """A first state as (layers and directions, batch, size): zeros where none is given."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if state is None:
-            return mica.zeros((count, batch, self.hidden_size), dtype=like.dtype, device=like.device)
+            return mica.zeros((count, batch, size), dtype=like.dtype, device=like.device)
         if state.ndim != (3 if batched else 2):
             raise RuntimeError(
                 f"Number of dimensions ({state.ndim}) of the first state is not ({3 if batched else 2}), as that of the input asks."
             )
         state = state if batched else state.unsqueeze(1)
-        if tuple(state.shape) != (count, batch, self.hidden_size):
+        if tuple(state.shape) != (count, batch, size):
             raise RuntimeError(
-                f"Shape {tuple(state.shape)} of the first state is not {(count, batch, self.hidden_size)}."
+                f"Shape {tuple(state.shape)} of the first state is not {(count, batch, size)}."
             )
         return state
 
@@ -123,12 +134,13 @@ class RNNBase(Module):
         """The output and the last states, from a tensor or a packed sequence."""
         kinds = 2 if self.mode == "LSTM" else 1
         given = list(states) if states is not None and kinds == 2 else [states] * kinds
+        sizes = [self._state_size, self.hidden_size][:kinds]
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         operator = OPERATORS[self.mode.lower()]
         if isinstance(input, PackedSequence):
             self._check_input(input.data, (2,))
             batch = int(input.batch_sizes[0])
-            first = [self._state(s, batch, input.data, True) for s in given]
+            first = [self._state(s, batch, input.data, True, n) for s, n in zip(given, sizes)]
             if input.sorted_indices is not None:
                 first = [s.index_select(1, input.sorted_indices) for s in first]
             hx = first if kinds == 2 else first[0]
@@ -141,7 +153,7 @@ class RNNBase(Module):
         batched = input.ndim == 3
         time = 1 if self.batch_first else 0
         x = input if batched else input.unsqueeze(1 - time)
-        first = [self._state(s, x.size(1 - time), x, batched) for s in given]
+        first = [self._state(s, x.size(1 - time), x, batched, n) for s, n in zip(given, sizes)]
         hx = first if kinds == 2 else first[0]
         output, *last = operator(x, hx, self._flat_weights, *options, self.batch_first)
         if not batched:
@@ -150,6 +162,8 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size:
+            text += f", proj_size={self.proj_size}"
         if self.num_layers != 1:
             text += f", num_layers={self.num_layers}"
         for name, usual in (
