@@ -202,6 +202,7 @@ struct Derivative {
   std::vector<GradientRule> rules;
   std::vector<bool> output_differentiability;  // one per Tensor result
   std::string node;                            // what grad_fn shows; empty: by the operator's name
+  bool is_part = false;                        // a view of one part: its gradient can be added there
   TangentRule tangent;
 };
 

@@ -8,6 +8,7 @@
 
 #include "mica/codegen/emit/autograd_plan.h"
 #include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/emit/shard.h"
 #include "mica/codegen/names.h"
 #include "mica/codegen/text.h"
 
@@ -55,6 +56,7 @@ class DerivativeEmitter {
   std::string Member(const SavedName& s) const;
   void EmitMember(const SavedName& s);
   void EmitRelease();
+  void EmitPart();
   void EmitGrads();
   void EmitRule(const GradientRule& rule);
   void EmitUnpack(const GradientRule& rule);
@@ -116,6 +118,22 @@ void DerivativeEmitter::EmitRelease() {
       resets.push_back(StrCat(Member(s), ".Reset();"));
   if (resets.empty()) return;
   p_.Print({{"resets", Join(resets, "\n  ")}}, "void ReleaseSaved() override {\n  $resets$\n}");
+}
+
+// The view again, of the sum that the engine holds for the input.
+void DerivativeEmitter::EmitPart() {
+  std::vector<std::string> arguments = {"whole"};
+  for (size_t i = 1; i < f_.arguments.size(); ++i) {
+    const SavedName* value = plan_.Find(Kind::kValue, f_.arguments[i].name);
+    if (!value)
+      throw Mistake(d_.location, StrCat("Argument (", f_.arguments[i].name, ") of ", f_.full_name,
+                                        " is not saved, since no gradient reads it; expected that `part` "
+                                        "can call the view again."));
+    arguments.push_back(Member(*value));
+  }
+  p_.Print({{"ns", d_.entry->ns}, {"function", f_.struct_name}, {"arguments", Join(arguments, ", ")}},
+           "Tensor PartOf(const Tensor& whole) const override {\n"
+           "  return ::$ns$::ops::op::$function$::call($arguments$);\n}");
 }
 
 // Locals for the incoming gradients that the formulas name.
@@ -270,6 +288,7 @@ void DerivativeEmitter::EmitNode() {
   p_.Outdent();
   p_.Line("}");
   EmitRelease();
+  if (d_.is_part) EmitPart();
   p_.Outdent();
   p_.Line("};\n");
 }
@@ -393,21 +412,6 @@ void DerivativeEmitter::EmitInplace(const Function& f) {
   p_.Line("}\n");
 }
 
-struct Shard {
-  Printer code;
-  Printer registration;
-  std::set<std::string> headers;
-};
-
-void EmitRegistration(const Derivative& d, const Function& f, Shard& shard) {
-  shard.registration.Print(
-      {{"name", CppString(f.full_name)},
-       {"function", f.struct_name},
-       {"file", CppString(d.location.file ? d.location.file->name : "")},
-       {"line", StrCat(d.location.line)}},
-      "scope.AddKernel($name$, \"Autograd\", LayerKernel<&$function$>::Get(), nullptr, {$file$, $line$});");
-}
-
 }  // namespace
 
 void EmitAutograd(const Model& model, OutputFolder& out) {
@@ -430,11 +434,11 @@ void EmitAutograd(const Model& model, OutputFolder& out) {
     emitter.EmitNode();
     if (entry.functional) {
       emitter.EmitFunctional();
-      EmitRegistration(*derivative, *entry.functional, shard);
+      shard.Register(*derivative, *entry.functional, "Autograd");
     }
     if (entry.inplace) {
       emitter.EmitInplace(*entry.inplace);
-      EmitRegistration(*derivative, *entry.inplace, shard);
+      shard.Register(*derivative, *entry.inplace, "Autograd");
     }
   }
   for (int i = 0; i < kAutogradShards; ++i) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/emit/shard.h"
 #include "mica/codegen/formula/formula.h"
 #include "mica/codegen/names.h"
 #include "mica/codegen/tangents.h"
@@ -322,26 +323,11 @@ void ForwardEmitter::EmitInplace(const Function& f) {
   p_.Line("}\n");
 }
 
-struct Shard {
-  Printer code;
-  Printer registration;
-  std::set<std::string> headers;
-};
-
 void CollectHeaders(const FormulaExpr& e, std::set<std::string>* headers) {
   if (e.kind == FormulaExpr::Kind::kHelper && e.helper->formula)
     headers->insert("kernels/generated_composites");
   if (e.kind == FormulaExpr::Kind::kCall) headers->insert("ops/" + e.function->entry->base_name);
   for (const FormulaExpr& operand : e.operands) CollectHeaders(operand, headers);
-}
-
-void EmitRegistration(const Derivative& d, const Function& f, Shard& shard) {
-  shard.registration.Print(
-      {{"name", CppString(f.full_name)},
-       {"function", f.struct_name},
-       {"file", CppString(d.location.file ? d.location.file->name : "")},
-       {"line", StrCat(d.location.line)}},
-      "scope.AddKernel($name$, \"jvp\", LayerKernel<&$function$>::Get(), nullptr, {$file$, $line$});");
 }
 
 // The composite itself, whose parts meet the frame.
@@ -372,11 +358,11 @@ void EmitRule(const Derivative& d, Shard& shard) {
   if (d.tangent.kind != Kind::kZero) emitter.EmitTangent();
   if (entry.functional) {
     emitter.EmitFunctional();
-    EmitRegistration(d, *entry.functional, shard);
+    shard.Register(d, *entry.functional, "jvp");
   }
   if (entry.inplace) {
     emitter.EmitInplace(*entry.inplace);
-    EmitRegistration(d, *entry.inplace, shard);
+    shard.Register(d, *entry.inplace, "jvp");
   }
 }
 

@@ -18,16 +18,20 @@ thread_local constinit GraphTask* t_task __attribute__((tls_model("initial-exec"
 std::atomic<void (*)()> g_interrupt_check{nullptr};
 constexpr uint32_t kNodesBetweenChecks = 32;
 
+// Whether a sum may be written: nobody else can see it, and nothing records.
+bool IsOurs(const Tensor& sum) {
+  return !CurrentThread().grad_enabled && !frames::Current() &&
+         sum.impl()->refs().load(std::memory_order_relaxed) == 1 && sum.impl()->storage->use_count() == 1 &&
+         sum.is_contiguous();
+}
+
 // `sum` plus `grad`; into `sum`'s memory if nobody else can see it.
 void AddTo(Tensor& sum, Tensor grad) {
   if (!sum.defined()) {
     sum = std::move(grad);
     return;
   }
-  const bool alone = !frames::Current() && sum.impl()->refs().load(std::memory_order_relaxed) == 1 &&
-                     sum.impl()->storage->use_count() == 1;
-  if (!CurrentThread().grad_enabled && alone && sum.is_contiguous() && sum.dtype() == grad.dtype() &&
-      sum.sizes() == grad.sizes()) {
+  if (IsOurs(sum) && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes()) {
     ops::AddInPlace(sum, grad);
   } else {
     sum = ops::Add(sum, grad);
@@ -297,6 +301,7 @@ void GraphTask::RunNode(uint32_t index) {
   if (__builtin_expect(node.extra() != nullptr, 0)) PreHooks(node, grads);
   if (states_[index].captured) KeepCaptured(node, grads);
   if (filtered_ && !states_[index].needed) return;
+  if (num_grads == 1 && node.num_next() == 1 && AddToPart(node, *grads)) return;
   absl::InlinedVector<Tensor, 4> out(static_cast<size_t>(node.num_next()));
   Evaluate(node, grads, num_grads, out.data());
   if (!retain_graph_) {
@@ -311,6 +316,26 @@ void GraphTask::RunNode(uint32_t index) {
   for (int i = 0; i < node.num_next(); ++i) {
     if (node.next(i).node) Deliver(node, i, std::move(out[static_cast<size_t>(i)]));
   }
+}
+
+// Runs a node without a gradient of full size; false if it must run as others do.
+bool GraphTask::AddToPart(Node& node, const Tensor& grad) {
+  const Edge& edge = node.next(0);
+  if (!edge.node || node.extra() || node.releases_at_end() || with_streams_ || !grad.defined()) return false;
+  State& s = states_[IndexOf(edge.node.get())];
+  const Tensor& sum = s.grads()[edge.input_nr];
+  const OutputInfo& input = edge.node->output(static_cast<int>(edge.input_nr));
+  if (!sum.defined() || !input.defined || sum.dtype() != grad.dtype() || sum.dtype() != input.dtype ||
+      !(sum.device() == grad.device()) || !(sum.sizes() == input.sizes()) || !IsOurs(sum) ||
+      g_anomaly.load(std::memory_order_relaxed) != 0)
+    return false;
+  t_state.exclude = outer_exclude_ | KeySet::Of(keys::kAutocast) | KeySet::Of(keys::kAutograd);
+  const Tensor part = node.PartOf(sum);
+  if (!part.defined() || !(part.sizes() == grad.sizes())) return false;
+  ops::AddInPlace(part, grad);
+  if (!retain_graph_) node.ReleaseSaved();
+  if (--s.dependencies == 0) PushReady(IndexOf(edge.node.get()));
+  return true;
 }
 
 void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) {

@@ -11,6 +11,9 @@
 // that goes from one stream to another is waited for there. When Run returns, the
 // caller's streams have been told to wait for all that it queued.
 //
+// The gradient of a view of one part (Node::PartOf) is added to that part of the sum that
+// is held for the view's input, so that a loop over such views is linear in its steps.
+//
 // With captures, only nodes from which a captured edge can be reached run.
 #pragma once
 
@@ -84,6 +87,7 @@ class GraphTask {
   void Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out);
   void PreHooks(Node& node, Tensor* grads);
   void KeepCaptured(Node& node, const Tensor* grads);
+  bool AddToPart(Node& node, const Tensor& grad);
   void Deliver(Node& source, int number, Tensor grad);
 
   const bool retain_graph_;

@@ -127,6 +127,9 @@ class Node : public GraphNode {
   virtual void Apply(const Tensor* grads, Tensor* out) = 0;
   // Drops saved tensors, after a backward that does not retain the graph.
   virtual void ReleaseSaved() {}
+  // Of a view of one part: the same part of `whole`, to which the engine adds the gradient where it holds
+  // a sum for the input. Undefined: only Apply knows.
+  virtual Tensor PartOf(const Tensor& /*whole*/) const { return {}; }
   // Whether Apply must run with Autograd left out of calls when nothing is
   // recorded; a custom function's code decides for itself.
   virtual bool RunsBelowAutograd() const { return true; }

@@ -231,3 +231,28 @@ def test_a_copy_would_be_seen() -> None:
     assert allocations(lambda: mica.add(x, x.clone(), out=x)) > 0
     assert peak(lambda: x.sum()) < SLACK
     assert peak(lambda: x.t().contiguous().sum()) > 2 * SLACK
+
+
+PARTS: dict[str, Callable[[Any], list[Any]]] = {
+    "select": lambda x: [x[k] for k in range(len(x))],
+    "unbind": lambda x: list(x.unbind()),
+    "narrow": lambda x: [x.narrow(0, k, 1) for k in range(len(x))],
+    "split": lambda x: list(x.split(1)),
+    "slice": lambda x: [x[k : k + 1] for k in range(len(x))],
+    "diagonal": lambda x: [x.diagonal(k) for k in range(len(x))],
+}
+
+
+@pytest.mark.parametrize("how", PARTS)
+def test_gradients_of_parts_are_added_in_place(how: str) -> None:
+    """A loop over parts holds one gradient of full size, and fills no other for each part."""
+    x = mica.ones(24, 4096, requires_grad=True)
+    total = sum((part.sum() for part in PARTS[how](x)), mica.zeros(()))
+    mica.reset_peak_memory_stats("cpu")
+    before = mica.memory_stats("cpu")["bytes_in_use"]
+    total.backward()
+    found = mica.memory_stats("cpu")["peak_bytes_in_use"] - before
+    assert found < 1.5 * x.numel() * 4 + SLACK
+    assert x.grad is not None
+    elements = sum(part.numel() for part in PARTS[how](x))
+    assert x.grad.sum().item() == elements and x.grad.max().item() == 1

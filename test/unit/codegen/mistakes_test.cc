@@ -276,6 +276,10 @@ const std::vector<Case>& DerivativeCases() {
        "functional form"},
       {"out form", MUL, D "- op: mul.out\n  self: grad\n",
        "derivatives.yaml:2:7: Operator (mul.out) is no functional form; expected (mica::mul.Tensor)"},
+      {"part of no view", MUL, D "- op: mul.Tensor\n  part: true\n  self: grad\n",
+       "derivatives.yaml:3:9: Operator (mica::mul.Tensor) says `part: true` and makes no view; expected it "
+       "of "
+       "views of one part alone."},
       {"derivative twice", MUL, D "- op: mul.Tensor\n  self: grad\n- op: mul.Tensor\n  other: grad\n",
        "derivatives.yaml:4:3: Derivative of mica::mul.Tensor stands twice, first at derivatives.yaml:2:3; "
        "expected it once."},

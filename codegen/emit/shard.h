@@ -1,0 +1,32 @@
+// One of the files into which the kernels of a layer are divided: what EmitAutograd and
+// EmitForward fill entry by entry, each in the file that ShardOf gives its name.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "mica/codegen/emit/printer.h"
+#include "mica/codegen/model.h"
+#include "mica/codegen/names.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+
+struct Shard {
+  Printer code;
+  Printer registration;
+  std::set<std::string> headers;
+
+  // Registers the kernel of one form at a layer, with the derivative's place.
+  void Register(const Derivative& d, const Function& f, const char* layer) {
+    registration.Print(
+        {{"name", CppString(f.full_name)},
+         {"layer", layer},
+         {"function", f.struct_name},
+         {"file", CppString(d.location.file ? d.location.file->name : "")},
+         {"line", StrCat(d.location.line)}},
+        "scope.AddKernel($name$, \"$layer$\", LayerKernel<&$function$>::Get(), nullptr, {$file$, $line$});");
+  }
+};
+
+}  // namespace mica::codegen
