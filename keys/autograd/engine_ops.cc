@@ -93,6 +93,16 @@ Tensor SumToSize(const Tensor& t, IntSpan sizes) {
   return lead == 0 ? sum : op::reshape::call(sum, sizes);
 }
 
+bool IsZero(const Tensor& t) {
+  Tensor value = t;
+  while (frames::IsWrapper(value)) value = Tensor(frames::WrapperOf(value).value);
+  if (value.device().is_meta() || value.numel() == 0) return true;
+  const KeySet saved = t_state.exclude;
+  t_state.exclude = saved | KeySet::Of(keys::kFrame) | KeySet::Of(keys::kAutograd);
+  const bool any = op::item::call(op::any::call(value)).ToBool();
+  t_state.exclude = saved;
+  return !any;
+}
 bool HasNan(const Tensor& t) { return op::item::call(op::any::call(op::isnan::call(t))).ToBool(); }
 
 Tensor Arange(int64_t size, Device device) {

@@ -45,6 +45,8 @@ Tensor ToDevice(const Tensor& t, Device device);
 // Sums the dimensions that broadcasting added, and gives `t` these sizes.
 Tensor SumToSize(const Tensor& t, IntSpan sizes);
 bool HasNan(const Tensor& t);
+// Whether every element is 0, behind all wrappers of frames; true of what has no values.
+bool IsZero(const Tensor& t);
 Tensor Arange(int64_t size, Device device);                                    // int64
 Tensor IndexAdd(const Tensor& to, const Tensor& index, const Tensor& values);  // along dimension 0
 Tensor Flatten(const Tensor& t);

@@ -6,6 +6,8 @@
 // Its gradient g(u) = J^T u is linear in the cotangent u, which is a variable there; the
 // gradient of g with respect to u, for the cotangent t, is J t: the tangent. So whatever
 // has a reverse formula has forward mode, at the price of two backwards.
+#include <algorithm>
+
 #include "mica/keys/autograd/backward.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/forward.h"
@@ -188,14 +190,30 @@ class TwoBackwards {
     const std::vector<Tensor> gradients = Gradients(recorded, inputs_, cotangents, options);
     std::vector<Tensor> linear, along;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined() || !RequiresGrad(gradients[i])) continue;
+      if (!gradients[i].defined()) continue;
+      if (!RequiresGrad(gradients[i])) {
+        CheckZero(gradients[i]);
+        continue;
+      }
       linear.push_back(gradients[i]);
       along.push_back(tangents_[i]);
     }
     if (linear.empty()) return;
     options.create_graph = options.retain_graph = false;
     std::vector<Tensor> found = Gradients(linear, cotangents, along, options);
+    // Recorded, but not from the cotangents on.
+    if (std::none_of(found.begin(), found.end(), [](const Tensor& t) { return t.defined(); }))
+      for (const Tensor& gradient : linear) CheckZero(gradient);
     for (size_t i = 0; i < which.size(); ++i) output_tangents_[which[i]] = std::move(found[i]);
+  }
+
+  // A gradient that does not follow from the cotangent has no tangent to give, unless it is 0.
+  void CheckZero(const Tensor& gradient) {
+    MICA_CHECK_IMPLEMENTED(
+        ops::IsZero(gradient), "Operator ", op_.spec().name,
+        " has no forward mode: its backward does not record how the gradient follows from the incoming one, "
+        "from which the tangent would be made. Compute the backward with operators that have gradients, or "
+        "register a kernel for the operator at (jvp).");
   }
 
   const Operator& op_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,33 @@ def test_custom_op() -> None:
     x = mica.ones(2, requires_grad=True)
     scale(x, 5.0).sum().backward()
     assert x.grad.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("hidden", ["detached", "half recorded"])
+def test_forward_mode_of_a_backward_that_records_nothing(hidden: str) -> None:
+    """Its tangent would be 0, silently."""
+
+    @library.custom_op(fresh("hidden"), mutates_args=(), device_types="cpu")
+    def cube(x: mica.Tensor) -> mica.Tensor:
+        return x.clone() * x * x
+
+    def backward(ctx: Any, grad: mica.Tensor) -> mica.Tensor:
+        (x,) = ctx.saved_tensors
+        return (grad.detach() if hidden == "half recorded" else grad) * (3 * x * x)
+
+    def detached(ctx: Any, grad: mica.Tensor) -> mica.Tensor:
+        return backward(ctx, grad).detach()
+
+    cube.register_autograd(
+        detached if hidden == "detached" else backward,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    x = mica.tensor([1.0, 2.0])
+    y = x.clone().requires_grad_()
+    cube(y).sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [3, 12]
+    with pytest.raises(NotImplementedError, match="has no forward mode"):
+        mica.func.jvp(cube, (x,), (x,))
 
 
 def test_define_and_impl_for_backends() -> None:
