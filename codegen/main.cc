@@ -35,6 +35,7 @@ constexpr Emitter kEmitters[] = {
     {"autograd", &EmitAutograd},
     {"forward", &EmitForward},
     {"autocast", &EmitAutocast},
+    {"batched", &EmitBatched},
     {"python", &EmitPython},
     {"stubs", &EmitStubs},
     {"docs", &EmitDocs},
@@ -52,7 +53,7 @@ struct Options {
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
     "  --emit LIST  comma-separated: ops, registry, declarations, composites, api, autograd, forward,\n"
-    "               autocast, python, stubs, docs (all of these if absent), opencl, plugin\n"
+    "               autocast, batched, python, stubs, docs (all of these if absent), opencl, plugin\n"
     "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"
     "  --check      write nothing; exit with 2 if the output folder is not up to date\n";

@@ -13,7 +13,23 @@ Way WayOf(const Entry& e) {
   return e.has_program() && e.portable.empty() ? Way::kData : Way::kHand;
 }
 
+BatchWay BatchWayOf(const Entry& e) {
+  if (e.batch_rule == kBatchRefused) return BatchWay::kRefused;
+  if (!e.batch_rule.empty()) return BatchWay::kHand;
+  if (e.op_class == OpClass::kDecompose) return BatchWay::kParts;
+  return e.op_class == OpClass::kCustom ? BatchWay::kLoop : BatchWay::kClass;
+}
+
 namespace {
+
+void AddBatchRules(const Model& model, std::string* text) {
+  int counts[kBatchWayCount] = {};
+  for (const auto& entry : model.entries) ++counts[static_cast<int>(BatchWayOf(*entry))];
+  const auto of = [&](BatchWay way) { return counts[static_cast<int>(way)]; };
+  StrAppend(text, "batch rules: ", of(BatchWay::kClass), " from class, ", of(BatchWay::kParts), " by parts, ",
+            of(BatchWay::kHand), " by hand, ", of(BatchWay::kRefused), " refused, ", of(BatchWay::kLoop),
+            " none\n");
+}
 
 // Where the forward-mode rules of differentiable operators come from.
 void AddForwardRules(const Model& model, std::string* text) {
@@ -60,6 +76,7 @@ std::string StatsText(const Model& model) {
   }
   StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");
   AddForwardRules(model, &text);
+  AddBatchRules(model, &text);
   StrAppend(&text, "total: ", model.entries.size(), " entries, ", all.size(), " base names, ", functions,
             " operators\n");
   return text;

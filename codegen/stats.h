@@ -14,6 +14,13 @@ inline constexpr const char* kWayNames[] = {"generated from data", "composed in 
                                             "by hand"};
 Way WayOf(const Entry& entry);
 
+// Where an entry's batch rule comes from. `batch_rule: refused` and `batch_rule: kernel` name no function.
+enum class BatchWay { kClass, kParts, kHand, kLoop, kRefused };
+inline constexpr int kBatchWayCount = 5;
+inline constexpr const char* kBatchRefused = "refused";
+inline constexpr const char* kBatchKernel = "kernel";
+BatchWay BatchWayOf(const Entry& entry);
+
 // A table, one line a number, ended by a line of the totals.
 std::string StatsText(const Model& model);
 

@@ -38,6 +38,8 @@ void EmitAutograd(const Model& model, OutputFolder& out);
 void EmitForward(const Model& model, OutputFolder& out);
 // autocast.cc; written with keys/autocast
 void EmitAutocast(const Model& model, OutputFolder& out);
+// batched.cc; written with keys/batched
+void EmitBatched(const Model& model, OutputFolder& out);
 // python_<i>.cc; written with bindings/python
 void EmitPython(const Model& model, OutputFolder& out);
 // stubs/_operators.pyi

@@ -6,27 +6,32 @@
 #include "mica/ops/add.h"
 #include "mica/ops/amax.h"
 #include "mica/ops/amin.h"
+#include "mica/ops/arange.h"
 #include "mica/ops/clamp_max.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/diff.h"
 #include "mica/ops/div.h"
 #include "mica/ops/eq.h"
 #include "mica/ops/ge.h"
+#include "mica/ops/isfinite.h"
 #include "mica/ops/item.h"
 #include "mica/ops/le.h"
 #include "mica/ops/linspace.h"
 #include "mica/ops/logical_and.h"
 #include "mica/ops/logical_not.h"
+#include "mica/ops/lt.h"
 #include "mica/ops/masked_fill.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/ones.h"
 #include "mica/ops/reshape.h"
+#include "mica/ops/rsub.h"
 #include "mica/ops/scatter_add.h"
 #include "mica/ops/searchsorted.h"
 #include "mica/ops/select.h"
 #include "mica/ops/sub.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/to.h"
+#include "mica/ops/where.h"
 #include "mica/ops/zeros.h"
 #include "mica/tensor/shape.h"
 
@@ -35,20 +40,42 @@ namespace {
 
 constexpr int64_t kMostBins = int64_t{1} << 31;
 
+void CheckRange(double low, double high) {
+  MICA_CHECK(std::isfinite(low) && std::isfinite(high), "Range from (", low, ") to (", high,
+             ") of a histogram is not finite.");
+  MICA_CHECK(low <= high, "Range from (", low, ") to (", high, ") of a histogram is empty.");
+}
+
 struct Range {
   double low, high;
 };
 
-// What is given, else the data's; an empty range grows by `margin` on both sides.
-Range RangeOf(const Tensor& x, std::optional<Range> given, double margin) {
-  if (!given && x.numel() == 0) return {0, 1};
-  Range r = given.value_or(Range{0, 0});
-  const bool has_data = x.numel() > 0 && !x.device().is_meta();
-  if (!given && has_data) r = {ops::item(ops::amin(x)).ToDouble(), ops::item(ops::amax(x)).ToDouble()};
-  MICA_CHECK(std::isfinite(r.low) && std::isfinite(r.high), "Range from (", r.low, ") to (", r.high,
-             ") of a histogram is not finite.");
-  MICA_CHECK(r.low <= r.high, "Range from (", r.low, ") to (", r.high, ") of a histogram is empty.");
+// An empty range grows by `margin` on both sides.
+Range Checked(Range r, double margin) {
+  CheckRange(r.low, r.high);
   return r.low == r.high ? Range{r.low - margin, r.high + margin} : r;
+}
+
+// The range of the data. Of tensors, not numbers: each example of a batch (vmap) has its own.
+struct DataRange {
+  Tensor low, high;
+};
+
+DataRange RangeOfData(const Tensor& x, double margin) {
+  const Tensor low = ops::amin(x), high = ops::amax(x);
+  const bool known = !x.device().is_meta();
+  if (known && !ops::item(ops::isfinite(ops::sub(high, low))).ToBool())
+    CheckRange(ops::item(low).ToDouble(), ops::item(high).ToDouble());
+  const Tensor one = ops::eq(low, high);
+  return {ops::where(one, ops::sub(low, margin), low), ops::where(one, ops::add(high, margin), high)};
+}
+
+// linspace of tensors: from each end to the middle.
+Tensor Edges(const DataRange& r, int64_t bins) {
+  const Tensor i = ops::arange(bins + 1, r.low.dtype(), std::nullopt, r.low.device());
+  const Tensor step = ops::div(ops::sub(r.high, r.low), bins);
+  return ops::where(ops::lt(i, static_cast<double>(bins + 1) / 2), ops::add(r.low, ops::mul(i, step)),
+                    ops::sub(r.high, ops::mul(ops::rsub(i, bins), step)));
 }
 
 void CheckPoints(const Tensor& self) {
@@ -72,18 +99,31 @@ Tensor Count(const Tensor& bin, const Tensor& inside, const Tensor& weight, int6
 
 }  // namespace
 
+namespace {
+
+// With the limits as numbers or tensors. In torch's steps, since each is rounded to the dtype.
+template <typename Limit>
+Tensor CountEqualBins(const Tensor& x, const Limit& low, const Limit& high, const Limit& span, int64_t bins) {
+  const Tensor place = ops::div(ops::mul(ops::sub(x, low), bins), span);
+  const Tensor inside = ops::logical_and(ops::ge(x, low), ops::le(x, high));
+  const Tensor bin = ops::to(ops::masked_fill(place, ops::logical_not(inside), Scalar(0)), DType::kI64);
+  return Count(ops::clamp_max(bin, bins - 1), inside, Tensor(), bins, x.dtype());
+}
+
+}  // namespace
+
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   CheckPoints(self);
   CheckBins(bins);
   const Tensor x = ops::reshape(self, {-1});
-  std::optional<Range> given = Range{min.ToDouble(), max.ToDouble()};
-  if (given->low == given->high) given.reset();
-  const Range r = RangeOf(x, given, 1);
-  // In torch's steps, since each is rounded to the dtype.
-  const Tensor place = ops::div(ops::mul(ops::sub(x, r.low), bins), r.high - r.low);
-  const Tensor inside = ops::logical_and(ops::ge(x, r.low), ops::le(x, r.high));
-  const Tensor bin = ops::to(ops::masked_fill(place, ops::logical_not(inside), Scalar(0)), DType::kI64);
-  return Count(ops::clamp_max(bin, bins - 1), inside, Tensor(), bins, self.dtype());
+  const Range given = {min.ToDouble(), max.ToDouble()};
+  if (given.low == given.high && x.numel() > 0) {
+    const auto [low, high] = RangeOfData(x, 1);
+    const Tensor span = ops::sub(ops::to(high, DType::kF64), ops::to(low, DType::kF64));
+    return CountEqualBins(x, low, high, ops::to(span, x.dtype()), bins);
+  }
+  const Range r = given.low == given.high ? Range{0, 1} : Checked(given, 1);
+  return CountEqualBins(x, Scalar(r.low), Scalar(r.high), Scalar(r.high - r.low), bins);
 }
 
 std::vector<Tensor> _histogramdd_bin_edges(const Tensor& self, IntSpan bins, std::optional<FloatSpan> range,
@@ -99,9 +139,12 @@ std::vector<Tensor> _histogramdd_bin_edges(const Tensor& self, IntSpan bins, std
   std::vector<Tensor> edges;
   for (int64_t d = 0; d < dims; ++d) {
     CheckBins(bins[d]);
-    std::optional<Range> given;
-    if (range) given = Range{(*range)[2 * d], (*range)[2 * d + 1]};
-    const Range r = RangeOf(ops::select(self, -1, d), given, 0.5);
+    const Tensor x = ops::select(self, -1, d);
+    if (!range && x.numel() > 0) {
+      edges.push_back(Edges(RangeOfData(x, 0.5), bins[d]));
+      continue;
+    }
+    const Range r = range ? Checked({(*range)[2 * d], (*range)[2 * d + 1]}, 0.5) : Range{0, 1};
     edges.push_back(ops::linspace(r.low, r.high, bins[d] + 1, self.dtype(), std::nullopt, self.device()));
   }
   return edges;

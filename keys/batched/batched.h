@@ -14,7 +14,7 @@
 // What has no rule runs example by example (Loop), with one warning that names it.
 #pragma once
 
-#include <deque>
+#include <forward_list>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -103,8 +103,8 @@ class Call {
   frames::LeaveFrame left_;
   absl::InlinedVector<MicaValue, 12> values_;
   absl::InlinedVector<Tensor, 6> kept_;
-  std::deque<std::vector<Tensor>> lists_;  // keeps addresses
-  std::deque<Dims> ints_;
+  std::forward_list<std::vector<Tensor>> lists_;  // keeps addresses
+  std::forward_list<Dims> ints_;
 };
 
 // False: this call is not for the rule; its decomposition takes it, or the loop.
@@ -119,6 +119,12 @@ struct RuleEntry {
   Source source = Source::kLoop;
 };
 RuleEntry RuleOf(const Operator& op);
+// The rules that entries name: in the generated file, build/generated/mica/batched.cc.
+struct NamedRule {
+  std::string_view name;  // of the functional form
+  RuleEntry entry;
+};
+std::vector<NamedRule> NamedRules();
 
 // Runs `op` once an example and stacks the results; in the frame, which it leaves.
 void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
@@ -140,6 +146,9 @@ bool Whole(Call&);                      // contraction.cc: the same of the whole
 bool Leading(Call&);                    // contraction.cc: batches in front, of tensors of different ranks
 bool Sorted(Call&);                     // contraction.cc: searchsorted
 bool Join(Call&);                       // folds.cc: cat, stack
+bool Diagonal(Call&);                   // folds.cc: block_diag
+bool MaskedScatter(Call&);              // counting.cc
+bool Bincount(Call&);                   // counting.cc
 bool Images(Call&);                     // windows.cc: pooling
 bool Folded(Call&);                     // windows.cc: resampling
 bool Convolution(Call&);                // windows.cc
@@ -154,6 +163,8 @@ bool Embedding(Call&);
 bool EmbeddingBackward(Call&);
 bool NllLoss(Call&);  // losses.cc
 bool NllLossBackward(Call&);
+bool CtcLoss(Call&);
+bool CtcLossBackward(Call&);
 bool BecomeView(Call&);  // views.cc
 
 bool LayerNorm(Call&);  // composites.cc

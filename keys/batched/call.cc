@@ -150,7 +150,7 @@ void Call::Set(int64_t i, Tensor t) {
 }
 
 void Call::SetList(int64_t i, std::vector<Tensor> list) {
-  const std::vector<Tensor>& kept = lists_.emplace_back(std::move(list));
+  const std::vector<Tensor>& kept = lists_.emplace_front(std::move(list));
   MicaValue& v = values_[static_cast<size_t>(i)];
   v.tag = MICA_VALUE_TENSORS;
   v.u.tensors = {reinterpret_cast<MicaTensor* const*>(kept.data()), static_cast<int64_t>(kept.size())};
@@ -163,7 +163,7 @@ void Call::SetInt(int64_t i, int64_t value) {
 }
 
 void Call::SetInts(int64_t i, Dims values) {
-  const Dims& kept = ints_.emplace_back(std::move(values));
+  const Dims& kept = ints_.emplace_front(std::move(values));
   MicaValue& v = values_[static_cast<size_t>(i)];
   v.tag = MICA_VALUE_INTS;
   v.u.ints = {kept.data(), static_cast<int64_t>(kept.size())};

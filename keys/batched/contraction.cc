@@ -8,6 +8,7 @@
 #include "mica/ops/matmul.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/squeeze.h"
+#include "mica/ops/t.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/tensor/shape.h"
 
@@ -55,11 +56,22 @@ bool AddedProduct(Call& call) {
   return call.Return(Unfold(all, size));
 }
 
+// The product where the examples can be the rows of one matrix, since one side is shared and one
+// a vector; undefined where they cannot.
+Tensor AsRows(const Part& a, const Part& b) {
+  if (a.batched && !b.batched && (a.rank == 1 || b.rank == 1))
+    return ::mica::ops::op::matmul::call(a.value, b.value);
+  if (!a.batched && b.rank == 1 && a.rank <= 2)
+    return ::mica::ops::op::matmul::call(b.value, a.rank == 2 ? ::mica::ops::op::t::call(a.value) : a.value);
+  return Tensor();
+}
+
 }  // namespace
 
 bool Contraction(Call& call) {
   if (call.Find("beta") >= 0) return AddedProduct(call);
   const Part a = call.PartAt(0), b = call.PartAt(1);
+  if (Tensor rows = AsRows(a, b); rows.defined()) return call.Return(std::move(rows));
   // A vector is a matrix of one row on the left, of one column on the right.
   Tensor left = a.value, right = b.value;
   if (a.rank == 1) left = ::mica::ops::op::unsqueeze::call(left, -2);

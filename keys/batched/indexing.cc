@@ -18,6 +18,7 @@
 #include "mica/ops/scatter.h"
 #include "mica/ops/scatter_add.h"
 #include "mica/ops/slice.h"
+#include "mica/ops/squeeze.h"
 #include "mica/ops/to.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/where.h"
@@ -134,53 +135,68 @@ bool IndexPut(Call& call) {
   return call.Return(::mica::ops::op::_index_put::call(whole, places.indices, source, accumulate));
 }
 
-bool IndexSelect(Call& call) {
-  const Part self = call.PartAt(0), index = call.PartAt(2);
-  if (self.rank == 0 || index.rank > 1) return false;
-  const int64_t dim = WrapDim(call[1].u.i, self.rank);
-  if (!index.batched)
-    return call.Return(::mica::ops::op::index_select::call(self.value, dim + 1, index.value));
-  if (!self.batched && index.rank == 1) {  // all examples' indices in one row
+namespace {
+
+// A number as a vector of one, which index_select, index_add and index_copy take it for.
+Part Vector(const Call& call, int64_t i) {
+  Part p = call.PartAt(i);
+  if (p.rank > 0 || !p.value.defined()) return p;
+  return {::mica::ops::op::unsqueeze::call(p.value, p.batched ? 1 : 0), p.batched, 1};
+}
+
+Tensor Selected(const Part& self, const Part& index, int64_t dim, int64_t size) {
+  if (!index.batched) return ::mica::ops::op::index_select::call(self.value, dim + 1, index.value);
+  if (!self.batched) {  // all examples' indices in one row
     const Tensor flat = ::mica::ops::op::reshape::call(index.value, {-1});
     const Tensor picked = ::mica::ops::op::index_select::call(self.value, dim, flat);
     Dims sizes = ToDims(picked.sizes());
-    sizes[static_cast<size_t>(dim)] = call.batch();
+    sizes[static_cast<size_t>(dim)] = size;
     sizes.insert(sizes.begin() + dim + 1, index.value.sizes()[1]);
-    return call.Return(
-        ::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0));
+    return ::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0);
   }
-  const Tensor whole = WithBatch(self, call.batch());
-  return call.Return(
-      ::mica::ops::op::gather::call(whole, dim + 1, Spread(index.value, whole, dim + 1), false));
+  return ::mica::ops::op::gather::call(self.value, dim + 1, Spread(index.value, self.value, dim + 1), false);
+}
+
+// index_add and index_copy: `spread` computes from the whole tensors where each example has indices of
+// its own.
+template <typename SpreadIndex>
+bool WriteAtIndex(Call& call, SpreadIndex&& spread) {
+  const bool scalar = call.PartAt(0).rank == 0;
+  const Part self = Vector(call, 0), index = Vector(call, 2), source = Vector(call, 3);
+  if (index.rank != 1 || source.rank != self.rank) return false;  // the operator says what is wrong
+  const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
+  const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
+  const auto lowered = [&](Tensor t) { return scalar ? ::mica::ops::op::squeeze_dim::call(t, 1) : t; };
+  if (index.batched) return call.Return(lowered(spread(to, dim, Spread(index.value, from, dim), from)));
+  call.Set(0, to);
+  call.SetInt(1, dim);
+  call.Set(2, index.value);
+  call.Set(3, from);
+  return call.Run(lowered);
+}
+
+}  // namespace
+
+bool IndexSelect(Call& call) {
+  const bool scalar = call.PartAt(0).rank == 0;
+  const Part self = Vector(call, 0), index = Vector(call, 2);
+  if (index.rank > 1) return false;
+  const Tensor found = Selected(self, index, WrapDim(call[1].u.i, self.rank), call.batch());
+  return call.Return(scalar ? ::mica::ops::op::squeeze_dim::call(found, 1) : found);
 }
 
 bool IndexAdd(Call& call) {
-  const Part self = call.PartAt(0), index = call.PartAt(2), source = call.PartAt(3);
-  if (self.rank == 0 || index.rank != 1 || source.rank != self.rank) return false;
-  const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
-  const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
-  if (!index.batched) {
-    call.Set(0, to);
-    call.SetInt(1, dim);
-    call.Set(3, from);
-    return call.Run();
-  }
-  const Tensor product = ::mica::ops::mul(from, Scalar::FromAbi(call[4].u.scalar));
-  const Tensor scaled = product.dtype() == from.dtype() ? product : ::mica::ops::to(product, from.dtype());
-  return call.Return(::mica::ops::op::scatter_add::call(to, dim, Spread(index.value, from, dim), scaled));
+  return WriteAtIndex(call, [&](const Tensor& to, int64_t dim, const Tensor& index, const Tensor& from) {
+    const Tensor product = ::mica::ops::mul(from, Scalar::FromAbi(call[4].u.scalar));
+    const Tensor scaled = product.dtype() == from.dtype() ? product : ::mica::ops::to(product, from.dtype());
+    return ::mica::ops::op::scatter_add::call(to, dim, index, scaled);
+  });
 }
 
 bool IndexCopy(Call& call) {
-  const Part self = call.PartAt(0), index = call.PartAt(2), source = call.PartAt(3);
-  if (self.rank == 0 || index.rank != 1 || source.rank != self.rank) return false;
-  const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
-  const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
-  if (index.batched)
-    return call.Return(::mica::ops::op::scatter_src::call(to, dim, Spread(index.value, from, dim), from));
-  call.Set(0, to);
-  call.SetInt(1, dim);
-  call.Set(3, from);
-  return call.Run();
+  return WriteAtIndex(call, [&](const Tensor& to, int64_t dim, const Tensor& index, const Tensor& from) {
+    return ::mica::ops::op::scatter_src::call(to, dim, index, from);
+  });
 }
 
 bool Embedding(Call& call) {

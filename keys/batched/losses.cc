@@ -4,6 +4,7 @@
 #include "mica/ops/detach.h"
 #include "mica/ops/div.h"
 #include "mica/ops/gather.h"
+#include "mica/ops/movedim.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/ne.h"
 #include "mica/ops/neg.h"
@@ -83,6 +84,51 @@ bool NllLossBackward(Call& call) {
   const Tensor zeros = op::zeros(x.sizes(), x.dtype(), std::nullopt, x.device());
   const Tensor result = op::op::scatter_src::call(zeros, 2, c.index, op::op::unsqueeze::call(values, 2));
   return call.Return(self.rank == 1 ? op::op::squeeze_dim::call(result, 1) : result);
+}
+
+// ---- ctc_loss: its sequences are a batch already, which the examples join
+namespace {
+
+// (B, T, N, C) as (T, B * N, C).
+Tensor Sequences(const Part& p, int64_t size) {
+  const Tensor t = op::op::movedim_int::call(WithBatch(p, size), 0, 1);
+  const IntSpan s = t.sizes();
+  return op::op::reshape::call(t, {s[0], s[1] * s[2], s[3]});
+}
+
+// Argument `at`, the lengths of the sequences of one example, for all.
+void RepeatLengths(Call& call, int64_t at) {
+  const IntSpan one(call[at].u.ints.data, call[at].u.ints.size);
+  Dims all;
+  for (int64_t e = 0; e < call.batch(); ++e) all.insert(all.end(), one.begin(), one.end());
+  call.SetInts(at, std::move(all));
+}
+
+// The arguments from log_probs, number `at`, to the lengths.
+bool JoinSequences(Call& call, int64_t at) {
+  const Part probabilities = call.PartAt(at), targets = call.PartAt(at + 1);
+  if (probabilities.rank != 3 || targets.rank < 1) return false;
+  call.Set(at, Sequences(probabilities, call.batch()));
+  call.Set(at + 1, Fold(WithBatch(targets, call.batch())));
+  RepeatLengths(call, at + 2);
+  RepeatLengths(call, at + 3);
+  return true;
+}
+
+}  // namespace
+
+bool CtcLoss(Call& call) {
+  return JoinSequences(call, 0) && call.Run([&](Tensor t) { return Unfold(t, call.batch()); });
+}
+
+bool CtcLossBackward(Call& call) {
+  if (!JoinSequences(call, 1)) return false;
+  for (const int64_t i : {0, 5, 6}) call.Set(i, Fold(WithBatch(call.PartAt(i), call.batch())));
+  return call.Run([&](Tensor t) {
+    const IntSpan s = t.sizes();
+    const Tensor all = op::op::reshape::call(t, {s[0], call.batch(), s[1] / call.batch(), s[2]});
+    return op::op::movedim_int::call(all, 1, 0);
+  });
 }
 
 }  // namespace mica::batched

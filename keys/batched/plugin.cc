@@ -19,14 +19,16 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
       scope.AddBoxedKernel(op->name(), "vmap", {&RunRandom, nullptr, nullptr}, here);
   }
   scope.AddBoxedKernel("mica::_local_scalar_dense", "vmap", {&RunRead, nullptr, nullptr}, here);
-  // Composites that do not decompose: they make or describe memory, choose by values, or have
-  // a gradient or a fused kernel that their parts have not.
-  for (const char* composite :
-       {"mica::_become_view_", "mica::clone", "mica::empty.memory_format", "mica::empty_strided",
-        "mica::empty_like", "mica::_linalg_failure", "mica::_linalg_failure_code", "mica::linalg_matrix_exp",
-        "mica::histc", "mica::histogram.bin_ct", "mica::nonzero_static", "mica::native_layer_norm",
-        "mica::scaled_dot_product_attention", "mica::linalg_qr", "mica::pdist"})
-    scope.AddBoxedKernel(composite, "vmap", {&RunBatched, nullptr, nullptr}, here);
+  // Composites that do not decompose: they make memory, or a rule by hand takes them whole, for
+  // they describe memory, choose by values, or have a gradient or a fused kernel that their parts
+  // have not.
+  std::vector<NamedRule> whole = NamedRules();
+  whole.insert(whole.end(), {{"mica::empty.memory_format", {}}, {"mica::empty_strided", {}}});
+  for (const NamedRule& rule : whole) {
+    const Operator* op = FindOperator(rule.name);
+    if (op && op->spec().op_class == OpClass::kDecompose)
+      scope.AddBoxedKernel(std::string(rule.name), "vmap", {&RunBatched, nullptr, nullptr}, here);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Which rule an operator has: by its class; by name, where the class does not say enough.
+// Which rule an operator has: by its class; by name (`batch_rule:` of its entry), where the class
+// does not say enough.
 #include "mica/keys/batched/batched.h"
 
 #include "absl/container/flat_hash_map.h"
@@ -32,76 +33,14 @@ Rule OfClass(OpClass c) {
   }
 }
 
-// By the name of the functional form.
+// What the entries of native_functions.yaml name, by the name of the functional form.
 const absl::flat_hash_map<std::string_view, RuleEntry>& ByName() {
-  static const auto* table = new absl::flat_hash_map<std::string_view, RuleEntry>{
-      {"copy_", {&Pointwise, Source::kByHand}},
-      {"clone", {&Copied, Source::kByHand}},
-      {"fill.Tensor", {&Filled, Source::kByHand}},
-      {"masked_fill.Tensor", {&MaskedFilled, Source::kByHand}},
-      {"native_layer_norm", {&LayerNorm, Source::kByHand}},
-      {"scaled_dot_product_attention", {&Attention, Source::kByHand}},
-      {"linalg_qr", {&Trailing, Source::kByHand}},
-      {"block_diag", {nullptr, Source::kLoop}},
-      {"pdist", {nullptr, Source::kLoop}},
-      {"linalg_ldl_solve", {&Leading, Source::kByHand}},
-      {"_linalg_failure", {&Whole, Source::kByHand}},
-      {"_linalg_failure_code", {&Whole, Source::kByHand}},
-      {"multinomial", {nullptr, Source::kByHand}},          // random.cc
-      {"_local_scalar_dense", {nullptr, Source::kByHand}},  // RunRead
-      {"empty.memory_format", {nullptr, Source::kByHand}},  // takes no tensors
-      {"empty_strided", {nullptr, Source::kByHand}},
-      {"linalg_matrix_exp", {nullptr, Source::kLoop}},
-      {"histc", {nullptr, Source::kLoop}},
-      {"histogram.bin_ct", {nullptr, Source::kLoop}},
-      {"nonzero_static", {nullptr, Source::kLoop}},
-      {"empty_like", {&Copied, Source::kByHand}},
-      {"_become_view_", {&BecomeView, Source::kByHand}},
-      {"sort.stable", {&Along, Source::kByHand}},
-      {"topk", {&Along, Source::kByHand}},
-      {"searchsorted.Tensor", {&Sorted, Source::kByHand}},
-      {"roll", {&FlatAlong, Source::kByHand}},
-      {"tril", {&Trailing, Source::kByHand}},
-      {"triu", {&Trailing, Source::kByHand}},
-      {"constant_pad_nd", {&Trailing, Source::kByHand}},
-      {"_fft_c2c", {&Transform, Source::kByHand}},
-      {"_fft_r2c", {&Transform, Source::kByHand}},
-      {"_fft_c2r", {&Transform, Source::kByHand}},
-      {"index_select", {&IndexSelect, Source::kByHand}},
-      {"index_add", {&IndexAdd, Source::kByHand}},
-      {"index_copy", {&IndexCopy, Source::kByHand}},
-      {"_index", {&Index, Source::kByHand}},
-      {"_index_put", {&IndexPut, Source::kByHand}},
-      {"embedding", {&Embedding, Source::kByHand}},
-      {"embedding_dense_backward", {&EmbeddingBackward, Source::kByHand}},
-      {"unfold_backward", {&UnfoldBackward, Source::kByHand}},
-      {"_resample", {&Folded, Source::kByHand}},
-      {"_resample_backward", {&Folded, Source::kByHand}},
-      {"_weighted_gather", {&Folded, Source::kByHand}},
-      {"_weighted_scatter", {&Folded, Source::kByHand}},
-      {"_weighted_gather_weights", {&Folded, Source::kByHand}},
-      {"convolution", {&Convolution, Source::kByHand}},
-      {"_convolution_backward_input", {&ConvolutionBackwardInput, Source::kByHand}},
-      {"_convolution_backward_weight", {&ConvolutionBackwardWeight, Source::kByHand}},
-      {"max_pool2d_with_indices_backward", {&Images, Source::kByHand}},
-      {"max_pool3d_with_indices_backward", {&Images, Source::kByHand}},
-      {"avg_pool2d_backward", {&Images, Source::kByHand}},
-      {"avg_pool3d_backward", {&Images, Source::kByHand}},
-      {"_adaptive_avg_pool2d_backward", {&Images, Source::kByHand}},
-      {"_adaptive_avg_pool3d_backward", {&Images, Source::kByHand}},
-      {"col2im", {&Images, Source::kByHand}},
-      {"nll_loss_forward", {&NllLoss, Source::kByHand}},
-      {"nll_loss_backward", {&NllLossBackward, Source::kByHand}},
-      {"masked_select", {nullptr, Source::kRefused}},
-      {"nonzero", {nullptr, Source::kRefused}},
-      {"_unique2", {nullptr, Source::kRefused}},
-  };
+  static const auto* table = [] {
+    auto* made = new absl::flat_hash_map<std::string_view, RuleEntry>;
+    for (const NamedRule& rule : NamedRules()) made->emplace(rule.name, rule.entry);
+    return made;
+  }();
   return *table;
-}
-
-std::string_view Bare(std::string_view name) {
-  constexpr std::string_view kOwn = "mica::";
-  return name.substr(0, kOwn.size()) == kOwn ? name.substr(kOwn.size()) : std::string_view();
 }
 
 }  // namespace
@@ -114,8 +53,8 @@ const char* Name(Source s) {
 RuleEntry RuleOf(const Operator& op) {
   const OperatorSpec& spec = op.spec();
   const auto& table = ByName();
-  auto found = table.find(Bare(op.name()));
-  if (found == table.end() && spec.functional_name) found = table.find(Bare(spec.functional_name));
+  auto found = table.find(op.name());
+  if (found == table.end() && spec.functional_name) found = table.find(spec.functional_name);
   if (found != table.end()) return found->second;
   if (!spec.adapters) return {};  // of a plugin: its class says how it computes, not its arguments
   if (const Rule rule = OfClass(spec.op_class)) return {rule, Source::kClass};

@@ -1,9 +1,9 @@
 """vmap: every operator over each subset of its tensors against a loop, from the data of
 mica.conformance; nestings with the other transforms; what it refuses, and how it says so.
 
-An operator of REFUSED cannot be mapped over in some of its samples; one of LOOPS has no
-batch rule and runs once an example, with a warning. An operator that stands there and does
-not belong there fails, as does one that belongs there and does not stand there.
+An operator of REFUSED cannot be mapped over in some of its samples. One that stands there and
+does not belong there fails, as does one that belongs there and does not stand there. None runs
+once an example; an operator of somebody else's, without a rule, does, with a warning.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,18 +43,6 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(["is_complex", "is_floating_point", "numel", "item"], _PLAIN),
     **dict.fromkeys(["native_batch_norm", "batch_norm"], _CAPTURED),
 }
-LOOPS = {
-    "block_diag",
-    "bincount",
-    "histc",
-    "histogram.bin_ct",
-    "linalg_matrix_exp",
-    "masked_scatter",
-    "nonzero_static",
-    "pdist",
-}
-# Its gradient selects by a mask.
-NO_GRADIENTS = {"masked_scatter"}
 SAMPLED = [name for name, e in ENTRIES.items() if e.calls() and name not in UNSAMPLED]
 
 
@@ -172,10 +161,12 @@ def test_inplace_forms(name: str) -> None:
     assert not found, "\n".join(found[:8])
 
 
-def test_no_other_operator_loops() -> None:
-    """Every operator of the core has a rule, decomposes, is refused, or stands in LOOPS."""
-    sources = {name: mica._C._vmap_rule(f"mica::{name}") for name in SAMPLED}
-    assert {name for name, source in sources.items() if source == "loop"} == LOOPS & set(SAMPLED)
+def test_no_operator_loops() -> None:
+    """Every operator of the core has a rule, decomposes or is refused; four fifths need no rule by hand."""
+    rules = Counter(mica._C._vmap_rule(f"mica::{name}") for name in ENTRIES)
+    assert rules["loop"] == 0
+    assert rules["class"] + rules["decomposition"] >= 0.8 * len(ENTRIES)
+    assert rules["refused"] <= 0.03 * len(ENTRIES)
 
 
 # ---- with gradients: the same for every differentiable operator
@@ -199,9 +190,7 @@ def _gradient_cases(name: str) -> Iterator[tuple[str, Any, list[mica.Tensor], tu
             yield f"call {number}", _loss(mapped), mapped.batches, wanted
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in SAMPLED if n not in {*REFUSED, *NO_GRADIENTS} and ENTRIES[n].differentiable]
-)
+@pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED and ENTRIES[n].differentiable])
 def test_gradients(name: str) -> None:
     """vmap of grad, and grad of vmap, against a loop of grad."""
     for where, f, batches, wanted in _gradient_cases(name):

@@ -12,45 +12,56 @@ from mica._C import Tensor
 State = Mapping[str, Tensor]
 
 
-def _places(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
+Places = dict[str, tuple[dict[str, Any], str]]
+
+
+def _places(module: Any, prefix: str, places: Places) -> Places:
     """For each parameter and buffer, by full name: the dictionary that holds it, and its key
     there. A tensor that stands at several places has all of their names."""
-    places = {}
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for held in (part._parameters, part._buffers):
-            for key, value in held.items():
-                if value is not None:
-                    places[f"{prefix}.{key}" if prefix else key] = (held, key)
+    for held in (module._parameters, module._buffers):
+        for key, value in held.items():
+            if value is not None:
+                places[prefix + key] = (held, key)
+    for name, part in module._modules.items():
+        if part is not None:
+            _places(part, f"{prefix}{name}.", places)
     return places
 
 
-def _ties(places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, list[str]]:
-    """For each name the names of the same tensor, itself among them."""
+def _ties(places: Places) -> dict[str, list[str]]:
+    """For each name of a tensor that has several all of them."""
     by_tensor: dict[int, list[str]] = {}
     for name, (held, key) in places.items():
         by_tensor.setdefault(id(held[key]), []).append(name)
-    return {name: names for names in by_tensor.values() for name in names}
+    if len(by_tensor) == len(places):
+        return {}
+    return {name: names for names in by_tensor.values() if len(names) > 1 for name in names}
 
 
-@contextmanager
-def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Iterator[None]:
-    places = _places(module)
-    ties = _ties(places)
+def _check_complete(module: Any, state: State, places: Places, ties: dict[str, list[str]]) -> None:
     unknown = [name for name in state if name not in places]
-    missing = [name for name in places if not any(tied in state for tied in ties[name])]
-    if unknown and strict:
+    missing = [name for name in places if not any(tied in state for tied in ties.get(name, (name,)))]
+    if unknown:
         raise RuntimeError(
             f"functional_call: the module {type(module).__name__} has no parameter or buffer named "
             f"({', '.join(unknown)})."
         )
-    if missing and strict:
+    if missing:
         raise RuntimeError(
             f"functional_call: with strict=True all tensors of the module must be given, and ({', '.join(missing)}) "
             "are missing."
         )
+
+
+@contextmanager
+def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Iterator[None]:
+    places = _places(module, "", {})
+    ties = _ties(places)
+    if strict:
+        _check_complete(module, state, places, ties)
     wanted: dict[str, Tensor] = {}
     for name, value in state.items():
-        for tied in ties.get(name, ()) if tie_weights else (name,):
+        for tied in ties.get(name, (name,)) if tie_weights else (name,):
             if wanted.get(tied, value) is not value and tied not in state:
                 raise ValueError(
                     f"functional_call: ({name}) and another name of the same tensor were given different values."

@@ -13,6 +13,8 @@ Argnums = int | tuple[int, ...]
 
 def checked_argnums(argnums: Argnums, num_args: int, name: str) -> tuple[int, ...]:
     """The numbers as they count from the front; a sentence for what is no argument."""
+    if type(argnums) is int and 0 <= argnums < num_args:
+        return (argnums,)
     if isinstance(argnums, bool) or not isinstance(argnums, (int, tuple)):
         raise RuntimeError(
             f"{name}: argnums must be an int or a tuple of ints, but it is a {type(argnums).__name__}."

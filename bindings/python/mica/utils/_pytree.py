@@ -61,9 +61,15 @@ class TreeSpec:
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
-        self.num_children = len(children_specs)
-        self.num_leaves = sum(c.num_leaves for c in children_specs) if type is not None else 1
-        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
+        self.num_leaves = sum([c.num_leaves for c in children_specs]) if type is not None else 1
+
+    @property
+    def num_children(self) -> int:
+        return len(self.children_specs)
+
+    @property
+    def num_nodes(self) -> int:
+        return 1 + sum(c.num_nodes for c in self.children_specs)
 
     def is_leaf(self) -> bool:
         return self.type is None
@@ -102,6 +108,8 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf | None = None) -> bool:
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeSpec]:
     """The leaves in order, and the spec."""
+    if _node(tree) is None:  # the common case, a single tensor
+        return [tree], _LEAF
     leaves: list[Any] = []
 
     def walk(part: Any) -> TreeSpec:
@@ -119,6 +127,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], T
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The tree of this spec with these leaves."""
     items = list(leaves)
+    if treespec is _LEAF and len(items) == 1:
+        return items[0]
     if len(items) != treespec.num_leaves:
         raise ValueError(
             f"The number of leaves ({len(items)}) differs from the spec's ({treespec.num_leaves})."
