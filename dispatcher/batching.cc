@@ -1,7 +1,11 @@
-// The one thing that the layer Batched tells about itself: where its rules come from.
+// What the layer Batched tells about itself, and what plugins tell it about their operators.
 #include "mica/dispatcher/batching.h"
 
 #include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 #include "mica/dispatcher/plugins.h"
 #include "mica/tensor/error.h"
@@ -9,6 +13,15 @@
 namespace mica::frames {
 namespace {
 std::atomic<BatchRuleSource> g_source{nullptr};
+
+struct PluginRules {
+  std::mutex mutex;
+  absl::flat_hash_map<std::string, std::string> by_operator;
+};
+PluginRules& Rules() {
+  static auto& rules = *new PluginRules();
+  return rules;
+}
 }  // namespace
 
 void SetBatchRuleSource(BatchRuleSource source) { g_source.store(source, std::memory_order_release); }
@@ -18,6 +31,19 @@ const char* BatchRuleOf(const Operator& op) {
   const BatchRuleSource source = g_source.load(std::memory_order_acquire);
   MICA_CHECK(source, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
   return source(op);
+}
+
+void SetPluginBatchRule(std::string_view op, std::string rule) {
+  PluginRules& rules = Rules();
+  const std::lock_guard lock(rules.mutex);
+  rules.by_operator[std::string(op)] = std::move(rule);
+}
+
+std::string PluginBatchRule(std::string_view op) {
+  PluginRules& rules = Rules();
+  const std::lock_guard lock(rules.mutex);
+  const auto found = rules.by_operator.find(std::string(op));
+  return found == rules.by_operator.end() ? "" : found->second;
 }
 
 }  // namespace mica::frames

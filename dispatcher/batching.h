@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "mica/dispatcher/operator.h"
 
@@ -25,5 +27,10 @@ struct Batch {
 using BatchRuleSource = const char* (*)(const Operator& op);
 void SetBatchRuleSource(BatchRuleSource source);
 const char* BatchRuleOf(const Operator& op);  // throws where the layer cannot be loaded
+
+// What a plugin's record says in `batch_rule`: an operator of the same arguments, each tensor with the
+// batch in front, which computes the operator for all examples. "" of operators without one.
+void SetPluginBatchRule(std::string_view op, std::string rule);
+std::string PluginBatchRule(std::string_view op);
 
 }  // namespace mica::frames

@@ -129,8 +129,10 @@ LeaveFrame::LeaveFrame() {
   exclude_ = t.exclude;
   grad_enabled_ = t.grad_enabled;
   t.frame = frame_->parent;
+  t.include = t.include - KeySet::Of(keys::kFrameBelow);
   if (!frame_->parent) t.include = t.include - KeySet::Of(keys::kFrame);
-  t.exclude = t.exclude | keys::kAboveFrame;
+  // What a kernel of this level left out of its own calls, the parent's frames are not.
+  t.exclude = (t.exclude | keys::kAboveFrame) - KeySet::Of(keys::kFrame) - KeySet::Of(keys::kFrameEscape);
   if (!KindOf(frame_->kind).own_autograd) return;
   const KeySet autograd = KeySet::Of(keys::kAutograd);
   t.exclude = (t.exclude - autograd) | (frame_->outer_exclude & autograd);

@@ -12,6 +12,7 @@
 #include "mica/dispatcher/adapters_return.h"
 #include "mica/dispatcher/autocast.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/batching.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/status.h"
@@ -259,6 +260,11 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
                            {&RunRecord<&MicaOperatorRecord::composite>, context, nullptr}, where);
     if (r.backward && r.differentiable)
       scope.AddBoxedKernel(op->name, "Autograd", {&RunAutograd, context, nullptr}, where);
+    // A name without a namespace is one of the operator's own.
+    std::string rule = r.batch_rule ? r.batch_rule : "";
+    if (!rule.empty() && rule.find("::") == std::string::npos)
+      rule = op->name.substr(0, op->name.find("::") + 2) + rule;
+    frames::SetPluginBatchRule(op->name, std::move(rule));
     if (const AutocastPolicy policy = AutocastPolicyNamed(r.autocast); policy != AutocastPolicy::kNone)
       scope.AddBoxedKernel(op->name, "Autocast", AutocastKernel({policy, policy}), where);
   });

@@ -6,6 +6,7 @@
 #include "mica/bindings/python/boxing.h"
 #include "mica/bindings/python/init.h"
 #include "mica/bindings/python/python_device.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/keys.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/thread_state.h"
@@ -279,6 +280,9 @@ PyObject* RedispatchBelow(PyObject*, PyObject* args) {
     const int bit = KeyBit(layer);
     MICA_CHECK(bit >= 0, "No layer or backend is named (", layer, ").");
     ExcludeGuard guard(KeySet(~KeySet::Below(bit).bits()));
+    // Below a level's own Autograd is the level's parent.
+    const bool in_frame = frames::Current() && bit > keys::kFrameBelow && bit < keys::kFrameEscape;
+    IncludeGuard below(in_frame ? KeySet::Of(keys::kFrameBelow) : KeySet());
     return CallBoxed(OpOf(op), BindToSchema(OpOf(op).schema(), positional, kwargs));
   });
 }

@@ -35,6 +35,12 @@ const Tensor& TensorOf(PyObject* o) {
   return Unwrap(o);
 }
 
+// The tensor, or another of the same place where its base may have got a batch since.
+Tensor Brought(const Tensor& t, const Frame& frame) {
+  const frames::Wrapper* w = frames::Own(t, frame);
+  return w && !w->hidden && t.is_view() ? ops::op::alias::call(t) : t;
+}
+
 // _vmap_enter(examples, randomness: 0 error, 1 same, 2 different) -> capsule, which the
 // caller gives to _vmap_exit.
 PyObject* EnterVmap(PyObject*, PyObject* args) {
@@ -87,13 +93,9 @@ PyObject* VmapUnbatch(PyObject*, PyObject* args) {
     PyObject* o;
     long long dim;
     if (!PyArg_ParseTuple(args, "OL:_vmap_unbatch", &o, &dim)) throw PythonErrorIsSet();
-    Tensor t = TensorOf(o);
     const Frame& frame = CurrentVmap();
+    const Tensor t = Brought(TensorOf(o), frame);
     const frames::Wrapper* w = frames::Own(t, frame);
-    if (w && !w->hidden && t.is_view()) {  // its base may have got a batch since
-      t = ops::op::alias::call(t);
-      w = frames::Own(t, frame);
-    }
     const int64_t size = static_cast<const frames::Batch*>(frame.payload)->size;
     const frames::LeaveFrame left;
     Tensor value = w ? w->value : t;
@@ -103,6 +105,25 @@ PyObject* VmapUnbatch(PyObject*, PyObject* args) {
       value = ops::op::expand::call(value, sizes, false);
     }
     return Wrap(dim == 0 ? std::move(value) : ops::op::movedim_int::call(value, 0, dim));
+  });
+}
+
+// _vmap_open(tensor) -> (what stands behind it in the parent, whether that has the batch in front).
+PyObject* VmapOpen(PyObject*, PyObject* o) {
+  return Guarded([&] {
+    const Frame& frame = CurrentVmap();
+    const Tensor t = Brought(TensorOf(o), frame);
+    const frames::Wrapper* w = frames::Own(t, frame);
+    const Ref value = Own(Wrap(w ? w->value : t));
+    return Py_BuildValue("(OO)", value.get(), w && w->hidden ? Py_True : Py_False);
+  });
+}
+
+// _vmap_info() -> (number of examples, randomness) of the current vmap.
+PyObject* VmapInfo(PyObject*, PyObject*) {
+  return Guarded([&] {
+    const auto& batch = *static_cast<const frames::Batch*>(CurrentVmap().payload);
+    return Py_BuildValue("(Li)", static_cast<long long>(batch.size), static_cast<int>(batch.randomness));
   });
 }
 
@@ -125,6 +146,8 @@ PyMethodDef kFunctions[] = {{"_vmap_enter", EnterVmap, METH_VARARGS, nullptr},
                             {"_vmap_exit", ExitVmap, METH_O, nullptr},
                             {"_vmap_batch", VmapBatch, METH_VARARGS, nullptr},
                             {"_vmap_unbatch", VmapUnbatch, METH_VARARGS, nullptr},
+                            {"_vmap_open", VmapOpen, METH_O, nullptr},
+                            {"_vmap_info", VmapInfo, METH_NOARGS, nullptr},
                             {"_vmap_rule", VmapRule, METH_O, nullptr},
                             {"_vmap_text", VmapText, METH_O, nullptr},
                             {nullptr, nullptr, 0, nullptr}};

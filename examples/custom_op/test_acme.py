@@ -4,6 +4,7 @@ import importlib.util
 import math
 import os
 import sys
+import warnings
 
 import pytest
 
@@ -131,6 +132,35 @@ def test_opcheck():
 
 
 # end snippet
+
+
+# snippet: vmap
+def test_batch_rule():
+    q, k, v = rows(5, 2, 3, 4), rows(5, 2, 6, 4), rows(2, 6, 3)
+    attention = mica.ops.acme.fused_attention
+    got = mica.func.vmap(attention, in_dims=(0, 0, None))(q, k, v)
+    mica.testing.assert_close(got, mica.stack([attention(a, b, v) for a, b in zip(q, k)]))
+
+
+# end snippet
+
+
+def test_vmap_of_the_others():
+    assert mica._C._vmap_rule("acme::fused_attention") == "by hand"
+    x, gate = rows(5, 3), rows(5, 3)
+    mica.testing.assert_close(mica.func.vmap(mica.ops.acme.swiglu)(x, gate), mica.ops.acme.swiglu(x, gate))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no loop: its class has a rule
+        got = mica.func.vmap(lambda t: mica.ops.acme.soft_clip(t, limit=2))(x)
+    mica.testing.assert_close(got, mica.ops.acme.soft_clip(x, limit=2))
+    mica.testing.opcheck(mica.ops.acme.soft_clip.default, (rows(2, 3, requires_grad=True),))
+
+
+def test_vmap_of_gradients():
+    q, k, v = rows(5, 1, 3, 2), rows(5, 1, 4, 2), rows(5, 1, 4, 3)
+    slope = mica.func.grad(lambda *a: mica.ops.acme.fused_attention(*a).square().sum())
+    got = mica.func.vmap(slope)(q, k, v)
+    mica.testing.assert_close(got, mica.stack([slope(*a) for a in zip(q, k, v)]))
 
 
 def test_autocast_policies_of_the_entries():

@@ -166,6 +166,7 @@ bool NllLossBackward(Call&);
 bool CtcLoss(Call&);
 bool CtcLossBackward(Call&);
 bool BecomeView(Call&);  // views.cc
+bool ByOperator(Call&);  // contraction.cc: a plugin's, by the operator that its record names
 
 bool LayerNorm(Call&);  // composites.cc
 bool Attention(Call&);

@@ -94,6 +94,17 @@ bool Leading(Call& call) {
 
 bool Whole(Call& call) { return call.Run(); }
 
+bool ByOperator(Call& call) {
+  const std::string name = frames::PluginBatchRule(call.op().name());
+  const Operator* rule = FindOperator(name);
+  MICA_CHECK(
+      rule, "The batch rule (", name, ") of the operator ", call.op().spec().name,
+      " is no operator; its plugin must define one of that name, of the same arguments with a batch in "
+      "front of each tensor.");
+  call.AllBatched();
+  return call.Run(*rule, &call[0], call.size());
+}
+
 // Rows of the sequence and rows of the values correspond; a single sequence serves all.
 bool Sorted(Call& call) {
   const Part sequence = call.PartAt(0), self = call.PartAt(1);

@@ -56,7 +56,10 @@ RuleEntry RuleOf(const Operator& op) {
   auto found = table.find(op.name());
   if (found == table.end() && spec.functional_name) found = table.find(spec.functional_name);
   if (found != table.end()) return found->second;
-  if (!spec.adapters) return {};  // of a plugin: its class says how it computes, not its arguments
+  if (!spec.adapters) {  // of a plugin or of Python
+    if (!frames::PluginBatchRule(op.name()).empty()) return {&ByOperator, Source::kByHand};
+    if (!ClassMeta(spec.op_class)) return {};  // not from data
+  }
   if (const Rule rule = OfClass(spec.op_class)) return {rule, Source::kClass};
   if (spec.composite) return {nullptr, Source::kDecomposition};
   // Random operators have a kernel of their own; factories take no tensors.

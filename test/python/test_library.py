@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import pytest
@@ -139,3 +140,192 @@ def test_explain_and_plugins() -> None:
 def test_a_kernel_is_callable() -> None:
     with pytest.raises(TypeError, match="must be callable"):
         library.Library("mica", "IMPL").impl("add.Tensor", 5, "CPU")  # type: ignore[arg-type]
+
+
+def weighted_sum(x: mica.Tensor, w: mica.Tensor, k: float = 1.0) -> mica.Tensor:
+    return (x * w).sum().reshape(1) * k
+
+
+def batched_sum(info: Any, in_dims: Any, x: mica.Tensor, w: mica.Tensor, k: float = 1.0) -> Any:
+    rows = [t if d is None else t.movedim(d, 0).reshape(info.batch_size, -1) for t, d in zip((x, w), in_dims)]
+    return (rows[0] * rows[1]).sum(-1).reshape(1, -1) * k, 1
+
+
+def test_batch_rules() -> None:
+    op = library.custom_op(fresh("dot"), weighted_sum, mutates_args=())
+    op.register_fake(lambda x, w, k=1.0: x.new_empty(1))
+    op.register_autograd(
+        lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0], None),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs[:2]),
+    )
+    calls: list[Any] = []
+
+    @op.register_vmap
+    def rule(info: Any, in_dims: Any, *args: Any) -> Any:
+        calls.append((info.batch_size, info.randomness, in_dims))
+        return batched_sum(info, in_dims, *args)
+
+    x, w = mica.randn(3, 4), mica.randn(4)
+    got = mica.func.vmap(op, (0, None, None), randomness="same")(x, w, 2.0)
+    assert mica.allclose(got, (x @ w * 2)[:, None]) and got.shape == (3, 1)
+    assert calls == [(3, "same", (0, None, None))]
+    slope = mica.func.grad(lambda x, w: op(x, w)[0])
+    assert mica.allclose(mica.func.vmap(slope, (0, None))(x, w), w.expand(3, 4))
+    assert mica.allclose(
+        mica.func.grad(lambda w: mica.func.vmap(op, (0, None))(x, w).sum())(w), x.sum(0), atol=1e-6
+    )
+    table = mica.func.vmap(mica.func.vmap(op, (0, None)), (None, 0))(x, mica.stack([w, 2 * w]))
+    assert mica.allclose(table[1], 2 * table[0]) and table.shape == (2, 3, 1)
+    assert mica.func.vmap(lambda a: op(w, w) + a)(x).shape == (3, 4)  # not of the batch: called once
+    assert set(mica.testing.opcheck(op, (x[0], w)).values()) == {"SUCCESS"}
+
+
+def test_kernels_at_autograd_go_on_in_the_frames_parent() -> None:
+    name = fresh("tripled")
+    lib = library.Library(name.split("::")[0], "DEF")
+    lib.define("tripled(Tensor x, *, int by=3) -> Tensor")
+    op = getattr(mica.ops, name.split("::")[0]).tripled
+    overload = mica.ops.OpOverload(mica._C._find_operator(name))
+    lib.impl("tripled", lambda x, by: x**by, "CPU")
+    lib.impl("tripled", lambda x, by: overload.redispatch_below("Autograd", x, by=by), "Autograd")
+    x = mica.randn(3, 2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has no batch rule
+        value = mica.func.vmap(lambda x: mica.func.grad_and_value(lambda x: op(x).sum())(x)[1])(x)
+    assert mica.allclose(value, (x**3).sum(1))
+
+
+def test_wrong_batch_rules_are_found() -> None:
+    op = library.custom_op(fresh("dot"), weighted_sum, mutates_args=())
+    op.register_fake(lambda x, w, k=1.0: x.new_empty(1))
+    x = mica.randn(3, 4)
+    op.register_vmap(lambda info, in_dims, x, w, k: (x.sum(1, keepdim=True), 0))
+    with pytest.raises(mica.testing.OpCheckError, match="differs from a loop over the examples"):
+        mica.testing.opcheck(op, (x[0], x[1]))
+    op.register_vmap(lambda info, in_dims, x, w, k: (x.sum(0), 0))
+    with pytest.raises(RuntimeError, match=r"shape \(4,\), whose dimension \(0\) does not hold the \(3\)"):
+        mica.func.vmap(op)(x, x)
+    op.register_vmap(lambda info, in_dims, x, w, k: x)
+    with pytest.raises(RuntimeError, match=r"must return \(output, out_dims\)"):
+        mica.func.vmap(op)(x, x)
+    assert mica._C._frame_depth() == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (mica.float16, mica.float16),
+        ("lower", mica.bfloat16),
+        ("float32", mica.float32),
+        ("promote", mica.float32),
+    ],
+)
+def test_autocast_policies(policy: Any, expected: mica.dtype) -> None:
+    seen: list[Any] = []
+
+    @library.custom_op(fresh("scaled"), mutates_args=())
+    def scaled(x: mica.Tensor, w: mica.Tensor, k: float = 2.0) -> mica.Tensor:
+        seen.append((x.dtype, w.dtype, mica.is_autocast_enabled("cpu")))
+        return x * w * k
+
+    scaled.register_fake(lambda x, w, k=2.0: mica.empty_like(x * w))
+    scaled.register_autocast("cpu", policy)
+    x, w = mica.randn(3), mica.randn(3, dtype=mica.bfloat16)
+    assert scaled(x, w).dtype == mica.float32 and seen.pop() == (mica.float32, mica.bfloat16, False)
+    with mica.autocast("cpu"):
+        y = scaled(x, w)
+        assert y.dtype == expected and seen.pop() == (expected, expected, False)
+        assert mica.equal(y, x.to(expected) * w.to(expected) * 2)
+        assert scaled(x.double(), w.double()).dtype == mica.float64
+        assert mica.is_autocast_enabled("cpu")
+        mapped = mica.func.vmap(scaled)(x.expand(2, 3), w.expand(2, 3))
+    assert mica.equal(mapped, mica.stack([y, y]))
+    mica.testing.opcheck(scaled, (x, x))
+
+
+def test_bad_autocast_policies() -> None:
+    op = library.custom_op(fresh("dot"), weighted_sum, mutates_args=())
+    with pytest.raises(ValueError, match="must be a floating dtype or one of lower"):
+        op.register_autocast("cpu", "best")
+    with pytest.raises(ValueError, match="device type is a str"):
+        op.register_autocast(0, mica.float16)
+
+
+class Cubed(mica.autograd.Function):
+    """x ** 3 * k, which saves its input, its output and a number."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: mica.Tensor, k: mica.Tensor, power: int) -> mica.Tensor:
+        return x**power * k.sum()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: mica.Tensor) -> None:
+        ctx.save_for_backward(inputs[0], inputs[1], output)
+        ctx.power = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, g: mica.Tensor) -> tuple[Any, ...]:
+        x, k, y = ctx.saved_tensors
+        return g * ctx.power * y / x, ((g * y / k.sum()).sum()).expand(k.shape), None
+
+
+class Doubled(mica.autograd.Function):
+    @staticmethod
+    def forward(x: mica.Tensor) -> mica.Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: mica.Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, g: mica.Tensor) -> mica.Tensor:
+        return g * 2
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: mica.Tensor) -> Any:
+        assert info.batch_size == x.shape[in_dims[0]]
+        return Doubled.apply(x), in_dims[0]
+
+
+@pytest.mark.parametrize("in_dims", [(0, None, None), (0, 0, None), (None, 0, None)])
+def test_functions_with_a_made_batch_rule(in_dims: Any) -> None:
+    vmap, grad = mica.func.vmap, mica.func.grad
+    x = (
+        mica.rand(3, 4, dtype=mica.float64) + 0.5
+        if in_dims[0] == 0
+        else mica.rand(4, dtype=mica.float64) + 0.5
+    )
+    k = (
+        mica.rand(3, 2, dtype=mica.float64) + 0.5
+        if in_dims[1] == 0
+        else mica.rand(2, dtype=mica.float64) + 0.5
+    )
+    plain = lambda x, k, power: x**power * k.sum()  # noqa: E731
+    for f in (Cubed.apply, plain):
+        assert f is plain or mica.allclose(vmap(f, in_dims)(x, k, 3), vmap(plain, in_dims)(x, k, 3))
+    inner = [
+        vmap(grad(lambda x, k, f=f: f(x, k, 3).sum(), (0, 1)), in_dims[:2])(x, k)
+        for f in (Cubed.apply, plain)
+    ]
+    outer = [
+        grad(lambda x, k, f=f: (vmap(f, in_dims)(x, k, 3) ** 2).sum(), (0, 1))(x, k)
+        for f in (Cubed.apply, plain)
+    ]
+    for ours, theirs in (inner, outer):
+        assert all(mica.allclose(a, b) for a, b in zip(ours, theirs))
+
+
+def test_functions_with_a_batch_rule_of_their_own() -> None:
+    x = mica.rand(3, 4)
+    assert mica.equal(mica.func.vmap(Doubled.apply)(x), x * 2)
+    slope = mica.func.vmap(mica.func.grad(lambda x: Doubled.apply(x).sum()))(x)
+    assert mica.equal(slope, mica.full((3, 4), 2.0))
+
+    class Neither(Doubled):
+        vmap = mica.autograd.Function.vmap
+
+    with pytest.raises(RuntimeError, match="no rule for it; define one of them"):
+        mica.func.vmap(Neither.apply)(x)

@@ -8,6 +8,7 @@ joins for each layer that an operator has to serve.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -222,7 +223,7 @@ def _check_autocast(op: _Operator, args: Sequence[Any], kwargs: dict[str, Any]) 
         state = mica.get_rng_state()
         with mica.autocast(device, lower):
             results = list(_tensors(op.run(*_copied(args, kwargs, Tensor.clone))))
-        for dtype in (None, lower, mica.float32):
+        for dtype in (None, lower, mica.float32, mica.float16, mica.bfloat16):
             mica.set_rng_state(state)
             try:
                 explicit = list(_tensors(op.run(*_copied(args, kwargs, cast(dtype)))))
@@ -235,7 +236,63 @@ def _check_autocast(op: _Operator, args: Sequence[Any], kwargs: dict[str, Any]) 
         else:
             raise OpCheckError(
                 f"Under autocast to {lower} {op.name} gives neither what it gives on its arguments as they "
-                f"are, nor on arguments cast to {lower} or to float32."
+                f"are, nor on arguments cast to another dtype."
+            )
+
+
+def _example(value: Any, chosen: set[int], example: int) -> Any:
+    """An argument of one example: the tensors of `chosen`, by id, are rolled by its number."""
+    return _mapped(
+        value, lambda t: t.reshape(-1).roll(example).reshape(t.shape) if id(t) in chosen else t.clone()
+    )
+
+
+def _close(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not (a.is_floating_point() or a.is_complex()):
+        return _same(a, b)
+    rtol = {2: 2e-2, 4: 1e-4}.get(a.itemsize, 1e-7)
+    return mica.allclose(a, b, rtol=rtol, atol=rtol / 10, equal_nan=True)
+
+
+def _check_vmap(op: _Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """vmap over each tensor, and over all, gives what a loop over the examples gives."""
+    args, kwargs = _copied(args, kwargs, _copy)
+    tensors = list(_tensors([*args, *kwargs.values()]))
+    results = [list(_tensors(op.run(*_copied(args, kwargs, Tensor.clone)))) for _ in range(2)]
+    writes = any(w for _, w in op.arguments.values())
+    if writes or not tensors or not results[0] or not all(map(_same, *results)):
+        return  # it has nothing to map over, or draws random numbers
+    for chosen in [[t] for t in tensors] + ([tensors] if len(tensors) > 1 else []):
+        _check_mapped(op, args, kwargs, chosen)
+
+
+def _check_mapped(
+    op: _Operator, args: Sequence[Any], kwargs: dict[str, Any], chosen: list[Tensor], examples: int = 3
+) -> None:
+    ids = {id(t) for t in chosen}
+    loop = []
+    for e in range(examples):
+        example = [_example(a, ids, e) for a in args], {k: _example(v, ids, e) for k, v in kwargs.items()}
+        loop.append(list(_tensors(op.run(*example))))
+    if any([t.shape for t in results] != [t.shape for t in loop[0]] for results in loop):
+        return  # shapes depend on the values: there is no batch of such results
+    batches = [mica.stack([_example(t, ids, e) for e in range(examples)]) for t in chosen]
+
+    def function(*values: Tensor) -> tuple[Tensor, ...]:
+        replaced = {id(old): new for old, new in zip(chosen, values)}
+        positional, keyword = _copied(args, kwargs, lambda t: replaced.get(id(t), t))
+        return tuple(_tensors(op.run(positional, keyword)))
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap has no batch rule")
+        mapped = mica.func.vmap(function)(*batches)
+    names = [n for n, v in op.bind(args, kwargs).items() if any(id(t) in ids for t in _tensors(v))]
+    for i, got in enumerate(mapped):
+        if not _close(got, mica.stack([results[i] for results in loop])):
+            raise OpCheckError(
+                f"Result ({i}) of vmap of {op.name} over {', '.join(names)} differs from a loop over the examples."
             )
 
 
@@ -245,6 +302,7 @@ CHECKS: dict[str, Callable[[_Operator, Sequence[Any], dict[str, Any]], None]] = 
     "test_meta": _check_meta,
     "test_gradients": _check_gradients,
     "test_autocast": _check_autocast,
+    "test_vmap": _check_vmap,
 }
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import mica
 from mica import _C
-from mica._C import Tensor
+from mica._C import Tensor, dtype
+from mica._layer_rules import autocast_kernel, checked_device_type, checked_policy, vmap_kernel
 from mica._python_device import (
     Device as Device,
     register_device as register_device,
@@ -48,6 +49,7 @@ class Library:
             raise ValueError(f"The kind ({kind}) is unknown; expected DEF, IMPL or FRAGMENT.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._scopes: list[Any] = []
+        self._autocast: dict[str, dict[str, dtype | str]] = {}  # by operator and device type
 
     def _scope(self) -> Any:
         scope = _C._Scope(f"python library {self.ns}")
@@ -89,6 +91,7 @@ class Library:
         for scope in self._scopes:
             scope.disable()
         self._scopes.clear()
+        self._autocast.clear()
 
 
 _libraries: dict[str, Library] = {}
@@ -164,6 +167,10 @@ def register_autograd(
         def backward(ctx: Any, *grads: Any) -> Any:
             return backward(ctx, *grads)
 
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *args: Any) -> Any:  # by the operator's own rule
+            return mica.func.vmap(overload, in_dims, randomness=info.randomness)(*args), 0
+
     Generated.__name__ = name.split("::")[-1].replace(".", "_")
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -173,6 +180,37 @@ def register_autograd(
         return Generated.apply(*args)
 
     (lib or _library(_split(name)[0])).impl(name, kernel, "Autograd")
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Gives an operator a batch rule: func(info, in_dims, *args) returns (output, out_dims).
+
+    `info` has batch_size and randomness; `in_dims` the dimension of the batch in each argument, 0
+    or None, and a list of them for a list. `args` are the values of all examples. Without a rule
+    the operator runs once for each example."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = _name(op)
+        _C._vmap_rule(name)  # opens the layer
+        (lib or _library(_split(name)[0])).impl(name, vmap_kernel(_overload(name), function), "vmap")
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: dtype | str, /, *, lib: Library | None = None
+) -> None:
+    """Says what autocast does with an operator on a device: casts its floating tensors to the
+    dtype `cast_inputs`, or by a policy: "lower", "float32" or "promote". float64 stays. The
+    operator itself runs without autocast."""
+    name = _name(op)
+    owner = lib or _library(_split(name)[0])
+    policies = owner._autocast.get(name)
+    if policies is None:
+        policies = owner._autocast[name] = {}
+        owner.impl(name, autocast_kernel(_overload(name), policies), "Autocast")
+    policies[checked_device_type(device_type)] = checked_policy(cast_inputs)
 
 
 class CustomOpDef:
@@ -196,6 +234,12 @@ class CustomOpDef:
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
         register_autograd(self._qualname, backward, setup_context=setup_context, lib=self._library)
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        return register_vmap(self._qualname, func, lib=self._library)
+
+    def register_autocast(self, device_type: str, cast_inputs: dtype | str) -> None:
+        register_autocast(self._qualname, device_type, cast_inputs, lib=self._library)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

@@ -12,7 +12,7 @@ from typing import Any
 
 from mica import _C
 from mica._C import Tensor
-from mica.autograd import function as functions
+from mica.autograd import _function_vmap, function as functions
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if not any(_C._frame_owns(a) for a in args):
         with _parent():
             return cls.apply(*args)
-    rule = {"grad": _in_grad, "jvp": _in_jvp}.get(str(kind))
+    rule = {"grad": _in_grad, "jvp": _in_jvp, "vmap": _function_vmap.apply}.get(str(kind))
     if rule is None:
         raise NotImplementedError(
             f"{cls.__name__} has no rule for the transform ({kind}); write its forward() with operators of mica "

@@ -70,6 +70,13 @@ class Function:
     def jvp(ctx: Any, *tangents: Any) -> Any:
         raise NotImplementedError("jvp() is not defined.")
 
+    # With True, forward, setup_context and backward, mapped over, are the rule under vmap.
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        raise NotImplementedError("vmap() is not defined.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs forward and records a node that runs backward."""
