@@ -300,6 +300,20 @@ def test_nothing_leaks():
     assert mica._C._frame_depth() == 0 and mica.is_grad_enabled()
 
 
+def test_no_cycle_keeps_tensors():
+    x = mica.ones(1 << 16)
+    gc.collect()
+    gc.disable()
+    try:
+        before = mica._C._memory_stats(x.device)["bytes_in_use"]
+        for _ in range(3):
+            grad(lambda t: (t["x"] * t["y"][0]).sum())({"x": x * 1, "y": [x * 2]})
+            jvp(lambda t: {"y": t["x"].sin()}, ({"x": x},), ({"x": x},))
+        assert mica._C._memory_stats(x.device)["bytes_in_use"] - before < x.nbytes
+    finally:
+        gc.enable()
+
+
 def test_escaped_tensors():
     kept = []
 

@@ -111,17 +111,19 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], T
     if _node(tree) is None:  # the common case, a single tensor
         return [tree], _LEAF
     leaves: list[Any] = []
-
-    def walk(part: Any) -> TreeSpec:
-        node = _node(part)
-        if node is None or (is_leaf is not None and is_leaf(part)):
-            leaves.append(part)
-            return _LEAF
-        children, context = node.flatten_fn(part)
-        return TreeSpec(type(part), context, [walk(child) for child in children])
-
-    spec = walk(tree)
+    spec = _flatten_into(leaves, tree, is_leaf)
     return leaves, spec
+
+
+# A function of the module and no closure: one that calls itself is a cycle, which would keep
+# the leaves until the garbage collector comes.
+def _flatten_into(leaves: list[Any], part: Any, is_leaf: IsLeaf | None) -> TreeSpec:
+    node = _node(part)
+    if node is None or (is_leaf is not None and is_leaf(part)):
+        leaves.append(part)
+        return _LEAF
+    children, context = node.flatten_fn(part)
+    return TreeSpec(type(part), context, [_flatten_into(leaves, child, is_leaf) for child in children])
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
@@ -133,15 +135,14 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
         raise ValueError(
             f"The number of leaves ({len(items)}) differs from the spec's ({treespec.num_leaves})."
         )
-    rest = iter(items)
+    return _build(treespec, iter(items))
 
-    def build(spec: TreeSpec) -> Any:
-        if spec.is_leaf():
-            return next(rest)
-        node = SUPPORTED_NODES.get(spec.type, _NAMED)
-        return node.unflatten_fn([build(child) for child in spec.children_specs], spec.context)
 
-    return build(treespec)
+def _build(spec: TreeSpec, rest: Iterator[Any]) -> Any:
+    if spec.is_leaf():
+        return next(rest)
+    node = SUPPORTED_NODES.get(spec.type, _NAMED)
+    return node.unflatten_fn([_build(child, rest) for child in spec.children_specs], spec.context)
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf | None = None) -> Iterator[Any]:
