@@ -1,94 +1,93 @@
 """Activation checkpointing: a part of a network whose intermediate values are not kept
-for backward but computed a second time there.
+for backward but computed a second time there. Names and meanings are torch's.
 
-Saved-tensor hooks put a number in place of everything the part saves. When backward
-asks for the first of them, the part runs again and its saves are taken in order.
-Both values of `use_reentrant` go this way, which nests, and works with autograd.grad."""
+Both values of `use_reentrant` take the way that torch recommends (False): it nests, works
+with autograd.grad and with transforms, and gives closures their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.autograd.graph import saved_tensors_hooks
+from mica.utils._checkpoint_run import (
+    Call,
+    CheckpointError as CheckpointError,
+    Surroundings,
+)
+
+ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
-class CheckpointError(RuntimeError):
-    """The second run of a part saved something else than the first."""
+class _Defaults:
+    """What the setters below say; None leaves it to the call."""
+
+    early_stop: bool | None = None
+    debug: bool | None = None
 
 
-def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+def noop_context_fn() -> ContextPair:
     """No context for either run."""
     return nullcontext(), nullcontext()
 
 
-class _Part:
-    """One call of checkpoint(): what its two runs saved."""
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Says, for every checkpoint() inside, whether a second run ends as soon as all that
+    backward needs is there."""
+    before, _Defaults.early_stop = _Defaults.early_stop, enable
+    try:
+        yield
+    finally:
+        _Defaults.early_stop = before
 
-    def __init__(self, run: Callable[[], Any]) -> None:
-        self.run = run
-        self.shapes: list[tuple[Any, Any]] = []  # of the first run's saves
-        self.values: dict[int, Tensor] = {}  # of the second's, until backward takes them
 
-    def pack(self, tensor: Tensor) -> int:
-        self.shapes.append((tensor.shape, tensor.dtype))
-        return len(self.shapes) - 1
-
-    def unpack(self, number: int) -> Tensor:
-        if number not in self.values:
-            self.recompute()
-        return self.values.pop(number)
-
-    def recompute(self) -> None:
-        again: list[Tensor] = []
-
-        def keep(tensor: Tensor) -> Tensor:
-            again.append(tensor.detach())
-            return tensor
-
-        with mica.enable_grad(), saved_tensors_hooks(keep, lambda tensor: tensor):
-            self.run()
-        shapes = [(tensor.shape, tensor.dtype) for tensor in again]
-        if shapes != self.shapes:
-            raise CheckpointError(
-                f"A checkpointed function saved {len(self.shapes)} tensors in forward and {len(again)} when it was run again for "
-                "backward, or tensors of other shapes or dtypes; it must do the same both times."
-            )
-        self.values = dict(enumerate(again))
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Says `debug` for every checkpoint() inside."""
+    before, _Defaults.debug = _Defaults.debug, enabled
+    try:
+        yield
+    finally:
+        _Defaults.debug = before
 
 
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Callable[
-        [], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
-    ] = noop_context_fn,
+    context_fn: Callable[[], ContextPair] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
+    early_stop: bool = True,
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), whose intermediate values backward computes again."""
+    """function(*args, **kwargs), whose intermediate values backward computes again.
+
+    context_fn: gives a context for each of the two runs. determinism_check: "default"
+    compares shape, dtype and device of what the two runs save, "none" only their number.
+    debug: errors say where in the function each tensor was saved. early_stop: the second run
+    ends when all is there. preserve_rng_state: both runs draw the same random numbers."""
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"checkpoint: determinism_check ({determinism_check!r}) is unknown; expected 'default' or 'none'."
+        )
     if not mica.is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn()
-    state = mica.get_rng_state() if preserve_rng_state else None
-
-    def again() -> None:
-        with second:
-            if state is None:
-                function(*args, **kwargs)
-                return
-            with mica.random.fork_rng():
-                mica.set_rng_state(state)
-                function(*args, **kwargs)
-
-    part = _Part(again)
-    with saved_tensors_hooks(part.pack, part.unpack), first:
+    call = Call(
+        function,
+        args,
+        kwargs,
+        Surroundings(args, kwargs, second, preserve_rng_state),
+        early_stop=early_stop if _Defaults.early_stop is None else _Defaults.early_stop,
+        compare=determinism_check == "default",
+        debug=debug if _Defaults.debug is None else _Defaults.debug,
+    )
+    with call.hooks(), first:
         return function(*args, **kwargs)
 
 
@@ -101,6 +100,10 @@ def checkpoint_sequential(
 ) -> Any:
     """A Sequential in `segments` checkpointed parts, the last of which keeps its values."""
     modules = list(functions.children()) if isinstance(functions, mica.nn.Module) else list(functions)
+    if not 1 <= segments <= max(1, len(modules)):
+        raise ValueError(
+            f"checkpoint_sequential: {len(modules)} functions cannot be cut into ({segments}) segments."
+        )
     size = len(modules) // segments
 
     def chain(part: Sequence[Any]) -> Callable[[Any], Any]:
@@ -112,5 +115,22 @@ def checkpoint_sequential(
         return run
 
     for i in range(segments - 1):
-        input = checkpoint(chain(modules[i * size : (i + 1) * size]), input, **options)
+        part = chain(modules[i * size : (i + 1) * size])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, **options)
     return chain(modules[(segments - 1) * size :])(input)
+
+
+class CheckpointFunction:
+    """checkpoint() under the name of torch's re-entrant variant."""
+
+    @staticmethod
+    def apply(run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """checkpoint(run_function, *args)."""
+        return checkpoint(run_function, *args, preserve_rng_state=preserve_rng_state)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among `inputs` without history, requiring grad as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable takes a tuple of tensors, not a {type(inputs).__name__}.")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
