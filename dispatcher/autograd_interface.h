@@ -12,10 +12,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "mica/schema/value.h"
+#include "mica/tensor/shape.h"
 #include "mica/tensor/tensor.h"
 
 namespace mica {
@@ -89,6 +93,28 @@ struct GraphEdge {
   uint32_t input_nr = 0;
 };
 
+// Where backward starts, or what a gradient is asked for: a tensor or, where that
+// is undefined, the edge into which its gradient flows.
+struct GradientPoint {
+  Tensor tensor;
+  GraphEdge edge;
+};
+using GradientPoints = std::vector<GradientPoint>;
+inline GradientPoints PointsOf(TensorSpan tensors) {
+  GradientPoints points;
+  for (const Tensor& t : tensors) points.push_back({t, {}});
+  return points;
+}
+
+// What one result of a node's forward looked like; `defined` is false where no
+// gradient flows.
+struct GraphValue {
+  bool defined = false;
+  Dims sizes;
+  DType dtype = DType::kF32;
+  Device device;
+};
+
 // The backward of a custom function, written by the binding (its PyNode).
 class CustomBackward {
  public:
@@ -111,7 +137,8 @@ class SavedTensorBox {
   virtual Tensor Unpack() = 0;
 };
 
-// torch.autograd.graph.saved_tensors_hooks: pack when saved, unpack when used.
+// torch.autograd.graph.saved_tensors_hooks: pack when saved, under no_grad; unpack
+// when used.
 struct SavedTensorHooks {
   std::function<std::shared_ptr<void>(const Tensor&)> pack;
   std::function<Tensor(const std::shared_ptr<void>&)> unpack;
@@ -165,19 +192,39 @@ class AutogradInterface {
 
   // ---- the graph
   virtual std::vector<GraphEdge> NextEdges(GraphNode* node) = 0;
-  virtual Tensor Variable(GraphNode* node) = 0;  // of an AccumulateGrad, else undefined
+  virtual Tensor Variable(GraphNode* node) = 0;                  // of an AccumulateGrad, else undefined
+  virtual std::vector<GraphValue> Results(GraphNode* node) = 0;  // of the node's forward
+  // What a node keeps for its backward, by the names that its formula reads: a
+  // tensor, a list of tensors, or a plain value.
+  virtual std::vector<std::string> SavedNames(GraphNode* node) = 0;
+  virtual bool HasSaved(GraphNode* node, std::string_view name) = 0;
+  virtual Value Saved(GraphNode* node, std::string_view name) = 0;
+  // Packs a saved tensor (number `index` of a list) now; once for each.
+  virtual void HookSaved(GraphNode* node, std::string_view name, int64_t index,
+                         std::shared_ptr<SavedTensorHooks> hooks) = 0;
   // Binding's own data on a node (hook and metadata dictionaries).
   virtual std::shared_ptr<void>& NodeData(GraphNode* node) = 0;
 
   // ---- running
   // Accumulates into .grad of the leaves, or of `inputs` alone if there are any.
   // `grads` may be empty: ones for scalar tensors.
-  virtual void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs,
+  virtual void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
                         const BackwardOptions& options) = 0;
-  virtual std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
-                                        const BackwardOptions& options) = 0;
+  virtual std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs,
+                                        TensorSpan grad_outputs, const BackwardOptions& options) = 0;
+  void Backward(TensorSpan outputs, TensorSpan grads, TensorSpan inputs, const BackwardOptions& options) {
+    Backward(PointsOf(outputs), grads, PointsOf(inputs), options);
+  }
+  std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
+                                const BackwardOptions& options) {
+    return Gradients(PointsOf(outputs), PointsOf(inputs), grad_outputs, options);
+  }
   // True on a thread that is inside a node.
   virtual bool InBackward() = 0;
+  // The number of the backward that runs on this thread, 0 if none does; and whether
+  // it runs `node`, or hands out the gradient that arrives there.
+  virtual uint64_t BackwardNumber() = 0;
+  virtual bool WillRun(GraphNode* node) = 0;
   // Runs `callback` when the backward that runs on this thread ends.
   virtual void QueueCallback(std::function<void()> callback) = 0;
 
@@ -196,6 +243,12 @@ class AutogradInterface {
   virtual std::unique_ptr<SavedTensorBox> SaveTensor(const Tensor& t, GraphNode* owner, bool is_output) = 0;
   virtual void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) = 0;  // of this thread
   virtual void PopSavedTensorHooks() = 0;
+  // What this thread saves from here to the pop is copied just before this thread
+  // writes it in place.
+  virtual void PushCopyOnWrite() = 0;
+  virtual void PopCopyOnWrite() = 0;
+  // With a message, pushing hooks on this thread raises it; the message before.
+  virtual std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) = 0;
 
   // ---- custom functions, in this order: MakeCustomNode, the forward under no
   // grad, FinishCustom, SaveTensor for each tensor of save_for_backward.

@@ -246,6 +246,7 @@ void CheckWritable(const Tensor& t, const OperatorSpec& spec) {
              "written.");
   MICA_CHECK(!t.impl()->has_flag(MICA_TENSOR_READ_ONLY), "The tensor that ", spec.name,
              " writes is read-only.");
+  AnnounceWrite(t);
 }
 
 MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device) {

@@ -2,6 +2,7 @@
 #include "mica/dispatcher/write_log.h"
 
 #include <atomic>
+#include <utility>
 
 namespace mica {
 namespace {
@@ -15,7 +16,14 @@ uintptr_t Tag(const StorageImpl* storage, uint32_t version) {
   return (reinterpret_cast<uintptr_t>(storage) ^ (uintptr_t{version} << 48)) + version;
 }
 Entry& EntryOf(uintptr_t tag) { return g_entries[(tag * 0x9E3779B97F4A7C15u) >> 54]; }
+thread_local constinit WriteWatcher* t_watcher __attribute__((tls_model("initial-exec"))) = nullptr;
 }  // namespace
+
+WriteWatcher* SetWriteWatcher(WriteWatcher* watcher) { return std::exchange(t_watcher, watcher); }
+
+void internal::AnnounceWrite(const Tensor& t) {
+  if (t_watcher) t_watcher->BeforeWrite(t);
+}
 
 void internal::RecordWrite(const Tensor& written, const char* op) {
   const uintptr_t tag = Tag(written.impl()->storage, written.version());

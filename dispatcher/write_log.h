@@ -1,4 +1,5 @@
-// Which operator wrote a storage last: for the error that says so.
+// Which operator wrote a storage last: for the error that says so. And who wants to
+// know of a write before it happens.
 //
 // A small table of the most recent writes to storages that somebody watches
 // (Autograd watches what it saves), so an ordinary write pays one test. An entry
@@ -13,6 +14,21 @@ namespace mica {
 
 namespace internal {
 void RecordWrite(const Tensor& written, const char* op);
+void AnnounceWrite(const Tensor& t);
+}  // namespace internal
+
+// Told of this thread's writes to storages that are watched, before they happen.
+class WriteWatcher {
+ public:
+  virtual void BeforeWrite(const Tensor& written) = 0;
+
+ protected:
+  ~WriteWatcher() = default;
+};
+// NULL for none; the one before.
+WriteWatcher* SetWriteWatcher(WriteWatcher* watcher);
+inline void AnnounceWrite(const Tensor& t) {
+  if (__builtin_expect(t.impl()->storage->watched(), 0)) internal::AnnounceWrite(t);
 }
 
 // After a write, when the version is the new one. Called again for the same

@@ -37,6 +37,33 @@ std::vector<Tensor> TensorsOf(PyObject* o, const char* what) {
   return ToTensorList(o);
 }
 
+// A Tensor, or a GradientEdge: a tuple that begins with a Node and a number.
+bool IsEdge(PyObject* o) {
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 &&
+         PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &GraphNodeType);
+}
+GradientPoint PointOf(PyObject* o, const char* what) {
+  if (IsTensor(o)) return {Unwrap(o), {}};
+  MICA_CHECK_TYPE(IsEdge(o), "Argument `", what, "` holds a value of type (", TypeName(o),
+                  ") where a Tensor or a GradientEdge is expected.");
+  return {Tensor(),
+          {NodePtr::Borrow(UnwrapNode(PyTuple_GET_ITEM(o, 0))),
+           static_cast<uint32_t>(ToInt(PyTuple_GET_ITEM(o, 1)))}};
+}
+GradientPoints PointsOf(PyObject* o, const char* what) {
+  if (o == Py_None) return {};
+  if (IsTensor(o) || IsEdge(o)) return {PointOf(o, what)};
+  const Ref list(PySequence_Fast(o, ""));
+  if (!list) PyErr_Clear();
+  MICA_CHECK_TYPE(list, "Argument `", what,
+                  "` must be a Tensor, a GradientEdge or a sequence of them, not a value of type (",
+                  TypeName(o), ").");
+  GradientPoints points;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+    points.push_back(PointOf(PySequence_Fast_GET_ITEM(list.get(), i), what));
+  return points;
+}
+
 // _backward(tensors, grads, inputs, retain_graph, create_graph)
 PyObject* Backward(PyObject*, PyObject* args) {
   return Guarded([&] {
@@ -44,8 +71,8 @@ PyObject* Backward(PyObject*, PyObject* args) {
     int retain, create;
     if (!PyArg_ParseTuple(args, "OOOpp:_backward", &tensors, &grads, &inputs, &retain, &create))
       throw PythonErrorIsSet();
-    const std::vector<Tensor> t = TensorsOf(tensors, "tensors"), g = TensorsOf(grads, "grad_tensors"),
-                              i = TensorsOf(inputs, "inputs");
+    const GradientPoints t = PointsOf(tensors, "tensors"), i = PointsOf(inputs, "inputs");
+    const std::vector<Tensor> g = TensorsOf(grads, "grad_tensors");
     Autograd().SetInterruptCheck(CheckInterrupt);
     RunLarge(
         [&] { Autograd().Backward(t, g, i, {.retain_graph = retain != 0, .create_graph = create != 0}); });
@@ -61,8 +88,8 @@ PyObject* Gradients(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOOpppp:_gradients", &outputs, &inputs, &grads, &retain, &create, &unused,
                           &materialize))
       throw PythonErrorIsSet();
-    const std::vector<Tensor> o = TensorsOf(outputs, "outputs"), i = TensorsOf(inputs, "inputs"),
-                              g = TensorsOf(grads, "grad_outputs");
+    const GradientPoints o = PointsOf(outputs, "outputs"), i = PointsOf(inputs, "inputs");
+    const std::vector<Tensor> g = TensorsOf(grads, "grad_outputs");
     Autograd().SetInterruptCheck(CheckInterrupt);
     return FromTensorList(RunLarge([&] {
       return Autograd().Gradients(o, i, g, {retain != 0, create != 0, unused != 0, materialize != 0});
@@ -103,8 +130,25 @@ PyObject* RemoveAccumulateHook(PyObject*, PyObject* args) {
     return NewNone();
   });
 }
-PyObject* GradientNode(PyObject*, PyObject* tensor) {
-  return Guarded([&] { return WrapNode(Autograd().GradientEdge(Unwrap(tensor)).node); });
+// _gradient_edge(tensor) -> (Node or None, number)
+PyObject* GradientEdgeOf(PyObject*, PyObject* tensor) {
+  return Guarded([&] {
+    MICA_CHECK_TYPE(IsTensor(tensor), "A gradient edge is asked for of a value of type (", TypeName(tensor),
+                    "), which is no Tensor.");
+    GraphEdge edge = Autograd().GradientEdge(Unwrap(tensor));
+    return Check(Py_BuildValue("(NI)", WrapNode(std::move(edge.node)), edge.input_nr));
+  });
+}
+// The number of the running backward, None outside of one; whether it comes to a node.
+PyObject* BackwardNumber(PyObject*, PyObject*) {
+  const uint64_t number = LoadedAutogradInterface() ? Autograd().BackwardNumber() : 0;
+  return number ? PyLong_FromUnsignedLongLong(number) : NewNone();
+}
+PyObject* WillRun(PyObject*, PyObject* node) {
+  return Guarded([&] {
+    MICA_CHECK_TYPE(PyObject_TypeCheck(node, &GraphNodeType), "A Node is expected.");
+    return NewBool(Autograd().WillRun(UnwrapNode(node)));
+  });
 }
 
 // ---- anomaly mode
@@ -211,33 +255,11 @@ PyObject* UnpackSaved(PyObject*, PyObject* capsule) {
   });
 }
 
-std::shared_ptr<void> SharedObject(PyObject* o) {
-  Py_INCREF(o);
-  return std::shared_ptr<void>(o, [](void* p) {
-    if (!Py_IsInitialized()) return;
-    GilAcquire gil;
-    Py_DECREF(static_cast<PyObject*>(p));
-  });
-}
 PyObject* PushSavedHooks(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *pack, *unpack;
     if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) throw PythonErrorIsSet();
-    auto hooks = std::make_shared<SavedTensorHooks>();
-    hooks->pack = [f = SharedObject(pack)](const Tensor& t) {
-      GilAcquire gil;
-      const Ref argument(Wrap(t));
-      const Ref packed(CheckCall(PyObject_CallOneArg(static_cast<PyObject*>(f.get()), argument.get())));
-      return SharedObject(packed.get());
-    };
-    hooks->unpack = [f = SharedObject(unpack)](const std::shared_ptr<void>& packed) {
-      GilAcquire gil;
-      const Ref result(CheckCall(
-          PyObject_CallOneArg(static_cast<PyObject*>(f.get()), static_cast<PyObject*>(packed.get()))));
-      MICA_CHECK_TYPE(IsTensor(result.get()), "The unpack hook must return a Tensor.");
-      return Unwrap(result.get());
-    };
-    Autograd().PushSavedTensorHooks(std::move(hooks));
+    Autograd().PushSavedTensorHooks(MakeSavedTensorHooks(pack, unpack));
     return NewNone();
   });
 }
@@ -247,12 +269,44 @@ PyObject* PopSavedHooks(PyObject*, PyObject*) {
     return NewNone();
   });
 }
+// _forbid_saved_tensor_hooks(message or None) -> the message before
+PyObject* ForbidSavedHooks(PyObject*, PyObject* message) {
+  return Guarded([&] {
+    std::optional<std::string> text;
+    if (message != Py_None) text.emplace(StrView(message));
+    text = Autograd().ForbidSavedTensorHooks(std::move(text));
+    return text ? NewStr(*text) : NewNone();
+  });
+}
+PyObject* PushCopyOnWrite(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Autograd().PushCopyOnWrite();
+    return NewNone();
+  });
+}
+PyObject* PopCopyOnWrite(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Autograd().PopCopyOnWrite();
+    return NewNone();
+  });
+}
 PyObject* QueueCallback(PyObject*, PyObject* callback) {
   return Guarded([&] {
     Autograd().QueueCallback([f = SharedObject(callback)] {
       GilAcquire gil;
-      const Ref result(CheckCall(PyObject_CallNoArgs(static_cast<PyObject*>(f.get()))));
+      const Ref result(CheckCall(PyObject_CallNoArgs(f.get())));
     });
+    return NewNone();
+  });
+}
+// _increment_version(tensor): as if an in-place operator had written it.
+PyObject* IncrementVersion(PyObject*, PyObject* tensor) {
+  return Guarded([&] {
+    MICA_CHECK_TYPE(IsTensor(tensor), "increment_version takes Tensors, not a value of type (",
+                    TypeName(tensor), ").");
+    const Tensor t = Unwrap(tensor);
+    MICA_CHECK(!t.is_inference(), "A tensor that was made in inference mode has no version to increment.");
+    t.impl()->storage->BumpVersion();
     return NewNone();
   });
 }
@@ -268,7 +322,10 @@ PyMethodDef kFunctions[] = {
     {"_remove_tensor_hook", RemoveTensorHook, METH_VARARGS, nullptr},
     {"_add_accumulate_hook", AddAccumulateHook, METH_VARARGS, nullptr},
     {"_remove_accumulate_hook", RemoveAccumulateHook, METH_VARARGS, nullptr},
-    {"_gradient_node", GradientNode, METH_O, nullptr},
+    {"_gradient_edge", GradientEdgeOf, METH_O, nullptr},
+    {"_backward_number", BackwardNumber, METH_NOARGS, nullptr},
+    {"_will_run", WillRun, METH_O, nullptr},
+    {"_increment_version", IncrementVersion, METH_O, nullptr},
     {"_set_anomaly", SetAnomaly, METH_VARARGS, nullptr},
     {"is_anomaly_enabled", AnomalyEnabled, METH_NOARGS, "is_anomaly_enabled() -> bool"},
     {"is_anomaly_check_nan_enabled", AnomalyCheckNan, METH_NOARGS, nullptr},
@@ -278,6 +335,9 @@ PyMethodDef kFunctions[] = {
     {"_unpack_saved", UnpackSaved, METH_O, nullptr},
     {"_push_saved_tensor_hooks", PushSavedHooks, METH_VARARGS, nullptr},
     {"_pop_saved_tensor_hooks", PopSavedHooks, METH_NOARGS, nullptr},
+    {"_forbid_saved_tensor_hooks", ForbidSavedHooks, METH_O, nullptr},
+    {"_push_copy_on_write", PushCopyOnWrite, METH_NOARGS, nullptr},
+    {"_pop_copy_on_write", PopCopyOnWrite, METH_NOARGS, nullptr},
     {"_queue_callback", QueueCallback, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -13,7 +13,11 @@ PyObject* WrapNode(NodePtr node);
 GraphNode* UnwrapNode(PyObject* o);
 void InitGraphNode(PyObject* module);
 
+// A Python object that C++ owns, released under the GIL wherever that happens.
+std::shared_ptr<PyObject> SharedObject(PyObject* o);
+
 // Python callables as hooks; they take the GIL when called.
+std::shared_ptr<SavedTensorHooks> MakeSavedTensorHooks(PyObject* pack, PyObject* unpack);
 TensorHook MakeTensorHook(PyObject* callable);
 AccumulateHook MakeAccumulateHook(PyObject* callable);
 NodeHook MakeNodeHook(PyObject* callable);

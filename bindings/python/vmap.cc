@@ -19,7 +19,7 @@ constexpr const char* kScope = "mica.vmap";
 
 // A frame that Python entered, and its payload.
 struct Entered {
-  Entered(int kind, frames::Batch b) : batch(b), scope(kind, &batch) {}
+  Entered(int kind, frames::Batch b, uint64_t tag) : batch(b), scope(kind, &batch, tag) {}
   frames::Batch batch;
   frames::FrameScope scope;
 };
@@ -41,20 +41,44 @@ Tensor Brought(const Tensor& t, const Frame& frame) {
   return w && !w->hidden && t.is_view() ? ops::op::alias::call(t) : t;
 }
 
-// _vmap_enter(examples, randomness: 0 error, 1 same, 2 different) -> capsule, which the
-// caller gives to _vmap_exit.
+int VmapKind() {
+  static const int kind = [] {
+    EnsureProvider("layer:vmap");
+    return frames::KindNumber("vmap");
+  }();
+  MICA_CHECK(kind >= 0, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
+  return kind;
+}
+
+// _frame_stack() -> the frames of this thread, innermost last: (kind, tag, None or, of a
+// vmap, what _vmap_enter takes).
+PyObject* FrameStack(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    const int vmap = frames::Current() ? frames::KindNumber("vmap") : -1;
+    for (const Frame* f = frames::Current(); f; f = f->parent) {
+      const auto* batch = f->kind == vmap ? static_cast<const frames::Batch*>(f->payload) : nullptr;
+      const Ref entered = batch ? Own(Py_BuildValue("(Li)", static_cast<long long>(batch->size),
+                                                    static_cast<int>(batch->randomness)))
+                                : Own(NewNone());
+      const Ref item = Own(Py_BuildValue("(sKO)", frames::KindOf(f->kind).name.c_str(),
+                                         static_cast<unsigned long long>(f->tag), entered.get()));
+      Check(PyList_Insert(list.get(), 0, item.get()));
+    }
+    return list.release();
+  });
+}
+
+// _vmap_enter(examples, randomness: 0 error, 1 same, 2 different, tag=0) -> capsule, which
+// the caller gives to _vmap_exit. With the tag of a vmap that ended, its tensors are at home.
 PyObject* EnterVmap(PyObject*, PyObject* args) {
   return Guarded([&] {
     long long size;
     int randomness;
-    if (!PyArg_ParseTuple(args, "Li:_vmap_enter", &size, &randomness)) throw PythonErrorIsSet();
-    static const int kind = [] {
-      EnsureProvider("layer:vmap");
-      return frames::KindNumber("vmap");
-    }();
-    MICA_CHECK(kind >= 0, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
-    auto entered =
-        std::make_unique<Entered>(kind, frames::Batch{size, static_cast<frames::Randomness>(randomness)});
+    unsigned long long tag = 0;
+    if (!PyArg_ParseTuple(args, "Li|K:_vmap_enter", &size, &randomness, &tag)) throw PythonErrorIsSet();
+    auto entered = std::make_unique<Entered>(
+        VmapKind(), frames::Batch{size, static_cast<frames::Randomness>(randomness)}, tag);
     PyObject* capsule = Check(PyCapsule_New(entered.get(), kScope, nullptr));
     static_cast<void>(entered.release());
     return capsule;
@@ -142,7 +166,8 @@ PyObject* VmapText(PyObject*, PyObject* o) {
   });
 }
 
-PyMethodDef kFunctions[] = {{"_vmap_enter", EnterVmap, METH_VARARGS, nullptr},
+PyMethodDef kFunctions[] = {{"_frame_stack", FrameStack, METH_NOARGS, nullptr},
+                            {"_vmap_enter", EnterVmap, METH_VARARGS, nullptr},
                             {"_vmap_exit", ExitVmap, METH_O, nullptr},
                             {"_vmap_batch", VmapBatch, METH_VARARGS, nullptr},
                             {"_vmap_unbatch", VmapUnbatch, METH_VARARGS, nullptr},

@@ -57,6 +57,7 @@ class DerivativeEmitter {
   void EmitMember(const SavedName& s);
   void EmitRelease();
   void EmitPart();
+  void EmitVisit();
   void EmitGrads();
   void EmitRule(const GradientRule& rule);
   void EmitUnpack(const GradientRule& rule);
@@ -134,6 +135,20 @@ void DerivativeEmitter::EmitPart() {
   p_.Print({{"ns", d_.entry->ns}, {"function", f_.struct_name}, {"arguments", Join(arguments, ", ")}},
            "Tensor PartOf(const Tensor& whole) const override {\n"
            "  return ::$ns$::ops::op::$function$::call($arguments$);\n}");
+}
+
+// What is saved, by its name: for grad_fn._saved_<name>.
+void DerivativeEmitter::EmitVisit() {
+  if (plan_.saved.empty()) return;
+  std::vector<std::string> visits;
+  for (const SavedName& s : plan_.saved) {
+    const std::string name =
+        s.argument >= 0 ? f_.schema.arguments[static_cast<size_t>(s.argument)].name : s.name;
+    visits.push_back(StrCat("visit(", CppString(s.kind == Kind::kInfo ? StrCat(name, "_sym_sizes") : name),
+                            ", ", Member(s), ");"));
+  }
+  p_.Print({{"visits", Join(visits, "\n  ")}},
+           "void VisitSaved(SavedVisitor& visit) override {\n  $visits$\n}");
 }
 
 // Locals for the incoming gradients that the formulas name.
@@ -289,6 +304,7 @@ void DerivativeEmitter::EmitNode() {
   p_.Line("}");
   EmitRelease();
   if (d_.is_part) EmitPart();
+  EmitVisit();
   p_.Outdent();
   p_.Line("};\n");
 }

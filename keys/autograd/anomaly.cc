@@ -2,7 +2,11 @@
 #include "mica/keys/autograd/anomaly.h"
 
 #include <mutex>
+#include <string_view>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "mica/dispatcher/host.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/graph_task.h"
@@ -12,6 +16,22 @@ namespace {
 std::mutex g_mutex;
 std::function<std::string()> g_record;
 std::function<void(const std::string&)> g_report;
+
+// " Its forward call was ...", of the innermost call that is the user's; "" where none was recorded.
+std::string ForwardLine(const Node& node) {
+  const NodeExtra* extra = node.extra();
+  if (!extra) return "";
+  const size_t last = extra->stack.rfind("  File ");
+  if (last == std::string::npos) return "";
+  std::vector<std::string_view> lines;
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(extra->stack).substr(last), '\n')) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (!text.empty() && lines.size() < 2) lines.emplace_back(text.data(), text.size());
+  }
+  return absl::StrCat(" Its forward call was in ", std::string(lines[0]), lines.size() > 1 ? ": " : "",
+                      lines.size() > 1 ? std::string(lines[1]) : "");
+}
+
 }  // namespace
 
 std::atomic<int> g_anomaly{0};
@@ -64,7 +84,8 @@ void ReportFailure(const Node& node) {
 void CheckNan(const Node& node, const Tensor* grads, int count) {
   for (int i = 0; i < count; ++i) {
     MICA_CHECK(!grads[i].defined() || !IsDifferentiable(grads[i].dtype()) || !ops::HasNan(grads[i]),
-               "The backward of ", node.name(), " returned NaN in its gradient number (", i, ").");
+               "The backward of ", node.name(), " returned NaN in its gradient number (", i, ").",
+               ForwardLine(node));
   }
 }
 

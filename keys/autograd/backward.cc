@@ -10,33 +10,66 @@
 namespace mica::autograd {
 namespace {
 
-void AddRoots(GraphTask& task, TensorSpan tensors, TensorSpan grads) {
-  MICA_CHECK(grads.empty() || grads.size() == tensors.size(), "The number of gradients (", grads.size(),
-             ") differs from the number of outputs (", tensors.size(), ").");
-  MICA_CHECK(!tensors.empty(), "Backward needs at least one output.");
-  for (int64_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
+// An output given as an edge: its gradient has the shape that the node's forward made.
+Tensor GradOfEdge(const GraphEdge& edge, int64_t i, const Tensor& grad) {
+  const OutputInfo& info = static_cast<Node*>(edge.node.get())->output(static_cast<int>(edge.input_nr));
+  if (grad.defined()) {
+    MICA_CHECK(grad.sizes() == info.sizes(), "The gradient of output (", i, ") has the shape ",
+               ShapeText(grad.sizes()), ", and the output, an edge of ", edge.node->name(), ", the shape ",
+               ShapeText(info.sizes()), ".");
+    return grad;
+  }
+  MICA_CHECK(info.numel() == 1, "A gradient can be left out for an output of one element only, and output (",
+             i, "), an edge of ", edge.node->name(), ", has the shape ", ShapeText(info.sizes()),
+             "; give its gradient.");
+  return ops::OnesLike(ops::ZerosOf(info.sizes(), info.dtype, info.device));
+}
+
+Tensor GradOfTensor(const Tensor& t, int64_t i, Tensor grad) {
+  if (grad.defined()) {
+    ValidateRootGradient(t, static_cast<int>(i), grad);
+    return grad;
+  }
+  MICA_CHECK(t.numel() == 1, "A gradient can be left out for an output of one element only, and output (", i,
+             ") has the shape ", ShapeText(t.sizes()),
+             "; give its gradient, or reduce it to one element first.");
+  return ops::OnesLike(t);
+}
+
+Edge EdgeOf(const GraphEdge& edge) { return {FromHandle(edge.node), edge.input_nr}; }
+
+void AddRoots(GraphTask& task, const GradientPoints& outputs, TensorSpan grads) {
+  const auto count = static_cast<int64_t>(outputs.size());
+  MICA_CHECK(grads.empty() || grads.size() == count, "The number of gradients (", grads.size(),
+             ") differs from the number of outputs (", count, ").");
+  MICA_CHECK(count != 0, "Backward needs at least one output.");
+  for (int64_t i = 0; i < count; ++i) {
+    const GradientPoint& point = outputs[static_cast<size_t>(i)];
+    const Tensor& t = point.tensor;
+    Tensor grad = grads.empty() ? Tensor() : grads[i];
+    if (point.edge.node) {
+      task.AddRoot(EdgeOf(point.edge), GradOfEdge(point.edge, i, grad));
+      continue;
+    }
     MICA_CHECK_TYPE(t.defined(), "Output (", i, ") of backward is no tensor.");
     Edge edge = GradientEdge(t);
     MICA_CHECK(edge.node, "Output (", i, ") of backward, ", t.ToString(),
                ", does not require grad and has no grad_fn: nothing that made it was recorded.");
-    Tensor grad = grads.empty() ? Tensor() : grads[i];
-    if (grad.defined()) {
-      ValidateRootGradient(t, static_cast<int>(i), grad);
-    } else {
-      MICA_CHECK(t.numel() == 1, "A gradient can be left out for an output of one element only, and output (",
-                 i, ") has the shape ", ShapeText(t.sizes()),
-                 "; give its gradient, or reduce it to one element first.");
-      grad = ops::OnesLike(t);
-    }
+    grad = GradOfTensor(t, i, std::move(grad));
     task.AddRoot(std::move(edge), std::move(grad));
   }
 }
 
-Edge InputEdge(const Tensor& t, int64_t i) {
+Edge InputEdge(const GradientPoint& point, size_t i) {
+  if (point.edge.node) return EdgeOf(point.edge);
+  const Tensor& t = point.tensor;
   MICA_CHECK_TYPE(t.defined(), "Input (", i, ") is no tensor.");
   MICA_CHECK(RequiresGrad(t), "Input (", i, "), ", t.ToString(), ", does not require grad.");
   return GradientEdge(t);
+}
+
+std::string TextOf(const GradientPoint& point) {
+  return point.edge.node ? absl::StrCat("an edge of ", point.edge.node->name()) : point.tensor.ToString();
 }
 
 }  // namespace
@@ -51,34 +84,44 @@ void RetainGrad(const Tensor& t) {
   fn->EnsureExtra().retain.push_back({meta.output_nr, meta.retained});
 }
 
-void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs, const BackwardOptions& options) {
+void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
+              const BackwardOptions& options) {
   GraphTask task(options.retain_graph || options.create_graph, options.create_graph);
-  AddRoots(task, tensors, grads);
-  for (int64_t i = 0; i < inputs.size(); ++i) {
+  AddRoots(task, outputs, grads);
+  for (size_t i = 0; i < inputs.size(); ++i) {
     const Edge edge = InputEdge(inputs[i], i);
     const bool leaf = edge.node->variable() != nullptr;
-    if (!leaf) RetainGrad(inputs[i]);
+    MICA_CHECK(leaf || inputs[i].tensor.defined(), "Input (", i, "), ", TextOf(inputs[i]),
+               ", is an edge into the middle of the graph, which has no .grad to add to; give the tensor, or "
+               "use grad.");
+    if (!leaf) RetainGrad(inputs[i].tensor);
     task.Capture(edge, leaf);
   }
   task.Run();
 }
 
-std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
-                              const BackwardOptions& options) {
+std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs,
+                              TensorSpan grad_outputs, const BackwardOptions& options) {
   GraphTask task(options.retain_graph || options.create_graph, options.create_graph);
   AddRoots(task, outputs, grad_outputs);
   MICA_CHECK(!inputs.empty(), "grad needs at least one input.");
-  for (int64_t i = 0; i < inputs.size(); ++i) task.Capture(InputEdge(inputs[i], i), false);
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    edges.push_back(InputEdge(inputs[i], i));
+    task.Capture(edges.back(), false);
+  }
   task.Run();
-  std::vector<Tensor> result(static_cast<size_t>(inputs.size()));
-  for (int64_t i = 0; i < inputs.size(); ++i) {
+  std::vector<Tensor> result(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor grad = task.Captured(static_cast<int>(i));
     MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads, "Input (", i, "), ",
-               inputs[i].ToString(),
+               TextOf(inputs[i]),
                ", was not used to compute the outputs; say allow_unused=True to get None for it.");
-    if (!grad.defined() && options.materialize_grads)
-      grad = ops::ZerosOf(inputs[i].sizes(), inputs[i].dtype(), inputs[i].device());
-    result[static_cast<size_t>(i)] = std::move(grad);
+    if (!grad.defined() && options.materialize_grads) {
+      const OutputInfo& info = edges[i].node->output(static_cast<int>(edges[i].input_nr));
+      grad = ops::ZerosOf(info.sizes(), info.dtype, info.device);
+    }
+    result[i] = std::move(grad);
   }
   return result;
 }

@@ -8,9 +8,10 @@
 
 namespace mica::autograd {
 
-void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs, const BackwardOptions& options);
-std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grad_outputs,
-                              const BackwardOptions& options);
+void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
+              const BackwardOptions& options);
+std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs,
+                              TensorSpan grad_outputs, const BackwardOptions& options);
 
 // retain_grad(): the gradient of a tensor that is no leaf is kept too.
 void RetainGrad(const Tensor& t);

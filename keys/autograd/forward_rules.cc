@@ -187,7 +187,8 @@ class TwoBackwards {
     if (recorded.empty()) return;
     BackwardOptions options;
     options.create_graph = options.retain_graph = options.allow_unused = true;
-    const std::vector<Tensor> gradients = Gradients(recorded, inputs_, cotangents, options);
+    const std::vector<Tensor> gradients =
+        Gradients(PointsOf(recorded), PointsOf(inputs_), cotangents, options);
     std::vector<Tensor> linear, along;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
@@ -200,7 +201,7 @@ class TwoBackwards {
     }
     if (linear.empty()) return;
     options.create_graph = options.retain_graph = false;
-    std::vector<Tensor> found = Gradients(linear, cotangents, along, options);
+    std::vector<Tensor> found = Gradients(PointsOf(linear), PointsOf(cotangents), along, options);
     // Recorded, but not from the cotangents on.
     if (std::none_of(found.begin(), found.end(), [](const Tensor& t) { return t.defined(); }))
       for (const Tensor& gradient : linear) CheckZero(gradient);

@@ -104,6 +104,19 @@ uint32_t GraphTask::IndexOf(const Node* node) const {
   return shared_->at(node);
 }
 
+uint64_t GraphTask::number() const {
+  static std::atomic<uint64_t> last{0};
+  if (!number_) number_ = ++last;
+  return number_;
+}
+
+bool GraphTask::WillRun(const Node* node) const {
+  const bool own = node->task_.load(std::memory_order_relaxed) == this;
+  if (!own && !(shared_ && shared_->contains(node))) return false;
+  const State& s = states_[IndexOf(node)];
+  return s.reached && (!filtered_ || s.needed || s.captured);
+}
+
 bool GraphTask::Wants(const Node* node) const {
   if (!filtered_) return true;
   const bool own = node->task_.load(std::memory_order_relaxed) == this;
@@ -153,7 +166,7 @@ void GraphTask::CountDependencies() {
   for (const NodeRef& root : roots_) {
     const uint32_t index = StateOf(root.get());
     if (!states_[index].visited) {
-      states_[index].visited = true;
+      states_[index].visited = states_[index].reached = true;
       stack.push_back(index);
     }
   }
@@ -167,7 +180,7 @@ void GraphTask::CountDependencies() {
       State& s = states_[index];
       ++s.dependencies;
       if (s.visited) continue;
-      s.visited = true;
+      s.visited = s.reached = true;
       stack.push_back(index);
     }
   }

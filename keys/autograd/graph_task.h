@@ -53,6 +53,10 @@ class GraphTask {
   // Whether a gradient that flows to `node` is of use. Also true of nodes that are
   // not in this graph: CopySlices runs one whose first edge leads out of it.
   bool Wants(const Node* node) const;
+  // Whether this run comes to `node`.
+  bool WillRun(const Node* node) const;
+  // Different for every task, from 1.
+  uint64_t number() const;
 
  private:
   struct State {
@@ -61,8 +65,9 @@ class GraphTask {
     bool needed = false;
     bool captured = false;
     bool visited = false;
-    StreamRef home;  // where it runs, of a device; the default while no stream was ever chosen
-    Tensor single;   // of nodes with one output
+    bool reached = false;  // from a root
+    StreamRef home;        // where it runs, of a device; the default while no stream was ever chosen
+    Tensor single;         // of nodes with one output
     std::unique_ptr<Tensor[]> many;  // of others
     Tensor* grads() { return many ? many.get() : &single; }
   };
@@ -94,6 +99,7 @@ class GraphTask {
   const bool create_graph_;
   const bool with_streams_;
   bool filtered_ = false;
+  mutable uint64_t number_ = 0;  // given when asked for
   KeySet outer_exclude_;
   Node* running_ = nullptr;
   absl::InlinedVector<State, 8> states_;

@@ -5,10 +5,12 @@
 
 #include "mica/keys/autograd/anomaly.h"
 #include "mica/keys/autograd/backward.h"
+#include "mica/keys/autograd/copy_on_write.h"
 #include "mica/keys/autograd/custom.h"
 #include "mica/keys/autograd/forward.h"
 #include "mica/keys/autograd/grad_frame.h"
 #include "mica/keys/autograd/graph_task.h"
+#include "mica/keys/autograd/inspect.h"
 #include "mica/keys/autograd/meta.h"
 #include "mica/keys/autograd/saved_tensor.h"
 #include "mica/tensor/shape.h"
@@ -170,17 +172,33 @@ class Table final : public AutogradInterface {
 
   std::shared_ptr<void>& NodeData(GraphNode* node) override { return AsNode(node).EnsureExtra().data; }
 
-  void Backward(TensorSpan tensors, TensorSpan grads, TensorSpan inputs,
-                const BackwardOptions& options) override {
-    autograd::Backward(tensors, grads, inputs, options);
+  std::vector<GraphValue> Results(GraphNode* node) override { return ResultsOf(AsNode(node)); }
+  std::vector<std::string> SavedNames(GraphNode* node) override { return SavedNamesOf(AsNode(node)); }
+  bool HasSaved(GraphNode* node, std::string_view name) override {
+    return autograd::HasSaved(AsNode(node), name);
+  }
+  Value Saved(GraphNode* node, std::string_view name) override { return SavedOf(AsNode(node), name); }
+  void HookSaved(GraphNode* node, std::string_view name, int64_t index,
+                 std::shared_ptr<SavedTensorHooks> hooks) override {
+    autograd::HookSaved(AsNode(node), name, index, std::move(hooks));
   }
 
-  std::vector<Tensor> Gradients(TensorSpan outputs, TensorSpan inputs, TensorSpan grads,
+  void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
+                const BackwardOptions& options) override {
+    autograd::Backward(outputs, grads, inputs, options);
+  }
+
+  std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs, TensorSpan grads,
                                 const BackwardOptions& options) override {
     return autograd::Gradients(outputs, inputs, grads, options);
   }
 
   bool InBackward() override { return GraphTask::Current() != nullptr; }
+  uint64_t BackwardNumber() override { return GraphTask::Current() ? GraphTask::Current()->number() : 0; }
+  bool WillRun(GraphNode* node) override {
+    MICA_CHECK(GraphTask::Current(), "Which nodes run can be asked while backward runs only.");
+    return GraphTask::Current()->WillRun(&AsNode(node));
+  }
 
   void QueueCallback(std::function<void()> callback) override {
     GraphTask* task = GraphTask::Current();
@@ -206,6 +224,11 @@ class Table final : public AutogradInterface {
     autograd::PushSavedTensorHooks(std::move(hooks));
   }
   void PopSavedTensorHooks() override { autograd::PopSavedTensorHooks(); }
+  void PushCopyOnWrite() override { autograd::PushCopyOnWrite(); }
+  void PopCopyOnWrite() override { autograd::PopCopyOnWrite(); }
+  std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) override {
+    return autograd::ForbidSavedTensorHooks(std::move(message));
+  }
 
   NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) override {
     return autograd::MakeCustomNode(std::move(backward), inputs);

@@ -18,7 +18,7 @@
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/meta.h"
-#include "mica/keys/autograd/saved_tensor.h"
+#include "mica/keys/autograd/saved_values.h"
 
 namespace mica::autograd {
 
@@ -49,18 +49,6 @@ void Link(Node& node, std::initializer_list<const Tensor*> inputs, TensorSpan li
 inline bool HasEdge(const Node& node, int i) { return node.next(i).node.get() != nullptr; }
 bool HasEdges(const Node& node, int first);
 bool WantsAny(const Node& node, int first);
-
-// A list of saved tensors.
-class SavedTensors {
- public:
-  void Save(TensorSpan list);
-  std::vector<Tensor> Unpack(Node* owner) const;
-  void Reset();
-
- private:
-  std::unique_ptr<SavedTensor[]> items_;
-  int64_t size_ = 0;
-};
 
 // The gradient of output i, zeros where none arrived.
 Tensor GradOrZeros(const Node& node, const Tensor* grads, int i);

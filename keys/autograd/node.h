@@ -22,6 +22,7 @@ namespace mica::autograd {
 
 class Node;
 class GraphTask;
+class SavedVisitor;
 
 // A counted reference to T (Node and its subclasses).
 template <typename T>
@@ -130,6 +131,8 @@ class Node : public GraphNode {
   // Of a view of one part: the same part of `whole`, to which the engine adds the gradient where it holds
   // a sum for the input. Undefined: only Apply knows.
   virtual Tensor PartOf(const Tensor& /*whole*/) const { return {}; }
+  // Shows what is saved, by name (saved_values.h).
+  virtual void VisitSaved(SavedVisitor&) {}
   // Whether Apply must run with Autograd left out of calls when nothing is
   // recorded; a custom function's code decides for itself.
   virtual bool RunsBelowAutograd() const { return true; }

@@ -1,6 +1,7 @@
 // Keeping and giving back saved tensors.
 #include "mica/keys/autograd/saved_tensor.h"
 
+#include <utility>
 #include <vector>
 
 #include "mica/dispatcher/thread_state.h"
@@ -11,8 +12,38 @@
 namespace mica::autograd {
 namespace {
 
-using HooksStack = std::vector<std::shared_ptr<SavedTensorHooks>>;
-thread_local constinit HooksStack* t_hooks __attribute__((tls_model("initial-exec"))) = nullptr;
+struct ThreadHooks {
+  std::vector<std::shared_ptr<SavedTensorHooks>> stack;  // innermost last
+  std::optional<std::string> forbidden;
+  bool unused() const { return stack.empty() && !forbidden; }
+};
+// NULL while there is nothing to say: what saving a tensor asks.
+thread_local constinit ThreadHooks* t_hooks __attribute__((tls_model("initial-exec"))) = nullptr;
+
+ThreadHooks& Hooks() {
+  if (!t_hooks) t_hooks = new ThreadHooks();
+  return *t_hooks;
+}
+
+void DropIfUnused() {
+  if (!t_hooks || !t_hooks->unused()) return;
+  delete t_hooks;
+  t_hooks = nullptr;
+}
+
+// Hooks are the user's code: what they call may record, and casts as autocast says.
+class UserCode {
+ public:
+  UserCode() : saved_(t_state.exclude) {
+    t_state.exclude = saved_ - (KeySet::Of(keys::kAutograd) | KeySet::Of(keys::kAutocast));
+  }
+  ~UserCode() { t_state.exclude = saved_; }
+  UserCode(const UserCode&) = delete;
+  UserCode& operator=(const UserCode&) = delete;
+
+ private:
+  KeySet saved_;
+};
 
 class SpinLock {
  public:
@@ -29,16 +60,22 @@ class SpinLock {
 }  // namespace
 
 void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) {
-  if (!t_hooks) t_hooks = new HooksStack();
-  t_hooks->push_back(std::move(hooks));
+  if (t_hooks && t_hooks->forbidden) MICA_THROW(kRuntime, *t_hooks->forbidden);
+  Hooks().stack.push_back(std::move(hooks));
 }
 
 void PopSavedTensorHooks() {
-  MICA_CHECK(t_hooks && !t_hooks->empty(), "No saved-tensor hooks stand on this thread to be taken away.");
-  t_hooks->pop_back();
-  if (!t_hooks->empty()) return;
-  delete t_hooks;
-  t_hooks = nullptr;
+  MICA_CHECK(t_hooks && !t_hooks->stack.empty(),
+             "No saved-tensor hooks stand on this thread to be taken away.");
+  t_hooks->stack.pop_back();
+  DropIfUnused();
+}
+
+std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) {
+  if (message && t_hooks && !t_hooks->stack.empty()) MICA_THROW(kRuntime, *message);
+  std::swap(Hooks().forbidden, message);
+  DropIfUnused();
+  return message;
 }
 
 void SavedTensor::Keep(const Tensor& t, bool is_output, uint32_t output_nr) {
@@ -53,15 +90,31 @@ void SavedTensor::Keep(const Tensor& t, bool is_output, uint32_t output_nr) {
   output_nr_ = output_nr;
   is_output_ = is_output && IsDifferentiable(t.dtype());
   requires_grad_ = is_output_ || RequiresGrad(t);
-  if (__builtin_expect(t_hooks != nullptr, 0)) {
-    packed_ = std::make_unique<Packed>();
-    packed_->hooks = t_hooks->back();
-    const Tensor given = is_output ? DetachedAlias(t) : t;
-    packed_->value = packed_->hooks->pack(given);
-    if (!is_output_) tensor_ = requires_grad_ ? t : Tensor();  // the history to give back
-    return;
-  }
+  if (__builtin_expect(t_hooks && !t_hooks->stack.empty(), 0)) return Pack(t_hooks->stack.back(), t);
   tensor_ = is_output_ ? DetachedAlias(t) : t;
+}
+
+void SavedTensor::Pack(std::shared_ptr<SavedTensorHooks> hooks, const Tensor& t) {
+  auto packed = std::make_unique<Packed>();
+  packed->hooks = std::move(hooks);
+  {
+    const UserCode hook;
+    const GradModeGuard no_grad(false);  // what it computes is no part of the graph
+    packed->value = packed->hooks->pack(is_output_ ? DetachedAlias(t) : t);
+  }
+  MICA_CHECK(t.version() == version_, "A pack hook wrote the saved tensor, ", t.ToString(),
+             ", in place; it must write to a clone, since others use this tensor.");
+  if (requires_grad_ && !is_output_) packed->edge = GradientEdge(t);
+  packed_ = std::move(packed);
+}
+
+void SavedTensor::Hook(std::shared_ptr<SavedTensorHooks> hooks, Node* owner) {
+  MICA_CHECK(defined_, "A tensor that ", owner->name(),
+             " did not save, since no gradient needs it, takes no hooks.");
+  MICA_CHECK(!packed_, "A saved tensor of ", owner->name(), " has hooks already, and it can have one pair.");
+  const Tensor t = Unpack(nullptr);
+  Pack(std::move(hooks), t);
+  tensor_.reset();
 }
 
 void SavedTensor::Reset() {
@@ -90,25 +143,26 @@ void SavedTensor::ThrowWritten(const Node* owner, uint32_t version) const {
              " Write to a clone, or use the operator that is not in-place.");
 }
 
+Tensor SavedTensor::UnpackHooked(Node* owner) const {
+  Tensor t;
+  {
+    const UserCode hook;
+    t = packed_->hooks->unpack(packed_->value);
+  }
+  MICA_CHECK(t.defined(), "The unpack hook of a saved tensor returned no tensor.");
+  if (!requires_grad_ || t.requires_grad() || !CurrentThread().grad_enabled) return t;
+  t = DetachedAlias(t);
+  if (is_output_) {
+    if (owner) SetGradFn(t, NodeRef::Borrow(owner), output_nr_);
+  } else if (packed_->edge.node) {
+    SetGradFn(t, packed_->edge.node, packed_->edge.input_nr);
+  }
+  return t;
+}
+
 Tensor SavedTensor::Unpack(Node* owner) const {
   if (!defined_) return Tensor();
-  if (__builtin_expect(packed_ != nullptr, 0)) {
-    Tensor t;
-    {
-      const IncludeAutograd on;  // the hook is the user's code, which may record
-      t = packed_->hooks->unpack(packed_->value);
-    }
-    MICA_CHECK(t.defined(), "The unpack hook of a saved tensor returned no tensor.");
-    if (requires_grad_ && !t.requires_grad() && CurrentThread().grad_enabled) {
-      t = DetachedAlias(t);
-      if (is_output_) {
-        SetGradFn(t, NodeRef::Borrow(owner), output_nr_);
-      } else if (Edge e = GradientEdge(tensor_); e.node) {
-        SetGradFn(t, std::move(e.node), e.input_nr);
-      }
-    }
-    return t;
-  }
+  if (__builtin_expect(packed_ != nullptr, 0)) return UnpackHooked(owner);
   Tensor t;
   {
     SpinLock lock(lock_);

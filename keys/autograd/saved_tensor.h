@@ -5,11 +5,14 @@
 // is. An output of the node itself is kept as an alias without history, which
 // gets its grad_fn back when it is unpacked, so that node and tensor do not hold
 // each other. Saving an inference tensor is an error. With saved-tensor hooks on
-// the thread, what `pack` returned is kept instead.
+// the thread, what `pack` returned is kept instead, and of the tensor no more than
+// where its gradient goes.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "mica/keys/autograd/node.h"
 
@@ -29,12 +32,17 @@ class SavedTensor {
   // The tensor as it was; throws if it was written or released.
   Tensor Unpack(Node* owner) const;
   void Reset();
+  // Packs what is saved here from now on; once.
+  void Hook(std::shared_ptr<SavedTensorHooks> hooks, Node* owner);
 
  private:
   struct Packed {
     std::shared_ptr<SavedTensorHooks> hooks;
     std::shared_ptr<void> value;
+    Edge edge;  // of a tensor that is no output of the node: its history, to give back
   };
+  void Pack(std::shared_ptr<SavedTensorHooks> hooks, const Tensor& t);
+  Tensor UnpackHooked(Node* owner) const;
   void Keep(const Tensor& t, bool is_output, uint32_t output_nr);
   [[noreturn]] void ThrowReleased(const Node* owner) const;
   [[noreturn]] void ThrowWritten(const Node* owner, uint32_t version) const;
@@ -52,5 +60,6 @@ class SavedTensor {
 // The hooks of this thread, innermost last.
 void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks);
 void PopSavedTensorHooks();
+std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message);
 
 }  // namespace mica::autograd

@@ -33,7 +33,7 @@ from mica.autograd.gradcheck import (
 )
 
 Variable = Tensor
-Tensors = Tensor | Sequence[Tensor]
+Tensors = Tensor | graph.GradientEdge | Sequence[Tensor | graph.GradientEdge]
 
 
 def backward(
@@ -59,9 +59,29 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradients of `outputs` with respect to `inputs`; nothing is accumulated."""
-    if is_grads_batched:
-        raise NotImplementedError("grad() with is_grads_batched is not there yet; call it once for each row.")
+    """The gradients of `outputs` with respect to `inputs`; nothing is accumulated.
+
+    is_grads_batched: `grad_outputs` have a batch in front, and so have the gradients."""
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
-    return _C._gradients(outputs, inputs, grad_outputs, retain, create_graph, unused, materialize_grads)
+
+    def gradients(cotangents: Any) -> tuple[Tensor, ...]:
+        return _C._gradients(outputs, inputs, cotangents, retain, create_graph, unused, materialize_grads)
+
+    return _batched_gradients(gradients, grad_outputs) if is_grads_batched else gradients(grad_outputs)
+
+
+def _batched_gradients(gradients: Any, grad_outputs: Any) -> tuple[Tensor, ...]:
+    """gradients(cotangents) of every example at once; None where nothing depends."""
+    from mica.func import vmap
+
+    cotangents = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+    used: list[bool] = []
+
+    def one_example(*given: Tensor) -> tuple[Tensor, ...]:
+        found = gradients(list(given))
+        used[:] = [g is not None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    batch = iter(vmap(one_example)(*cotangents))
+    return tuple(next(batch) if u else None for u in used)  # type: ignore[misc]

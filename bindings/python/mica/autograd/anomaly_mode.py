@@ -5,11 +5,18 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+import mica
 from mica import _C
+
+_PACKAGE: str = mica.__path__[0]
 
 
 def _record_stack() -> str:
-    return "".join(traceback.format_stack()[:-1])
+    """The stack down to the last line that is not the package's own: the user's call."""
+    stack = traceback.extract_stack()[:-1]
+    while len(stack) > 1 and stack[-1].filename.startswith(_PACKAGE):
+        stack.pop()
+    return "".join(traceback.format_list(stack))
 
 
 class set_detect_anomaly:

@@ -1,50 +1,25 @@
-"""Looking at the backward graph, and hooks on what it saves."""
+"""mica.autograd.graph: looking at the backward graph, hooks on its nodes, and hooks on what
+they save."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from mica import _C
-from mica._C import (
-    Node as Node,
-    Tensor as Tensor,
+from mica._C import Node as Node
+from mica.autograd._graph_draw import (
+    Drawing as Drawing,
+    draw as draw,
 )
-from mica._tensor import RemovableHandle
-
-
-class saved_tensors_hooks:
-    """Calls `pack` when a tensor is saved for backward and `unpack` when it is used."""
-
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        self._hooks = (pack_hook, unpack_hook)
-
-    def __enter__(self) -> None:
-        _C._push_saved_tensor_hooks(*self._hooks)
-
-    def __exit__(self, *exc: object) -> None:
-        _C._pop_saved_tensor_hooks()
-
-
-class save_on_cpu(saved_tensors_hooks):
-    """Keeps what is saved in the CPU's memory."""
-
-    def __init__(self, pin_memory: bool = False) -> None:
-        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
-
-
-def register_hook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
-    """hook(grad_inputs, grad_outputs) after the node ran."""
-    number = node._add_hook(hook)
-    return RemovableHandle(lambda: node._remove_hook(number))
-
-
-def register_prehook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
-    """hook(grad_outputs) before the node runs."""
-    number = node._add_prehook(hook)
-    return RemovableHandle(lambda: node._remove_hook(number))
-
-
-def get_gradient_edge(tensor: Tensor) -> Node:
-    """The node into which the gradient of `tensor` flows."""
-    return _C._gradient_node(tensor)
+from mica.autograd._graph_hooks import (
+    GradientEdge as GradientEdge,
+    InputMetadata as InputMetadata,
+    get_gradient_edge as get_gradient_edge,
+    increment_version as increment_version,
+    register_hook as register_hook,
+    register_multi_grad_hook as register_multi_grad_hook,
+    register_prehook as register_prehook,
+)
+from mica.autograd._saved_hooks import (
+    SavedTensor as SavedTensor,
+    _raw_saved as _raw_saved,
+    allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks as disable_saved_tensors_hooks,
+    save_on_cpu as save_on_cpu,
+    saved_tensors_hooks as saved_tensors_hooks,
+)
