@@ -349,7 +349,8 @@ std::shared_ptr<Program> CompileScatter(const YamlMap& map, const Entry& entry, 
   return program;
 }
 
-// The sum over what two tensors share is all that there is to say.
+// The sum over what two tensors share is all that there is to say, unless there is a kernel
+// `portable:` for the rest (addmm's self); layers ask for the equation of both.
 void SetContraction(Entry* entry) {
   if (entry->equation.empty()) return;
   std::shared_ptr<Program> program = NewProgram(*entry, entry->equation);
@@ -430,7 +431,7 @@ void ReadPrograms(const YamlMap& map, Entry* entry) {
       if (entry->portable.empty()) SetFold(entry);
       break;
     case OpClass::kContraction:
-      if (entry->portable.empty()) SetContraction(entry);
+      SetContraction(entry);
       break;
     default:
       break;

@@ -19,7 +19,10 @@ namespace {
 std::array<MicaClassFunction, 15> g_portable_class{};
 MetaFunction g_class_meta[15];
 
+// Whether a class kernel computes all of the operator: a contraction with a kernel of its own
+// (addmm) has a program for its equation alone.
 bool HasProgram(const OperatorSpec& spec) {
+  if (spec.op_class == OpClass::kContraction && spec.portable) return false;
   for (const MicaProgram* p : spec.programs)
     if (p) return true;
   return false;
