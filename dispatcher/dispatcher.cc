@@ -98,6 +98,13 @@ uint64_t HashOf(const char* text, const schema::FunctionSchema& of) {
 std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
   const OperatorSpec& spec = op.spec();
   const SignatureAdapters* adapters = spec.adapters;
+  // A layer's unboxed kernel stands in the slot itself: nothing could fill in arguments.
+  if (e.kind == KernelEntry::Kind::kLayer && e.schema_hash) {
+    if (e.schema_hash != schema::Hash(op.schema()))
+      return absl::StrCat("was built for another schema than ", spec.schema, ".");
+    if (!adapters) return "is unboxed, and an operator that is defined at run time is called boxed alone.";
+    return "";
+  }
   if (e.schema_hash && e.schema_hash != schema::Hash(op.schema())) {
     const SchemaGeneration* const end = spec.generations + spec.num_generations;
     const SchemaGeneration* const built_for = std::find_if(

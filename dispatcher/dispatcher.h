@@ -99,6 +99,7 @@ class Dispatcher {
   std::array<std::vector<FallbackEntry>, kNumKeys> fallbacks;           // by key
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, kNumKeys> decompose_at;
+  std::array<const Scope*, kNumKeys> brought_by{};  // a plugin's layers and frame kinds, while it is enabled
   // Operators whose scope is gone, with their slots' contexts: a call may be in
   // flight, and a handle may be kept.
   std::vector<std::shared_ptr<void>> retired;

@@ -15,7 +15,9 @@ namespace {
 
 struct Kinds {
   std::mutex mutex;
-  std::array<Kind, kMaxKinds> list;
+  // Never freed: wrappers of a kind that is gone may still be asked about.
+  std::array<std::atomic<const Kind*>, kMaxKinds> list{};
+  std::array<std::atomic<bool>, kMaxKinds> enabled{};
   std::atomic<int> count{0};
 };
 Kinds& AllKinds() {
@@ -82,23 +84,45 @@ int RegisterKind(const Kind& kind) {
   if (const int old = KindNumber(kind.name); old >= 0) return old;
   Kinds& kinds = AllKinds();
   std::lock_guard lock(kinds.mutex);
-  const int number = kinds.count.load(std::memory_order_relaxed);
+  const int count = kinds.count.load(std::memory_order_relaxed);
+  int number = 0;
+  while (number < count && kinds.list[static_cast<size_t>(number)].load()) ++number;
   MICA_CHECK(number < kMaxKinds, "No number is free for the frame kind (", kind.name, "): ", kMaxKinds,
              " kinds are registered.");
-  kinds.list[static_cast<size_t>(number)] = kind;
-  kinds.count.store(number + 1, std::memory_order_release);
+  kinds.list[static_cast<size_t>(number)].store(new Kind(kind), std::memory_order_release);
+  kinds.enabled[static_cast<size_t>(number)].store(true);
+  if (number == count) kinds.count.store(number + 1, std::memory_order_release);
   return number;
 }
 
 int NumKinds() { return AllKinds().count.load(std::memory_order_acquire); }
-const Kind& KindOf(int kind) { return AllKinds().list[static_cast<size_t>(kind)]; }
+const Kind& KindOf(int kind) {
+  static const Kind* const gone = new Kind{"(taken back)", "", false, nullptr};
+  const Kind* k = AllKinds().list[static_cast<size_t>(kind)].load(std::memory_order_acquire);
+  return k ? *k : *gone;
+}
 int KindNumber(std::string_view name) {
   for (int i = 0; i < NumKinds(); ++i)
     if (KindOf(i).name == name) return i;
   return -1;
 }
+void EnableKind(int kind, const Kind* as) {
+  AllKinds().list[static_cast<size_t>(kind)].store(as, std::memory_order_release);
+  AllKinds().enabled[static_cast<size_t>(kind)].store(true);
+}
+void DisableKind(int kind) { AllKinds().enabled[static_cast<size_t>(kind)].store(false); }
+bool IsKindEnabled(int kind) {
+  return AllKinds().enabled[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+}
+void ReleaseKind(int kind) {
+  DisableKind(kind);
+  AllKinds().list[static_cast<size_t>(kind)].store(nullptr, std::memory_order_release);
+}
 
 FrameScope::FrameScope(int kind, void* payload, uint64_t tag) {
+  MICA_CHECK(IsKindEnabled(kind), "The frame kind (", KindOf(kind).name,
+             ") is not to be entered: the plugin that brought it is disabled. Put it back with "
+             "mica.enable_plugin(...).");
   ThreadState& t = CurrentThread();
   frame_.kind = kind;
   frame_.tag = tag ? tag : g_next_tag.fetch_add(1, std::memory_order_relaxed);
@@ -194,6 +218,7 @@ Tensor Alias(const Tensor& wrapper) {
   Wrapper& behind = WrapperOf(alias);
   behind.number = w.number;
   behind.second = w.second;
+  behind.opaque = w.opaque;
   return alias;
 }
 
@@ -215,6 +240,11 @@ void Refresh(const Tensor& wrapper) {
 void CheckReadable(const Tensor& t, const char* what) {
   for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
     const Wrapper& w = WrapperOf(*inner);
+    MICA_CHECK(
+        !KindOf(w.kind).hides_value || IsConstant(*inner, w), "The tensor (", t.ToString(),
+        ") stands for more than one value inside of ", KindOf(w.kind).name, ", so that ", what,
+        " has no single value to read; choose by values with mica.where instead of `if`, or return the "
+        "tensor and read it outside.");
     const Tensor base = inner->is_view() ? inner->view_base() : *inner;
     MICA_CHECK(
         w.hidden == 0 && (!IsWrapper(base) || WrapperOf(base).hidden == 0), "The tensor (", t.ToString(),

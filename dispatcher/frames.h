@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,7 +51,10 @@ struct Kind {
   std::string after_escape;   // what the user shall do: the second half of a sentence
   bool own_autograd = false;  // grad mode and Autograd's exclusion belong to one frame
   // Whether the wrapper holds nothing of the transform and may stand for its value.
-  bool (*is_constant)(const Tensor& wrapper, const Wrapper& w) = nullptr;
+  std::function<bool(const Tensor& wrapper, const Wrapper& w)> is_constant = nullptr;
+  // Whether a wrapper that is no constant stands for more than the elements of its value, so
+  // that reading those (item(), `if`) would be wrong.
+  bool hides_value = false;
 };
 
 // The number of a new kind, or of the old one of that name. Throws when kMaxKinds are
@@ -59,6 +63,13 @@ int RegisterKind(const Kind& kind);
 int KindNumber(std::string_view name);  // -1 if unknown
 const Kind& KindOf(int kind);
 int NumKinds();
+// Of a plugin that comes and goes: while a kind is disabled, no frame of it is entered.
+// `as`, which stays, is what the kind is from now on.
+void EnableKind(int kind, const Kind* as);
+void DisableKind(int kind);
+bool IsKindEnabled(int kind);
+// Takes back a kind that nobody has used: its plugin failed to start.
+void ReleaseKind(int kind);
 
 // One level. Lives in its Scope.
 struct Frame {
@@ -114,6 +125,7 @@ struct Wrapper {
   int64_t number = 0;  // payload: a number of the kind's
   int hidden = 0;      // leading dimensions of the value that the wrapper does not show (vmap: the batch)
   Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
+  std::shared_ptr<void> opaque;  // payload: what a plugin's kind keeps, with its destructor
 
   static void* operator new(size_t size);  // from the small-block pool
   static void operator delete(void* p) noexcept;

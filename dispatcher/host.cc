@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "mica/dispatcher/adapters_return.h"
 #include "mica/dispatcher/devices.h"
+#include "mica/dispatcher/layers_extension.h"
 #include "mica/dispatcher/status.h"
 #include "mica/dispatcher/streams.h"
 #include "mica/dispatcher/structured.h"
@@ -149,7 +150,12 @@ MicaStatus OpFind(MicaStr name, void** handle) {
   return CatchAll([&] { *handle = &GetOperator(View(name)); });
 }
 MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
-  return CatchAll([&] { static_cast<const Operator*>(handle)->CallBoxed(args, n, results); });
+  return CatchAll([&] {
+    const auto& op = *static_cast<const Operator*>(handle);
+    MICA_CHECK_TYPE(n == op.spec().num_args, "Operator ", op.spec().name, " takes (", op.spec().num_args,
+                    ") boxed arguments, defaults included, and a plugin calls it with (", n, ").");
+    op.CallBoxed(args, n, results);
+  });
 }
 int32_t HostInterrupted() { return Interrupted() ? 1 : 0; }
 void Warn(MicaStr message) { HostWarn(View(message)); }
@@ -161,7 +167,10 @@ MicaStr HostBackendName(int32_t index) {
 }
 
 // Extensions that plugins offer each other and the host, by name.
-const void* Extension(MicaStr name, uint32_t) {
+const void* Extension(MicaStr name, uint32_t minimum_minor) {
+  // T2 is locked to one version: the minor is compared for equality.
+  if (View(name) == MICA_LAYERS_EXTENSION)
+    return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
   if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
   return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/tensor/device.h"
@@ -38,16 +39,35 @@ LayerTable& Table() {
   return *table;
 }
 
-absl::StatusOr<int> BitOfNeighbour(const LayerTable& table, std::string_view layer,
-                                   const std::string& neighbour, int none) {
-  if (neighbour.empty()) return none;
-  const int bit = table.Find(neighbour);
-  if (bit >= 0) return bit;
+constexpr KeySet kWellKnown = KeySet::Of(keys::kFunctionMode) | KeySet::Of(keys::kAutocast) |
+                              KeySet::Of(keys::kFrame) | KeySet::Of(keys::kFrameEscape) |
+                              KeySet::Of(keys::kAutograd) | KeySet::Of(keys::kFrameBelow) |
+                              KeySet::Of(keys::kDispatchMode) | KeySet::Of(keys::kPythonSubclass);
+
+// The bits that a neighbour's name stands for: one, or those of all frames.
+struct Neighbour {
+  int highest, lowest;
+};
+
+absl::StatusOr<Neighbour> FindNeighbour(const LayerTable& table, std::string_view layer,
+                                        const std::string& neighbour) {
+  if (absl::EqualsIgnoreCase(neighbour, "frames")) return Neighbour{keys::kFrame, keys::kFrameEscape};
   std::string known;
-  for (int i = 63; i >= kFirstLayer; --i)
-    if (!table.names[i].empty()) absl::StrAppend(&known, known.empty() ? "" : ", ", table.names[i]);
+  for (int i = 63; i >= kFirstLayer; --i) {
+    const std::string& name = table.names[i];
+    if (!name.empty() && absl::EqualsIgnoreCase(name, neighbour) && name != layer) return Neighbour{i, i};
+    if (!name.empty() && name != layer) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
+  }
   return absl::NotFoundError(absl::StrCat("Layer (", std::string(layer), ") names an unknown neighbour (",
-                                          neighbour, "); known layers are ", known, "."));
+                                          neighbour, "); known layers are frames, ", known, "."));
+}
+
+absl::Status Cycle(std::string_view name, const LayerPlace& place, std::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "Layer (", std::string(name), ") asks to stand after (", place.after.empty() ? "the top" : place.after,
+      ") and before (", place.before.empty() ? "the backends" : place.before,
+      "), which makes a cycle: ", std::string(why),
+      " `after` names what is nearer to the user, `before` what is nearer to the backend."));
 }
 
 }  // namespace
@@ -55,21 +75,28 @@ absl::StatusOr<int> BitOfNeighbour(const LayerTable& table, std::string_view lay
 absl::StatusOr<int> RegisterLayer(std::string_view name, const LayerPlace& place) {
   LayerTable& table = Table();
   std::lock_guard lock(table.mutex);
-  if (const int bit = table.Find(name); bit >= 0) return bit;
-  const absl::StatusOr<int> above = BitOfNeighbour(table, name, place.after, 64);
-  if (!above.ok()) return above.status();
-  const absl::StatusOr<int> below = BitOfNeighbour(table, name, place.before, kFirstLayer - 1);
-  if (!below.ok()) return below.status();
-  if (*below >= *above) {
-    return absl::InvalidArgumentError(absl::StrCat("Layer (", std::string(name), ") asks to stand after (",
-                                                   place.after, ") and before (", place.before, "), but ",
-                                                   place.after, " already stands after ", place.before, "."));
+  int above = 64, below = kFirstLayer - 1;
+  if (!place.after.empty()) {
+    const absl::StatusOr<Neighbour> found = FindNeighbour(table, name, place.after);
+    if (!found.ok()) return found.status();
+    above = found->lowest;
+  }
+  if (!place.before.empty()) {
+    const absl::StatusOr<Neighbour> found = FindNeighbour(table, name, place.before);
+    if (!found.ok()) return found.status();
+    below = found->highest;
+  }
+  if (below >= above)
+    return Cycle(name, place, absl::StrCat(place.after, " stands after ", place.before, "."));
+  if (const int bit = table.Find(name); bit >= 0) {
+    if (bit < above && bit > below) return bit;
+    return Cycle(name, place, absl::StrCat(std::string(name), " has a place already, which is not there."));
   }
   // The middle of the gap first, so that later layers find room on both sides.
-  const int middle = (*above + *below) / 2;
+  const int middle = (above + below) / 2;
   for (int distance = 0; distance < 64; ++distance) {
     for (int bit : {middle - distance, middle + distance}) {
-      if (bit > *below && bit < *above && bit >= kFirstLayer && bit < 64 && table.names[bit].empty()) {
+      if (bit > below && bit < above && bit >= kFirstLayer && bit < 64 && table.names[bit].empty()) {
         table.names[bit] = std::string(name);
         return bit;
       }
@@ -78,7 +105,22 @@ absl::StatusOr<int> RegisterLayer(std::string_view name, const LayerPlace& place
   return absl::ResourceExhaustedError(
       absl::StrCat("No bit is free for layer (", std::string(name), ") between (",
                    place.after.empty() ? "the top" : place.after, ") and (",
-                   place.before.empty() ? "the backends" : place.before, ")."));
+                   place.before.empty() ? "the backends" : place.before, "), where ", above - below - 1,
+                   " bits are taken; name neighbours that stand further apart."));
+}
+
+void ReleaseLayer(std::string_view name) {
+  LayerTable& table = Table();
+  std::lock_guard lock(table.mutex);
+  const int bit = table.Find(name);
+  if (bit >= 0 && !kWellKnown.has(bit)) table.names[bit].clear();
+}
+
+bool IsThirdPartyLayer(int bit) {
+  if (bit < kFirstLayer || bit > 63 || kWellKnown.has(bit)) return false;
+  LayerTable& table = Table();
+  std::lock_guard lock(table.mutex);
+  return !table.names[bit].empty();
 }
 
 int LayerBit(std::string_view name) {

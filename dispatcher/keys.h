@@ -17,10 +17,13 @@ struct LayerPlace {
   std::string before;  // nearer to the backend; "" for no bound
 };
 
-// The bit of a new layer, or of the old one of that name (the place is then
-// ignored). Errors name the neighbour that is unknown, the contradiction, or
-// that no bit is free between the two.
+// The bit of a new layer, or of the old one of that name, which must stand where it
+// asks to. Errors name the neighbour that is unknown, the cycle, or that no bit is
+// free between the two.
 absl::StatusOr<int> RegisterLayer(std::string_view name, const LayerPlace& place);
+// Takes back a layer that nobody has used: its plugin failed to start.
+void ReleaseLayer(std::string_view name);
+bool IsThirdPartyLayer(int bit);      // registered, and none of Mica's own
 int LayerBit(std::string_view name);  // -1 if unknown
 int KeyBit(std::string_view name);    // of a layer or a backend, -1 if unknown
 std::string KeyName(int bit);         // "Autograd", "cpu", "bit 37"

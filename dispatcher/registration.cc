@@ -38,6 +38,7 @@ std::shared_ptr<Scope> Scope::Create(std::string name, std::string path) {
 
 Scope::~Scope() {
   if (impl_->committed) Disable();
+  if (open()) impl_->ReleasePlaces();
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
   d.notes.erase(this);
@@ -55,6 +56,7 @@ bool Scope::open() const { return !impl_->committed && !impl_->abandoned; }
 
 void Scope::Abandon() {
   if (impl_->committed) return;
+  impl_->ReleasePlaces();
   auto empty = std::make_unique<Impl>();
   empty->name = impl_->name;
   empty->path = impl_->path;
@@ -64,7 +66,13 @@ void Scope::Abandon() {
 
 void Scope::AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
                       SourceLocation where) {
+  AddKernel(op, key, fn, context, where, 0);
+}
+
+void Scope::AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
+                      SourceLocation where, uint64_t schema_hash) {
   KernelEntry e;
+  e.schema_hash = schema_hash;
   e.kind = KernelEntry::Kind::kLayer;
   e.fn = fn;
   e.context = context;
@@ -234,6 +242,11 @@ std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
 }
 
 void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
+  for (const NamedPlace& layer : layers) d.brought_by[static_cast<size_t>(layer.number)] = scope;
+  for (const NamedPlace& kind : kinds) {
+    d.brought_by[static_cast<size_t>(kFirstKindKey + kind.number)] = scope;
+    frames::EnableKind(kind.number, kind.kind);
+  }
   for (auto& def : definitions) {
     d.AddOperator(def->op.get());
     d.StateOf(*def->op).defined_by = scope;
@@ -262,6 +275,9 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
 }
 
 void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
+  for (const NamedPlace& kind : kinds) frames::DisableKind(kind.number);
+  for (const Scope*& brought_by : d.brought_by)
+    if (brought_by == scope) brought_by = nullptr;
   const auto ours = [scope](const auto& e) { return e.scope == scope; };
   for (const NamedKernel& k : kernels) {
     if (Operator* op = d.Find(k.op))
@@ -283,7 +299,7 @@ namespace {
 template <typename Impl>
 void DropTables(Dispatcher& d, const Impl& impl) {
   if (!impl.classes.empty() || !impl.fallbacks.empty() || !impl.decompose.empty() || !impl.backends.empty() ||
-      impl.kernels.size() > 50) {
+      !impl.kinds.empty() || impl.kernels.size() > 50) {
     d.DropAllTables();
     return;
   }

@@ -17,9 +17,13 @@
 
 namespace mica {
 
+namespace frames {
+struct Kind;
+}
+
 // One thing that a scope put into the dispatcher.
 struct Registration {
-  std::string kind;       // "device", "operator", "kernel", "class", "fallback", "decomposition"
+  std::string kind;       // "device", "layer", "frame kind", "operator", "kernel", "class", ...
   std::string name;       // of the operator, class or device
   std::string key;        // the backend or layer that it stands at, or ""
   std::string overrides;  // whose kernel it stands above: a plugin's name, or ""
@@ -44,6 +48,9 @@ class Scope {
   // or a backend's name. The operator need not exist yet.
   void AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
                  SourceLocation where);
+  // The same, left out where the operator's schema has another hash.
+  void AddKernel(std::string_view op, std::string_view key, MicaFunction fn, void* context,
+                 SourceLocation where, uint64_t schema_hash);
   // A boxed kernel in the same place.
   void AddBoxedKernel(std::string_view op, std::string_view key, BoxedKernel kernel, SourceLocation where);
   // A backend's leaf kernel (unboxed, boxed, or both).
@@ -55,6 +62,10 @@ class Scope {
   std::vector<std::string> OperatorsAt(std::string_view key) const;
   // This layer has nothing to do for the operator: the call passes it.
   void AddFallthrough(std::string_view op, std::string_view key);
+  // This scope brings the layer, or the frame kind, of that name; its bit or number. One that
+  // is given up gives it back; one that is disabled keeps it, for tensors may carry it.
+  absl::StatusOr<int> AddLayer(std::string_view name, const LayerPlace& place);
+  absl::StatusOr<int> AddKind(const frames::Kind& kind);
   // Composites without a kernel at `layer` run their decomposition there.
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.

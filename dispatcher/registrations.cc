@@ -45,6 +45,9 @@ std::vector<std::string> Scope::BorrowedKeys() const {
     const auto in = [&](const std::vector<std::string>& v) {
       return std::find(v.begin(), v.end(), key) != v.end();
     };
+    const auto brought = [&](const NamedPlace& place) { return place.name == key; };
+    if (std::any_of(impl_->layers.begin(), impl_->layers.end(), brought)) return;
+    if (std::any_of(impl_->kinds.begin(), impl_->kinds.end(), brought)) return;
     if (!in(impl_->backends) && !in(keys)) keys.push_back(key);
   };
   for (const NamedKernel& k : impl_->kernels) add(k.key);
@@ -59,6 +62,8 @@ std::vector<Registration> Scope::Registrations() const {
   std::lock_guard lock(d.mutex);
   if (!impl_->enabled) return out;
   for (const std::string& b : impl_->backends) out.push_back({"device", b, b, "", false});
+  for (const NamedPlace& l : impl_->layers) out.push_back({"layer", l.name, l.name, "", false});
+  for (const NamedPlace& k : impl_->kinds) out.push_back({"frame kind", k.name, k.name, "", false});
   for (const auto& def : impl_->definitions) out.push_back({"operator", def->name, "", "", false});
   for (const NamedClass& c : impl_->classes) {
     const auto& stack =

@@ -30,6 +30,13 @@ struct NamedDevice {
   std::string name;
   const MicaDeviceTable* kept;
 };
+// A layer's bit or a frame kind's number that the scope brings.
+struct NamedPlace {
+  std::string name;
+  int number;
+  bool fresh;                          // nobody had it before
+  const frames::Kind* kind = nullptr;  // of a frame kind; never freed, as wrappers may outlive it
+};
 // A run-time operator and the text that its spec points to.
 struct Definition {
   std::string name, schema, file;
@@ -45,6 +52,7 @@ struct Scope::Impl {
   std::vector<std::string> decompose;
   std::vector<std::string> backends;
   std::vector<NamedDevice> devices;
+  std::vector<NamedPlace> layers, kinds;
   std::vector<std::unique_ptr<Definition>> definitions;
   bool committed = false;
   bool enabled = false;
@@ -58,6 +66,8 @@ struct Scope::Impl {
   std::vector<std::string> DropUnfit(Dispatcher& d);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
+  // Gives layers and kinds back that were never committed.
+  void ReleasePlaces();
 };
 
 }  // namespace mica

@@ -1,0 +1,212 @@
+/* What a third party's layer needs of Mica (tier T2), in C11: a place among the layers,
+ * kernels with key sets, redispatch, frames and wrappers, and what the host knows of an
+ * operator. <mica/layer.h> is the C++17 face over it.
+ *
+ * The host offers this table as the extension MICA_LAYERS_EXTENSION. Unlike T1 it is
+ * locked: MICA_LAYERS_MAJOR and MICA_LAYERS_MINOR of the host must be those that the plugin
+ * was built with, until T2 has proved itself; the host gives NULL otherwise.
+ *
+ * The first five functions are for the plugin's init and take the registrar's context. What
+ * they register goes with the plugin; a layer's bit and a kind's number are kept for it
+ * while it is disabled, and go back when its init fails. All others may be called at any
+ * time, on any thread; what they change is this thread's alone.
+ */
+#ifndef MICA_LAYERS_H_
+#define MICA_LAYERS_H_
+
+#include "mica/abi.h"
+#include "mica/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MICA_LAYERS_EXTENSION "mica.layers"
+#define MICA_LAYERS_MAJOR 1
+#define MICA_LAYERS_MINOR 0
+
+/* --- kernels ------------------------------------------------------------- */
+
+struct MicaLayers;
+
+/* What the boxed kernel of a layer or frame kind gets behind the key set. */
+typedef struct MicaLayerCall {
+  uint64_t struct_size;
+  const MicaHost* host;
+  const struct MicaLayers* layers;
+  void* context; /* of the kernel's record */
+  void* op;      /* the operator's handle, as of MicaHost::op_find */
+} MicaLayerCall;
+
+/* `keys`: the key set that the call came with. The kernel redispatches with those of them
+ * that are below its own layer. */
+typedef MicaStatus (*MicaLayerFunction)(uint64_t keys, const MicaLayerCall* call, const MicaValue* args,
+                                        int64_t num_args, MicaValue* results, int64_t num_results);
+
+typedef struct MicaLayerKernelRecord {
+  uint64_t struct_size;
+  const char* name; /* "mica::mm"; NULL: all operators without a kernel of their own at `key` */
+  const char* key;  /* a layer's name or a frame kind's */
+  /* One of the two. Unboxed, the function is as of MicaKernelRecord with another beginning:
+   *   R function(void* context, uint64_t keys, arguments...)
+   * and stands in the operator's slot itself; `schema_hash` says what it was built for. */
+  MicaFunction function;
+  uint64_t schema_hash;
+  MicaLayerFunction boxed;
+  void* context;
+  const char* file; /* where it is registered, for explain */
+  int64_t line;
+} MicaLayerKernelRecord;
+
+/* --- frames -------------------------------------------------------------- */
+
+/* A kind's wrapper that is no constant stands for more than its value's elements: reading
+ * them (item(), `if`) raises. */
+#define MICA_KIND_HIDES_VALUE UINT64_C(1)
+
+typedef struct MicaFrameKindRecord {
+  uint64_t struct_size;
+  const char* name;         /* "interval" */
+  const char* after_escape; /* a sentence: what the user shall do with a tensor that escaped */
+  uint64_t flags;
+  /* 1 where the wrapper holds nothing of the transform and may stand for its value; NULL: no
+   * wrapper may. */
+  int32_t (*is_constant)(void* context, MicaTensor* wrapper);
+  void* context;
+} MicaFrameKindRecord;
+
+/* One level of a transform. `tag` is unique and stands on its wrappers. */
+typedef struct MicaFrame {
+  int32_t kind; /* -1: none */
+  int32_t reserved;
+  uint64_t tag;
+  void* payload; /* of frame_enter */
+} MicaFrame;
+
+/* Room for what is restored; belongs to the caller, who does not look inside. */
+typedef struct MicaFrameScope {
+  uint64_t opaque[12];
+} MicaFrameScope;
+
+/* What a wrapper carries. */
+typedef struct MicaPayload {
+  MicaTensor* second; /* or NULL; borrowed */
+  int64_t number;
+  void* opaque; /* or NULL; destroy(opaque) is called when the last wrapper that shares it goes */
+  void (*destroy)(void* opaque);
+  int64_t hidden; /* leading dimensions of the value that the wrapper does not show */
+} MicaPayload;
+
+/* --- operators ----------------------------------------------------------- */
+
+#define MICA_FORM_FUNCTIONAL 0
+#define MICA_FORM_INPLACE 1
+#define MICA_FORM_OUT 2
+
+#define MICA_OPERATOR_VIEW UINT64_C(1)               /* its results share memory with its first argument */
+#define MICA_OPERATOR_COMPOSITE UINT64_C(2)          /* has a decomposition into others */
+#define MICA_OPERATOR_NOT_DIFFERENTIABLE UINT64_C(4) /* has no gradient by its entry */
+
+#define MICA_ARGUMENT_WRITTEN UINT64_C(1)
+#define MICA_ARGUMENT_OPTIONAL UINT64_C(2)
+#define MICA_ARGUMENT_KEYWORD UINT64_C(4)
+#define MICA_ARGUMENT_ALIAS UINT64_C(8)    /* a result may share its memory */
+#define MICA_ARGUMENT_OPERAND UINT64_C(16) /* contraction: an operand of the equation */
+
+typedef struct MicaArgumentInfo {
+  const char* name; /* "self" */
+  const char* type; /* "Tensor", "int[]?", without alias annotations' meaning */
+  int32_t tag;      /* MICA_VALUE_... that it has where it is given */
+  int32_t reserved;
+  uint64_t flags;
+} MicaArgumentInfo;
+
+/* What the operator's entry says, of one form. Stays as long as the process. */
+typedef struct MicaOperatorInfo {
+  uint64_t struct_size;
+  const char* name;            /* "mica::add.Tensor" */
+  const char* schema;          /* canonical, with the namespace: what schema_hash is of */
+  const char* class_name;      /* "pointwise", "reduction", "contraction", "view", "custom", ... */
+  const char* functional_name; /* of the same entry, or NULL */
+  const char* out_name;
+  int32_t form;
+  int32_t num_args;
+  int32_t num_results;
+  int32_t reserved;
+  uint64_t flags;
+  uint64_t schema_hash;
+  uint64_t written_args;          /* bit i: argument i is written */
+  const MicaArgumentInfo* args;   /* num_args */
+  const MicaProgram* programs[5]; /* by the kind of the compute dtype: bool, unsigned, signed, floating,
+                                     complex; NULL where the entry has none. They number the functional
+                                     form's arguments, which are the first of the other forms' */
+  const char* equation;           /* contraction: "ij,jk->ik" over the arguments that are operands, in
+                                     their order; "" otherwise. The operator is linear in each operand,
+                                     and in its other tensors */
+} MicaOperatorInfo;
+
+/* --- the table ----------------------------------------------------------- */
+
+typedef struct MicaLayers {
+  uint64_t struct_size;
+  uint32_t major, minor; /* MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR of the host */
+  /* For init. A layer stands `after` (below, nearer to the backend) one neighbour and
+   * `before` (above) another; "" or NULL for no bound. "frames" names all that belongs to
+   * frames. */
+  MicaStatus (*register_layer)(void* context, const char* name, const char* after, const char* before,
+                               int32_t* bit);
+  MicaStatus (*register_kind)(void* context, const MicaFrameKindRecord*, int32_t* kind);
+  MicaStatus (*register_kernel)(void* context, const MicaLayerKernelRecord*);
+  /* the layer, or kind, runs the decompositions of composites that it has no kernel for */
+  MicaStatus (*decompose_at)(void* context, const char* key);
+  /* it has nothing to do for the operator, in spite of its kernel for all others */
+  MicaStatus (*fall_through)(void* context, const char* name, const char* key);
+  /* Operators. `info` is of an operator's handle. */
+  const MicaOperatorInfo* (*operator_info)(void* op);
+  /* the dtype that a pointwise, reduction, ... operator computes in for these arguments of the
+   * functional form; MICA_DTYPE_NONE where the entry gives none */
+  MicaStatus (*compute_dtype)(void* op, const MicaValue* args, int64_t num_args, int32_t* dtype);
+  /* Calls the kernel of the highest of `keys`; all else of the call is as of op_call_boxed. */
+  MicaStatus (*redispatch)(void* op, uint64_t keys, const MicaValue* args, int64_t num_args,
+                           MicaValue* results, int64_t num_results);
+  /* The layers that this thread's calls include, or exclude, whatever their tensors say; what
+   * was before is put back by the same function. Bits of backends and frames are passed over. */
+  uint64_t (*exchange_include)(uint64_t keys);
+  uint64_t (*exchange_exclude)(uint64_t keys);
+  uint64_t (*included)(void);
+  uint64_t (*excluded)(void);
+  /* The bit of a third party's layer on one tensor: its calls pass the layer's kernels. */
+  uint64_t (*tensor_keys)(MicaTensor*);
+  MicaStatus (*tensor_attach)(MicaTensor*, int32_t bit, int32_t on);
+  /* Frames. `current` gives the innermost of this thread, kind -1 if there is none. */
+  void (*frame_current)(MicaFrame* out);
+  /* Enters a frame, which frame_exit leaves, on the same thread and innermost first. With `tag`
+   * of a frame that was left before, the wrappers of that one are at home again; else 0. */
+  MicaStatus (*frame_enter)(int32_t kind, void* payload, uint64_t tag, MicaFrameScope* scope);
+  MicaStatus (*frame_exit)(MicaFrameScope* scope);
+  /* What a kind's kernel computes in: the frame that was current is left, until it returns. */
+  MicaStatus (*frame_leave)(MicaFrameScope* scope, MicaFrame* left);
+  void (*frame_return)(MicaFrameScope* scope);
+  /* A wrapper of `frame` around `value`; with `base`, a wrapper of the same frame or NULL, a view of it. */
+  MicaTensorResult (*wrap)(MicaTensor* value, const MicaFrame* frame, MicaTensor* base, const MicaPayload*);
+  /* 1 where the tensor is a wrapper of `frame` (NULL: of any): its value and payload, borrowed. */
+  int32_t (*unwrap)(MicaTensor*, const MicaFrame* frame, MicaTensor** value, MicaPayload* payload);
+  /* In the current frame: the call in its parent, on the values of its wrappers, and what comes
+   * out wrapped without a payload. */
+  MicaStatus (*call_in_parent)(void* op, const MicaValue* args, int64_t num_args, MicaValue* results,
+                               int64_t num_results);
+} MicaLayers;
+
+MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
+MICA_LAYOUT_ASSERT(sizeof(MicaLayerKernelRecord) == 72);
+MICA_LAYOUT_ASSERT(sizeof(MicaFrameKindRecord) == 48);
+MICA_LAYOUT_ASSERT(sizeof(MicaFrame) == 24);
+MICA_LAYOUT_ASSERT(sizeof(MicaFrameScope) == 96);
+MICA_LAYOUT_ASSERT(sizeof(MicaPayload) == 40);
+MICA_LAYOUT_ASSERT(sizeof(MicaArgumentInfo) == 32);
+MICA_LAYOUT_ASSERT(offsetof(MicaLayers, register_layer) == 16);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MICA_LAYERS_H_ */
