@@ -8,6 +8,7 @@
 #include "mica/bindings/python/python_device.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/keys.h"
+#include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_check.h"
@@ -269,6 +270,37 @@ PyObject* RestoreExclude(PyObject*, PyObject* bits) {
   CurrentThread().exclude = KeySet(PyLong_AsUnsignedLongLong(bits));
   return NewNone();
 }
+// _include(layer's name) -> the old bits; _restore_include(layer's name, bits). Of layers that a plugin
+// brings.
+PyObject* Include(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    const std::string layer(StrView(name));
+    if (LayerBit(layer) < 0) EnsureProvider(absl::StrCat("layer:", layer));
+    const int bit = LayerBit(layer);
+    MICA_CHECK(bit >= 0, "No layer is named (", layer, "). ",
+               MissingProviderSentence(absl::StrCat("layer:", layer)));
+    MICA_CHECK_VALUE(IsThirdPartyLayer(bit), "Layer (", layer,
+                     ") is one of Mica's own, which are turned on by functions of their own (mica.autocast, "
+                     "mica.enable_grad, ...).");
+    ThreadState& t = CurrentThread();
+    const KeySet old = t.include;
+    t.include = old | KeySet::Of(bit);
+    return PyLong_FromUnsignedLongLong(old.bits());
+  });
+}
+PyObject* RestoreInclude(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const char* layer;
+    unsigned long long bits;
+    if (!PyArg_ParseTuple(args, "sK:_restore_include", &layer, &bits)) throw PythonErrorIsSet();
+    const int bit = LayerBit(layer);
+    MICA_CHECK(bit >= 0, "No layer is named (", layer, ").");
+    KeySet& include = CurrentThread().include;
+    include = (include - KeySet::Of(bit)) | (KeySet(bits) & KeySet::Of(bit));
+    return NewNone();
+  });
+}
+
 // _redispatch_below(operator, layer, args, kwargs): from a layer's kernel.
 PyObject* RedispatchBelow(PyObject*, PyObject* args) {
   return Guarded([&] {
@@ -292,6 +324,8 @@ PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nul
                             {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
                             {"_exclude", Exclude, METH_O, nullptr},
                             {"_restore_exclude", RestoreExclude, METH_O, nullptr},
+                            {"_include", Include, METH_O, nullptr},
+                            {"_restore_include", RestoreInclude, METH_VARARGS, nullptr},
                             {"_redispatch_below", RedispatchBelow, METH_VARARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mica
@@ -339,6 +340,34 @@ def _overload(name: str) -> OpOverload:
     if operator is None:
         raise RuntimeError(f"No operator is named {name}; define it first.")
     return OpOverload(operator)
+
+
+@contextmanager
+def layer(name: str) -> Iterator[None]:
+    """This thread's calls pass the kernels of a plugin's layer: `with mica.library.layer("acme.count"):`.
+
+    The plugin that provides the layer is loaded if need be. Layers of Mica's own are turned on by
+    functions of their own.
+    """
+    before = _C._include(name)
+    try:
+        yield
+    finally:
+        _C._restore_include(name, before)
+
+
+@contextmanager
+def frame(kind: str) -> Iterator[None]:
+    """One level of a plugin's transform: within, operators run by the kernels of its frame kind.
+
+    The plugin makes the transform's tensors and reads them, by operators of its own; a function
+    such as mica.func.vmap is written over this.
+    """
+    entered = _C._frame_enter(kind)
+    try:
+        yield
+    finally:
+        _C._frame_exit(entered)
 
 
 def set_check_writes(on: bool) -> bool:
