@@ -205,6 +205,14 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
   return wrapper;
 }
 
+void ShowDevice(const Tensor& wrapper, Device device) {
+  TensorImpl& impl = *wrapper.impl();
+  const uint64_t backend = static_cast<uint64_t>(device.backend) << MICA_TENSOR_BACKEND_SHIFT;
+  impl.flags = (impl.flags & ~(uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT)) | backend;
+  impl.dl.device = EmptyTensor({0}, DType::kU8, device).impl()->dl.device;
+  impl.keys = (impl.keys - keys::kBackends) | KeySet::Of(device.backend);
+}
+
 Tensor AdoptInto(Tensor fresh, const Frame* innermost) {
   return innermost ? Wrap(AdoptInto(std::move(fresh), innermost->parent), *innermost) : fresh;
 }
@@ -215,6 +223,7 @@ Tensor Alias(const Tensor& wrapper) {
   named.tag = w.tag;
   named.kind = w.kind;
   Tensor alias = Wrap(w.value, named, Tensor(), w.hidden);
+  if (alias.device() != wrapper.device()) ShowDevice(alias, wrapper.device());
   Wrapper& behind = WrapperOf(alias);
   behind.number = w.number;
   behind.second = w.second;
@@ -240,11 +249,9 @@ void Refresh(const Tensor& wrapper) {
 void CheckReadable(const Tensor& t, const char* what) {
   for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
     const Wrapper& w = WrapperOf(*inner);
-    MICA_CHECK(
-        !KindOf(w.kind).hides_value || IsConstant(*inner, w), "The tensor (", t.ToString(),
-        ") stands for more than one value inside of ", KindOf(w.kind).name, ", so that ", what,
-        " has no single value to read; choose by values with mica.where instead of `if`, or return the "
-        "tensor and read it outside.");
+    const Kind& kind = KindOf(w.kind);
+    MICA_CHECK(kind.unreadable.empty() || IsConstant(*inner, w), "The tensor (", t.ToString(), ") ",
+               kind.unreadable, " (", what, ").");
     const Tensor base = inner->is_view() ? inner->view_base() : *inner;
     MICA_CHECK(
         w.hidden == 0 && (!IsWrapper(base) || WrapperOf(base).hidden == 0), "The tensor (", t.ToString(),
@@ -272,7 +279,7 @@ void ThrowNoRule(const Operator& op, const Frame& frame) {
 
 void CheckWrites(const Operator& op, const Frame& frame, const MicaValue* args, int64_t n) {
   const OperatorSpec& spec = op.spec();
-  if (__builtin_expect(!spec.written_args, 1)) return;
+  if (__builtin_expect(!spec.written_args, 1) || KindOf(frame.kind).writes_captured) return;
   // Of an operator that is defined at run time the form is not known.
   if (spec.form == OpForm::kFunctional && spec.adapters) return;
   const Tensor* captured = nullptr;

@@ -52,9 +52,13 @@ struct Kind {
   bool own_autograd = false;  // grad mode and Autograd's exclusion belong to one frame
   // Whether the wrapper holds nothing of the transform and may stand for its value.
   std::function<bool(const Tensor& wrapper, const Wrapper& w)> is_constant = nullptr;
-  // Whether a wrapper that is no constant stands for more than the elements of its value, so
-  // that reading those (item(), `if`) would be wrong.
-  bool hides_value = false;
+  // What goes on below the kind's own Autograd (keys::kFrameBelow); NULL: CallInParent.
+  void (*below_autograd)(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) = nullptr;
+  // Whether operators may write what the function captured (the kind keeps the write).
+  bool writes_captured = false;
+  // Why the elements of a wrapper that is no constant cannot be read, and what to do: the rest of a sentence
+  // that begins with "The tensor (...)"; "": they can.
+  std::string unreadable;
 };
 
 // The number of a new kind, or of the old one of that name. Throws when kMaxKinds are
@@ -143,6 +147,8 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
 // A wrapper of `frame` around `value`, less its first `hidden` dimensions. With `base`, a
 // wrapper of the same frame, it is a view of it (view_base is the base's root).
 Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor(), int hidden = 0);
+// Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta).
+void ShowDevice(const Tensor& wrapper, Device device);
 // A fresh tensor that no operator made, as one of all frames that are current.
 Tensor AdoptInto(Tensor fresh, const Frame* innermost);
 inline Tensor Adopt(Tensor fresh) {
@@ -159,8 +165,8 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
   return w ? w->value : t;
 }
 
-// Raises where `t` hides dimensions, so that its memory is not what it shows: `what`, as in
-// "item()", reads elements.
+// Raises where `t` hides dimensions, so that its memory is not what it shows, or where its
+// kind lets nobody read: `what`, as in "item()", reads elements.
 void CheckReadable(const Tensor& t, const char* what);
 
 // Raises: an operator writes `written`, which the frame's function did not make or get

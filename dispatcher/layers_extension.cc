@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters_return.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/host.h"
@@ -71,7 +72,10 @@ MicaStatus RegisterKindOf(void* context, const MicaFrameKindRecord* r, int32_t* 
     MICA_CHECK(r && r->struct_size >= sizeof(*r), "Plugin (", scope.name(),
                ") registers a frame kind by a record that is NULL or too small.");
     frames::Kind k{Text(r->name), Text(r->after_escape), false, nullptr};
-    k.hides_value = (r->flags & MICA_KIND_HIDES_VALUE) != 0;
+    if (r->flags & MICA_KIND_HIDES_VALUE)
+      k.unreadable = absl::StrCat("stands for more than one value inside of ", k.name,
+                                  ": choose by values with mica.where instead of `if`, or return the tensor "
+                                  "and read it outside");
     if (r->is_constant)
       k.is_constant = [f = r->is_constant, context = r->context](const Tensor& t, const frames::Wrapper&) {
         return f(context, t.impl()) != 0;

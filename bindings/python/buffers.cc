@@ -2,6 +2,7 @@
 // _C._TensorBuffer, which shows a CPU tensor to NumPy.
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/host.h"
 
 #include <cstring>
@@ -81,6 +82,7 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
                     t.ToString(), ". Use x.cpu() first.");
     MICA_CHECK_TYPE(FormatOf(t.dtype()), "NumPy has no dtype like ", Name(t.dtype()),
                     "; convert with x.float() first.");
+    frames::CheckReadable(t, "a NumPy array of it");
     Ref result = Own(type->tp_alloc(type, 0));
     auto* self = reinterpret_cast<BufferObject*>(result.get());
     new (&self->tensor) Tensor(t);

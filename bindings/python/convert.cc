@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/devices.h"
 
 namespace mica::python {
@@ -39,16 +40,18 @@ bool IsIntSlow(PyObject* o) {
 bool IsNumberSlow(PyObject* o) {
   if (PyComplex_Check(o)) return true;
   if (IsTensor(o)) return Unwrap(o).ndim() == 0 && !Unwrap(o).requires_grad();
-  return IsNumpyScalar(o);
+  return IsNumpyScalar(o) || IsSymbolic(o);
 }
 
 bool IsPlainNumber(PyObject* o) {
-  return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || (!IsTensor(o) && IsNumpyScalar(o));
+  return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) ||
+         (!IsTensor(o) && (IsNumpyScalar(o) || IsSymbolic(o)));
 }
 
 int64_t ToIntSlow(PyObject* o) {
   if (IsTensor(o)) return ItemOf(Unwrap(o)).ToInt();
   if (PyFloat_Check(o)) RaiseNot(o, "an integer");
+  if (IsSymbolic(o)) return ToInt(HintOf(o).get());
   const Ref index = Own(PyNumber_Index(o));
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
@@ -59,6 +62,7 @@ int64_t ToIntSlow(PyObject* o) {
 double ToDouble(PyObject* o) {
   if (IsTensor(o)) return ItemOf(Unwrap(o)).ToDouble();
   if (PyComplex_Check(o)) RaiseNot(o, "a real number");
+  if (IsSymbolic(o)) return ToDouble(HintOf(o).get());
   const double v = PyFloat_AsDouble(o);
   if (v == -1 && PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_OverflowError) || !PyLong_Check(o)) throw PythonErrorIsSet();
@@ -90,6 +94,7 @@ Scalar ToScalar(PyObject* o) {
       std::strcmp(Py_TYPE(o)->tp_name, "numpy.bool") == 0) {
     return Scalar(PyObject_IsTrue(o) > 0);
   }
+  if (IsSymbolic(o)) return ToScalar(HintOf(o).get());
   if (PyIndex_Check(o)) return ToScalar(Own(PyNumber_Index(o)).get());
   if (std::strncmp(Py_TYPE(o)->tp_name, "numpy.complex", 13) == 0) {
     const Py_complex c = PyComplex_AsCComplex(o);

@@ -4,6 +4,7 @@
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/clone.h"
 
 namespace mica::python {
@@ -74,6 +75,7 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
       throw PythonErrorIsSet();
     const Tensor& t = Unwrap(object);
     MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
+    frames::CheckReadable(t, "sharing it through DLPack");
     MICA_CHECK(!t.requires_grad(),
                "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
     const Tensor shared = copy ? ops::clone(t, std::nullopt) : t;

@@ -9,6 +9,7 @@ void InitSize(PyObject* module);
 void InitAutograd(PyObject* module);  // autograd.cc
 void InitFrames(PyObject* module);    // frames.cc
 void InitVmap(PyObject* module);      // vmap.cc
+void InitTrace(PyObject* module);     // trace.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
 void InitDevices(PyObject* module);

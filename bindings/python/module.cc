@@ -144,6 +144,7 @@ void InitModule(PyObject* module) {
   InitBufferType(module);
   InitFrames(module);
   InitVmap(module);
+  InitTrace(module);
   InitAutograd(module);
   InitLibrary(module);
   InitPlugins(module);

@@ -2,6 +2,7 @@
 // transposes, and its place in the autograd graph.
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/graph_node.h"
+#include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/imag.h"
@@ -20,7 +21,7 @@ namespace {
     });                                   \
   }
 
-MICA_GETTER(GetShape, FromSizes(t.sizes()))
+MICA_GETTER(GetShape, ShapeOf(t))
 MICA_GETTER(GetDType, FromDType(t.dtype()))
 MICA_GETTER(GetDevice, FromDevice(t.device()))
 MICA_GETTER(GetLayout, (static_cast<void>(t), FromLayout(Layout::kStrided)))

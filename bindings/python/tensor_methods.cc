@@ -4,6 +4,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/ops/alias.h"
@@ -32,7 +33,7 @@ PyObject* SizeMethod(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   return Guarded([&] {
     PyObject* dim = OptionalArgument("size", "dim", args, nargs, kwnames);
     const Tensor& t = Unwrap(self);
-    return dim ? PyLong_FromLongLong(t.size(ToInt(dim))) : FromSizes(t.sizes());
+    return dim ? SizeOf(t, ToInt(dim)) : ShapeOf(t);
   });
 }
 PyObject* StrideMethod(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -43,7 +44,9 @@ PyObject* StrideMethod(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   });
 }
 PyObject* Dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(Unwrap(self).ndim()); }
-PyObject* Numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(Unwrap(self).numel()); }
+PyObject* Numel(PyObject* self, PyObject*) {
+  return Guarded([&] { return NumelOf(Unwrap(self)); });
+}
 PyObject* ElementSize(PyObject* self, PyObject*) { return PyLong_FromLongLong(Unwrap(self).itemsize()); }
 PyObject* StorageOffset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(Unwrap(self).storage_offset());

@@ -217,6 +217,9 @@ def tensor_repr(self: Tensor) -> str:
     batched = _C._vmap_text(self)
     if batched is not None:
         return f"tensor(..., {batched}, one example of a batch)"
+    traced = _C._trace_text(self)
+    if traced is not None:
+        return f"tensor(..., {traced}, in a trace)"
     previous = _C._set_grad_enabled(False)
     try:
         plain = type(self) is Tensor or type(self).__name__ == "Parameter"

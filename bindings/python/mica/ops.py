@@ -17,6 +17,11 @@ class OpOverload:
         self._operator = operator
         self._name: str = operator.name
         self.__doc__ = operator.__doc__
+        namespace, _, rest = self._name.partition("::")
+        self.packet_name, _, self._overload_name = rest.partition(".")
+        self.__name__ = f"{self.packet_name}.{self._overload_name or 'default'}"
+        # Where the operator is found: "mica.ops.mica.add.Tensor".
+        self.python_path = f"mica.ops.{namespace}.{self.__name__}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._operator(*args, **kwargs)
@@ -33,6 +38,15 @@ class OpOverload:
     def redispatch_below(self, layer: str, *args: Any, **kwargs: Any) -> Any:
         """Calls the operator with the layer and all above it left out."""
         return _C._redispatch_below(self._operator, layer, args, kwargs)
+
+    def has_effect(self) -> bool:
+        """Whether a call does more than return its result: it writes an argument, draws random
+        numbers, or returns nothing."""
+        _, results, writes = self._operator._schema_info()
+        return bool(writes or not results or self._operator.op_class == "random")
+
+    def __reduce__(self) -> Any:
+        return overload, (self._name,)
 
     def __repr__(self) -> str:
         return f"<OpOverload {self._name}>"
@@ -109,6 +123,20 @@ class OpNamespace:
     def __dir__(self) -> list[str]:
         prefix = self._name + "::"
         return sorted({n[len(prefix) :].split(".")[0] for n in _C._operator_names() if n.startswith(prefix)})
+
+
+_overloads: dict[str, OpOverload] = {}
+
+
+def overload(name: str) -> OpOverload:
+    """The overload of a full name, "mica::add.Tensor": the same object that its path leads to."""
+    found = _overloads.get(name)
+    if found is None:
+        namespace, _, rest = name.partition("::")
+        packet, _, which = rest.partition(".")
+        space = getattr(sys.modules[__name__], namespace)
+        found = _overloads[name] = getattr(getattr(space, packet), which or "default")
+    return found
 
 
 class _Ops(ModuleType):

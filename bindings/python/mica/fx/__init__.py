@@ -1,0 +1,43 @@
+"""mica.fx: programs as graphs, with torch.fx's names and meanings.
+
+make_fx records the operators that a function calls, in whatever transforms; symbolic_trace
+records what Python code does with a module's arguments. Both give a GraphModule, which can
+be printed, run, walked and changed."""
+
+from __future__ import annotations
+
+from mica.fx import (
+    graph as graph,
+    node as node,
+)
+from mica.fx._graph import Graph as Graph
+from mica.fx._graph_module import GraphModule as GraphModule
+from mica.fx._interpreter import (
+    Interpreter as Interpreter,
+    Transformer as Transformer,
+)
+from mica.fx._make_fx import make_fx as make_fx
+from mica.fx._node import (
+    Node as Node,
+    map_arg as map_arg,
+)
+from mica.fx._proxy import (
+    Proxy as Proxy,
+    Tracer as Tracer,
+    symbolic_trace as symbolic_trace,
+    wrap as wrap,
+)
+
+__all__ = [
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "Proxy",
+    "Tracer",
+    "Transformer",
+    "make_fx",
+    "map_arg",
+    "symbolic_trace",
+    "wrap",
+]

@@ -1,0 +1,288 @@
+"""Node: one step of a Graph, with torch.fx's fields and meanings.
+
+`op` is "placeholder", "get_attr", "call_function", "call_method", "call_module" or
+"output"; `target` says what of, `args` and `kwargs` hold Python values and other nodes,
+nested in tuples, lists, dicts and slices. A node knows who uses it (`users`), and keeps
+this right when its arguments are set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import mica
+from mica._C import Tensor
+
+if TYPE_CHECKING:
+    from mica.fx._graph import Graph
+
+Target = Any  # a str, or a callable in a call_function
+Argument = Any
+
+OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+
+class TensorMetadata(NamedTuple):
+    """What a traced tensor looked like (`node.meta["tensor_meta"]`)."""
+
+    shape: Any
+    dtype: Any
+    stride: tuple[int, ...]
+    device: Any
+
+    def __str__(self) -> str:
+        name = str(self.dtype).rpartition(".")[2]
+        sizes = ", ".join(str(s) for s in self.shape)
+        return f"{name}[{sizes}]"
+
+    def like(self) -> Tensor:
+        """A tensor of this shape, dtype and device, uninitialised."""
+        return mica.empty_strided(tuple(self.shape), tuple(self.stride), dtype=self.dtype, device=self.device)
+
+
+def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
+    """`a` with `fn` applied to what its tuples, lists, dicts and slices hold."""
+    kind = type(a)
+    if kind is tuple:
+        return tuple([map_aggregate(x, fn) for x in a])
+    if kind is list:
+        return [map_aggregate(x, fn) for x in a]
+    if kind is dict:
+        return {k: map_aggregate(v, fn) for k, v in a.items()}
+    if isinstance(a, tuple):
+        items = [map_aggregate(x, fn) for x in a]
+        return kind(*items) if hasattr(a, "_fields") else kind(items)
+    if isinstance(a, list):
+        return [map_aggregate(x, fn) for x in a]
+    if isinstance(a, dict):
+        return kind((k, map_aggregate(v, fn)) for k, v in a.items())
+    if kind is slice:
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
+
+
+def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
+    """`a` with `fn` applied to each Node in it."""
+    return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
+
+
+def _collect(a: Argument, into: dict[Node, None]) -> None:
+    if isinstance(a, Node):
+        into[a] = None
+    elif isinstance(a, (tuple, list)):
+        for x in a:
+            _collect(x, into)
+    elif isinstance(a, dict):
+        for x in a.values():
+            _collect(x, into)
+    elif isinstance(a, slice):
+        _collect((a.start, a.stop, a.step), into)
+
+
+class Node:
+    """One step of a graph. Made by the Graph's methods, never by hand."""
+
+    __slots__ = (
+        "__weakref__",
+        "_args",
+        "_input_nodes",
+        "_kwargs",
+        "_next",
+        "_prev",
+        "graph",
+        "meta",
+        "name",
+        "op",
+        "target",
+        "type",
+        "users",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        return_type: Any = None,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.type = return_type
+        self.meta: dict[str, Any] = {}
+        self.users: dict[Node, None] = {}
+        self._input_nodes: dict[Node, None] = {}
+        self._args: tuple[Argument, ...] = ()
+        self._kwargs: dict[str, Argument] = {}
+        self._next = self._prev = self
+        self._set(args, kwargs)
+
+    def _set(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        for used in self._input_nodes:
+            used.users.pop(self, None)
+        self._args = tuple(args)
+        self._kwargs = dict(kwargs)
+        found: dict[Node, None] = {}
+        _collect(self._args, found)
+        _collect(self._kwargs, found)
+        self._input_nodes = found
+        for used in found:
+            used.users[self] = None
+
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        """The positional arguments; setting them updates `users` of the nodes in them."""
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple[Argument, ...]) -> None:
+        self._set(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        """The keyword arguments; set them as a whole."""
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Argument]) -> None:
+        self._set(self._args, kwargs)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes among the arguments, each once."""
+        return list(self._input_nodes)
+
+    @property
+    def next(self) -> Node:
+        """The node behind this one in the graph's order."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The node before this one in the graph's order."""
+        return self._prev
+
+    @property
+    def stack_trace(self) -> str | None:
+        """Where the traced program made the node, if that was kept."""
+        return self.meta.get("stack_trace")
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Replaces one positional argument."""
+        args = list(self._args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Replaces or adds one keyword argument."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def insert_arg(self, idx: int, arg: Argument) -> None:
+        """Puts a positional argument before number `idx`."""
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def prepend(self, x: Node) -> None:
+        """Moves `x` to the place before this node."""
+        if x is self:
+            return
+        x._unlink()
+        before = self._prev
+        before._next, x._prev, x._next, self._prev = x, before, self, x
+
+    def append(self, x: Node) -> None:
+        """Moves `x` to the place behind this node."""
+        self._next.prepend(x)
+
+    def _unlink(self) -> None:
+        self._prev._next, self._next._prev = self._next, self._prev
+        self._prev = self._next = self
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] = lambda user: True,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Puts `replace_with` in this node's place in its users' arguments; returns the users
+        that were changed."""
+        if propagate_meta:
+            replace_with.meta.update(self.meta)
+        changed = [user for user in self.users if delete_user_cb(user)]
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Puts `new_input` in the place of `old_input` in the arguments."""
+
+        def one(n: Node) -> Node:
+            return new_input if n is old_input else n
+
+        self._set(map_arg(self._args, one), map_arg(self._kwargs, one))
+
+    def is_impure(self) -> bool:
+        """Whether the node does more than return its value: it writes, draws random numbers, or
+        checks; dead code elimination leaves it."""
+        if self.op in ("placeholder", "output"):
+            return True
+        if self.op == "call_function":
+            if getattr(self.target, "_fx_impure", False):
+                return True
+            has_effect = getattr(self.target, "has_effect", None)
+            return bool(has_effect()) if callable(has_effect) else False
+        if self.op == "call_module":
+            return True
+        return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")
+
+    def format_node(self) -> str:
+        """One line: name, annotation, op, target and arguments."""
+        note = self.meta.get("tensor_meta")
+        note = f" : {note}" if isinstance(note, TensorMetadata) else ""
+        if self.op == "placeholder":
+            default = f" = {self._args[0]!r}" if self._args else ""
+            return f"%{self.name}{note} = placeholder[target={self.target}]{default}"
+        if self.op == "get_attr":
+            return f"%{self.name}{note} = get_attr[target={self.target}]"
+        text = f"args = {_format(self._args)}, kwargs = {_format(self._kwargs)}"
+        if self.op == "output":
+            return f"return {_format(self._args[0])}"
+        return f"%{self.name}{note} = {self.op}[target={target_name(self.target)}]({text})"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            f"The node ({self.name}) stands for a value of the graph and cannot be iterated; use "
+            "graph.call_function(operator.getitem, (node, i))."
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _format(a: Argument) -> str:
+    if isinstance(a, Node):
+        return f"%{a.name}"
+    if isinstance(a, tuple):
+        return "(" + ", ".join(map(_format, a)) + ("," if len(a) == 1 else "") + ")"
+    if isinstance(a, list):
+        return "[" + ", ".join(map(_format, a)) + "]"
+    if isinstance(a, dict):
+        return "{" + ", ".join(f"{k}: {_format(v)}" for k, v in a.items()) + "}"
+    return repr(a)
+
+
+def target_name(target: Target) -> str:
+    """How a function is spelled in messages and code: "mica.ops.mica.add.Tensor"."""
+    if isinstance(target, str):
+        return target
+    path = getattr(target, "python_path", None)
+    if path is not None:
+        return str(path)
+    module = getattr(target, "__module__", None) or ""
+    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target))
+    module = {"_operator": "operator", "builtins": ""}.get(module, module)
+    return f"{module}.{name}" if module else name

@@ -1,0 +1,333 @@
+"""Proxy: stands for a node's value while Python code runs on it; what the code does becomes
+nodes. Tracer says what is recorded; symbolic_trace uses it for whole modules.
+
+Proxies see Python: methods, arithmetic, modules (mica.fx.symbolic_trace). To record what
+operators are called, gradients and transforms included, use mica.fx.make_fx."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mica._C import Tensor
+from mica.fx._graph import Graph
+from mica.fx._node import Argument, Node, map_aggregate
+from mica.nn import Module, Parameter
+
+
+class TraceError(ValueError):
+    """Python code asks a Proxy for what only a run has."""
+
+
+class TracerBase:
+    """Makes nodes, and proxies for them."""
+
+    graph: Graph
+
+    def create_node(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+    ) -> Node:
+        """A node of the graph; override it to see each of them."""
+        return self.graph.create_node(kind, target, args, kwargs, name)
+
+    def proxy(self, node: Node) -> Proxy:
+        """What stands for the node's value."""
+        return Proxy(node, self)
+
+    def create_proxy(
+        self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+    ) -> Proxy:
+        """A node for a call with proxies among its arguments."""
+        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name)
+        return self.proxy(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """What stands in a node for `a`."""
+        return map_aggregate(a, self._leaf)
+
+    def _leaf(self, a: Any) -> Argument:
+        return a.node if isinstance(a, Proxy) else a
+
+
+class GraphAppendingTracer(TracerBase):
+    """Adds to a graph that exists."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+class Proxy:
+    """A value of the graph. Attributes, methods and operators of it are recorded."""
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.node = node
+        self.tracer = tracer if tracer is not None else GraphAppendingTracer(node.graph)
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> _Attribute:
+        return _Attribute(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __getitem__(self, key: Any) -> Proxy:
+        return self.tracer.create_proxy("call_function", operator.getitem, (self, key), {})
+
+    def __iter__(self) -> Iterator[Any]:
+        # `a, b = value` says how many there are; other loops cannot be recorded.
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame is not None else None
+        if caller is not None:
+            count = _unpacked(caller)
+            if count is not None:
+                return (self[i] for i in range(count))
+        raise TraceError(
+            f"The value ({self.node.name}) is iterated while it is traced, and its length is known in a run alone; "
+            "index it, or write `a, b = value`."
+        )
+
+    def __bool__(self) -> bool:
+        raise TraceError(
+            f"The truth of the value ({self.node.name}) is known in a run alone, so that `if` cannot follow it while "
+            "it is traced; use mica.where, or make the condition an argument that is no tensor."
+        )
+
+    def __len__(self) -> int:
+        raise TraceError(
+            f"The length of the value ({self.node.name}) is known in a run alone; use value.shape[0], which is traced."
+        )
+
+    @classmethod
+    def __mica_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """A function of Mica that was given a Proxy."""
+        found: list[Proxy] = []
+        map_aggregate((args, kwargs or {}), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+        tracer = found[0].tracer
+        return tracer.create_proxy("call_function", func, args, kwargs or {})
+
+
+class _Attribute(Proxy):
+    """`value.name`, which is a method if it is called and an attribute if it is used."""
+
+    def __init__(self, root: Proxy, name: str) -> None:
+        self.root = root
+        self.attr = name
+        self.tracer = root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _unpacked(frame: Any) -> int | None:
+    """How many names the statement that runs in `frame` unpacks into."""
+    import dis
+
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.offset == frame.f_lasti:
+            return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
+    return None
+
+
+def _binary(function: Callable[..., Any]) -> Callable[[Proxy, Any], Proxy]:
+    return lambda self, other: self.tracer.create_proxy("call_function", function, (self, other), {})
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[[Proxy, Any], Proxy]:
+    return lambda self, other: self.tracer.create_proxy("call_function", function, (other, self), {})
+
+
+def _unary(function: Callable[..., Any]) -> Callable[[Proxy], Proxy]:
+    return lambda self: self.tracer.create_proxy("call_function", function, (self,), {})
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift"):
+    setattr(Proxy, f"__{_name}__", _binary(getattr(operator, _name)))
+    setattr(Proxy, f"__r{_name}__", _reflected(getattr(operator, _name)))
+for _name in ("and", "or", "xor"):
+    setattr(Proxy, f"__{_name}__", _binary(getattr(operator, f"__{_name}__")))
+    setattr(Proxy, f"__r{_name}__", _reflected(getattr(operator, f"__{_name}__")))
+for _name in ("eq", "ne", "lt", "gt", "le", "ge"):
+    setattr(Proxy, f"__{_name}__", _binary(getattr(operator, _name)))
+for _name in ("neg", "pos", "invert", "abs"):
+    setattr(Proxy, f"__{_name}__", _unary(getattr(operator, _name)))
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+_wrapped: list[tuple[dict[str, Any], str]] = []
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """Makes symbolic_trace record calls of a function of the calling module whole. A decorator,
+    or called with the function or its name at module level."""
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe()
+    assert frame is not None and frame.f_back is not None
+    if frame.f_back.f_code.co_name != "<module>":
+        raise NotImplementedError("mica.fx.wrap must be called at the top level of a module.")
+    _wrapped.append((frame.f_back.f_globals, name))
+    return fn_or_name
+
+
+class Tracer(TracerBase):
+    """Records a module's forward, or a function, as Python sees it. Override is_leaf_module to
+    say which submodules stay whole."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.root: Module = Module()
+        self._paths: dict[int, str] = {}
+        self._constants: dict[int, str] = {}
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether the submodule is one node; by default Mica's own layers are."""
+        return type(m).__module__.startswith("mica.nn") and not isinstance(m, _CONTAINERS)
+
+    def path_of_module(self, mod: Module) -> str:
+        """Where the submodule is found."""
+        for name, found in self.root.named_modules():
+            if found is mod:
+                return name
+        raise NameError(f"The module ({type(mod).__name__}) is called, but it is no submodule of the root.")
+
+    def call_module(
+        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A submodule's call: a node, or what its forward does."""
+        path = self.path_of_module(m)
+        if self.is_leaf_module(m, path):
+            return self.create_proxy("call_module", path, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def _leaf(self, a: Any) -> Argument:
+        if isinstance(a, Proxy):
+            return a.node
+        if not isinstance(a, Tensor):
+            return a
+        if id(a) not in self._paths:
+            for name, found in [*self.root.named_parameters(), *self.root.named_buffers()]:
+                self._paths.setdefault(id(found), name)
+        path = self._paths.get(id(a))
+        if path is None:
+            path = f"_tensor_constant{len(self._constants)}"
+            self._constants[id(a)] = self._paths[id(a)] = path
+            if isinstance(a, Parameter):
+                setattr(self.root, path, a)
+            else:
+                self.root.register_buffer(path, a, persistent=False)
+        return self.create_node("get_attr", path, (), {}, path.replace(".", "_"))
+
+    def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of the module's forward, or of a function. `concrete_args` are fixed values of
+        arguments by name."""
+        self.graph = Graph()
+        if isinstance(root, Module):
+            self.root = root
+            function: Callable[..., Any] = type(root).forward
+            first: tuple[Any, ...] = (root,)
+        else:
+            self.root = Module()
+            function, first = root, ()
+        args, kwargs = self._placeholders(function, len(first), concrete_args or {})
+        with _recording(self, _globals_of(function)):
+            result = function(*first, *args, **kwargs)
+        self.graph.output(self.create_arg(result))
+        return self.graph
+
+    def _placeholders(
+        self, function: Callable[..., Any], skip: int, fixed: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, p in list(inspect.signature(function).parameters.items())[skip:]:
+            if p.kind is p.VAR_POSITIONAL:
+                args.append(self.proxy(self.graph.placeholder("*" + name)))
+                continue
+            if p.kind is p.VAR_KEYWORD:
+                continue
+            if name in fixed:
+                value: Any = fixed[name]
+            else:
+                default = ... if p.default is p.empty else p.default
+                value = self.proxy(self.graph.placeholder(name, default_value=default))
+            if p.kind is p.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+
+def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return getattr(inspect.unwrap(function), "__globals__", {})
+
+
+@contextlib.contextmanager
+def _recording(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
+    """Calls of modules, and of functions that were given to wrap(), become nodes."""
+    original = Module.__call__
+
+    def call(m: Module, *args: Any, **kwargs: Any) -> Any:
+        return tracer.call_module(m, lambda *a, **k: original(m, *a, **k), args, kwargs)
+
+    def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def one(*args: Any, **kwargs: Any) -> Any:
+            found: list[Proxy] = []
+            map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+            if not found:
+                return function(*args, **kwargs)
+            return tracer.create_proxy("call_function", function, args, kwargs)
+
+        return one
+
+    saved = [(where, name, where[name]) for where, name in _wrapped if name in where]
+    Module.__call__ = call  # type: ignore[method-assign]
+    try:
+        for where, name, function in saved:
+            where[name] = recorded(function)
+        yield
+    finally:
+        Module.__call__ = original  # type: ignore[method-assign]
+        for where, name, function in saved:
+            where[name] = function
+
+
+def _containers() -> tuple[type, ...]:
+    import mica.nn as nn
+
+    return (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+
+
+_CONTAINERS = _containers()
+
+
+def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
+    """A GraphModule of what the Python code of a module (or a function) does with its arguments:
+    methods, operators and calls of layers. Python control flow that depends on a value raises
+    TraceError."""
+    from mica.fx._graph_module import GraphModule
+
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")

@@ -1,0 +1,34 @@
+// Sizes as Python sees them. Outside of transforms they are ints; in a trace with symbolic
+// sizes (mica.fx) they are SymInts, Python objects that know where they come from and what
+// they are in this run: their hint. Operators take the hint; the trace finds the SymInt
+// behind it again.
+#pragma once
+
+#include "mica/bindings/python/metadata_objects.h"
+#include "mica/bindings/python/object.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/tensor/tensor.h"
+
+namespace mica::python {
+
+extern PyTypeObject* g_symbolic_type;  // NULL until mica.fx made one
+
+inline bool IsSymbolic(PyObject* o) { return g_symbolic_type && PyObject_TypeCheck(o, g_symbolic_type); }
+Ref HintOf(PyObject* symbolic);
+
+// In the frames that are current; `dim` may be negative.
+PyObject* ShapeInFrames(const Tensor& t);
+PyObject* SizeInFrames(const Tensor& t, int64_t dim);
+PyObject* NumelInFrames(const Tensor& t);
+
+inline PyObject* ShapeOf(const Tensor& t) {
+  return __builtin_expect(!t_state.frame, 1) ? FromSizes(t.sizes()) : ShapeInFrames(t);
+}
+inline PyObject* SizeOf(const Tensor& t, int64_t dim) {
+  return !t_state.frame ? PyLong_FromLongLong(t.size(dim)) : SizeInFrames(t, dim);
+}
+inline PyObject* NumelOf(const Tensor& t) {
+  return !t_state.frame ? PyLong_FromLongLong(t.numel()) : NumelInFrames(t);
+}
+
+}  // namespace mica::python
