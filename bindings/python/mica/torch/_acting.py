@@ -1,0 +1,166 @@
+"""Functions that torch has and that mean something only under its name: what compiles gives
+back what it was given, and says so once; helpers of torch._utils."""
+
+from __future__ import annotations
+
+import collections
+import warnings
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.torch._table import VERSION
+
+counters: dict[str, Any] = collections.defaultdict(collections.Counter)
+
+
+class TorchVersion(str):
+    """A version that compares with strings and tuples as a version, not letter by letter."""
+
+    @staticmethod
+    def _parts(value: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return tuple(int(v) for v in value)
+        release = str(value).split("+")[0].split(".")
+        digits = ("".join(c for c in part if c.isdigit()) for part in release)
+        numbers = [int(d) for d in digits if d]
+        return tuple(numbers + [0] * (3 - len(numbers)))
+
+    def _both(self, other: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        mine, yours = self._parts(str(self)), self._parts(other)
+        return mine[: len(yours)] if isinstance(other, tuple) else mine, yours
+
+    def __lt__(self, other: Any) -> bool:
+        mine, yours = self._both(other)
+        return mine < yours
+
+    def __le__(self, other: Any) -> bool:
+        mine, yours = self._both(other)
+        return mine <= yours
+
+    def __gt__(self, other: Any) -> bool:
+        mine, yours = self._both(other)
+        return mine > yours
+
+    def __ge__(self, other: Any) -> bool:
+        mine, yours = self._both(other)
+        return mine >= yours
+
+
+__version__ = TorchVersion(VERSION)
+
+
+_said: set[str] = set()
+
+
+def _once(name: str) -> None:
+    if name in _said:
+        return
+    _said.add(name)
+    warnings.warn(
+        f"{name} gives back what it was given: Mica runs it as it stands, without compiling. "
+        "This is said once.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """The function or module itself; as a decorator with options, too."""
+    _once("torch.compile")
+    return (lambda f: f) if model is None else model
+
+
+def script(obj: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function, class or module itself."""
+    _once("torch.jit.script")
+    return (lambda f: f) if obj is None else obj
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value: torch.jit.annotate names a type for the compiler alone."""
+    return the_value
+
+
+def sym_ite(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` where the condition holds, else `no`."""
+    return yes if condition else no
+
+
+def assert_async(condition: Any, message: str = "") -> None:
+    """Raises AssertionError with the message where the condition is false."""
+    assert condition, message
+
+
+def default_device_type() -> str:
+    """The type of the default device, as a string."""
+    return str(mica.empty(0).device.type)
+
+
+def accelerator_or_cpu() -> Any:
+    """The accelerator's device, or the CPU's without one."""
+    return mica.accelerator.current_accelerator() or mica.device("cpu")
+
+
+class cuda_autocast(mica.amp.autocast):
+    """torch.cuda.amp.autocast: mica.amp.autocast("cuda")."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = mica.float16, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+class cpu_autocast(mica.amp.autocast):
+    """torch.cpu.amp.autocast: mica.amp.autocast("cpu")."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = mica.bfloat16, cache_enabled: bool = True) -> None:
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """The dtype that autocast takes on "cuda"."""
+    return mica.get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """The dtype that autocast takes on the CPU."""
+    return mica.get_autocast_dtype("cpu")
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on for the CPU."""
+    return mica.is_autocast_enabled("cpu")
+
+
+def _flatten_dense_tensors(tensors: Any) -> Tensor:
+    """All elements of the tensors, one after the other."""
+    return mica.cat([t.reshape(-1) for t in tensors]) if tensors else mica.empty(0)
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
+    """Views of `flat` shaped as the tensors that it was made of."""
+    parts, start = [], 0
+    for t in tensors:
+        parts.append(flat.narrow(0, start, t.numel()).view_as(t))
+        start += t.numel()
+    return tuple(parts)
+
+
+def _element_size(dtype: Any) -> int:
+    """The bytes of an element."""
+    return mica.empty(0, dtype=dtype).element_size()
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The number of a device given as a number, a string or a device."""
+    if isinstance(device, int):
+        return device
+    if device is None:
+        return 0
+    index = mica.device(device).index
+    return -1 if mica.device(device).type == "cpu" else index if index is not None else 0
+
+
+def _get_available_device_type() -> str | None:
+    """The accelerator's type, or None."""
+    found = mica.accelerator.current_accelerator(check_available=True)
+    return found.type if found is not None else None

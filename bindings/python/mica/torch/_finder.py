@@ -1,0 +1,41 @@
+"""What sys.meta_path gets: modules of the name torch, and the distribution "torch"."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+from typing import TYPE_CHECKING, Any
+
+from mica.torch import _modules, _table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds torch and every submodule that the table knows; nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        if not _table.is_module(fullname):
+            return None
+        return importlib.machinery.ModuleSpec(
+            fullname, self, origin=_modules.FILE, is_package=_table.is_package(fullname)
+        )
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _modules.module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The modules fill themselves, name by name, as they are asked."""
+
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        """The distribution "torch", for importlib.metadata."""
+        if context is None or context.name is None or context.name.lower() == "torch":
+            from mica.torch._distribution import Distribution
+
+            yield Distribution()

@@ -1,0 +1,132 @@
+"""`import torch` gives Mica: the finder, the command, child processes, the table, --check.
+
+Every program runs in a process of its own, since the shim changes what this one imports.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mica.torch import _check, _inert, _table, describe
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+USAGE = ROOT / "test" / "data" / "torch_api_usage.tsv"
+# Statements that must print the text on the right.
+PROGRAMS = {
+    "import torch; print(torch.__version__ >= '2.9', torch.__version__ < (3, 0))": "True True",
+    "import torch.nn.functional as F; print(F.relu(F.linear.__class__ is not None or 0) if 0 else 'ok')": "ok",
+    "from torch import nn; import torch; print(nn is torch.nn, isinstance(nn.Linear(2, 3), torch.nn.Module))": "True True",
+    "import importlib.metadata as m; print(m.version('torch'))": _table.VERSION,
+    "import importlib.util as u; print(u.find_spec('torch') is not None, u.find_spec('torch.nowhere'))": "True None",
+    "import torch; print(torch.jit.is_scripting(), torch.cuda.is_available(), torch.distributed.is_available())": "False False False",
+    "import torch, warnings; warnings.simplefilter('error')\ntry: torch.compile(len)\nexcept UserWarning: print('said', torch.compile(len) is len)": "said True",
+    "import torch\ntry: torch.nowhere\nexcept AttributeError as e: print('torch.nowhere' in str(e) and 'torch_coverage' in str(e))": "True",
+    "import torch\ntry: torch.jit.trace(len, 1)\nexcept NotImplementedError as e: print('torch.jit.trace' in str(e))": "True",
+    "import torch; print(torch.backends.cudnn.benchmark); torch.backends.cudnn.benchmark = True; print(torch.backends.cudnn.benchmark)": "False\nTrue",
+    "import torch, unittest.mock as k\nwith k.patch('torch.nn.functional.linear', lambda *a: 7): print(torch.nn.Linear(1, 1)(0))\nprint(torch.nn.Linear(1, 1)(torch.ones(1)).shape)": "7\nmica.Size([1])",
+    "import sys; print(sys.argv)": "['-c', 'one', '--two']",
+    "import torch; print(torch.optim.adam.Adam is torch.optim.Adam, torch.nn.modules.linear.Linear is torch.nn.Linear)": "True True",
+    "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel",
+    "import torch, pickle; print(pickle.loads(pickle.dumps(torch)) is torch)": "True",
+}
+
+
+def run(*words: str, **env: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=100, env={**os.environ, **env}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_torch_prints(program: str) -> None:
+    assert run("-m", "mica.torch", "-c", program, "one", "--two") == PROGRAMS[program]
+
+
+def test_children_see_the_shim(tmp_path: Path) -> None:
+    script = tmp_path / "spawns.py"
+    script.write_text(
+        "import multiprocessing as mp, subprocess, sys, torch\n"
+        "def double(x): return (torch.ones(2) * x).tolist()\n"
+        "if __name__ == '__main__':\n"
+        "    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(double, [3]))\n"
+        "    print(subprocess.check_output([sys.executable, '-c', 'import torch; print(torch.__version__)'], text=True))\n"
+    )
+    assert run("-m", "mica.torch", str(script)).split("\n") == ["[[3.0, 3.0]]", _table.VERSION]
+
+
+def test_modules_and_arguments(tmp_path: Path) -> None:
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__init__.py").write_text("")
+    (tmp_path / "program" / "__main__.py").write_text(
+        "import sys, torch\nprint(torch.arange(3).tolist(), sys.argv[1:])\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    assert run("-m", "mica.torch", "-m", "program", "-x", PYTHONPATH=path) == "[0, 1, 2] ['-x']"
+
+
+def test_a_process_without_the_shim_sees_no_torch() -> None:
+    assert run("-c", "import mica.torch, importlib.util as u; print(u.find_spec('torch'))") == "None"
+
+
+def test_install_after_torch_is_refused() -> None:
+    program = "import sys, types; sys.modules['torch'] = types.ModuleType('torch')\nimport mica.torch\ntry: mica.torch.install()\nexcept RuntimeError as e: print('before the first' in str(e))"
+    assert run("-c", program) == "True"
+
+
+def test_every_line_of_the_table_makes_something() -> None:
+    assert len(_table.hand()) > 1000
+    for name, line in _table.hand().items():
+        if line.kind == "module":
+            assert line.later or _table.is_module(name), name
+            _table.real_modules(name)
+        elif line.kind != "absent":
+            _table._made(name, line)
+            assert line.kind in {"=", "is", *_inert._MAKERS}, name
+
+
+def test_every_name_of_the_usage_table_is_described() -> None:
+    names = [line.split("\t")[0] for line in USAGE.read_text().splitlines()]
+    kinds = {describe(name)[0] for name in names}
+    assert len(names) == 2330
+    assert kinds == {"present", "inert", "absent"}
+    assert describe("torch.nn.Linear") == ("present", "")
+    assert describe("Tensor.shape") == ("present", "")
+    assert describe("torch.jit.is_scripting") == ("inert", "gives")
+    assert describe("torch.nn.Linear.nowhere")[0] == "absent"
+
+
+def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:
+    cls = _table.resolve("torch.distributed.tensor.DTensor")
+    assert not isinstance(1, cls)
+    with pytest.raises(NotImplementedError, match="torch.distributed.tensor.DTensor"):
+        cls()
+
+
+def test_check_names_what_lacks(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        "from torch import nn as layers\nlayers.Linear; layers.nowhere_else\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import torch, beside\nfrom torch.nn import functional as F\nF.relu(torch.ones(2)); torch.nowhere(1)\n"
+    )
+    found, unread = _check.collect([script])
+    assert not unread
+    assert found[""] == {
+        "torch.nn.functional": 1,
+        "torch.nn.functional.relu": 1,
+        "torch.ones": 1,
+        "torch.nowhere": 1,
+    }
+    assert found["beside"]["torch.nn.nowhere_else"] == 1
+    lines, missing = _check.report(found)
+    assert missing == 1
+    assert any("75.0 % covered" in line for line in lines)
+    assert _check.main([str(script)]) == 1
