@@ -78,6 +78,7 @@ _LAZY = (
     "array_api",
     "autograd",
     "cuda",
+    "distributions",
     "fft",
     "func",
     "fx",
@@ -95,6 +96,7 @@ _LAZY = (
     "utils",
     "version",
 )
+_OF_SAMPLING = ("_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "binomial", "poisson")
 
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
         array_api as array_api,
         autograd as autograd,
         cuda as cuda,
+        distributions as distributions,
         fft as fft,
         func as func,
         fx as fx,
@@ -124,6 +127,7 @@ if TYPE_CHECKING:
         utils as utils,
         version as version,
     )
+    from mica._sampling import binomial as binomial, poisson as poisson
     from mica.amp import (
         autocast as autocast,
         get_autocast_dtype as get_autocast_dtype,
@@ -145,6 +149,10 @@ else:
             from mica import amp
 
             return getattr(amp, name)
+        if name in _OF_SAMPLING:
+            from mica import _sampling
+
+            return getattr(_sampling, name)
         if name == "vmap":
             from mica.func import vmap
 

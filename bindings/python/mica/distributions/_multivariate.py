@@ -1,0 +1,369 @@
+"""Families of vectors and matrices: the multivariate normal in its two forms, Wishart, LKJ."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.distributions import constraints
+from mica.distributions._positive import Beta, Chi2
+from mica.distributions.distribution import Distribution, ExponentialFamily, Size
+from mica.distributions.utils import _standard_normal, lazy_property
+
+
+def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Matrix times vector, both with batch dimensions."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def _batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
+    """x^T M^-1 x for the Cholesky factor of M."""
+    solved = mica.linalg.solve_triangular(factor, x.unsqueeze(-1), upper=False)
+    return solved.square().sum((-2, -1))
+
+
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
+    """The Cholesky factor of the inverse."""
+    flipped = mica.linalg.cholesky(mica.flip(precision, (-2, -1)))
+    upper = mica.flip(flipped, (-2, -1)).mT
+    eye = mica.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return mica.linalg.solve_triangular(upper, eye, upper=False)
+
+
+def _half_log_det(factor: Tensor) -> Tensor:
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+class MultivariateNormal(Distribution):
+    """A normal vector, by covariance, precision or the covariance's Cholesky factor."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+    _own_dims = {
+        "loc": 1,
+        "covariance_matrix": 2,
+        "precision_matrix": 2,
+        "scale_tril": 2,
+        "_unbroadcasted_scale_tril": 2,
+    }
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "scale_tril": scale_tril,
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+        }
+        found = [(k, v) for k, v in given.items() if v is not None]
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if len(found) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            )
+        name, matrix = found[0]
+        if matrix.dim() < 2:
+            raise ValueError(
+                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        batch = mica.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.__dict__[name] = matrix.expand((*batch, -1, -1))
+        self.loc = loc.expand((*batch, -1))
+        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = mica.linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+
+    def _whole(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        factor = self._unbroadcasted_scale_tril
+        return self._whole(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        return self._whole(mica.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    mean = mode = property(lambda self: self.loc)  # type: ignore[assignment]
+
+    @property
+    def variance(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        eps = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        m = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        half = _half_log_det(self._unbroadcasted_scale_tril)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + m) - half
+
+    def entropy(self) -> Tensor:
+        half = _half_log_det(self._unbroadcasted_scale_tril)
+        h = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half
+        return h if len(self._batch_shape) == 0 else h.expand(self._batch_shape)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """A normal vector with the covariance factor @ factor.T + diag."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+    _own_dims = {"loc": 1, "cov_factor": 2, "cov_diag": 1}
+
+    def __init__(
+        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
+    ) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        event = loc.shape[-1:]
+        if cov_factor.dim() < 2 or cov_factor.shape[-2:-1] != event:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
+        if cov_diag.shape[-1:] != event:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {tuple(event)}")
+        batch = mica.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        self.loc = loc.expand((*batch, -1))
+        self.cov_factor = cov_factor.expand((*batch, -1, -1))
+        self.cov_diag = cov_diag.expand((*batch, -1))
+        super().__init__(batch, event, validate_args=validate_args)
+
+    @property
+    def _capacitance_tril(self) -> Tensor:
+        """The Cholesky factor of I + W^T D^-1 W."""
+        scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        k = scaled @ self.cov_factor
+        return mica.linalg.cholesky(k + mica.eye(k.shape[-1], dtype=k.dtype))
+
+    mean = mode = property(lambda self: self.loc)  # type: ignore[assignment]
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        return (self.cov_factor.pow(2).sum(-1) + self.cov_diag).expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        return self.cov_factor @ self.cov_factor.mT + mica.diag_embed(self.cov_diag)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        return mica.linalg.cholesky(self.covariance_matrix)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        a = mica.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
+        return mica.diag_embed(self.cov_diag.reciprocal()) - a.mT @ a
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        low = (*shape[:-1], self.cov_factor.shape[-1])
+        eps_w = _standard_normal(low, self.loc.dtype, self.loc.device)
+        eps_d = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self.cov_factor, eps_w) + self.cov_diag.sqrt() * eps_d
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        diff = value - self.loc
+        scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        m1 = (diff.pow(2) / self.cov_diag).sum(-1)
+        m2 = _batch_mahalanobis(self._capacitance_tril, _batch_mv(scaled, diff))
+        log_det = 2 * _half_log_det(self._capacitance_tril) + self.cov_diag.log().sum(-1)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + log_det + m1 - m2)
+
+    def entropy(self) -> Tensor:
+        log_det = 2 * _half_log_det(self._capacitance_tril) + self.cov_diag.log().sum(-1)
+        h = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
+        return h if len(self._batch_shape) == 0 else h.expand(self._batch_shape)
+
+
+class Wishart(ExponentialFamily):
+    """Positive definite matrices: the scatter of `df` normal vectors."""
+
+    arg_constraints = {
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+        "df": constraints.greater_than(0),
+    }
+    support = constraints.positive_definite
+    has_rsample = True
+    _own_dims = {
+        "covariance_matrix": 2,
+        "precision_matrix": 2,
+        "scale_tril": 2,
+        "_unbroadcasted_scale_tril": 2,
+    }
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "scale_tril": scale_tril,
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+        }
+        found = [(k, v) for k, v in given.items() if v is not None]
+        if len(found) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            )
+        name, matrix = found[0]
+        if matrix.dim() < 2:
+            raise ValueError(
+                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        df = mica.as_tensor(df, dtype=matrix.dtype)
+        batch = mica.broadcast_shapes(matrix.shape[:-2], df.shape)
+        self.df, self.__dict__[name] = df.expand(batch), matrix.expand((*batch, -1, -1))
+        size = matrix.shape[-1]
+        if (self.df <= size - 1).any():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
+        super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = mica.linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+
+    def _whole(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        factor = self._unbroadcasted_scale_tril
+        return self._whole(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        return self._whole(mica.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)  # type: ignore[assignment]
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self.df - self._event_shape[-1] - 1
+        factor = mica.where(factor <= 0, math.nan, factor)
+        return factor[..., None, None] * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        v = self.covariance_matrix
+        d = v.diagonal(dim1=-2, dim2=-1)
+        return self.df[..., None, None] * (v.pow(2) + d[..., :, None] * d[..., None, :])
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Bartlett's decomposition."""
+        shape, p = Size(sample_shape), self._event_shape[-1]
+        degrees = self.df.unsqueeze(-1) - mica.arange(p, dtype=self.df.dtype)
+        diagonal = Chi2(degrees).rsample(shape).sqrt()
+        low = _standard_normal((*diagonal.shape, p), self.df.dtype, self.df.device).tril(-1)
+        chol = self._unbroadcasted_scale_tril @ (low + mica.diag_embed(diagonal))
+        return chol @ chol.mT
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        nu, p = self.df, self._event_shape[-1]
+        trace = mica.cholesky_solve(value, self._unbroadcasted_scale_tril)
+        trace = trace.diagonal(dim1=-2, dim2=-1).sum(-1)
+        constant = -nu * (p * math.log(2) / 2 + _half_log_det(self._unbroadcasted_scale_tril))
+        log_det = mica.linalg.slogdet(value).logabsdet
+        return constant - mica.mvlgamma(nu / 2, p) + (nu - p - 1) / 2 * log_det - trace / 2
+
+    def entropy(self) -> Tensor:
+        nu, p = self.df, self._event_shape[-1]
+        steps = mica.arange(p, dtype=nu.dtype) / 2
+        digammas = mica.digamma((nu / 2).unsqueeze(-1) - steps).sum(-1)
+        half = _half_log_det(self._unbroadcasted_scale_tril)
+        start = (p + 1) * (p * math.log(2) / 2 + half) + mica.mvlgamma(nu / 2, p)
+        return start - (nu - p - 1) / 2 * digammas + nu * p / 2
+
+
+class LKJCholesky(Distribution):
+    """Cholesky factors of correlation matrices (Lewandowski, Kurowicka and Joe, 2009), the onion method."""
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+        if dim < 2:
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        (self.concentration,) = mica.distributions.utils.broadcast_all(concentration)
+        batch, event = self.concentration.size(), (dim, dim)
+        marginal = self.concentration + 0.5 * (dim - 2)
+        offset = mica.arange(dim - 1, dtype=self.concentration.dtype)
+        offset = mica.cat([offset.new_zeros((1,)), offset])
+        self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
+        super().__init__(batch, event, validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new._beta = self._beta.expand(Size((*batch_shape, self.dim)))
+        return new
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with mica.no_grad():
+            y = self._beta.sample(sample_shape).unsqueeze(-1)
+            shape = self._extended_shape(sample_shape)
+            u = mica.randn(shape, dtype=y.dtype).tril(-1)
+            sphere = u / u.norm(dim=-1, keepdim=True)
+            sphere[..., 0, :].fill_(0.0)
+            w = y.sqrt() * sphere
+            eps = mica.finfo(w.dtype).tiny
+            return w + (1 - (w**2).sum(-1)).clamp(min=eps).sqrt().diag_embed()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
+        order = mica.arange(2, self.dim + 1)
+        order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
+        unnormalized = (order * diagonal.log()).sum(-1)
+        below = self.dim - 1
+        alpha = self.concentration + 0.5 * below
+        constant = 0.5 * below * math.log(math.pi)
+        return unnormalized - (constant + mica.mvlgamma(alpha - 0.5, below) - mica.lgamma(alpha) * below)
