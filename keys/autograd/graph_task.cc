@@ -334,8 +334,9 @@ void GraphTask::RunNode(uint32_t index) {
 // Runs a node without a gradient of full size; false if it must run as others do.
 bool GraphTask::AddToPart(Node& node, const Tensor& grad) {
   const Edge& edge = node.next(0);
-  if (!edge.node || node.extra() || node.releases_at_end() || with_streams_ || !grad.defined()) return false;
+  if (!edge.node || node.extra() || node.releases_at_end() || !grad.defined()) return false;
   State& s = states_[IndexOf(edge.node.get())];
+  if (with_streams_ && !(s.home == states_[IndexOf(&node)].home)) return false;
   const Tensor& sum = s.grads()[edge.input_nr];
   const OutputInfo& input = edge.node->output(static_cast<int>(edge.input_nr));
   if (!sum.defined() || !input.defined || sum.dtype() != grad.dtype() || sum.dtype() != input.dtype ||

@@ -31,7 +31,6 @@ NOT_DIFFERENTIABLE: dict[str, str] = dict.fromkeys(
 )
 # Calls whose gradient is, by definition, not the slope: (overload, number of the call).
 DEVIATIONS: dict[tuple[str, int], str] = {
-    ("histogram.bin_ct", 2): "edges that follow the data's range have no gradient, as in torch",
     ("embedding", 1): "the row of padding_idx gets no gradient, so that training leaves it alone",
     ("to.dtype", 3): "the steps of finite differences are below those of float16",
 }
