@@ -44,13 +44,19 @@ PyObject* TakeBackOwnership(Tensor&& t) {
   return object;
 }
 
+// Whether C++ holds the object's tensor, so that the object would live on.
+bool HeldInCpp(const PyTensor* self) {
+  TensorImpl* impl = self->tensor.impl();
+  if (!impl || impl->pyobject != self || impl->has_flag(tensor_flags::kPythonOwns)) return false;
+  return impl->refs().load(std::memory_order_acquire) > 1;
+}
+
 // Keeps a dying object whose tensor lives on in C++: the impl owns the object
 // from now on. True if it did. An object that cannot be told from a fresh one
 // (exact type, no __dict__) is let go instead.
 bool Resurrect(PyTensor* self) {
+  if (!HeldInCpp(self)) return false;
   TensorImpl* impl = self->tensor.impl();
-  if (!impl || impl->pyobject != self) return false;
-  if (impl->refs().load(std::memory_order_acquire) <= 1) return false;
   if (Py_TYPE(self) == &TensorType && !self->dict && !self->weak_references) return false;
   Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
   impl->set_flag(tensor_flags::kPythonOwns, true);
@@ -111,15 +117,54 @@ void SubclassDealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
+// Visits the __slots__ that a Python class added.
+int VisitSlots(PyTypeObject* type, PyObject* o, visitproc visit, void* arg) {
+  const Py_ssize_t n = Py_SIZE(type);
+  auto* member = reinterpret_cast<PyMemberDef*>(reinterpret_cast<char*>(type) + Py_TYPE(type)->tp_basicsize);
+  for (Py_ssize_t i = 0; i < n; ++i, ++member) {
+    if (member->type != T_OBJECT_EX) continue;
+    Py_VISIT(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + member->offset));
+  }
+  return 0;
+}
+
+// Note [Collector and C++ references]
+// The garbage collector sees no references from C++. An object in garbage that C++ holds
+// would be cleared, and then live on empty. So such an object visits nothing, which makes
+// it a root of the collection, and is not cleared; nor is one that the same collection has
+// resurrected, by clearing what held it.
+bool IsCleared(PyObject* o) {
+  const TensorImpl* impl = AsTensor(o)->tensor.impl();
+  return !HeldInCpp(AsTensor(o)) &&
+         !(impl && impl->pyobject == o && impl->has_flag(tensor_flags::kPythonOwns));
+}
 int TensorTraverse(PyObject* o, visitproc visit, void* arg) {
-  if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(o));
+  if (HeldInCpp(AsTensor(o))) return 0;
+  Py_VISIT(AsTensor(o)->dict);
+  return 0;
+}
+int SubclassTraverse(PyObject* o, visitproc visit, void* arg) {
+  if (HeldInCpp(AsTensor(o))) return 0;
+  for (PyTypeObject* base = Py_TYPE(o); base->tp_dealloc == SubclassDealloc; base = base->tp_base) {
+    if (!Py_SIZE(base)) continue;
+    if (const int stop = VisitSlots(base, o, visit, arg)) return stop;
+  }
+  Py_VISIT(Py_TYPE(o));
   Py_VISIT(AsTensor(o)->dict);
   return 0;
 }
 
 int TensorClear(PyObject* o) {
+  if (!IsCleared(o)) return 0;
   Py_CLEAR(AsTensor(o)->dict);
   return 0;
+}
+int SubclassClear(PyObject* o) {
+  if (!IsCleared(o)) return 0;
+  for (PyTypeObject* base = Py_TYPE(o); base->tp_dealloc == SubclassDealloc; base = base->tp_base) {
+    if (Py_SIZE(base)) ClearSlots(base, o);
+  }
+  return TensorClear(o);
 }
 
 // `Tensor(data)` makes a float tensor of the data, as torch's legacy constructor
@@ -170,7 +215,10 @@ int TensorSetAttr(PyObject* o, PyObject* name, PyObject* value) {
 
 int MetaInit(PyObject* cls, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
-  reinterpret_cast<PyTypeObject*>(cls)->tp_dealloc = SubclassDealloc;
+  auto* const type = reinterpret_cast<PyTypeObject*>(cls);
+  type->tp_dealloc = SubclassDealloc;
+  type->tp_traverse = SubclassTraverse;
+  type->tp_clear = SubclassClear;
   return 0;
 }
 

@@ -60,7 +60,23 @@ def test_subclass() -> None:
     x = mica.Tensor._make_subclass(Tagged, mica.ones(2))
     x.slot = [1]
     assert isinstance(x, mica.Tensor) and type(x) is Tagged and x.tolist() == [1, 1]
-    assert type(x + 1) is mica.Tensor
+    assert type(x + 1) is Tagged
+
+
+@pytest.mark.parametrize("slots", [(), ("kept",)])
+def test_collector_leaves_what_the_graph_holds(slots: tuple[str, ...]) -> None:
+    """An object in a cycle of garbage, whose tensor a graph saved, keeps its attributes."""
+    tagged = type("Tagged", (mica.Tensor,), {"__slots__": slots} if slots else {})
+    x: Any = mica.Tensor._make_subclass(tagged, mica.ones(2))
+    x.kept = [1, 2]
+    y = mica.ones(2, requires_grad=True) * x
+    number = id(x)
+    cycle: list[Any] = [x]
+    cycle.append(cycle)
+    del x, cycle
+    gc.collect()
+    saved = [o for o in gc.get_objects() if id(o) == number]
+    assert [o.kept for o in saved] == [[1, 2]] and y.requires_grad
 
 
 @pytest.mark.parametrize(
