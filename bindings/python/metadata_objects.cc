@@ -2,8 +2,10 @@
 #include "mica/bindings/python/metadata_objects.h"
 
 #include <cstring>
+#include <vector>
 
 #include "mica/bindings/python/convert.h"
+#include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/dtype.h"
 
 namespace mica::python {
@@ -104,7 +106,38 @@ PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
 PyObject* DeviceReduce(PyObject* o, PyObject*) {
   return Guarded([&] { return Py_BuildValue("O(N)", &DeviceType, DeviceStr(o)); });
 }
+// `with device:` makes it the default of this thread's factories; blocks nest.
+std::vector<Device>& DevicesBefore() {
+  static thread_local std::vector<Device> devices;
+  return devices;
+}
+PyObject* DeviceEnter(PyObject* o, PyObject*) {
+  DevicesBefore().push_back(CurrentThread().default_device);
+  CurrentThread().default_device = DeviceOf(o);
+  return Py_NewRef(o);
+}
+PyObject* DeviceExit(PyObject*, PyObject*) {
+  return Guarded([&] {
+    if (DevicesBefore().empty())
+      Raise(PyExc_RuntimeError, "A device is left that was not entered on this thread.");
+    CurrentThread().default_device = DevicesBefore().back();
+    DevicesBefore().pop_back();
+    return NewNone();
+  });
+}
+// device(function): the function with the device as its default.
+PyObject* DeviceCall(PyObject* o, PyObject* args, PyObject*) {
+  return Guarded([&] {
+    PyObject* function;
+    if (!PyArg_ParseTuple(args, "O:device", &function)) throw PythonErrorIsSet();
+    const Ref module = Own(PyImport_ImportModule("mica._devices"));
+    return Check(PyObject_CallMethod(module.get(), "_on_device", "OO", o, function));
+  });
+}
+
 PyMethodDef kDeviceMethods[] = {{"__reduce__", DeviceReduce, METH_NOARGS, nullptr},
+                                {"__enter__", DeviceEnter, METH_NOARGS, nullptr},
+                                {"__exit__", DeviceExit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef kDeviceAttributes[] = {
     {"type", [](PyObject* o, void*) { return NewStr(BackendName(DeviceOf(o).backend)); }, nullptr,
@@ -182,6 +215,7 @@ void InitMetadataObjects(PyObject* module) {
   DeviceType.tp_new = DeviceNew;
   DeviceType.tp_repr = DeviceRepr;
   DeviceType.tp_str = DeviceStr;
+  DeviceType.tp_call = DeviceCall;
   DeviceType.tp_hash = [](PyObject* o) -> Py_hash_t {
     return DeviceOf(o).backend * 1000003 + DeviceOf(o).index + 7;
   };
