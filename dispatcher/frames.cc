@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/frame_slots.h"
+#include "mica/tensor/no_data.h"
 #include "mica/tensor/small_pool.h"
 
 namespace mica::frames {
@@ -247,6 +248,9 @@ void Refresh(const Tensor& wrapper) {
 }
 
 void CheckReadable(const Tensor& t, const char* what) {
+  MICA_CHECK_IMPLEMENTED(!t.keys().has(keys::kNoData), "The tensor (", t.ToString(),
+                         ") is of a wrapper subclass and has no memory of its own, so that ", what,
+                         " has nothing to read; ask the tensor that it wraps.");
   for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
     const Wrapper& w = WrapperOf(*inner);
     const Kind& kind = KindOf(w.kind);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/tensor/device.h"
+#include "mica/tensor/no_data.h"
 
 namespace mica {
 namespace {
@@ -26,6 +27,7 @@ struct LayerTable {
     names[keys::kFrameBelow] = "FrameBelow";
     names[keys::kDispatchMode] = "DispatchMode";
     names[keys::kPythonSubclass] = "PythonSubclass";
+    names[keys::kNoData] = "NoData";
   }
   int Find(std::string_view name) const {
     for (int i = kFirstLayer; i < 64; ++i)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mica/tensor/no_data.h"
 #include "mica/tensor/shape.h"
 #include "mica/tensor/small_pool.h"
 
@@ -93,6 +94,7 @@ void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
   } else {
     impl->flags &= ~tensor_flags::kInference;
   }
+  impl->keys = impl->keys | (base.keys() & KeySet::Of(keys::kNoData));
   if (detached) return;
   TensorExtra& extra = impl->EnsureExtra();
   TensorImpl* root =

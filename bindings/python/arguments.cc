@@ -187,6 +187,11 @@ std::string Mismatch(const Signature& s, PyObject* self, PyObject* const* args, 
 
 int BoundArguments::BindTo(const Overloads& overloads, PyObject* self, PyObject* const* args,
                            Py_ssize_t nargs, PyObject* kwnames) {
+  if (__builtin_expect(MayOverride(self, args, nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)), 0)) {
+    const Callee callee = {overloads.name, self ? nullptr : overloads.module};
+    result_ = Ref(Override(callee, self, args, nargs, kwnames));
+    if (result_) return kOverridden;
+  }
   for (const bool strict : {true, false}) {
     for (int i = 0; i < overloads.count; ++i) {
       const Signature& s = overloads.signatures[i];

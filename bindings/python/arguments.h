@@ -11,6 +11,7 @@
 #include "mica/bindings/python/convert.h"
 #include "mica/bindings/python/errors.h"
 #include "mica/bindings/python/interrupt.h"
+#include "mica/bindings/python/override.h"
 #include "mica/tensor/generator.h"
 
 namespace mica::python {
@@ -63,6 +64,7 @@ struct Overloads {
   const char* name;
   const Signature* signatures;
   int count;
+  const char* module;  // where the function is found: "" for mica, "nn.functional", ...
 };
 
 // Arguments of one call, bound to a signature's parameters; NULL: not given.
@@ -142,9 +144,13 @@ class BoundArguments {
   }
   bool None(int i) const { return !values_[i] || values_[i] == Py_None; }
 
+  static constexpr int kOverridden = -1;
+  PyObject* TakeResult() { return result_.release(); }
+
  protected:
   BoundArguments(PyObject** values, int capacity) : values_(values), capacity_(capacity) {}
-  // The number of the signature that fits; throws a TypeError if none does.
+  // The number of the signature that fits; throws a TypeError if none does. kOverridden
+  // where a mode or a subclass took the call (override.h): its result is taken then.
   // `self` is NULL for a module's function.
   int BindTo(const Overloads& overloads, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
              PyObject* kwnames);
@@ -160,6 +166,7 @@ class BoundArguments {
   PyObject* const* varargs_ = nullptr;  // where a list is given as single integers
   Py_ssize_t varargs_count_ = 0;
   int varargs_param_ = -1;
+  Ref result_;         // of whoever took the call
   Tensor numbers_[3];  // wrapped numbers
   int numbers_count_ = 0;
 };
@@ -177,14 +184,18 @@ class Bound : public BoundArguments {
   PyObject* storage_[kCapacity];
 };
 
-// If all arguments, `self` first, are one to three tensors: their number, and
-// they in `t`; else -1.
+// If all arguments, `self` first, are one to three tensors that nobody wants to
+// intercept: their number, and they in `t`; else -1.
 inline int FastTensors(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject** t) {
   int n = 0;
-  if (self) t[n++] = self;
+  if (__builtin_expect(g_function_modes != 0, 0)) return -1;
+  if (self) {
+    if (!IsPlainTensor(self)) return -1;
+    t[n++] = self;
+  }
   if (nargs + n > 3) return -1;
   for (Py_ssize_t i = 0; i < nargs; ++i) {
-    if (!IsTensor(args[i])) return -1;
+    if (!IsPlainTensor(args[i])) return -1;
     t[n++] = args[i];
   }
   return n;

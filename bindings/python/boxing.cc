@@ -3,6 +3,7 @@
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/dispatcher/adapters_return.h"
+#include "mica/dispatcher/thread_state.h"
 #include "mica/schema/default.h"
 
 namespace mica::python {
@@ -198,7 +199,9 @@ PyObject* TakeResult(MicaValue& v, const Type& type) {
   return FromValue(v, type);
 }
 
-PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments) {
+namespace {
+template <typename F>
+PyObject* CallWith(const Operator& op, const std::vector<Value>& arguments, F&& call) {
   const schema::FunctionSchema& schema = op.schema();
   std::vector<MicaValue> borrowed;
   Work work;
@@ -208,7 +211,7 @@ PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments) {
   }
   std::vector<MicaValue> results(schema.returns.size() + 1);
   for (MicaValue& r : results) r.tag = MICA_VALUE_NONE;
-  Run(work, [&] { op.CallBoxed(borrowed.data(), static_cast<int64_t>(borrowed.size()), results.data()); });
+  Run(work, [&] { call(borrowed.data(), static_cast<int64_t>(borrowed.size()), results.data()); });
   // In-place and out forms return what they wrote.
   const auto result = [&](size_t i) -> PyObject* {
     const int written = schema.ReturnsAliasOfArgument(static_cast<int>(i));
@@ -222,6 +225,21 @@ PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments) {
   Ref tuple = Own(PyTuple_New(static_cast<Py_ssize_t>(schema.returns.size())));
   for (size_t i = 0; i < schema.returns.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, Check(result(i)));
   return tuple.release();
+}
+
+}  // namespace
+
+PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments) {
+  return CallWith(op, arguments, [&](const MicaValue* args, int64_t n, MicaValue* results) {
+    op.CallBoxed(args, n, results);
+  });
+}
+PyObject* CallDecomposition(const Operator& op, const std::vector<Value>& arguments) {
+  return CallWith(op, arguments, [&](const MicaValue* args, int64_t n, MicaValue* results) {
+    const ThreadState& t = CurrentThread();
+    const KeySet keys = (op.KeysOf(args, n) | t.include) - t.exclude;
+    op.spec().adapters->call_slot({op.spec().composite, nullptr}, keys, args, results);
+  });
 }
 
 void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results) {

@@ -21,6 +21,8 @@ PyObject* FromValue(const MicaValue& v, const schema::Type& type);
 PyObject* TakeResult(MicaValue& v, const schema::Type& type);
 // An operator called with owned values: what the Python call returns.
 PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments);
+// The same through the operator's decomposition, which it must have (spec().composite).
+PyObject* CallDecomposition(const Operator& op, const std::vector<Value>& arguments);
 // A Python result as the operator's results, which their receiver owns.
 void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results);
 

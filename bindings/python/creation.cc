@@ -5,6 +5,7 @@
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/override.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/pinned_memory.h"
@@ -264,12 +265,14 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
 }
 
 PyMethodDef kCreationFunctions[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(MakeTensor)),
+    {"tensor",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Asking<"tensor", MakeTensor>::Function)),
      METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\nA new "
      "tensor that copies "
      "`data`."},
-    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(AsTensor)),
+    {"as_tensor",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Asking<"as_tensor", AsTensor>::Function)),
      METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None) -> Tensor\n\nA tensor of `data` that shares its memory where "
      "it can."},

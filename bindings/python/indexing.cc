@@ -7,6 +7,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/override.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/any.h"
 #include "mica/ops/copy_.h"
@@ -136,8 +137,13 @@ Walk WalkKey(const Tensor& self, PyObject* key) {
   return w;
 }
 
+// Whether an index, or one of a tuple of them, wants the call.
+bool MayOverrideKey(PyObject* self, PyObject* key) { return MayOverride(self, &key, 1); }
+
 PyObject* GetItem(PyObject* self, PyObject* key) {
   return Guarded([&]() -> PyObject* {
+    if (__builtin_expect(MayOverrideKey(self, key), 0))
+      if (PyObject* result = Override({"__getitem__"}, self, key)) return result;
     const Tensor& t = Unwrap(self);
     if (IsPlainInt(key)) return Wrap(Select(t, 0, ToInt(key)));
     Walk w = WalkKey(t, key);
@@ -173,6 +179,10 @@ void SetViaIndices(const Walk& w, PyObject* value) {
 int SetItem(PyObject* self, PyObject* key, PyObject* value) {
   return GuardedInt([&] {
     if (!value) Raise(PyExc_TypeError, "Elements of a tensor cannot be deleted.");
+    if (__builtin_expect(MayOverrideKey(self, key) || WantsFunctions(value), 0)) {
+      PyObject* const args[] = {key, value};
+      if (const Ref result{Override({"__setitem__"}, self, args, 2, nullptr)}) return 0;
+    }
     const Tensor& t = Unwrap(self);
     if (key == Py_False) return 0;  // no elements, whatever the value
     const Walk w = IsPlainInt(key) ? Walk{Select(t, 0, ToInt(key)), {}, 0} : WalkKey(t, key);
@@ -194,6 +204,11 @@ int SetItem(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 Py_ssize_t Length(PyObject* self) {
+  if (MayOverride(self)) {
+    const Ref result(Guarded([&] { return Override({"__len__"}, self); }));
+    if (result || PyErr_Occurred())
+      return result ? PyNumber_AsSsize_t(result.get(), PyExc_OverflowError) : -1;
+  }
   const Tensor& t = Unwrap(self);
   if (t.ndim() == 0) {
     PyErr_SetString(PyExc_TypeError, "A 0-d tensor has no len().");
@@ -204,6 +219,8 @@ Py_ssize_t Length(PyObject* self) {
 
 int Contains(PyObject* self, PyObject* element) {
   return GuardedInt([&] {
+    if (MayOverride(self, element))
+      if (const Ref result{Override({"__contains__"}, self, element)}) return PyObject_IsTrue(result.get());
     const Tensor& t = Unwrap(self);
     if (!IsTensor(element) && !IsPlainNumber(element)) {
       Raise(PyExc_TypeError,
@@ -231,6 +248,10 @@ PySequenceMethods kTensorSequenceMethods = {.sq_length = nullptr,
 
 PyObject* TensorIter(PyObject* self) {
   return Guarded([&] {
+    if (MayOverride(self)) {
+      const Ref dim = Own(PyLong_FromLong(0));
+      if (const Ref parts{Override({"unbind"}, self, dim.get())}) return Check(PyObject_GetIter(parts.get()));
+    }
     const Tensor& t = Unwrap(self);
     if (t.ndim() == 0) Raise(PyExc_TypeError, "A 0-d tensor cannot be iterated over.");
     const Ref parts(FromTensorList(ops::unbind(t, 0)));

@@ -13,6 +13,7 @@ void InitTrace(PyObject* module);     // trace.cc
 void InitLibrary(PyObject* module);   // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);   // plugins.cc
 void InitDevices(PyObject* module);
-void InitAutocast(PyObject* module);  // autocast.cc
+void InitAutocast(PyObject* module);     // autocast.cc
+void InitOverridable(PyObject* module);  // overridable.cc
 
 }  // namespace mica::python

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/thread_state.h"
+#include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/to.h"
 #include "mica/tensor/shape.h"
 
@@ -28,6 +30,9 @@ Scalar ReadElement(const void* data, DType d) {
 Scalar ItemOf(const Tensor& t) {
   MICA_CHECK(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
              ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  const KeySet seen = (t.keys() | CurrentThread().include) - CurrentThread().exclude;
+  if (__builtin_expect(seen.has(keys::kDispatchMode) || seen.has(keys::kPythonSubclass), 0))
+    return ops::_local_scalar_dense(t);
   frames::CheckReadable(t, "item(), or a test of truth,");
   MICA_CHECK_IMPLEMENTED(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
   if (t.device().is_cpu()) {

@@ -39,6 +39,11 @@ PyObject* OperatorRepr(PyObject* self) {
   return PyUnicode_FromFormat("<operator %s>", std::string(OpOf(self).name()).c_str());
 }
 
+PyObject* OperatorCompare(PyObject* a, PyObject* b, int op) {
+  if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return NewBool((&OpOf(a) == &OpOf(b)) == (op == Py_EQ));
+}
+
 PyObject* NameOrNone(const char* name) { return name ? NewStr(name) : NewNone(); }
 
 PyObject* EarlierSchemas(PyObject* self, void*) {
@@ -90,7 +95,35 @@ PyObject* SchemaInfo(PyObject* self, PyObject*) {
                          s.is_mutable() ? Py_True : Py_False);
   });
 }
+// For each result None, or the number of the argument that it is or shares memory with, and
+// whether that one is written.
+PyObject* ReturnAliases(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    const schema::FunctionSchema& s = OpOf(self).schema();
+    Ref list = Own(PyList_New(0));
+    for (size_t i = 0; i < s.returns.size(); ++i) {
+      const int argument = s.ReturnsAliasOfArgument(static_cast<int>(i));
+      const Ref item =
+          argument < 0
+              ? Ref(NewNone())
+              : Own(Py_BuildValue("(iO)", argument, s.arguments[argument].is_mutable() ? Py_True : Py_False));
+      Check(PyList_Append(list.get(), item.get()));
+    }
+    return list.release();
+  });
+}
+// _decompose(args, kwargs): NotImplemented where the operator has no decomposition.
+PyObject* Decompose(PyObject* self, PyObject* all) {
+  return Guarded([&]() -> PyObject* {
+    PyObject *args, *kwargs;
+    if (!PyArg_ParseTuple(all, "O!O!", &PyTuple_Type, &args, &PyDict_Type, &kwargs)) throw PythonErrorIsSet();
+    if (!OpOf(self).spec().composite) Py_RETURN_NOTIMPLEMENTED;
+    return CallDecomposition(OpOf(self), BindToSchema(OpOf(self).schema(), args, kwargs));
+  });
+}
 PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+                                  {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
+                                  {"_decompose", Decompose, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 // ---- kernels written in Python
@@ -255,14 +288,15 @@ PyObject* OperatorNames(PyObject*, PyObject*) {
     return list.release();
   });
 }
-// _exclude(key name) -> the old bits; _restore_exclude(bits)
+// _exclude(key name) -> the old bits; _exclude_no_more(key name) likewise; _restore_exclude(bits)
+template <bool kExclude>
 PyObject* Exclude(PyObject*, PyObject* name) {
   return Guarded([&] {
     const int bit = KeyBit(StrView(name));
     MICA_CHECK(bit >= 0, "No layer or backend is named (", std::string(StrView(name)), ").");
     ThreadState& t = CurrentThread();
     const KeySet old = t.exclude;
-    t.exclude = old | KeySet::Of(bit);
+    t.exclude = kExclude ? old | KeySet::Of(bit) : old - KeySet::Of(bit);
     return PyLong_FromUnsignedLongLong(old.bits());
   });
 }
@@ -322,7 +356,8 @@ PyObject* RedispatchBelow(PyObject*, PyObject* args) {
 PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nullptr},
                             {"_set_check_writes", SetCheckWritesTo, METH_O, nullptr},
                             {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
-                            {"_exclude", Exclude, METH_O, nullptr},
+                            {"_exclude", Exclude<true>, METH_O, nullptr},
+                            {"_exclude_no_more", Exclude<false>, METH_O, nullptr},
                             {"_restore_exclude", RestoreExclude, METH_O, nullptr},
                             {"_include", Include, METH_O, nullptr},
                             {"_restore_include", RestoreInclude, METH_VARARGS, nullptr},
@@ -337,6 +372,8 @@ void InitLibrary(PyObject* module) {
   OperatorType.tp_flags = Py_TPFLAGS_DEFAULT;
   OperatorType.tp_call = OperatorCall;
   OperatorType.tp_repr = OperatorRepr;
+  OperatorType.tp_richcompare = OperatorCompare;
+  OperatorType.tp_hash = [](PyObject* o) -> Py_hash_t { return _Py_HashPointer(&OpOf(o)); };
   OperatorType.tp_getset = kOperatorAttributes;
   OperatorType.tp_methods = kOperatorMethods;
   Check(PyType_Ready(&OperatorType));

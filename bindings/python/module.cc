@@ -4,6 +4,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/boxing.h"
 #include "mica/bindings/python/creation.h"
+#include "mica/bindings/python/dispatch_modes.h"
 #include "mica/bindings/python/graph_node.h"
 #include "mica/bindings/python/init.h"
 #include "mica/bindings/python/interrupt.h"
@@ -103,10 +104,16 @@ PyObject* ExplainFunction(PyObject*, PyObject* args) {
 }
 
 // Adds Python functions to Tensor's type, which is static and so closed to
-// setattr. What is there already is replaced.
-PyObject* AddTensorAttributes(PyObject*, PyObject* dict) {
+// setattr; modes and subclasses may take their calls. What is there already is replaced.
+PyObject* AddTensorAttributes(PyObject* module, PyObject* dict) {
   return Guarded([&] {
-    Check(PyDict_Update(TensorType.tp_dict, dict));
+    const Ref overridable = Own(PyObject_GetAttrString(module, "_Overridable"));
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &value);) {
+      const Ref entry =
+          PyFunction_Check(value) ? Own(PyObject_CallOneArg(overridable.get(), value)) : Ref::Borrow(value);
+      Check(PyDict_SetItem(TensorType.tp_dict, name, entry.get()));
+    }
     PyType_Modified(&TensorType);
     return NewNone();
   });
@@ -150,6 +157,10 @@ void InitModule(PyObject* module) {
   InitPlugins(module);
   InitDevices(module);
   InitAutocast(module);
+  InitOverride(module);
+  InitOverridable(module);
+  InitDispatchModes(module);
+  InitSubclasses(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

@@ -6,6 +6,7 @@
 // type promotion. Other operands give NotImplemented, so that Python asks them.
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/override.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
 #include "mica/ops/bitwise_and.h"
@@ -38,9 +39,12 @@ namespace mica::python {
 namespace {
 
 // The operators as types, so that one template serves all: Tensors (both
-// tensors), Number (tensor op number), Reflected (number op tensor).
-#define MICA_OPERATOR(Name, op)                                                                \
+// tensors), Number (tensor op number), Reflected (number op tensor), and the attributes of
+// Tensor by which an interceptor knows them.
+#define MICA_OPERATOR(Name, op, name, reflected)                                               \
   struct Name {                                                                                \
+    static constexpr const char* kName = name;                                                 \
+    static constexpr const char* kReflected = reflected;                                       \
     static Tensor Tensors(const Tensor& a, const Tensor& b) { return ops::op(a, b); }          \
     static Tensor Number(const Tensor& a, const Scalar& b) { return ops::op(a, b); }           \
     static Tensor Reflected(const Scalar& a, const Tensor& b) { return Reverse_##Name(a, b); } \
@@ -61,18 +65,18 @@ Tensor Reverse_LeftShift(const Scalar& a, const Tensor& b) {
 Tensor Reverse_RightShift(const Scalar& a, const Tensor& b) {
   return ops::bitwise_right_shift(WrappedNumber(a), b);
 }
-MICA_OPERATOR(Add, add)
-MICA_OPERATOR(Sub, sub)
-MICA_OPERATOR(Mul, mul)
-MICA_OPERATOR(Div, div)
-MICA_OPERATOR(FloorDiv, floor_divide)
-MICA_OPERATOR(Remainder, remainder)
-MICA_OPERATOR(Pow, pow)
-MICA_OPERATOR(And, bitwise_and)
-MICA_OPERATOR(Or, bitwise_or)
-MICA_OPERATOR(Xor, bitwise_xor)
-MICA_OPERATOR(LeftShift, bitwise_left_shift)
-MICA_OPERATOR(RightShift, bitwise_right_shift)
+MICA_OPERATOR(Add, add, "add", "add")
+MICA_OPERATOR(Sub, sub, "sub", "__rsub__")
+MICA_OPERATOR(Mul, mul, "mul", "mul")
+MICA_OPERATOR(Div, div, "div", "__rdiv__")
+MICA_OPERATOR(FloorDiv, floor_divide, "__floordiv__", "__rfloordiv__")
+MICA_OPERATOR(Remainder, remainder, "remainder", "__rmod__")
+MICA_OPERATOR(Pow, pow, "pow", "__rpow__")
+MICA_OPERATOR(And, bitwise_and, "__and__", "bitwise_and")
+MICA_OPERATOR(Or, bitwise_or, "__or__", "bitwise_or")
+MICA_OPERATOR(Xor, bitwise_xor, "__xor__", "bitwise_xor")
+MICA_OPERATOR(LeftShift, bitwise_left_shift, "__lshift__", "__rlshift__")
+MICA_OPERATOR(RightShift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef MICA_OPERATOR
 
 PyObject* NotImplementedResult() {
@@ -80,9 +84,18 @@ PyObject* NotImplementedResult() {
   return Py_NotImplemented;
 }
 
+// Whoever wants a call of two operands; the tensor, or what wants to be one, is first.
+template <typename Op>
+PyObject* OverrideBinary(PyObject* a, PyObject* b) {
+  if (IsTensor(a)) return Override({Op::kName}, a, b);
+  return IsTensor(b) ? Override({Op::kReflected}, b, a) : nullptr;
+}
+
 template <typename Op>
 PyObject* Binary(PyObject* a, PyObject* b) noexcept {
   return Guarded([&]() -> PyObject* {
+    if (MayOverride(a, b))
+      if (PyObject* result = OverrideBinary<Op>(a, b)) return result;
     if (__builtin_expect(IsTensor(a), 1)) {
       const Tensor& x = Unwrap(a);
       if (__builtin_expect(IsTensor(b), 1)) {
@@ -109,27 +122,30 @@ PyObject* Power(PyObject* a, PyObject* b, PyObject* modulo) {
 }
 
 // In-place forms return the same Python object.
-#define MICA_INPLACE(Name, op)                                               \
+#define MICA_INPLACE(Name, op, name)                                         \
   struct Name {                                                              \
+    static constexpr const char* kName = name;                               \
     static void Tensors(const Tensor& a, const Tensor& b) { ops::op(a, b); } \
     static void Number(const Tensor& a, const Scalar& b) { ops::op(a, b); }  \
   };
-MICA_INPLACE(AddInto, add_)
-MICA_INPLACE(SubInto, sub_)
-MICA_INPLACE(MulInto, mul_)
-MICA_INPLACE(DivInto, div_)
-MICA_INPLACE(RemainderInto, remainder_)
-MICA_INPLACE(AndInto, bitwise_and_)
-MICA_INPLACE(OrInto, bitwise_or_)
-MICA_INPLACE(XorInto, bitwise_xor_)
-MICA_INPLACE(LeftShiftInto, bitwise_left_shift_)
-MICA_INPLACE(RightShiftInto, bitwise_right_shift_)
+MICA_INPLACE(AddInto, add_, "add_")
+MICA_INPLACE(SubInto, sub_, "sub_")
+MICA_INPLACE(MulInto, mul_, "mul_")
+MICA_INPLACE(DivInto, div_, "div_")
+MICA_INPLACE(RemainderInto, remainder_, "remainder_")
+MICA_INPLACE(AndInto, bitwise_and_, "__iand__")
+MICA_INPLACE(OrInto, bitwise_or_, "__ior__")
+MICA_INPLACE(XorInto, bitwise_xor_, "__ixor__")
+MICA_INPLACE(LeftShiftInto, bitwise_left_shift_, "__ilshift__")
+MICA_INPLACE(RightShiftInto, bitwise_right_shift_, "__irshift__")
 #undef MICA_INPLACE
 struct FloorDivInto {
+  static constexpr const char* kName = "floor_divide_";
   static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::floor_divide(a, b)); }
   static void Number(const Tensor& a, const Scalar& b) { ops::floor_divide_(a, b); }
 };
 struct PowInto {
+  static constexpr const char* kName = "pow_";
   static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::pow(a, b)); }
   static void Number(const Tensor& a, const Scalar& b) { ops::copy_(a, ops::pow(a, b)); }
 };
@@ -137,6 +153,8 @@ struct PowInto {
 template <typename Op>
 PyObject* Inplace(PyObject* a, PyObject* b) noexcept {
   return Guarded([&]() -> PyObject* {
+    if (MayOverride(a, b))
+      if (PyObject* result = Override({Op::kName}, a, b)) return result;
     const Tensor& x = Unwrap(a);
     if (IsTensor(b)) {
       const Tensor& y = Unwrap(b);
@@ -152,17 +170,25 @@ PyObject* Inplace(PyObject* a, PyObject* b) noexcept {
 }
 PyObject* InplacePower(PyObject* a, PyObject* b, PyObject*) { return Inplace<PowInto>(a, b); }
 
+struct MatMul {
+  static constexpr const char* kName = "matmul";
+  static constexpr const char* kReflected = "__rmatmul__";
+};
 PyObject* MatrixMultiply(PyObject* a, PyObject* b) {
-  if (!IsTensor(a) || !IsTensor(b)) return NotImplementedResult();
   return Guarded([&] {
+    if (MayOverride(a, b))
+      if (PyObject* result = OverrideBinary<MatMul>(a, b)) return result;
+    if (!IsTensor(a) || !IsTensor(b)) return NotImplementedResult();
     const Tensor &x = Unwrap(a), &y = Unwrap(b);
     return Wrap(Run(Work().Add(x).Add(y), [&] { return ops::matmul(x, y); }));
   });
 }
 
-template <Tensor (*kOp)(const Tensor&)>
+template <Text kName, Tensor (*kOp)(const Tensor&)>
 PyObject* Unary(PyObject* a) noexcept {
   return Guarded([&] {
+    if (MayOverride(a))
+      if (PyObject* result = Override({kName.text}, a)) return result;
     const Tensor& x = Unwrap(a);
     return Wrap(Run(Work().Add(x), [&] { return kOp(x); }));
   });
@@ -174,6 +200,8 @@ Tensor Invert(const Tensor& x) { return ops::bitwise_not(x); }
 
 int NonZero(PyObject* a) {
   return GuardedInt([&] {
+    if (MayOverride(a))
+      if (const Ref result{Override({"__bool__"}, a)}) return PyObject_IsTrue(result.get());
     const Tensor& t = Unwrap(a);
     MICA_CHECK(t.numel() == 1, "The truth value of a tensor of ", t.numel(),
                " elements is ambiguous; use any() or all().");
@@ -222,19 +250,19 @@ PyNumberMethods kTensorNumberMethods = {
     .nb_remainder = Binary<Remainder>,
     .nb_divmod = nullptr,
     .nb_power = Power,
-    .nb_negative = Unary<Negate>,
-    .nb_positive = Unary<Positive>,
-    .nb_absolute = Unary<Absolute>,
+    .nb_negative = Unary<"neg", Negate>,
+    .nb_positive = Unary<"positive", Positive>,
+    .nb_absolute = Unary<"abs", Absolute>,
     .nb_bool = NonZero,
-    .nb_invert = Unary<Invert>,
+    .nb_invert = Unary<"__invert__", Invert>,
     .nb_lshift = Binary<LeftShift>,
     .nb_rshift = Binary<RightShift>,
     .nb_and = Binary<And>,
     .nb_xor = Binary<Xor>,
     .nb_or = Binary<Or>,
-    .nb_int = ToPythonInt,
+    .nb_int = Asking<"__int__", ToPythonInt>::Slot,
     .nb_reserved = nullptr,
-    .nb_float = ToPythonFloat,
+    .nb_float = Asking<"__float__", ToPythonFloat>::Slot,
     .nb_inplace_add = Inplace<AddInto>,
     .nb_inplace_subtract = Inplace<SubInto>,
     .nb_inplace_multiply = Inplace<MulInto>,
@@ -249,14 +277,18 @@ PyNumberMethods kTensorNumberMethods = {
     .nb_true_divide = Binary<Div>,
     .nb_inplace_floor_divide = Inplace<FloorDivInto>,
     .nb_inplace_true_divide = Inplace<DivInto>,
-    .nb_index = ToPythonIndex,
+    .nb_index = Asking<"__index__", ToPythonIndex>::Slot,
     .nb_matrix_multiply = MatrixMultiply,
     .nb_inplace_matrix_multiply = nullptr,
 };
 
 PyObject* TensorRichCompare(PyObject* a, PyObject* b, int op) {
-  if (!IsTensor(b) && !IsPlainNumber(b)) return NotImplementedResult();
-  return Guarded([&] {
+  return Guarded([&]() -> PyObject* {
+    if (MayOverride(a, b)) {
+      static constexpr const char* kNames[] = {"lt", "le", "__eq__", "ne", "gt", "ge"};
+      if (PyObject* result = Override({kNames[op]}, a, b)) return result;
+    }
+    if (!IsTensor(b) && !IsPlainNumber(b)) return NotImplementedResult();
     const Tensor& x = Unwrap(a);
     if (IsTensor(b)) {
       const Tensor& y = Unwrap(b);

@@ -4,11 +4,10 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
+#include "mica/bindings/python/override.h"
 #include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/frames.h"
-#include "mica/ops/alias.h"
-#include "mica/ops/detach.h"
 #include "mica/ops/to.h"
 #include "mica/tensor/shape.h"
 
@@ -53,7 +52,8 @@ PyObject* StorageOffset(PyObject* self, PyObject*) {
 }
 PyObject* DataPtr(PyObject* self, PyObject*) {
   const Tensor& t = Unwrap(self);
-  return PyLong_FromVoidPtr(t.device().is_meta() || t.numel() == 0 ? nullptr : t.data());
+  const bool has_memory = t.impl()->has_flag(MICA_TENSOR_HAS_DATA) && t.numel() > 0;
+  return PyLong_FromVoidPtr(has_memory ? t.data() : nullptr);
 }
 PyObject* StoragePtr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(Unwrap(self).storage()->data()); }
 PyObject* StorageBytes(PyObject* self, PyObject*) {
@@ -219,93 +219,73 @@ PyObject* Cpu(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject*
   });
 }
 
-// _make_subclass(cls, data, requires_grad=False): an object of a subclass over
-// the data, without history.
-PyObject* MakeSubclass(PyObject*, PyObject* args) {
-  return Guarded([&]() -> PyObject* {
-    PyTypeObject* cls;
-    PyObject* data;
-    int requires_grad = 0;
-    if (!PyArg_ParseTuple(args, "O!O!|p:_make_subclass", &PyType_Type, &cls, &TensorType, &data,
-                          &requires_grad))
-      return nullptr;
-    if (!PyType_IsSubtype(cls, &TensorType)) Raise(PyExc_TypeError, "cls must be a subclass of mica.Tensor.");
-    const Tensor& source = Unwrap(data);
-    Tensor t = MakeView(source, source.sizes(), source.strides(), source.storage_offset() * source.itemsize(),
-                        /*detached=*/true);
-    Ref object(WrapAs(cls, Tensor(t)));
-    if (requires_grad) GetAutogradInterface().SetRequiresGrad(t, true);
-    return object.release();
-  });
-}
-
-// x.as_subclass(cls): the same elements as an object of a subclass, with history.
-PyObject* AsSubclass(PyObject* self, PyObject* cls) {
-  return Guarded([&]() -> PyObject* {
-    const bool fits =
-        PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorType);
-    if (!fits) Raise(PyExc_TypeError, "as_subclass() takes a subclass of mica.Tensor.");
-    return WrapAs(reinterpret_cast<PyTypeObject*>(cls), ops::alias(Unwrap(self)));
-  });
-}
-
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 }  // namespace
 
 PyMethodDef kTensorMethods[] = {
-    {"size", Fast(SizeMethod), kFast,
+    {"size", Fast(Asking<"size", SizeMethod>::Method), kFast,
      "size(dim=None) -> Size or int\n\nThe sizes, or that of one dimension."},
-    {"stride", Fast(StrideMethod), kFast, "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
-    {"dim", Dim, METH_NOARGS, "dim() -> int\n\nThe number of dimensions."},
-    {"ndimension", Dim, METH_NOARGS, "ndimension() -> int\n\nThe number of dimensions."},
-    {"numel", Numel, METH_NOARGS, "numel() -> int\n\nThe number of elements."},
-    {"nelement", Numel, METH_NOARGS, "nelement() -> int\n\nThe number of elements."},
-    {"element_size", ElementSize, METH_NOARGS, "element_size() -> int\n\nThe bytes of one element."},
-    {"storage_offset", StorageOffset, METH_NOARGS,
+    {"stride", Fast(Asking<"stride", StrideMethod>::Method), kFast,
+     "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
+    {"dim", Asking<"dim", Dim>::Alone, METH_NOARGS, "dim() -> int\n\nThe number of dimensions."},
+    {"ndimension", Asking<"ndimension", Dim>::Alone, METH_NOARGS,
+     "ndimension() -> int\n\nThe number of dimensions."},
+    {"numel", Asking<"numel", Numel>::Alone, METH_NOARGS, "numel() -> int\n\nThe number of elements."},
+    {"nelement", Asking<"nelement", Numel>::Alone, METH_NOARGS,
+     "nelement() -> int\n\nThe number of elements."},
+    {"element_size", Asking<"element_size", ElementSize>::Alone, METH_NOARGS,
+     "element_size() -> int\n\nThe bytes of one element."},
+    {"storage_offset", Asking<"storage_offset", StorageOffset>::Alone, METH_NOARGS,
      "storage_offset() -> int\n\nWhere the first element stands in the storage."},
-    {"data_ptr", DataPtr, METH_NOARGS, "data_ptr() -> int\n\nThe address of the first element."},
+    {"data_ptr", Asking<"data_ptr", DataPtr>::Alone, METH_NOARGS,
+     "data_ptr() -> int\n\nThe address of the first element."},
     {"_storage_ptr", StoragePtr, METH_NOARGS, nullptr},
     {"_storage_nbytes", StorageBytes, METH_NOARGS, nullptr},
-    {"is_floating_point", IsFloatingPoint, METH_NOARGS, "is_floating_point() -> bool"},
-    {"is_complex", IsComplexMethod, METH_NOARGS, "is_complex() -> bool"},
-    {"is_signed", IsSigned, METH_NOARGS, "is_signed() -> bool"},
-    {"is_inference", IsInference, METH_NOARGS,
+    {"is_floating_point", Asking<"is_floating_point", IsFloatingPoint>::Alone, METH_NOARGS,
+     "is_floating_point() -> bool"},
+    {"is_complex", Asking<"is_complex", IsComplexMethod>::Alone, METH_NOARGS, "is_complex() -> bool"},
+    {"is_signed", Asking<"is_signed", IsSigned>::Alone, METH_NOARGS, "is_signed() -> bool"},
+    {"is_inference", Asking<"is_inference", IsInference>::Alone, METH_NOARGS,
      "is_inference() -> bool\n\nWhether it was made in inference mode."},
-    {"_is_view", IsView, METH_NOARGS, nullptr},
-    {"is_contiguous", Fast(IsContiguousMethod), kFast,
+    {"_is_view", Asking<"_is_view", IsView>::Alone, METH_NOARGS, nullptr},
+    {"is_contiguous", Fast(Asking<"is_contiguous", IsContiguousMethod>::Method), kFast,
      "is_contiguous(memory_format=contiguous_format) -> bool"},
-    {"item", Item, METH_NOARGS, "item() -> number\n\nThe value of a tensor of one element."},
-    {"tolist", ToList, METH_NOARGS, "tolist() -> list or number\n\nThe values as nested lists."},
-    {"requires_grad_", Fast(RequiresGradMethod), kFast, "requires_grad_(requires_grad=True) -> Tensor"},
-    {"detach_", DetachInPlace, METH_NOARGS, "detach_() -> Tensor\n\nMakes it a leaf."},
-    {"retain_grad", RetainGrad, METH_NOARGS,
+    {"item", Asking<"item", Item>::Alone, METH_NOARGS,
+     "item() -> number\n\nThe value of a tensor of one element."},
+    {"tolist", Asking<"tolist", ToList>::Alone, METH_NOARGS,
+     "tolist() -> list or number\n\nThe values as nested lists."},
+    {"requires_grad_", Fast(Asking<"requires_grad_", RequiresGradMethod>::Method), kFast,
+     "requires_grad_(requires_grad=True) -> Tensor"},
+    {"detach_", Asking<"detach_", DetachInPlace>::Alone, METH_NOARGS,
+     "detach_() -> Tensor\n\nMakes it a leaf."},
+    {"retain_grad", Asking<"retain_grad", RetainGrad>::Alone, METH_NOARGS,
      "retain_grad()\n\nKeeps the gradient of an interior tensor in .grad."},
-    {"to", Fast(To), kFast,
+    {"to", Fast(Asking<"to", To>::Method), kFast,
      "to(dtype), to(device, dtype=None), to(other), ... -> Tensor\n\nConverts dtype and device."},
-    {"cpu", Fast(Cpu), kFast, "cpu() -> Tensor"},
-    {"float", Fast(Cast<DType::kF32>), kFast, "float() -> Tensor"},
-    {"double", Fast(Cast<DType::kF64>), kFast, "double() -> Tensor"},
-    {"half", Fast(Cast<DType::kF16>), kFast, "half() -> Tensor"},
-    {"bfloat16", Fast(Cast<DType::kBF16>), kFast, "bfloat16() -> Tensor"},
-    {"int", Fast(Cast<DType::kI32>), kFast, "int() -> Tensor"},
-    {"long", Fast(Cast<DType::kI64>), kFast, "long() -> Tensor"},
-    {"short", Fast(Cast<DType::kI16>), kFast, "short() -> Tensor"},
-    {"char", Fast(Cast<DType::kI8>), kFast, "char() -> Tensor"},
-    {"byte", Fast(Cast<DType::kU8>), kFast, "byte() -> Tensor"},
-    {"bool", Fast(Cast<DType::kBool>), kFast, "bool() -> Tensor"},
-    {"cfloat", Fast(Cast<DType::kC64>), kFast, "cfloat() -> Tensor"},
-    {"cdouble", Fast(Cast<DType::kC128>), kFast, "cdouble() -> Tensor"},
-    {"as_subclass", AsSubclass, METH_O,
-     "as_subclass(cls) -> Tensor\n\nThe same elements as an object of a subclass of Tensor."},
-    {"_make_subclass", MakeSubclass, METH_VARARGS | METH_STATIC, nullptr},
+    {"cpu", Fast(Asking<"cpu", Cpu>::Method), kFast, "cpu() -> Tensor"},
+    {"float", Fast(Asking<"float", Cast<DType::kF32>>::Method), kFast, "float() -> Tensor"},
+    {"double", Fast(Asking<"double", Cast<DType::kF64>>::Method), kFast, "double() -> Tensor"},
+    {"half", Fast(Asking<"half", Cast<DType::kF16>>::Method), kFast, "half() -> Tensor"},
+    {"bfloat16", Fast(Asking<"bfloat16", Cast<DType::kBF16>>::Method), kFast, "bfloat16() -> Tensor"},
+    {"int", Fast(Asking<"int", Cast<DType::kI32>>::Method), kFast, "int() -> Tensor"},
+    {"long", Fast(Asking<"long", Cast<DType::kI64>>::Method), kFast, "long() -> Tensor"},
+    {"short", Fast(Asking<"short", Cast<DType::kI16>>::Method), kFast, "short() -> Tensor"},
+    {"char", Fast(Asking<"char", Cast<DType::kI8>>::Method), kFast, "char() -> Tensor"},
+    {"byte", Fast(Asking<"byte", Cast<DType::kU8>>::Method), kFast, "byte() -> Tensor"},
+    {"bool", Fast(Asking<"bool", Cast<DType::kBool>>::Method), kFast, "bool() -> Tensor"},
+    {"cfloat", Fast(Asking<"cfloat", Cast<DType::kC64>>::Method), kFast, "cfloat() -> Tensor"},
+    {"cdouble", Fast(Asking<"cdouble", Cast<DType::kC128>>::Method), kFast, "cdouble() -> Tensor"},
     {nullptr, nullptr, 0, nullptr}};
 
-PyObject* TensorRepr(PyObject* self) {
+namespace {
+PyObject* Repr(PyObject* self) {
   return Guarded([&] {
     const Ref module = Own(PyImport_ImportModule("mica._tensor_str"));
     return Check(PyObject_CallMethod(module.get(), "tensor_repr", "O", self));
   });
 }
+}  // namespace
+PyObject* TensorRepr(PyObject* self) { return Asking<"__repr__", Repr>::Slot(self); }
 
 }  // namespace mica::python

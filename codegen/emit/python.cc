@@ -83,7 +83,7 @@ class FunctionEmitter {
     for (size_t i = 0; i < g_.signatures.size(); ++i) EmitSignature(static_cast<int>(i));
     p_.Line("};");
     p_.Line(StrCat("const Overloads kOverloads_", id_, " = {\"", g_.name, "\", kSignatures_", id_, ", ",
-                   g_.signatures.size(), "};"));
+                   g_.signatures.size(), ", \"", g_.module, "\"};"));
     p_.Line(StrCat("PyObject* ", id_,
                    "(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {"));
     p_.Line("  return Guarded([&]() -> PyObject* {");
@@ -97,7 +97,7 @@ class FunctionEmitter {
     p_.Line(StrCat("switch (b.Bind(kOverloads_", id_, ", self, args, nargs, kwnames)) {"));
     for (size_t i = 0; i < g_.signatures.size(); ++i) EmitCase(static_cast<int>(i));
     p_.Line("}");
-    p_.Line("return nullptr;");
+    p_.Line("return b.TakeResult();");
     p_.Outdent();
     p_.Outdent();
     p_.Line("  });");

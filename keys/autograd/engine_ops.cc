@@ -9,6 +9,7 @@
 #include "mica/ops/as_strided.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/copy_.h"
+#include "mica/ops/detach.h"
 #include "mica/ops/div.h"
 #include "mica/ops/empty_strided.h"
 #include "mica/ops/expand.h"
@@ -30,6 +31,7 @@ namespace op = ::mica::ops::op;
 
 Tensor Add(const Tensor& a, const Tensor& b) { return op::add_Tensor::call(a, b, Scalar(1)); }
 void AddInPlace(const Tensor& a, const Tensor& b) { op::add__Tensor::call(a, b, Scalar(1)); }
+Tensor Detach(const Tensor& t) { return ::mica::ops::detach(t); }
 Tensor Clone(const Tensor& t) { return op::clone::call(t, std::nullopt); }
 
 Tensor CloneLike(const Tensor& t, const Tensor& layout) {
@@ -47,8 +49,10 @@ Tensor ZerosOf(IntSpan sizes, DType dtype, Device device) {
 }
 
 Tensor OnesLike(const Tensor& t) {
-  // What every backward begins with, without a call.
-  if (t.numel() == 1 && t.device().is_cpu() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64)) {
+  // What every backward begins with, without a call, where nobody wants to see it.
+  const KeySet seen = t.keys() | CurrentThread().include;
+  if (t.numel() == 1 && !seen.has(keys::kDispatchMode) && !seen.has(keys::kPythonSubclass) &&
+      t.device().is_cpu() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64)) {
     Tensor one = EmptyTensor(t.sizes(), t.dtype(), t.device());
     if (t.dtype() == DType::kF32)
       *one.data_as<float>() = 1;

@@ -27,6 +27,7 @@ namespace ops {
 Tensor Add(const Tensor& a, const Tensor& b);
 void AddInPlace(const Tensor& a, const Tensor& b);
 Tensor Clone(const Tensor& t);
+Tensor Detach(const Tensor& t);
 // A copy with the strides of `layout` where its shape is the same.
 Tensor CloneLike(const Tensor& t, const Tensor& layout);
 void CopyInto(const Tensor& to, const Tensor& from);

@@ -11,9 +11,10 @@
 namespace mica::autograd {
 namespace {
 
-// Detached at this level and, in a grad frame, at all outer ones.
+// Detached at this level and, in a grad frame, at all outer ones. Modes and subclasses see it.
 Tensor Detach(KeySet keys, const Tensor& self) {
-  if (frames::IsWrapper(self)) return ::mica::ops::op::detach::redispatch(Below(keys), self);
+  const bool seen = keys.has(keys::kDispatchMode) || keys.has(keys::kPythonSubclass);
+  if (seen || frames::IsWrapper(self)) return ::mica::ops::op::detach::redispatch(Below(keys), self);
   return DetachedAlias(self);
 }
 

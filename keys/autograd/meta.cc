@@ -110,12 +110,19 @@ void SetGradFn(const Tensor& t, NodeRef node, uint32_t output_nr) {
   MarkRequiresGrad(t);
 }
 
+// An object of a Python subclass that asked for a gradient as it was made, and whose
+// history comes now.
+static bool IsFreshSubclass(const Tensor& t) {
+  const Meta* meta = t.keys().has(keys::kPythonSubclass) ? GetMeta(t) : nullptr;
+  return meta && !meta->grad_fn && !meta->accumulator.load(std::memory_order_acquire);
+}
+
 void SetHistory(Tensor& result, Node& node) {
   if (!result.defined() || !IsDifferentiable(result.dtype())) {
     node.AddOutput(Tensor());
     return;
   }
-  if (__builtin_expect(result.requires_grad(), 0)) {
+  if (__builtin_expect(result.requires_grad(), 0) && !IsFreshSubclass(result)) {
     result = frames::IsWrapper(result) ? frames::Alias(result)
                                        : MakeView(result, result.sizes(), result.strides(),
                                                   result.storage_offset() * result.itemsize());
@@ -186,6 +193,10 @@ void SetRequiresGrad(const Tensor& t, bool requires_grad) {
 
 Tensor DetachedAlias(const Tensor& t) {
   if (frames::IsWrapper(t)) return forward::WithoutTangent(frames::Alias(t));
+  if (t.keys().has(keys::kPythonSubclass)) {  // only the subclass can make another of its kind
+    const ExcludeGuard below(KeySet::Of(keys::kAutograd));
+    return ops::Detach(t);
+  }
   return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize(), true);
 }
 

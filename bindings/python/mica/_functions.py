@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -384,3 +385,24 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
     from mica.utils._tree import map_tensors
 
     return map_tensors(obj, lambda t: t.to(map_location))
+
+
+# What takes no tensors, asks of any object, or is no operator's.
+_install(
+    globals(),
+    ignored=(
+        "are_deterministic_algorithms_enabled",
+        "broadcast_shapes",
+        "get_default_device",
+        "get_float32_matmul_precision",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "is_storage",
+        "is_tensor",
+        "load",
+        "save",
+        "set_default_device",
+        "set_float32_matmul_precision",
+        "typename",
+        "use_deterministic_algorithms",
+    ),
+)

@@ -1,13 +1,60 @@
 """mica.ops.<namespace>.<name>[.<overload>]: any registered operator, called through
-its schema. A packet (without overload) tries its overloads in order."""
+its schema. A packet (without overload) tries its overloads in order.
+
+Packets and overloads are single objects: `func is mica.ops.mica.mm.default` decides in a
+dispatch mode. `mica.ops.aten` is another name of `mica.ops.mica`."""
 
 from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from mica import _C
+
+
+class AliasInfo(NamedTuple):
+    """That a result or an argument shares memory with, or is, a written argument."""
+
+    argument: int  # of the schema's arguments, by number
+    is_write: bool
+
+
+class Argument(NamedTuple):
+    """One argument of a schema."""
+
+    name: str
+    type: str
+    kwarg_only: bool
+    alias_info: AliasInfo | None
+
+
+class Return(NamedTuple):
+    """One result of a schema."""
+
+    alias_info: AliasInfo | None
+
+
+class FunctionSchema:
+    """What an operator takes and gives."""
+
+    def __init__(self, operator: Any) -> None:
+        self._text: str = operator.schema
+        full, _, self.overload_name = operator.name.partition(".")
+        self.name: str = full
+        arguments, count, self.is_mutable = operator._schema_info()
+        self.arguments = [
+            Argument(name, kind, keyword, AliasInfo(i, True) if written else None)
+            for i, (name, kind, keyword, written) in enumerate(arguments)
+        ]
+        aliases = operator._return_aliases()
+        self.returns = [Return(None if aliases[i] is None else AliasInfo(*aliases[i])) for i in range(count)]
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 class OpOverload:
@@ -17,11 +64,15 @@ class OpOverload:
         self._operator = operator
         self._name: str = operator.name
         self.__doc__ = operator.__doc__
-        namespace, _, rest = self._name.partition("::")
-        self.packet_name, _, self._overload_name = rest.partition(".")
-        self.__name__ = f"{self.packet_name}.{self._overload_name or 'default'}"
+        self.namespace, _, rest = self._name.partition("::")
+        self.packet_name, _, overload = rest.partition(".")
+        self._opname, self._overloadname = self.packet_name, overload or "default"
+        self.__name__ = f"{self._opname}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__module__ = f"mica.ops.{self.namespace}"
         # Where the operator is found: "mica.ops.mica.add.Tensor".
-        self.python_path = f"mica.ops.{namespace}.{self.__name__}"
+        self.python_path = f"{self.__module__}.{self.__name__}"
+        self._schema_object: FunctionSchema | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._operator(*args, **kwargs)
@@ -35,6 +86,35 @@ class OpOverload:
         """The schema's text."""
         return self._operator.schema
 
+    @property
+    def _schema(self) -> FunctionSchema:
+        if self._schema_object is None:
+            self._schema_object = FunctionSchema(self._operator)
+        return self._schema_object
+
+    @property
+    def overloadpacket(self) -> OpPacket:
+        """All overloads of its name."""
+        return getattr(getattr(sys.modules[__name__], self.namespace), self._opname)
+
+    @property
+    def op_class(self) -> str:
+        """The class of its entry: "pointwise", "view", "contraction", ..."""
+        return self._operator.op_class
+
+    @property
+    def is_view(self) -> bool:
+        """Whether results share memory with arguments that it does not write."""
+        returns = self._schema.returns
+        return any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+    @property
+    def tags(self) -> list[str]:
+        """What is known of it beside the schema: its class, and "inplace" or "out" of a form."""
+        written = [a.kwarg_only for a in self._schema.arguments if a.alias_info]
+        form = [] if not written else ["out"] if all(written) else ["inplace"]
+        return [self.op_class, *form]
+
     def redispatch_below(self, layer: str, *args: Any, **kwargs: Any) -> Any:
         """Calls the operator with the layer and all above it left out."""
         return _C._redispatch_below(self._operator, layer, args, kwargs)
@@ -45,11 +125,38 @@ class OpOverload:
         _, results, writes = self._operator._schema_info()
         return bool(writes or not results or self._operator.op_class == "random")
 
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the operator's decomposition; NotImplemented where it has none."""
+        return self._operator._decompose(args, kwargs)
+
     def __reduce__(self) -> Any:
-        return overload, (self._name,)
+        return (overload, (self._name,))
+
+    def __copy__(self) -> OpOverload:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
         return f"<OpOverload {self._name}>"
+
+
+_overloads: dict[str, OpOverload] = {}
+
+
+def overload(name: str, operator: Any = None) -> OpOverload:
+    """The single object of an overload by its full name, as long as the operator stands."""
+    operator = operator or _C._find_operator(name)
+    if operator is None:
+        raise AttributeError(f"No operator is named {name}.")
+    known = _overloads.get(name)
+    if known is None or known._operator != operator:
+        known = _overloads[name] = OpOverload(operator)
+    return known
 
 
 class OpPacket:
@@ -66,14 +173,14 @@ class OpPacket:
         ]
         return [n[len(self._qualified) + 1 :] or "default" for n in names]
 
-    def _get(self, overload: str) -> OpOverload:
-        full = self._qualified if overload == "default" else f"{self._qualified}.{overload}"
+    def _get(self, which: str) -> OpOverload:
+        full = self._qualified if which == "default" else f"{self._qualified}.{which}"
         operator = _C._find_operator(full)
         if operator is None:
             raise AttributeError(
-                f"Operator {self._qualified} has no overload ({overload}); it has {', '.join(self.overloads())}."
+                f"Operator {self._qualified} has no overload ({which}); it has {', '.join(self.overloads())}."
             )
-        return OpOverload(operator)
+        return overload(full, operator)
 
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("__"):
@@ -90,11 +197,11 @@ class OpPacket:
                 f"Operator {self._qualified} is gone: the plugin or library that defined it is disabled "
                 "(mica.plugins() says which are)."
             )
-        for overload in overloads:
+        for which in overloads:
             try:
-                return self._get(overload)(*args, **kwargs)
+                return self._get(which)(*args, **kwargs)
             except TypeError as error:
-                failures.append(f"{self._get(overload).schema}: {error}")
+                failures.append(f"{self._get(which).schema}: {error}")
         raise TypeError(
             f"No overload of {self._qualified} takes these arguments:\n  " + "\n  ".join(failures)
         )
@@ -128,22 +235,11 @@ class OpNamespace:
 _overloads: dict[str, OpOverload] = {}
 
 
-def overload(name: str) -> OpOverload:
-    """The overload of a full name, "mica::add.Tensor": the same object that its path leads to."""
-    found = _overloads.get(name)
-    if found is None:
-        namespace, _, rest = name.partition("::")
-        packet, _, which = rest.partition(".")
-        space = getattr(sys.modules[__name__], namespace)
-        found = _overloads[name] = getattr(getattr(space, packet), which or "default")
-    return found
-
-
 class _Ops(ModuleType):
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        space = OpNamespace(name)
+        space = self.mica if name == "aten" else OpNamespace(name)
         setattr(self, name, space)
         return space
 

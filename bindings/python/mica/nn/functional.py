@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._override import install as _install
 from mica.nn._attention import multi_head_attention_forward  # noqa: F401
 from mica.nn._losses import (  # noqa: F401
     cosine_embedding_loss,
@@ -465,3 +466,6 @@ def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     )
     shape = mica.broadcast_shapes(tuple(input.shape), tuple(target.shape))
     return input.expand(shape), target.expand(shape)
+
+
+_install(globals())

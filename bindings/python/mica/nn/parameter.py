@@ -5,11 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 import mica
+from mica import _C
 from mica._C import Tensor
 
 
-class Parameter(Tensor):
+def _of_subclass(data: Tensor, requires_grad: bool, mark: str) -> Any:
+    """An object of a subclass as a parameter or buffer: itself, detached and marked."""
+    result: Any = data.detach().requires_grad_(requires_grad)
+    if type(result) is not type(data):
+        raise RuntimeError(
+            f"A ({type(data).__name__}) becomes a parameter or buffer by detach(), which returned a "
+            f"({type(result).__name__}); its __mica_dispatch__ or __mica_function__ must return its own class."
+        )
+    setattr(result, mark, True)
+    return result
+
+
+class _ParameterMeta(_C.TensorMeta):  # type: ignore[misc]
+    """isinstance(x, Parameter) also of marked objects of other subclasses."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class _BufferMeta(_C.TensorMeta):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: object) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that a module optimises: requires grad unless told otherwise."""
+
+    __torch_function__ = _C._disabled_torch_function_impl  # results are plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -18,6 +49,8 @@ class Parameter(Tensor):
             raise TypeError(
                 f"A Parameter is made of a Tensor; this value is of type ({type(data).__name__})."
             )
+        if type(data) not in (Tensor, cls) and not issubclass(cls, type(data)):
+            return _of_subclass(data, requires_grad, "_is_param")
         parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         return parameter
 
@@ -25,12 +58,20 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
-class Buffer(Tensor):
+class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that belongs to a module's state and needs no gradient."""
 
+    __torch_function__ = _C._disabled_torch_function_impl
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        buffer: Any = Tensor._make_subclass(cls, mica.empty(0) if data is None else data)
+        if (
+            data is not None
+            and type(data) not in (Tensor, Parameter, cls)
+            and not issubclass(cls, type(data))
+        ):
+            buffer: Any = _of_subclass(data, data.requires_grad, "_is_buffer")
+        else:
+            buffer = Tensor._make_subclass(cls, mica.empty(0) if data is None else data)
         buffer.persistent = persistent
         return buffer

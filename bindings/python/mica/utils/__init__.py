@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-_LAZY = ("_pytree", "checkpoint", "data", "dlpack", "hooks")
+_LAZY = (
+    "_python_dispatch",
+    "_pytree",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "flop_counter",
+    "hooks",
+    "python_dispatch",
+)
 
 if TYPE_CHECKING:
     from mica.utils import (
         checkpoint as checkpoint,
         data as data,
         dlpack as dlpack,
+        flop_counter as flop_counter,
         hooks as hooks,
+        python_dispatch as python_dispatch,
     )
 else:
 

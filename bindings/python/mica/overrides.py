@@ -1,0 +1,271 @@
+"""Interception of functions: modes that see every call of the package on this thread, and
+what a library needs to take part in __mica_function__ (torch's __torch_function__).
+
+torch's names stand beside Mica's own, and mean the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import mica
+from mica import _C
+from mica._C import Tensor
+
+has_torch_function = _C._has_function
+has_torch_function_variadic = _C._has_function_variadic
+has_torch_function_unary = _C._has_function_variadic
+
+
+class FunctionMode:
+    """`with` makes it see the calls of functions, methods and attributes on this thread,
+    through its method __mica_function__(func, types, args=(), kwargs=None), which returns
+    the result. It is off while its own method runs: func(*args, **kwargs) goes on to the
+    next mode and to the subclasses among the arguments."""
+
+    def __mica_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        raise NotImplementedError(
+            f"The function mode ({type(self).__name__}) defines no __mica_function__(func, types, args, kwargs)."
+        )
+
+    def __enter__(self) -> Any:
+        _C._push_function_mode(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _C._pop_function_mode()
+
+
+class BaseMode(FunctionMode):
+    """Lets every call go on."""
+
+    def __mica_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+MicaFunctionMode = TorchFunctionMode = FunctionMode
+BaseTorchFunctionMode = BaseMode
+
+
+class _Disabled:
+    """A block in which objects among the arguments (and with `_what` of 3 modes too) are not asked."""
+
+    _what = 1
+
+    def __enter__(self) -> None:
+        self._before = _C._disable_functions(self._what)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._restore_functions(self._before)
+
+
+class DisableFunctionSubclass(_Disabled):
+    """Inside the block, subclasses and other objects among the arguments see no calls."""
+
+
+class DisableFunction(_Disabled):
+    """Inside the block neither modes nor objects among the arguments see calls."""
+
+    _what = 3
+
+
+DisableTorchFunctionSubclass = DisableFunctionSubclass
+DisableTorchFunction = DisableFunction
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Asks the innermost mode and the relevant arguments for the result of a call."""
+    return _C._handle_function(public_api, relevant_args, args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Any], Any]:
+    """Makes a function ask first; dispatcher(*args, **kwargs) tells its relevant arguments."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return _C._handle_function(wrapped, relevant, args, kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def _get_overloaded_args(
+    relevant_args: Iterable[Any], get_type_fn: Callable[[Any], type] | None = None
+) -> list[Any]:
+    """Those that want the call, one of each type, in the order in which they are asked."""
+    return _C._overloaded(relevant_args)
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether it is a Tensor, or an object that takes part as one."""
+    cls = type(inp)
+    return isinstance(inp, Tensor) or hasattr(cls, "__torch_function__") or hasattr(cls, "__mica_function__")
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """The functions whose tensors the default implementation leaves as they are."""
+    return set(_C._not_converted)
+
+
+# ---- the modes of this thread
+
+
+def _get_current_function_mode_stack() -> list[FunctionMode]:
+    return _C._function_modes()
+
+
+def _get_current_function_mode() -> FunctionMode | None:
+    stack = _C._function_modes()
+    return stack[-1] if stack else None
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    return bool(_C._has_function(()))
+
+
+def _push_mode(mode: FunctionMode) -> None:
+    _C._push_function_mode(mode)
+
+
+def _pop_mode() -> FunctionMode:
+    return _C._pop_function_mode()
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[FunctionMode]:
+    mode = _C._pop_function_mode()
+    try:
+        yield mode
+    finally:
+        _C._push_function_mode(mode)
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Inside the block, in a subclass's __mica_dispatch__, Autograd sees operators again."""
+    exclude = _C._exclude_no_more("Autograd")
+    try:
+        yield
+    finally:
+        _C._restore_exclude(exclude)
+
+
+# ---- what there is to intercept
+
+_BUILTIN = type(Tensor.add)
+
+
+def _spaces() -> list[tuple[str, Any, list[str]]]:
+    modules = {
+        "mica": mica,
+        "mica.nn.functional": mica.nn.functional,
+        "mica.nn.init": mica.nn.init,
+        "mica.linalg": mica.linalg,
+        "mica.fft": mica.fft,
+        "mica.special": mica.special,
+    }
+    spaces = [(name, module, sorted(vars(module))) for name, module in modules.items()]
+    return [*spaces, ("mica.Tensor", Tensor, dir(Tensor))]
+
+
+_KINDS = (type(_C._Overridable(len)), type(len), _BUILTIN, type(lambda: None), type(Tensor.__add__))
+
+
+@functools.lru_cache(None)
+def _overridable() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Callable[..., Any], str]]:
+    functions: dict[Any, list[Callable[..., Any]]] = {}
+    names: dict[Callable[..., Any], str] = {}
+
+    def add(space: Any, function: Callable[..., Any], name: str) -> None:
+        functions.setdefault(space, []).append(function)
+        names.setdefault(function, name)
+
+    for space_name, space, members in _spaces():
+        for member in members:
+            hidden = member.startswith("_") and not (space is Tensor and member.startswith("__"))
+            value = None if hidden or hasattr(object, member) else getattr(space, member, None)
+            if value is None or member in _IGNORED:
+                continue
+            if space is Tensor and type(value) is type(Tensor.shape):
+                add(space, value.__get__, f"{space_name}.{member}.__get__")
+            elif type(value) in _KINDS and (space is Tensor or type(value) is not _KINDS[3]):
+                add(space, value, f"{space_name}.{member}")
+    return functions, names
+
+
+_IGNORED = frozenset(
+    (
+        "as_subclass",
+        "can_cast",
+        "from_numpy",
+        "get_default_dtype",
+        "get_num_threads",
+        "load_plugin",
+        "promote_types",
+        "result_type",
+        "set_default_dtype",
+        "set_num_threads",
+        "__delitem__",
+        "__mica_function__",
+        "__torch_function__",
+    )
+)
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that can be intercepted, by the module or class where they stand."""
+    return {space: list(functions) for space, functions in _overridable()[0].items()}
+
+
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """Public functions that nobody intercepts: what makes no tensor and takes none."""
+    found = {getattr(mica, name, None) or getattr(Tensor, name, None) for name in _IGNORED}
+    return {function for function in found if function is not None}
+
+
+def resolve_name(f: Any) -> str | None:
+    """The name by which a program finds an intercepted function, "mica.Tensor.add"; None if unknown."""
+    from mica.ops import OpOverload, OpPacket
+
+    if isinstance(f, OpOverload):
+        return str(f)
+    if isinstance(f, OpPacket):
+        return f._qualified
+    return _overridable()[1].get(f)
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether it is a method of Tensor or a property's `__get__`."""
+    return func in _overridable()[0].get(Tensor, ()) or getattr(func, "__name__", "") in (
+        "__get__",
+        "__set__",
+    )
+
+
+has_mica_function = has_torch_function
+has_mica_function_unary = has_torch_function_unary
+has_mica_function_variadic = has_torch_function_variadic
+handle_mica_function = handle_torch_function
+wrap_mica_function = wrap_torch_function
