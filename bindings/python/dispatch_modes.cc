@@ -3,10 +3,9 @@
 // Within an interceptor the layers that the call has passed are left out, the mode itself
 // too: what it calls goes to the next mode, to the subclasses, and to the backend.
 //
-// A differentiable composite without a gradient formula is opened before a mode sees it,
-// since Autograd opens it in the same way: a program shows the same operators whether or
-// not something requires grad. Composites with a formula, those without a gradient, and
-// factories are shown whole.
+// A composite that Autograd opens, for want of a gradient formula, is opened before a mode
+// sees it, so that a program shows the same operators whether or not something requires
+// grad. Composites with a formula, those without a gradient, and factories are shown whole.
 #include "mica/bindings/python/dispatch_modes.h"
 
 #include <vector>
@@ -227,18 +226,10 @@ void RunWithoutData(const BoxedKernel&, const Operator& op, KeySet, const MicaVa
       "is wrapped, in __mica_dispatch__, and do not switch the subclass's dispatch off around it.");
 }
 
-bool IsFactory(const schema::FunctionSchema& s) {
-  if (s.FindArgument("pin_memory") >= 0 && s.FindArgument("non_blocking") < 0) return true;  // zeros_like
-  return std::none_of(s.arguments.begin(), s.arguments.end(), [](const schema::Argument& a) {
-    return a.type.is_tensor() || a.type.is_tensor_list();
-  });
-}
-
 bool IsShownWhole(const Operator& op) {
-  if ((op.spec().flags & kNotDifferentiable) || IsFactory(op.schema())) return true;
   for (const SlotExplanation& s : ExplainCall(op, KeySet::Of(keys::kAutograd)))
-    if (s.reason == SlotReason::kKernel) return true;
-  return false;
+    if (s.reason == SlotReason::kComposite) return false;
+  return true;
 }
 
 }  // namespace

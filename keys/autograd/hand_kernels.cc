@@ -1,6 +1,8 @@
 // The kernels that no formula can say.
 #include "mica/keys/autograd/hand_kernels.h"
 
+#include <string_view>
+
 #include "mica/dispatcher/frames.h"
 #include "mica/keys/autograd/as_strided.h"
 #include "mica/keys/autograd/kernel.h"
@@ -182,6 +184,16 @@ void CutHistory(const BoxedKernel&, const Operator& op, KeySet keys, const MicaV
   RecordBoxed(MakeNode<NotDifferentiableBackward>(), op, keys, args, n, results);
 }
 
+// Whether it makes tensors from which no gradient goes back to an argument: it takes none,
+// or one for its shape, dtype and device (zeros_like, new_full).
+// Read from the schema's text: parsing those of all operators would cost milliseconds.
+bool IsFactory(const OperatorSpec& spec) {
+  const std::string_view text = spec.schema;
+  const std::string_view arguments = text.substr(0, text.rfind("->"));
+  const auto has = [&](const char* word) { return arguments.find(word) != std::string_view::npos; };
+  return !has("Tensor") || (has(" pin_memory") && !has(" non_blocking"));
+}
+
 }  // namespace
 
 void RegisterHandKernels(Scope& scope) {
@@ -197,7 +209,9 @@ void RegisterHandKernels(Scope& scope) {
       scope.AddBoxedKernel(op->name(), "Autograd", {&RefuseOut, nullptr, nullptr}, here);
     } else if ((spec.flags & kNotDifferentiable) && spec.form == OpForm::kInplace) {
       scope.AddBoxedKernel(op->name(), "Autograd", {&CutHistory, nullptr, nullptr}, here);
-    } else if ((spec.flags & kNotDifferentiable) && op->name() != "mica::detach") {
+    } else if (op->name() == "mica::detach") {
+      continue;
+    } else if ((spec.flags & kNotDifferentiable) || IsFactory(spec)) {
       scope.AddFallthrough(op->name(), "Autograd");
     }
   }
