@@ -4,6 +4,7 @@
 #include "mica/bindings/python/creation.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/host.h"
+#include "mica/tensor/no_data.h"
 
 #include <cstring>
 
@@ -54,6 +55,11 @@ PyBufferProcs g_buffer_procs;
 int GetBuffer(PyObject* o, Py_buffer* view, int flags) {
   auto* self = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = self->tensor;
+  if (t.keys().has(keys::kNoData)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "A tensor of a wrapper subclass has no memory of its own; ask the tensor that it wraps.");
+    return -1;
+  }
   const bool read_only = t.impl()->has_flag(MICA_TENSOR_READ_ONLY);
   if (read_only && (flags & PyBUF_WRITABLE)) {
     PyErr_SetString(PyExc_BufferError, "The tensor's memory is read-only.");

@@ -74,6 +74,7 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copy))
       throw PythonErrorIsSet();
     const Tensor& t = Unwrap(object);
+    frames::CheckReadable(t, "a DLPack capsule");
     MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
     frames::CheckReadable(t, "sharing it through DLPack");
     MICA_CHECK(!t.requires_grad(),

@@ -3,6 +3,7 @@
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/creation.h"
+#include "mica/dispatcher/frames.h"
 
 namespace mica::python {
 namespace {
@@ -63,6 +64,7 @@ std::string TensorBytes(PyObject* o) {
     Raise(PyExc_TypeError, "A random state is a contiguous uint8 tensor on cpu.");
   }
   const Tensor& t = Unwrap(o);
+  frames::CheckReadable(t, "a random state");
   return std::string(t.data_as<char>(), static_cast<size_t>(t.numel()));
 }
 

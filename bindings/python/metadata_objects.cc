@@ -125,16 +125,6 @@ PyObject* DeviceExit(PyObject*, PyObject*) {
     return NewNone();
   });
 }
-// device(function): the function with the device as its default.
-PyObject* DeviceCall(PyObject* o, PyObject* args, PyObject*) {
-  return Guarded([&] {
-    PyObject* function;
-    if (!PyArg_ParseTuple(args, "O:device", &function)) throw PythonErrorIsSet();
-    const Ref module = Own(PyImport_ImportModule("mica._devices"));
-    return Check(PyObject_CallMethod(module.get(), "_on_device", "OO", o, function));
-  });
-}
-
 PyMethodDef kDeviceMethods[] = {{"__reduce__", DeviceReduce, METH_NOARGS, nullptr},
                                 {"__enter__", DeviceEnter, METH_NOARGS, nullptr},
                                 {"__exit__", DeviceExit, METH_VARARGS, nullptr},
@@ -215,7 +205,6 @@ void InitMetadataObjects(PyObject* module) {
   DeviceType.tp_new = DeviceNew;
   DeviceType.tp_repr = DeviceRepr;
   DeviceType.tp_str = DeviceStr;
-  DeviceType.tp_call = DeviceCall;
   DeviceType.tp_hash = [](PyObject* o) -> Py_hash_t {
     return DeviceOf(o).backend * 1000003 + DeviceOf(o).index + 7;
   };

@@ -110,8 +110,13 @@ PyObject* AddTensorAttributes(PyObject* module, PyObject* dict) {
     const Ref overridable = Own(PyObject_GetAttrString(module, "_Overridable"));
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &value);) {
-      const Ref entry =
-          PyFunction_Check(value) ? Own(PyObject_CallOneArg(overridable.get(), value)) : Ref::Borrow(value);
+      Ref entry = Ref::Borrow(value);
+      if (PyFunction_Check(value)) {
+        Check(PyObject_SetAttrString(value, "__name__", name));
+        const Ref full = Own(PyUnicode_FromFormat("Tensor.%U", name));
+        Check(PyObject_SetAttrString(value, "__qualname__", full.get()));
+        entry = Own(PyObject_CallOneArg(overridable.get(), value));
+      }
       Check(PyDict_SetItem(TensorType.tp_dict, name, entry.get()));
     }
     PyType_Modified(&TensorType);

@@ -84,11 +84,13 @@ PyObject* NotImplementedResult() {
   return Py_NotImplemented;
 }
 
+constexpr Callee OperatorOf(const char* name) { return {name, nullptr, nullptr, /*slot=*/true}; }
+
 // Whoever wants a call of two operands; the tensor, or what wants to be one, is first.
 template <typename Op>
 PyObject* OverrideBinary(PyObject* a, PyObject* b) {
-  if (IsTensor(a)) return Override({Op::kName}, a, b);
-  return IsTensor(b) ? Override({Op::kReflected}, b, a) : nullptr;
+  if (IsTensor(a)) return Override(OperatorOf(Op::kName), a, b);
+  return IsTensor(b) ? Override(OperatorOf(Op::kReflected), b, a) : nullptr;
 }
 
 template <typename Op>
@@ -154,7 +156,7 @@ template <typename Op>
 PyObject* Inplace(PyObject* a, PyObject* b) noexcept {
   return Guarded([&]() -> PyObject* {
     if (MayOverride(a, b))
-      if (PyObject* result = Override({Op::kName}, a, b)) return result;
+      if (PyObject* result = Override(OperatorOf(Op::kName), a, b)) return result;
     const Tensor& x = Unwrap(a);
     if (IsTensor(b)) {
       const Tensor& y = Unwrap(b);
@@ -286,7 +288,7 @@ PyObject* TensorRichCompare(PyObject* a, PyObject* b, int op) {
   return Guarded([&]() -> PyObject* {
     if (MayOverride(a, b)) {
       static constexpr const char* kNames[] = {"lt", "le", "__eq__", "ne", "gt", "ge"};
-      if (PyObject* result = Override({kNames[op]}, a, b)) return result;
+      if (PyObject* result = Override(OperatorOf(kNames[op]), a, b)) return result;
     }
     if (!IsTensor(b) && !IsPlainNumber(b)) return NotImplementedResult();
     const Tensor& x = Unwrap(a);

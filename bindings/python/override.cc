@@ -169,7 +169,7 @@ bool MayAskModes() { return !Here().modes.empty() && !(Here().disabled & kModesT
 bool MayAskSubclasses() { return Here().disabled == 0; }
 
 PyObject* AskAll(PyObject* function, const std::vector<PyObject*>& overloaded, PyObject* args,
-                 PyObject* kwargs) {
+                 PyObject* kwargs, bool slot = false) {
   const Ref types = TypesOf(overloaded);
   if (MayAskModes()) {
     const WithoutInnermost without;
@@ -181,6 +181,7 @@ PyObject* AskAll(PyObject* function, const std::vector<PyObject*>& overloaded, P
     const Ref method = MethodOf(o, Protocol::kFunction);
     if (Ref result = AskOne(method.get(), function, types.get(), args, kwargs)) return result.release();
   }
+  if (slot) Py_RETURN_NOTIMPLEMENTED;
   RaiseNobody(function, types.get());
 }
 
@@ -213,8 +214,8 @@ struct Packed {
 };
 
 template <typename Function>
-PyObject* Ask(Function&& function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-              PyObject* kwnames) {
+PyObject* Ask(Function&& function, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+              bool slot) {
   Overloaded overloaded;
   if (MayAskSubclasses()) {
     if (self) overloaded.Add(self);
@@ -223,17 +224,17 @@ PyObject* Ask(Function&& function, PyObject* self, PyObject* const* args, Py_ssi
   }
   if (overloaded.list().empty() && !MayAskModes()) return nullptr;
   const Packed packed(self, args, nargs, kwnames);
-  return AskAll(function().get(), overloaded.list(), packed.args.get(), packed.kwargs.get());
+  return AskAll(function().get(), overloaded.list(), packed.args.get(), packed.kwargs.get(), slot);
 }
 
 }  // namespace
 
 PyObject* Override(const Callee& callee, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                    PyObject* kwnames) {
-  return Ask([&] { return FunctionOf(callee); }, self, args, nargs, kwnames);
+  return Ask([&] { return FunctionOf(callee); }, self, args, nargs, kwnames, callee.slot);
 }
 PyObject* OverrideObject(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  return Ask([&] { return Ref::Borrow(function); }, nullptr, args, nargs, kwnames);
+  return Ask([&] { return Ref::Borrow(function); }, nullptr, args, nargs, kwnames, false);
 }
 PyObject* OverrideTuple(const Callee& callee, PyObject* args, PyObject* kwargs) {
   Overloaded overloaded;

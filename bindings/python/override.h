@@ -71,6 +71,7 @@ struct Callee {
   const char* name;
   const char* module = nullptr;
   const char* side = nullptr;  // "__get__", "__set__" of a property
+  bool slot = false;           // of a Python operator: NotImplemented goes back to Python
 };
 
 // The result of whoever wants the call, a new reference; NULL without an error where nobody

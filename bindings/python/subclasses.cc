@@ -161,7 +161,13 @@ PyMethodDef kStatics[] = {
 PyObject* HasDispatch(PyObject*, PyObject* cls) {
   return NewBool(PyType_Check(cls) && (TraitsOf(reinterpret_cast<PyTypeObject*>(cls)) & traits::kDispatch));
 }
-PyMethodDef kFunctions[] = {{"_has_dispatch", HasDispatch, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+// _is_wrapper(tensor): whether it has no memory of its own.
+PyObject* IsWrapper(PyObject*, PyObject* o) {
+  return NewBool(IsTensor(o) && Unwrap(o).keys().has(keys::kNoData));
+}
+PyMethodDef kFunctions[] = {{"_has_dispatch", HasDispatch, METH_O, nullptr},
+                            {"_is_wrapper", IsWrapper, METH_O, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -36,10 +36,38 @@ bool IsAlone(const Tensor& t) {
          t.impl()->extra->view_base->refs().load(std::memory_order_relaxed) == 1;
 }
 
+// The sum where a mode or a subclass sees it made, which is Python's code: the lock is not
+// held meanwhile, since whoever holds the interpreter may wait for it in `x.grad`.
+void AddSeen(Meta& meta, const Tensor& leaf, const Tensor& grad) {
+  while (true) {
+    Tensor before;
+    {
+      std::lock_guard lock(LockOf(leaf.impl()));
+      before = meta.grad;
+    }
+    const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
+    const bool taken = !recorded && IsAlone(grad) && grad.strides() == leaf.strides();
+    Tensor sum = before;
+    if (!before.defined())
+      sum = taken ? DetachedAlias(grad) : ops::CloneLike(grad, leaf);
+    else if (CurrentThread().grad_enabled)
+      sum = ops::Add(before, grad);
+    else
+      ops::AddInPlace(before, grad);
+    std::lock_guard lock(LockOf(leaf.impl()));
+    if (sum.is_same(before)) return;
+    if (meta.grad.is_same(before)) {
+      meta.grad = std::move(sum);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void AccumulateGrad::Add(const Tensor& grad) {
   Meta& meta = EnsureMeta(*variable());
+  if (__builtin_expect(IsSeen(grad) || IsSeen(*variable()), 0)) return AddSeen(meta, *variable(), grad);
   std::lock_guard lock(LockOf(leaf_));
   if (!meta.grad.defined()) {
     const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);

@@ -16,6 +16,7 @@
 #include "mica/ops/index_add.h"
 #include "mica/ops/isnan.h"
 #include "mica/ops/item.h"
+#include "mica/ops/new_empty_strided.h"
 #include "mica/ops/ones_like.h"
 #include "mica/ops/real.h"
 #include "mica/ops/reshape.h"
@@ -50,9 +51,8 @@ Tensor ZerosOf(IntSpan sizes, DType dtype, Device device) {
 
 Tensor OnesLike(const Tensor& t) {
   // What every backward begins with, without a call, where nobody wants to see it.
-  const KeySet seen = t.keys() | CurrentThread().include;
-  if (t.numel() == 1 && !seen.has(keys::kDispatchMode) && !seen.has(keys::kPythonSubclass) &&
-      t.device().is_cpu() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64)) {
+  if (t.numel() == 1 && t.device().is_cpu() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64) &&
+      !IsSeen(t)) {
     Tensor one = EmptyTensor(t.sizes(), t.dtype(), t.device());
     if (t.dtype() == DType::kF32)
       *one.data_as<float>() = 1;
@@ -65,6 +65,9 @@ Tensor OnesLike(const Tensor& t) {
 }
 
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like) {
+  if (__builtin_expect(IsSeen(like), 0))
+    return op::new_empty_strided::call(like, sizes, strides, std::nullopt, std::nullopt, std::nullopt,
+                                       std::nullopt);
   if (t_state.frame)  // the frame shall see it
     return op::empty_strided::call(sizes, strides, like.dtype(), std::nullopt, like.device(), std::nullopt);
   return ::mica::EmptyStrided(sizes, strides, like.dtype(), like.device());

@@ -22,6 +22,12 @@ class IncludeAutograd {
   KeySet saved_;
 };
 
+// Whether a mode or a subclass of Python sees what happens to `t`.
+inline bool IsSeen(const Tensor& t) {
+  const KeySet keys = (t.keys() | t_state.include) - t_state.exclude;
+  return keys.has(keys::kDispatchMode) || keys.has(keys::kPythonSubclass);
+}
+
 namespace ops {
 
 Tensor Add(const Tensor& a, const Tensor& b);

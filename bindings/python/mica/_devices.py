@@ -97,18 +97,6 @@ class Stream:
         return f"Stream(device='{self.device}', handle={self.handle})"
 
 
-def _on_device(device: Any, function: Any) -> Any:
-    """The function with `device` as the default of its factories."""
-    import functools
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with device:
-            return function(*args, **kwargs)
-
-    return wrapper
-
-
 class Event:
     """A point in the work of a stream, for other streams and for this thread to wait for."""
 

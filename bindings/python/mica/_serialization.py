@@ -95,12 +95,32 @@ def _rebuild_meta(dtype: Any, size: tuple[int, ...], stride: tuple[int, ...], re
     return result.requires_grad_() if requires_grad else result
 
 
+def _rebuild_wrapper(
+    cls: Any,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    dtype: Any,
+    device: str,
+    requires_grad: bool,
+    state: dict[str, Any],
+) -> Tensor:
+    result = Tensor._make_wrapper_subclass(
+        cls, size, stride, offset, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+    result.__dict__.update(state)
+    return result
+
+
 def reduce_tensor(self: Tensor) -> Any:
     """What Tensor.__reduce_ex__ returns."""
     if not self.is_leaf:
         raise RuntimeError("Only leaf tensors can be pickled; use x.detach() for an interior one.")
     if self.device.type == "meta":
         return (_rebuild_meta, (self.dtype, tuple(self.shape), self.stride(), self.requires_grad))
+    if mica._C._is_wrapper(self):
+        layout = (tuple(self.shape), self.stride(), self.storage_offset(), self.dtype, str(self.device))
+        return (_rebuild_wrapper, (type(self), *layout, self.requires_grad, dict(self.__dict__)))
     arguments = (
         _storage_bytes(self),
         self.dtype,

@@ -153,9 +153,17 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     from mica._serialization import clone_storage
 
     with_history = self.requires_grad
-    result = clone_storage(self.detach(), memo)
-    if type(self) is not Tensor:
-        result = Tensor._make_subclass(type(self), result)
+    if _C._is_wrapper(self):
+        result = self.detach().clone()
+        if type(result) is not type(self):
+            raise RuntimeError(
+                f"A wrapper subclass is copied by clone(), which returned a ({type(result).__name__}) where a "
+                f"({type(self).__name__}) is expected; its __mica_dispatch__ must return its own class."
+            )
+    else:
+        result = clone_storage(self.detach(), memo)
+        if type(self) is not Tensor:
+            result = Tensor._make_subclass(type(self), result)
     if with_history:
         result.requires_grad_()
     memo[id(self)] = result

@@ -12,6 +12,7 @@ _LAZY = (
     "dlpack",
     "flop_counter",
     "hooks",
+    "module_tracker",
     "python_dispatch",
 )
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         dlpack as dlpack,
         flop_counter as flop_counter,
         hooks as hooks,
+        module_tracker as module_tracker,
         python_dispatch as python_dispatch,
     )
 else:

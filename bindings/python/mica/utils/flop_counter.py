@@ -18,6 +18,7 @@ from typing import Any
 from mica import _C
 from mica._C import Tensor
 from mica.utils._pytree import tree_map
+from mica.utils.module_tracker import ModuleTracker
 from mica.utils.python_dispatch import DispatchMode
 
 Formula = Callable[..., int]
@@ -78,8 +79,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
 class FlopCounterMode(DispatchMode):
     """`with FlopCounterMode() as counter` counts; counter.get_total_flops() tells how many,
-    counter.get_flop_counts() by module and operator. Modules are told by their names where
-    `mods` is given or they run inside; `depth` limits the table that is printed."""
+    counter.get_flop_counts() by module ("Net.conv1") and operator. A table is printed at the
+    end unless `display` is False; `depth` limits the modules in it."""
 
     def __init__(
         self,
@@ -91,36 +92,17 @@ class FlopCounterMode(DispatchMode):
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._formulas = {**flop_registry, **(custom_mapping or {})}
-        self._modules: list[str] = ["Global"]
-        self._hooks: list[Any] = []
-        self._roots = [] if mods is None else list(mods) if isinstance(mods, (list, tuple)) else [mods]
+        self._modules = ModuleTracker()  # every module is told: `mods`, of older programs, says nothing
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
-        for root in self._roots:
-            name = type(root).__name__
-            for path, module in [(name, root), *((f"{name}.{p}", m) for p, m in root.named_modules() if p)]:
-                self._hooks.append(module.register_forward_pre_hook(self._entering(path)))
-                self._hooks.append(module.register_forward_hook(self._leaving(path), always_call=True))
+        self._modules.__enter__()
         super().__enter__()
         return self
 
-    def _entering(self, path: str) -> Callable[..., None]:
-        return lambda module, args: self._modules.append(path)
-
-    def _leaving(self, path: str) -> Callable[..., None]:
-        def leave(module: Any, args: Any, result: Any) -> None:
-            if path in self._modules:
-                del self._modules[self._modules.index(path) :]
-
-        return leave
-
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
-        del self._modules[1:]
+        self._modules.__exit__(*exc)
         if self.display and not any(exc):
             print(self.get_table(self.depth))
 
@@ -148,7 +130,7 @@ class FlopCounterMode(DispatchMode):
             flops = formula(*args, **kwargs, out_val=result)
         else:
             flops = formula(*tree_map(_shape, args), **tree_map(_shape, kwargs), out_shape=out)
-        for path in dict.fromkeys(self._modules):
+        for path in self._modules.parents:
             self.flop_counts[path][func.overloadpacket] += flops
         return result
 
@@ -179,7 +161,7 @@ class FlopCounterMode(DispatchMode):
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         lines = [f"{'Module':<40} {'FLOP':>16} {'% Total':>8}"]
-        for path, counts in self.flop_counts.items():
+        for path, counts in sorted(self.flop_counts.items(), key=lambda item: (item[0] != "Global", item[0])):
             level = 0 if path == "Global" else path.count(".") + 1
             if level > depth:
                 continue
