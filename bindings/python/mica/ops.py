@@ -232,9 +232,6 @@ class OpNamespace:
         return sorted({n[len(prefix) :].split(".")[0] for n in _C._operator_names() if n.startswith(prefix)})
 
 
-_overloads: dict[str, OpOverload] = {}
-
-
 class _Ops(ModuleType):
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
