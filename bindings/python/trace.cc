@@ -70,11 +70,15 @@ PyObject* ExitFrame(PyObject*, PyObject* capsule) {
   });
 }
 
-// _trace_input(tensor) -> (the tensor inside of the current trace, the number of its value)
-PyObject* Input(PyObject*, PyObject* o) {
+// _trace_input(tensor, device=None) -> (the tensor inside of the current trace, the number of its
+// value). With a device it shows that one.
+PyObject* Input(PyObject*, PyObject* args) {
   return Guarded([&] {
+    PyObject *o, *device = Py_None;
+    if (!PyArg_ParseTuple(args, "O|O:_trace_input", &o, &device)) throw PythonErrorIsSet();
     MICA_CHECK_TYPE(IsTensor(o), "An input of a trace must be a Tensor, but it is a ", TypeName(o), ".");
     Tensor inside = frames::EnterTrace(Unwrap(o), true);
+    if (device != Py_None) frames::ShowDevice(inside, ToDevice(device));
     const int64_t number = frames::WrapperOf(inside).number;
     return Py_BuildValue("(NL)", Wrap(std::move(inside)), static_cast<long long>(number));
   });
@@ -202,7 +206,7 @@ PyObject* SetSymbolicType(PyObject*, PyObject* type) {
 
 PyMethodDef kFunctions[] = {{"_trace_enter", EnterFrame, METH_VARARGS, nullptr},
                             {"_trace_exit", ExitFrame, METH_O, nullptr},
-                            {"_trace_input", Input, METH_O, nullptr},
+                            {"_trace_input", Input, METH_VARARGS, nullptr},
                             {"_trace_number", Number, METH_O, nullptr},
                             {"_trace_inside", Inside, METH_O, nullptr},
                             {"_trace_constants", Constants, METH_O, nullptr},

@@ -73,12 +73,12 @@ PyObject* FrameStack(PyObject*, PyObject*) {
 // the caller gives to _vmap_exit. With the tag of a vmap that ended, its tensors are at home.
 PyObject* EnterVmap(PyObject*, PyObject* args) {
   return Guarded([&] {
-    long long size;
+    PyObject* examples;
     int randomness;
     unsigned long long tag = 0;
-    if (!PyArg_ParseTuple(args, "Li|K:_vmap_enter", &size, &randomness, &tag)) throw PythonErrorIsSet();
+    if (!PyArg_ParseTuple(args, "Oi|K:_vmap_enter", &examples, &randomness, &tag)) throw PythonErrorIsSet();
     auto entered = std::make_unique<Entered>(
-        VmapKind(), frames::Batch{size, static_cast<frames::Randomness>(randomness)}, tag);
+        VmapKind(), frames::Batch{ToInt(examples), static_cast<frames::Randomness>(randomness)}, tag);
     PyObject* capsule = Check(PyCapsule_New(entered.get(), kScope, nullptr));
     static_cast<void>(entered.release());
     return capsule;

@@ -69,7 +69,7 @@ def _checked_inputs(leaves: list[Any], dims: list[int | None], in_dims: Dims) ->
         raise ValueError(
             f"vmap: in_dims={in_dims!r} maps over no argument; at least one must have a dimension."
         )
-    return int(size)
+    return size
 
 
 def _result_dims(out_dims: Dims, output: Any) -> list[int | None]:

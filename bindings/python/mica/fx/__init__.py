@@ -27,6 +27,11 @@ from mica.fx._proxy import (
     symbolic_trace as symbolic_trace,
     wrap as wrap,
 )
+from mica.fx._size_guards import (
+    check_guard as check_guard,
+    sym_size as sym_size,
+)
+from mica.fx._symint import SymInt as SymInt
 
 __all__ = [
     "Graph",
@@ -34,10 +39,13 @@ __all__ = [
     "Interpreter",
     "Node",
     "Proxy",
+    "SymInt",
     "Tracer",
     "Transformer",
+    "check_guard",
     "make_fx",
     "map_arg",
+    "sym_size",
     "symbolic_trace",
     "wrap",
 ]

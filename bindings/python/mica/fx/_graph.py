@@ -10,6 +10,8 @@ from typing import Any
 
 from mica.fx._codegen import PythonCode, generate
 from mica.fx._node import OPS, Argument, Node, Target, map_arg, target_name
+from mica.fx._operators import name_of
+from mica.ops import OpOverload
 from mica.utils._pytree import TreeSpec
 
 _RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | {"mica", "self", "operator", "math"}
@@ -84,9 +86,8 @@ class _InsertPoint:
 
 
 def _name_of(target: Target) -> str:
-    packet = getattr(target, "packet_name", None)
-    if packet is not None:
-        return str(packet)
+    if isinstance(target, OpOverload):
+        return name_of(target)
     if isinstance(target, str):
         return target.rpartition(".")[2] if target.rpartition(".")[2] else target
     return re.sub(r"^_+", "", getattr(target, "__name__", "call")) or "call"

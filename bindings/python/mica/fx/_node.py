@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mica
 from mica._C import Tensor
+from mica.fx._operators import has_effect, path_of
+from mica.ops import OpOverload
 
 if TYPE_CHECKING:
     from mica.fx._graph import Graph
@@ -233,8 +235,7 @@ class Node:
         if self.op == "call_function":
             if getattr(self.target, "_fx_impure", False):
                 return True
-            has_effect = getattr(self.target, "has_effect", None)
-            return bool(has_effect()) if callable(has_effect) else False
+            return isinstance(self.target, OpOverload) and has_effect(self.target)
         if self.op == "call_module":
             return True
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")
@@ -279,7 +280,7 @@ def target_name(target: Target) -> str:
     """How a function is spelled in messages and code: "mica.ops.mica.add.Tensor"."""
     if isinstance(target, str):
         return target
-    path = getattr(target, "python_path", None)
+    path = path_of(target) if isinstance(target, OpOverload) else getattr(target, "python_path", None)
     if path is not None:
         return str(path)
     module = getattr(target, "__module__", None) or ""

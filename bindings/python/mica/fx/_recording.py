@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mica import _C, ops
+from mica import _C
 from mica._C import Tensor
 from mica.fx._graph import Graph
 from mica.fx._node import Node, TensorMetadata, map_aggregate
+from mica.fx._operators import overload
 from mica.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 _PLAIN = (tuple, list, dict)
@@ -37,6 +38,14 @@ class Value:
     number: int
 
 
+@dataclass(frozen=True)
+class Imagined:
+    """An argument without memory: a tensor on meta, and the device that it shows in the trace."""
+
+    tensor: Tensor
+    device: Any
+
+
 def _names_of(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """One name for each leaf of the arguments, after the parameter that it came by."""
     try:
@@ -60,7 +69,6 @@ def record(
     *,
     fake: bool = False,
     sizes: Any = None,
-    whole: Callable[[str], bool] | None = None,
 ) -> Recording:
     """Runs `function` in a trace. `sizes(number, dim, hint)` makes the sizes that it reads."""
     leaves, spec = tree_flatten(args)
@@ -71,6 +79,10 @@ def record(
         for leaf in leaves:
             if isinstance(leaf, Tensor):
                 tensor, number = _C._trace_input(leaf)
+                inside.append(tensor)
+                inputs.append(number)
+            elif isinstance(leaf, Imagined):
+                tensor, number = _C._trace_input(leaf.tensor, leaf.device)
                 inside.append(tensor)
                 inputs.append(number)
             else:
@@ -120,6 +132,7 @@ class _Nodes(dict[int, Any]):
         """Gives the node the value's dtype and sizes."""
         dtype, device, shape, stride = self._values[number - 1]
         node.meta["tensor_meta"] = TensorMetadata(shape, dtype, stride, device)
+        node.meta["number"] = number
         return node
 
     def _constant(self, number: int) -> Node:
@@ -128,7 +141,7 @@ class _Nodes(dict[int, Any]):
         self.attributes[name] = tensor
         node = self.note(self._graph.get_attr(name), number)
         if copied:
-            node = self.note(self._graph.call_function(ops.overload("mica::clone"), (node,)), number)
+            node = self.note(self._graph.call_function(overload("mica::clone"), (node,)), number)
         self[number] = node
         return node
 
@@ -143,8 +156,13 @@ class _Nodes(dict[int, Any]):
         return node
 
 
-def to_graph(recording: Recording) -> tuple[Graph, dict[str, Any]]:
-    """The graph of a recording, and the attributes that it names."""
+def to_graph(
+    recording: Recording,
+    rewrite: Callable[..., tuple[Any, Any]] | None = None,
+    finish: Callable[[Graph, Any], Any] | None = None,
+) -> tuple[Graph, dict[str, Any]]:
+    """The graph of a recording, and the attributes that it names. `rewrite(i, args, kwargs, graph,
+    nodes)` gives the arguments of call i, `finish(graph, nodes)` what the graph returns."""
     graph = Graph()
     nodes = _Nodes(graph, recording)
     for name, number, leaf in zip(recording.names, recording.inputs, recording.leaves):
@@ -155,7 +173,11 @@ def to_graph(recording: Recording) -> tuple[Graph, dict[str, Any]]:
             nodes[number] = nodes.note(node, number)
 
     def emit(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], results: list[Any]) -> None:
-        node = graph.call_function(ops.overload(name), args, kwargs)
+        nonlocal calls
+        if rewrite is not None:
+            args, kwargs = rewrite(calls, args, kwargs, graph, nodes)
+        calls += 1
+        node = graph.call_function(overload(name), args, kwargs)
         if len(results) == 1 and isinstance(results[0], int):
             if results[0]:
                 nodes[results[0]] = nodes.note(node, results[0])
@@ -171,8 +193,14 @@ def to_graph(recording: Recording) -> tuple[Graph, dict[str, Any]]:
                 if number:
                     nodes[number] = _Part(node, (*path, j))
 
+    calls = 0
     _C._trace_calls(recording.tape, nodes, emit)
-    graph.output(map_aggregate(recording.output, lambda v: nodes[v.number] if isinstance(v, Value) else v))
+    if finish is None:
+        graph.output(
+            map_aggregate(recording.output, lambda v: nodes[v.number] if isinstance(v, Value) else v)
+        )
+    else:
+        graph.output(finish(graph, nodes))
     _set_specs(graph, recording)
     return graph, nodes.attributes
 
