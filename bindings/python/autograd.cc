@@ -3,6 +3,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/graph_node.h"
 #include "mica/bindings/python/init.h"
+#include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/thread_state.h"
 
 namespace mica::python {
@@ -29,12 +30,14 @@ PyObject* SetInference(PyObject*, PyObject* args) {
   return old;
 }
 
-// None, a tensor or a sequence of tensors and Nones.
+// None, a tensor or a sequence of tensors and Nones, as the current frame knows them.
 std::vector<Tensor> TensorsOf(PyObject* o, const char* what) {
   if (o == Py_None) return {};
-  if (IsTensor(o)) return {Unwrap(o)};
+  if (IsTensor(o)) return {Resident(Unwrap(o))};
   MICA_CHECK_TYPE(IsTensorList(o, true), what, " must be a Tensor or a sequence of Tensors.");
-  return ToTensorList(o);
+  std::vector<Tensor> list = ToTensorList(o);
+  for (Tensor& t : list) t = Resident(t);
+  return list;
 }
 
 // A Tensor, or a GradientEdge: a tuple that begins with a Node and a number.

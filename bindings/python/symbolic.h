@@ -21,6 +21,12 @@ PyObject* ShapeInFrames(const Tensor& t);
 PyObject* SizeInFrames(const Tensor& t, int64_t dim);
 PyObject* NumelInFrames(const Tensor& t);
 
+// What stands for `t` where gradients are asked of it: in a trace, of what the function captured.
+Tensor ResidentInTrace(const Tensor& t);
+inline Tensor Resident(const Tensor& t) {
+  return __builtin_expect(!t_state.frame, 1) || !t.defined() ? t : ResidentInTrace(t);
+}
+
 inline PyObject* ShapeOf(const Tensor& t) {
   return __builtin_expect(!t_state.frame, 1) ? FromSizes(t.sizes()) : ShapeInFrames(t);
 }

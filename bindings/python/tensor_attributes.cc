@@ -74,7 +74,7 @@ bool RequiresGrad(const Tensor& t) {
 MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
 MICA_GETTER(GetIsLeaf, NewBool(!Autograd(t) || Autograd(t)->IsLeaf(t)))
 MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
-MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(t)) : NewNone())
+MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(Resident(t))) : NewNone())
 MICA_GETTER(GetGradFn, Autograd(t) ? WrapNode(Autograd(t)->GradFn(t)) : NewNone())
 MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
 MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
@@ -95,7 +95,7 @@ int SetGrad(PyObject* self, PyObject* value, void*) {
     }
     const bool clear = !value || value == Py_None;
     if (clear && !HasHistory(Unwrap(self))) return 0;
-    GetAutogradInterface().SetGrad(Unwrap(self), clear ? Tensor() : Unwrap(value));
+    GetAutogradInterface().SetGrad(Resident(Unwrap(self)), clear ? Tensor() : Resident(Unwrap(value)));
     return 0;
   });
 }

@@ -97,13 +97,13 @@ PyObject* Inside(PyObject*, PyObject* o) {
   return Guarded([&] { return Wrap(frames::EnterTrace(Unwrap(o), false)); });
 }
 
-// _trace_constants(capsule) -> [(number, tensor, whether each run needs a copy)]
+// _trace_constants(capsule) -> [(number, tensor, whether the function made it, whether it was written)]
 PyObject* Constants(PyObject*, PyObject* capsule) {
   return Guarded([&] {
     const Ref list = Own(PyList_New(0));
     for (const Tape::Constant& c : TracedOf(capsule).tape.constants) {
-      const Ref item = Own(Py_BuildValue("(LNO)", static_cast<long long>(c.number), Wrap(c.tensor),
-                                         c.made_inside && Tape::Written(c) ? Py_True : Py_False));
+      const Ref item = Own(Py_BuildValue("(LNNN)", static_cast<long long>(c.number), Wrap(c.tensor),
+                                         NewBool(c.made_inside), NewBool(Tape::Written(c))));
       Check(PyList_Append(list.get(), item.get()));
     }
     return Py_NewRef(list.get());
@@ -272,6 +272,12 @@ PyObject* NumelInFrames(const Tensor& t) {
     product = Own(PyNumber_Multiply(product.get(), size.get()));
   }
   return product.release();
+}
+
+Tensor ResidentInTrace(const Tensor& t) {
+  const Frame& frame = *frames::Current();
+  if (!t.requires_grad() || frames::KindOf(frame.kind).name != "trace") return t;
+  return frames::EnterTrace(t, false);
 }
 
 void InitTrace(PyObject* module) { Check(PyModule_AddFunctions(module, kFunctions)); }

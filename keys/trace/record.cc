@@ -159,6 +159,10 @@ Tensor Enter(const Tensor& t, bool as_input) {
   frames::Wrapper& w = frames::WrapperOf(wrapper);
   w.number = tape.NewValue(wrapper);
   tape.constants.push_back({w.number, t, wrapper, w.value.storage(), w.value.version(), false});
+  if (wrapper.requires_grad()) {  // backward adds to the gradient that it has
+    const Tensor grad = GetAutogradInterface().Grad(t);
+    if (grad.defined()) GetAutogradInterface().SetGrad(wrapper, Enter(grad, false));
+  }
   return wrapper;
 }
 

@@ -16,7 +16,10 @@ from mica.fx._interpreter import (
     Interpreter as Interpreter,
     Transformer as Transformer,
 )
-from mica.fx._make_fx import make_fx as make_fx
+from mica.fx._make_fx import (
+    decompose as decompose,
+    make_fx as make_fx,
+)
 from mica.fx._node import (
     Node as Node,
     map_arg as map_arg,
@@ -43,6 +46,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "check_guard",
+    "decompose",
     "make_fx",
     "map_arg",
     "sym_size",

@@ -26,7 +26,8 @@ class PythonCode(NamedTuple):
 
 
 class _Globals:
-    def __init__(self) -> None:
+    def __init__(self, locals_: set[str]) -> None:
+        self._locals = locals_
         self.found: dict[str, Any] = {"mica": mica, "operator": operator, "math": math}
 
     def spell(self, value: Any, path: str) -> str:
@@ -38,7 +39,7 @@ class _Globals:
         name = path.rpartition(".")[2]
         name = name if name.isidentifier() else "_function"
         wish, number = name, 0
-        while name in self.found and self.found[name] is not value:
+        while name in self._locals or (name in self.found and self.found[name] is not value):
             number += 1
             name = f"{wish}_{number}"
         self.found[name] = value
@@ -149,7 +150,7 @@ def _note(node: Node) -> str:
 
 def generate(graph: Graph, root: str, verbose: bool) -> PythonCode:
     """The source of `def forward(self, ...)`."""
-    names = _Globals()
+    names = _Globals({n.name for n in graph.nodes})
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     lines: list[str] = []
     if graph.in_spec is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from mica.fx._graph_module import GraphModule
 from mica.fx._interpreter import Interpreter
 from mica.fx._recording import record, to_graph
+from mica.ops import OpOverload
 
 _MODES = ("real", "fake", "symbolic")
 
@@ -28,13 +29,17 @@ class _Substituting(Interpreter):
         return None if target == "size_guards" else super().call_module(target, args, kwargs)
 
 
-def _once(function: Callable[..., Any], args: tuple[Any, ...], mode: str) -> GraphModule:
+def _once(
+    function: Callable[..., Any], args: tuple[Any, ...], mode: str, names: list[str] | None = None
+) -> GraphModule:
     if mode == "symbolic":
         from mica.fx._symbolic import symbolic_graph
 
-        graph, attributes = symbolic_graph(function, args)
+        graph, attributes = symbolic_graph(function, args, names)
     else:
-        graph, attributes = to_graph(record(function, args, fake=mode == "fake"))
+        recording = record(function, args, fake=mode == "fake")
+        recording.names = names or recording.names
+        graph, attributes = to_graph(recording)
         for node in graph.nodes:
             node.meta.pop("number", None)
     name = getattr(function, "__name__", "traced")
@@ -70,3 +75,50 @@ def make_fx(
         return made
 
     return wrapped
+
+
+# What makes memory, or copies, has parts that say less than itself.
+_WHOLE = {"mica::empty.memory_format", "mica::empty_strided", "mica::empty_like", "mica::clone"}
+
+
+class _Opening(Interpreter):
+    """Runs a graph with the decompositions of operators in their places."""
+
+    def __init__(self, module: GraphModule, operators: Collection[Any] | None) -> None:
+        super().__init__(module)
+        self._operators = operators
+        self.opened: set[str] = set()
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        wanted = self._operators is None or target in self._operators
+        if wanted and isinstance(target, OpOverload) and target.name() not in _WHOLE:
+            result = target.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                self.opened.add(target.name())
+                return result
+        return super().call_function(target, args, kwargs)
+
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return None if target == "size_guards" else super().call_module(target, args, kwargs)
+
+
+def decompose(module: GraphModule, operators: Collection[Any] | None = None) -> GraphModule:
+    """The graph with its composites opened into their parts: those in `operators`, or all of them,
+    until none is left. It is traced again, on fake tensors of the sizes that its nodes say."""
+    while True:
+        inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+        args = tuple(
+            n.meta["tensor_meta"].like() if "tensor_meta" in n.meta else n.meta.get("val") for n in inputs
+        )
+        symbolic = any(n.op == "call_module" and n.target == "size_guards" for n in module.graph.nodes)
+        runner = _Opening(module, operators)
+
+        def run(*values: Any, runner: _Opening = runner) -> Any:
+            return runner.run(*values, enable_io_processing=False)
+
+        made = _once(run, args, "symbolic" if symbolic else "fake", [n.target for n in inputs])
+        made.graph.in_spec, made.graph.out_spec = module.graph.in_spec, module.graph.out_spec
+        made.recompile()
+        if not runner.opened or made.code == module.code:
+            return made
+        module = made

@@ -233,9 +233,11 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
+            from mica.fx._effects import draws
+
             if getattr(self.target, "_fx_impure", False):
                 return True
-            return isinstance(self.target, OpOverload) and has_effect(self.target)
+            return isinstance(self.target, OpOverload) and (has_effect(self.target) or draws(self))
         if self.op == "call_module":
             return True
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")

@@ -115,8 +115,10 @@ class _Nodes(dict[int, Any]):
         self._graph = graph
         self._values = recording.values
         self._made_parts: dict[tuple[Node, tuple[int, ...]], Node] = {}
-        self.constants: dict[int, tuple[Any, bool]] = {
-            number: (tensor, copied) for number, tensor, copied in _C._trace_constants(recording.tape)
+        # A tensor, whether the function made it, and whether it wrote it.
+        self.constants: dict[int, tuple[Any, bool, bool]] = {
+            number: (tensor, made, written)
+            for number, tensor, made, written in _C._trace_constants(recording.tape)
         }
         self.attributes: dict[str, Any] = {}
 
@@ -136,14 +138,23 @@ class _Nodes(dict[int, Any]):
         return node
 
     def _constant(self, number: int) -> Node:
-        tensor, copied = self.constants[number]
+        tensor, made, written = self.constants[number]
         name = f"_tensor_constant{len(self.attributes)}"
         self.attributes[name] = tensor
         node = self.note(self._graph.get_attr(name), number)
-        if copied:
-            node = self.note(self._graph.call_function(overload("mica::clone"), (node,)), number)
+        if made and written:
+            node = self._copy(node, number)
         self[number] = node
         return node
+
+    def _copy(self, node: Node, number: int) -> Node:
+        return self.note(self._graph.call_function(overload("mica::clone"), (node,)), number)
+
+    def returned(self, number: int) -> Node:
+        """What the graph returns: a constant that the function made is new in each run."""
+        node = self[number]
+        made = number in self.constants and self.constants[number][1]
+        return self._copy(node, number) if made and node.op == "get_attr" else node
 
     def _part(self, part: _Part, number: int) -> Node:
         node = part.node
@@ -197,7 +208,7 @@ def to_graph(
     _C._trace_calls(recording.tape, nodes, emit)
     if finish is None:
         graph.output(
-            map_aggregate(recording.output, lambda v: nodes[v.number] if isinstance(v, Value) else v)
+            map_aggregate(recording.output, lambda v: nodes.returned(v.number) if isinstance(v, Value) else v)
         )
     else:
         graph.output(finish(graph, nodes))

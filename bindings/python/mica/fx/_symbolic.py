@@ -138,7 +138,7 @@ def _difference(one: _Run, other: _Run) -> str | None:
 def _other_constants(one: _Run, other: _Run) -> str | None:
     first = _C._trace_constants(one.recording.tape)
     second = _C._trace_constants(other.recording.tape)
-    for (number, a, _), (also, b, _) in zip(first, second):
+    for (number, a, *_), (also, b, *_) in zip(first, second):
         if a is b:
             continue
         same = number == also and a.shape == b.shape and a.dtype == b.dtype
@@ -402,18 +402,21 @@ def _guards_of(explored: _Exploration, names: dict[Size, str]) -> SizeGuards:
     return guards
 
 
-def symbolic_graph(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Graph, dict[str, Any]]:
+def symbolic_graph(
+    function: Callable[..., Any], args: tuple[Any, ...], names: list[str] | None = None
+) -> tuple[Graph, dict[str, Any]]:
     """The graph of `function`, for all sizes that its guards allow, and the attributes that it names."""
     explored = _Exploration(function, args)
     resolver = _Resolver(explored)
     emitter = _Emitter(explored, resolver)
-    names = {size: f"s{i}" for i, size in enumerate(explored.symbols)}
+    symbols = {size: f"s{i}" for i, size in enumerate(explored.symbols)}
     recording = explored.main.recording
+    recording.names = names or recording.names
     count = len(recording.values) + 1
 
     def result(v: Any, graph: Graph, nodes: Any) -> Any:
         if isinstance(v, Value):
-            return nodes[v.number]
+            return nodes.returned(v.number)
         return emitter.emit(v.expression, graph, nodes) if isinstance(v, SymNumber) else v
 
     def finish(graph: Graph, nodes: Any) -> Any:
@@ -421,9 +424,9 @@ def symbolic_graph(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple
         return map_aggregate(recording.output, lambda v: result(v, graph, nodes))
 
     graph, attributes = to_graph(recording, emitter.call, finish)
-    guards = _guards_of(explored, names)
+    guards = _guards_of(explored, symbols)
     guards.guards = list(dict.fromkeys(emitter.inputs))
-    _annotate(graph, resolver, names, guards)
+    _annotate(graph, resolver, symbols, guards)
     _add_guards(graph, attributes, guards)
     return graph, attributes
 
