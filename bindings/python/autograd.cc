@@ -46,7 +46,7 @@ bool IsEdge(PyObject* o) {
          PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &GraphNodeType);
 }
 GradientPoint PointOf(PyObject* o, const char* what) {
-  if (IsTensor(o)) return {Unwrap(o), {}};
+  if (IsTensor(o)) return {Resident(Unwrap(o)), {}};
   MICA_CHECK_TYPE(IsEdge(o), "Argument `", what, "` holds a value of type (", TypeName(o),
                   ") where a Tensor or a GradientEdge is expected.");
   return {Tensor(),
