@@ -273,6 +273,9 @@ class AutogradInterface {
   virtual Tensor MakeDual(const Tensor& value, const Tensor& tangent, const frames::Frame& frame) = 0;
   // The tangent of a dual number, undefined if zero. Call it outside of its frame.
   virtual Tensor Tangent(const Tensor& dual) = 0;
+  // Throws what a write by the operator of that name throws, if `t` must not be written while
+  // gradients are recorded.
+  virtual void CheckInplace(const Tensor& t, const char* op) = 0;
 };
 
 // Set by the plugin; NULL takes it back.

@@ -215,7 +215,10 @@ void ShowDevice(const Tensor& wrapper, Device device) {
 }
 
 Tensor AdoptInto(Tensor fresh, const Frame* innermost) {
-  return innermost ? Wrap(AdoptInto(std::move(fresh), innermost->parent), *innermost) : fresh;
+  if (!innermost) return fresh;
+  Tensor value = AdoptInto(std::move(fresh), innermost->parent);
+  const auto lift = KindOf(innermost->kind).lift;
+  return lift ? lift(std::move(value), *innermost) : Wrap(std::move(value), *innermost);
 }
 
 Tensor Alias(const Tensor& wrapper) {
@@ -263,6 +266,27 @@ void CheckReadable(const Tensor& t, const char* what) {
         " has no single value to read; choose by values with mica.where instead of `if`, or return the "
         "tensor and read it outside.");
   }
+}
+
+// Kind::read, called in the parent of the wrapper's frame; of a frame that is over, the value
+// that was kept last.
+Tensor ReadBehind(const Tensor& wrapper) {
+  const Wrapper& w = WrapperOf(wrapper);
+  if (!Current()) return w.value;
+  const LeaveFrame left;
+  return left.frame().tag == w.tag ? KindOf(w.kind).read(wrapper) : ReadBehind(wrapper);
+}
+
+Tensor Readable(const Tensor& t, const char* what) {
+  CheckReadable(t, what);
+  Tensor found = t, inner = t;
+  while (IsWrapper(inner)) {
+    if (KindOf(WrapperOf(inner).kind).read)
+      found = inner = ReadBehind(inner);
+    else
+      inner = Tensor(WrapperOf(inner).value);
+  }
+  return found;
 }
 
 void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {

@@ -43,6 +43,7 @@ namespace frames {
 
 inline constexpr int kMaxKinds = 16;
 
+struct Frame;
 struct Wrapper;
 
 // What the core must know of a kind.
@@ -59,6 +60,11 @@ struct Kind {
   // Why the elements of a wrapper that is no constant cannot be read, and what to do: the rest of a sentence
   // that begins with "The tensor (...)"; "": they can.
   std::string unreadable;
+  // How what a factory made becomes a tensor of the frame; NULL: Wrap.
+  Tensor (*lift)(Tensor value, const Frame& frame) = nullptr;
+  // The value behind a wrapper of the frame as it is now, computed in the frame's parent, which
+  // is current then; NULL: Wrapper::value, whose memory the wrapper shares.
+  Tensor (*read)(const Tensor& wrapper) = nullptr;
 };
 
 // The number of a new kind, or of the old one of that name. Throws when kMaxKinds are
@@ -168,6 +174,14 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
 // Raises where `t` hides dimensions, so that its memory is not what it shows, or where its
 // kind lets nobody read: `what`, as in "item()", reads elements.
 void CheckReadable(const Tensor& t, const char* what);
+// The same; a tensor whose memory has the elements that `t` shows, `t` itself but for kinds
+// that compute what stands behind their wrappers (Kind::read).
+Tensor Readable(const Tensor& t, const char* what);
+Tensor ReadBehind(const Tensor& wrapper);
+// What a wrapper of such a kind stands for, in the frame's parent; others themselves.
+inline Tensor Behind(const Tensor& t) {
+  return IsWrapper(t) && KindOf(WrapperOf(t).kind).read ? ReadBehind(t) : t;
+}
 
 // Raises: an operator writes `written`, which the frame's function did not make or get
 // as an argument, with values that belong to the frame.

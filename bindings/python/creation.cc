@@ -87,9 +87,8 @@ struct Filler {
       return;
     }
     if (IsTensor(o)) {
-      const Tensor& t = Unwrap(o);
-      if (t.ndim() != static_cast<int64_t>(sizes.size() - dim)) RaiseRagged(dim);
-      frames::CheckReadable(t, "a tensor made of it");
+      if (Unwrap(o).ndim() != static_cast<int64_t>(sizes.size() - dim)) RaiseRagged(dim);
+      const Tensor t = frames::Readable(Unwrap(o), "a tensor made of it");
       FillTensor(t, dim, 0, static_cast<char*>(t.data()));
       return;
     }

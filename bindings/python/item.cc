@@ -27,13 +27,15 @@ Scalar ReadElement(const void* data, DType d) {
   });
 }
 
-Scalar ItemOf(const Tensor& t) {
-  MICA_CHECK(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
+Scalar ItemOf(const Tensor& shown) {
+  MICA_CHECK(shown.numel() == 1, "A tensor with shape ", ShapeText(shown.sizes()), " has (", shown.numel(),
              ") elements and cannot become one Python number; use tolist(), or reduce it first.");
-  const KeySet seen = (t.keys() | CurrentThread().include) - CurrentThread().exclude;
+  const KeySet seen = (shown.keys() | CurrentThread().include) - CurrentThread().exclude;
   if (__builtin_expect(seen.has(keys::kDispatchMode) || seen.has(keys::kPythonSubclass), 0))
-    return ops::_local_scalar_dense(t);
-  frames::CheckReadable(t, "item(), or a test of truth,");
+    return ops::_local_scalar_dense(shown);
+  Tensor read;
+  if (frames::IsWrapper(shown)) read = frames::Readable(shown, "item(), or a test of truth,");
+  const Tensor& t = read.defined() ? read : shown;
   MICA_CHECK_IMPLEMENTED(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");
   if (t.device().is_cpu()) {
     if (t.dtype() == DType::kF64) return Scalar(*t.data_as<double>());

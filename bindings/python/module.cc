@@ -156,6 +156,7 @@ void InitModule(PyObject* module) {
   InitBufferType(module);
   InitFrames(module);
   InitVmap(module);
+  InitFunctionalize(module);
   InitTrace(module);
   InitAutograd(module);
   InitLibrary(module);

@@ -5,6 +5,7 @@
 #include "mica/bindings/python/override.h"
 #include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/imag.h"
 #include "mica/ops/permute.h"
@@ -67,15 +68,24 @@ bool HasHistory(const Tensor& t) {
 // Tensors without autograd state answer without the plugin.
 AutogradInterface* Autograd(const Tensor& t) { return HasHistory(t) ? LoadedAutogradInterface() : nullptr; }
 
-bool RequiresGrad(const Tensor& t) {
+bool RequiresGrad(const Tensor& shown) {
+  const Tensor t = frames::Behind(shown);
   AutogradInterface* a = t.requires_grad() ? nullptr : Autograd(t);
   return t.requires_grad() || (a && a->RequiresGrad(t));
 }
+bool IsLeaf(const Tensor& shown) {
+  const Tensor t = frames::Behind(shown);
+  return !Autograd(t) || Autograd(t)->IsLeaf(t);
+}
+PyObject* GradFn(const Tensor& shown) {
+  const Tensor t = frames::Behind(shown);
+  return Autograd(t) ? WrapNode(Autograd(t)->GradFn(t)) : NewNone();
+}
 MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
-MICA_GETTER(GetIsLeaf, NewBool(!Autograd(t) || Autograd(t)->IsLeaf(t)))
+MICA_GETTER(GetIsLeaf, NewBool(IsLeaf(t)))
 MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
 MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(Resident(t))) : NewNone())
-MICA_GETTER(GetGradFn, Autograd(t) ? WrapNode(Autograd(t)->GradFn(t)) : NewNone())
+MICA_GETTER(GetGradFn, GradFn(t))
 MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
 MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
 

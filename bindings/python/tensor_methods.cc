@@ -94,8 +94,7 @@ PyObject* ToList(PyObject* self, PyObject*) {
   return Guarded([&] {
     MICA_CHECK_IMPLEMENTED(!Unwrap(self).device().is_meta(),
                            "A tensor on meta has no values, so it has no tolist().");
-    frames::CheckReadable(Unwrap(self), "tolist()");
-    const Tensor t = ConvertTensor(Unwrap(self), std::nullopt, Device{});
+    const Tensor t = ConvertTensor(frames::Readable(Unwrap(self), "tolist()"), std::nullopt, Device{});
     return ListOf(t, 0, static_cast<const char*>(t.data()));
   });
 }

@@ -12,8 +12,8 @@ Dims Numbers(const Tensor& lengths, const char* name) {
   MICA_CHECK(IsInteger(lengths.dtype()), "Dtype (", Name(lengths.dtype()), ") of `", name,
              "` is no integer.");
   MICA_CHECK(!lengths.device().is_meta(), "`", name, "` on the meta device has no values.");
-  frames::CheckReadable(lengths, name);
-  const Tensor here = ops::contiguous(ops::_to_copy(lengths, DType::kI64, std::nullopt, Device()));
+  const Tensor here =
+      ops::contiguous(ops::_to_copy(frames::Readable(lengths, name), DType::kI64, std::nullopt, Device()));
   return Dims(here.data_as<int64_t>(), here.data_as<int64_t>() + here.numel());
 }
 

@@ -147,8 +147,7 @@ Dims SizesIn(const Tensor& batch_sizes) {
   MICA_CHECK(batch_sizes.ndim() == 1 && batch_sizes.dtype() == DType::kI64 && batch_sizes.device().is_cpu(),
              "Batch sizes with shape ", ShapeText(batch_sizes.sizes()), " and dtype (",
              Name(batch_sizes.dtype()), ") are no int64 vector on the CPU.");
-  frames::CheckReadable(batch_sizes, "a table of batch sizes");
-  const Tensor here = ops::contiguous(batch_sizes);
+  const Tensor here = ops::contiguous(frames::Readable(batch_sizes, "a table of batch sizes"));
   return Dims(here.data_as<int64_t>(), here.data_as<int64_t>() + here.numel());
 }
 

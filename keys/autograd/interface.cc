@@ -244,6 +244,7 @@ class Table final : public AutogradInterface {
     return forward::MakeDual(value, tangent, frame);
   }
   Tensor Tangent(const Tensor& dual) override { return forward::TangentOf(dual); }
+  void CheckInplace(const Tensor& t, const char* op) override { autograd::CheckInplace(t, op); }
 };
 
 // The tensor keeps its identity, its requires_grad and its grad; everything

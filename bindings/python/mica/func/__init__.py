@@ -9,6 +9,7 @@ from mica.func._forward import (
     jvp as jvp,
     linearize as linearize,
 )
+from mica.func._functionalize import functionalize as functionalize
 from mica.func._jacobians import (
     hessian as hessian,
     jacfwd as jacfwd,
@@ -27,6 +28,7 @@ from mica.func._vmap import vmap as vmap
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

@@ -1,0 +1,192 @@
+// Functionalize: the frame kind "functionalize". Inside, memory is not written: a tensor is a
+// Link, which knows its value, an immutable tensor of the frame's parent, and how it comes of
+// what it is a view of. A write computes a new value by the operator's functional form, puts
+// it back through the links up to the Base (inverse.cc), and gives that its next generation;
+// a link of an older generation computes its value again when it is used (links.cc).
+//
+// A wrapper looks as the tensor would without the frame: shape, strides, offset, a storage
+// that all views of one base share (it tells them from other tensors and counts versions; it
+// is not written, so its elements are those of the first value). Values have the shape
+// alone in common with it; strides may differ. So views, errors about strides and overlap,
+// and as_strided are decided by the wrapper, and computed of the value.
+//
+// All functions here run in the frame's parent (frames::LeaveFrame), unless they say so.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/functionalization.h"
+
+namespace mica::functionalize {
+
+// Where elements lie in a storage, in elements of `dtype`.
+struct Place {
+  Dims sizes, strides;
+  int64_t offset = 0;
+  DType dtype = DType::kF32;
+  static Place Of(const Tensor& t) {
+    return {ToDims(t.sizes()), ToDims(t.strides()), t.storage_offset(), t.dtype()};
+  }
+};
+
+// What views of one another share.
+struct Base {
+  int64_t generation = 0;
+  Tensor first;  // the first value: Autograd's checks of writes are made on it
+  bool written = false;
+  bool recorded = false;  // one of the writes was made while gradients are recorded
+  bool resized = false;
+  bool shares = false;  // memory with another input: it cannot be written
+  bool copies = false;  // views are computed as copies
+};
+
+// Boxed arguments of a view operator, kept.
+class KeptArguments {
+ public:
+  KeptArguments() = default;
+  KeptArguments(const Operator& op, const MicaValue* args, int64_t n);
+  KeptArguments(KeptArguments&&) = default;
+  KeptArguments& operator=(KeptArguments&&) = default;
+  const std::vector<MicaValue>& values() const { return values_; }  // [0] is no tensor but a place for one
+
+ private:
+  std::vector<MicaValue> values_;
+  std::vector<std::unique_ptr<Dims>> ints_;
+};
+
+struct Link {
+  std::shared_ptr<Base> base;
+  std::shared_ptr<Link> from;    // NULL: this is the whole base
+  const Operator* op = nullptr;  // the view operator that made it of `from`
+  KeptArguments args;
+  Place place;
+  Tensor value;
+  int64_t generation = 0;  // of the base, that the value belongs to
+
+  // Whether its history is its own: of the base, and of views without a gradient.
+  bool Ends() const;
+  bool Detached() const;  // a view that is not recorded, or one of such a view
+};
+using LinkRef = std::shared_ptr<Link>;
+
+// One frame's payload, and its border (border.cc).
+class Level final : public Functionalization {
+ public:
+  explicit Level(bool remove_views);
+  std::vector<Tensor> Lift(TensorSpan inputs) override;
+  std::vector<Tensor> Updates() override;
+  void Apply() override;
+  Tensor Result(const Tensor& t) override;
+  bool remove_views() const { return remove_views_; }
+
+ private:
+  struct Input {
+    Tensor tensor, wrapper;
+    LinkRef root;
+  };
+  const Input* InputOf(const Base* base) const;
+  std::vector<Input> inputs_;
+  bool remove_views_;
+  bool applied_ = false;
+  frames::FrameScope scope_;
+};
+
+// Calls f(tensor) for each tensor of boxed results, which it may replace.
+template <typename F>
+void ReplaceResults(const Operator& op, MicaValue* results, F&& f) {
+  if (op.spec().form != OpForm::kFunctional) return;
+  for (size_t i = 0; i < op.schema().returns.size(); ++i) {
+    MicaValue& r = results[i];
+    if (r.tag == MICA_VALUE_TENSOR) {
+      r = OwnedTensorValue(f(TakeTensor(r)));
+    } else if (r.tag == MICA_VALUE_TENSORS) {
+      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
+      for (Tensor& t : list)
+        if (t.defined()) t = f(std::move(t));
+      r.u.tensors = GiveTensorList(std::move(list));
+    }
+  }
+}
+
+int FunctionalizeKind();
+// Whether views are computed as copies in the current or the left frame.
+bool RemovesViews(const frames::Frame& frame);
+
+// ---- links.cc
+// A wrapper of `frame` around `value`, a base of its own.
+Tensor Lift(Tensor value, const frames::Frame& frame);
+// The same, which looks as `shown` says where that fits and is given.
+Tensor LiftAs(Tensor value, const Place* shown, const frames::Frame& frame);
+// A wrapper for `link`, in the storage of `self`; with `view`, a view of it.
+Tensor WrapLink(const Tensor& self, LinkRef link, const frames::Frame& frame, bool view);
+LinkRef LinkOf(const Tensor& wrapper);
+void SetLink(const Tensor& wrapper, LinkRef link);
+// The value as it is now.
+Tensor Value(const LinkRef& link);
+// `t`, or its value if it is a wrapper of the frame, which is kept in the wrapper too.
+Tensor ValueOf(const Tensor& t, const frames::Frame& frame);
+// The link's view of another tensor in the place of what it is a view of.
+Tensor Replay(const Link& link, const Tensor& from, bool copies);
+// The same from the whole base on, of views.
+Tensor ReplayAll(const Link& link, const Tensor& base);
+// While it lives, what a view computes is recorded: whether it has a history is decided by
+// its base's.
+class Recorded : public GradModeGuard {
+ public:
+  Recorded() : GradModeGuard(!t_state.inference_mode) {}
+};
+bool RequiresGradHere(const Tensor& t);  // in the parent
+bool RequiresGrad(const Tensor& t);      // or at a level around it
+// The elements of `values` with the history of `of`: Note [Writes without gradients].
+Tensor KeepHistory(const Tensor& of, const Tensor& values, bool moves);
+// A link that is the place (`place`) in the memory of what `of` is a view of.
+LinkRef LinkAt(const LinkRef& of, Place place);
+// The view operator's other form, which copies: select.int -> select_copy.int; NULL: none.
+const Operator* CopyForm(const Operator& view);
+
+// ---- places.cc: as_strided on values, whose strides are not those of the wrapper
+Tensor ReadPlace(const Tensor& value, const Place& of, const Place& wanted, bool original, bool copies);
+Tensor WritePlace(const Tensor& value, const Place& of, const Place& written, const Tensor& src, bool copies);
+int64_t ExtentOf(const Place& place);  // elements from the first to the last
+// The elements as one row in the order of their places; zeros between them.
+Tensor RowOf(const Tensor& value, const Place& of, bool copies);
+
+// ---- inverse.cc
+// `from` after its view `link` got the value `src`.
+Tensor Inverse(const Link& link, const Tensor& from, const Tensor& src);
+
+// ---- writes.cc
+// Gives the wrapper a new value of its shape and dtype. `op` is the operator that writes it.
+void Write(const Operator& op, const Tensor& wrapper, Tensor value, const frames::Frame& frame);
+// Another shape for the memory of a wrapper, as resize_ gives.
+void Resize(const Operator& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
+            const frames::Frame& frame);
+// Throws what Autograd throws for a write, by the operator `name`, of the wrappers that
+// `written` has a bit for.
+void CheckRecorded(const Operator& op, const char* name, const MicaValue* args, int64_t n, uint64_t written,
+                   const frames::Frame& frame);
+
+// ---- shapes.cc
+// Runs a call without values, so that it throws what it throws without the frame.
+void CheckShapes(const Operator& op, const MicaValue* args, int64_t n);
+// How the results of a call of wrappers would lie; none where only values can say.
+std::vector<Place> PlacesOfResults(const Operator& op, const MicaValue* args, int64_t n);
+
+// ---- kernels.cc: in the frame
+void RunCall(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);
+void RunView(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);
+void RunWhole(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+              MicaValue* results);
+void RunResize(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results);
+void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                   MicaValue* results);
+void RunCopy(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);
+
+}  // namespace mica::functionalize

@@ -1,0 +1,48 @@
+// The plugin's entry: the kind, its fallback for all operators, views, and what is kept whole.
+#include "mica/plugin.h"
+
+#include "mica/dispatcher/plugins.h"
+#include "mica/dispatcher/registration.h"
+#include "mica/keys/functionalize/functional.h"
+
+namespace mica::functionalize {
+namespace {
+
+// Composites that say nothing of what they write or view, and have a gradient that their parts
+// have not: what Autograd has a kernel for.
+bool StaysWhole(const Operator& op, const Scope& scope) {
+  const OperatorSpec& spec = op.spec();
+  if (!spec.composite || spec.written_args || spec.form != OpForm::kFunctional) return false;
+  for (const auto& result : op.schema().returns)
+    if (result.alias()) return false;
+  return PreviousSlot(op, "Autograd", scope).fn != spec.composite;
+}
+
+std::unique_ptr<Functionalization> Make(bool remove_views) { return std::make_unique<Level>(remove_views); }
+
+void Init(const MicaHost*, const MicaRegistrar* registrar) {
+  auto& scope = *static_cast<Scope*>(registrar->context);
+  static_cast<void>(FunctionalizeKind());
+  EnsureProvider("layer:Autograd");
+  const SourceLocation here{__FILE__, __LINE__};
+  scope.AddBoxedFallback("functionalize", {&RunCall, nullptr, nullptr}, here);
+  for (const Operator* op : AllOperators()) {
+    if (op->spec().view) {
+      scope.AddBoxedKernel(op->name(), "functionalize", {&RunView, nullptr, nullptr}, here);
+    } else if (StaysWhole(*op, scope)) {
+      scope.AddBoxedKernel(op->name(), "functionalize", {&RunWhole, nullptr, nullptr}, here);
+    }
+  }
+  // Composites that read memory.
+  for (const char* name : {"mica::_linalg_failure", "mica::_linalg_failure_code"})
+    scope.AddBoxedKernel(name, "functionalize", {&RunWhole, nullptr, nullptr}, here);
+  scope.AddBoxedKernel("mica::copy_", "functionalize", {&RunCopy, nullptr, nullptr}, here);
+  scope.AddBoxedKernel("mica::resize_", "functionalize", {&RunResize, nullptr, nullptr}, here);
+  scope.AddBoxedKernel("mica::_become_view_", "functionalize", {&RunBecomeView, nullptr, nullptr}, here);
+  SetFunctionalization(&Make);
+}
+
+}  // namespace
+}  // namespace mica::functionalize
+
+MICA_PLUGIN("functionalize", "Mica", "0.1", "", "", "layer:functionalize", ::mica::functionalize::Init)
