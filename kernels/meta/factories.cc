@@ -1,4 +1,4 @@
-// Meta functions of factories and of multinomial.
+// Meta functions of factories.
 #include <algorithm>
 #include <cmath>
 
@@ -63,29 +63,6 @@ void logspace(MetaResult& result, const Scalar& start, const Scalar& end, int64_
               std::optional<bool>) {
   MICA_CHECK(steps >= 0, "Number of steps `steps` (", steps, ") is negative; expected 0 or more.");
   Factory(result, {steps}, FloatOf(dtype, start, end), device);
-}
-
-void eye_m(MetaResult& result, int64_t n, int64_t m, std::optional<DType> dtype, std::optional<Layout>,
-           std::optional<Device> device, std::optional<bool>) {
-  MICA_CHECK(n >= 0 && m >= 0, "Size (", n, ") or (", m, ") of eye is negative; expected 0 or more.");
-  Factory(result, {n, m}, dtype.value_or(DefaultDType()), device);
-}
-
-void multinomial(MetaResult& result, const Tensor& self, int64_t num_samples, bool replacement, Generator*) {
-  MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
-             ") of `self` is not 1 or 2; expected rows of weights.");
-  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator multinomial does not support the dtype (",
-                         Name(self.dtype()), ") of `self`; expected a float.");
-  const int64_t categories = self.sizes()[self.ndim() - 1];
-  MICA_CHECK(num_samples > 0, "Number of samples `num_samples` (", num_samples, ") is not positive.");
-  MICA_CHECK(replacement || num_samples <= categories, "Number of samples `num_samples` (", num_samples,
-             ") exceeds the number of categories (", categories,
-             ") of `self`; expected fewer, or `replacement`.");
-  MICA_CHECK(categories <= int64_t{1} << 24, "Number of categories (", categories,
-             ") of `self` is above 2^24 (", int64_t{1} << 24, ").");
-  Dims sizes = ToDims(self.sizes());
-  sizes.back() = num_samples;
-  AddOutput(result, sizes, DType::kI64, self.device());
 }
 
 }  // namespace mica::meta

@@ -220,22 +220,6 @@ int64_t Windows(int64_t in, int64_t kernel, int64_t dilation, int64_t pad, int64
 }
 }  // namespace
 
-void im2col(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpan padding,
-            IntSpan stride) {
-  CheckPlanes(self);
-  const int64_t n = self.ndim();
-  int64_t windows = 1, area = 1;
-  for (int64_t d = 0; d < 2; ++d) {
-    windows = CheckedNumel({windows, Windows(self.sizes()[n - 2 + d], At(kernel_size, d, 1),
-                                             At(dilation, d, 1), At(padding, d, 0), At(stride, d, 1))});
-    area = CheckedNumel({area, At(kernel_size, d, 1)});
-  }
-  Dims sizes;
-  if (n == 4) sizes.push_back(self.sizes()[0]);
-  sizes.push_back(CheckedNumel({self.sizes()[n - 3], area}));
-  sizes.push_back(windows);
-  AddOutput(result, sizes, self.dtype(), self.device());
-}
 void col2im(MetaResult& result, const Tensor& self, IntSpan output_size, IntSpan kernel_size,
             IntSpan dilation, IntSpan padding, IntSpan stride) {
   const int64_t n = self.ndim();

@@ -165,19 +165,6 @@ void ForEachColumn(const WindowTable& t, int64_t planes, F&& f) {
 
 }  // namespace
 
-void im2col(const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpan padding, IntSpan stride,
-            const Tensor& out) {
-  const WindowTable table =
-      PlaneWindows(self.sizes().subspan(self.ndim() - 2, 2), kernel_size, dilation, padding, stride);
-  VisitLane(LaneOf(out.dtype()), [&]<typename T>() {
-    const std::vector<T> in = ToLanes<T>(self);
-    std::vector<T> columns = Zeros<T>(out);
-    ForEachColumn(table, out.numel() / std::max<int64_t>(table.taps * table.positions, 1),
-                  [&](size_t c, size_t i) { columns[c] = in[i]; });
-    FromLanes(columns, out);
-  });
-}
-
 void col2im(const Tensor& self, IntSpan, IntSpan kernel_size, IntSpan dilation, IntSpan padding,
             IntSpan stride, const Tensor& out) {
   const WindowTable table =

@@ -38,9 +38,14 @@ void JoinNew(TensorSpan tensors, int64_t dim, const Tensor& out) {
 }
 
 void JoinDiagonal(TensorSpan tensors, const Tensor& out) {
-  VisitSize(out.itemsize(), [&]<typename T>() {
-    for (int64_t o : AllOffsets(out)) std::memset(out.data_as<char>() + o, 0, sizeof(T));
-  });
+  if (out.is_contiguous()) {
+    if (out.numel() > 0)
+      std::memset(out.data_as<char>(), 0, static_cast<size_t>(out.numel() * out.itemsize()));
+  } else {
+    VisitSize(out.itemsize(), [&]<typename T>() {
+      for (int64_t o : AllOffsets(out)) std::memset(out.data_as<char>() + o, 0, sizeof(T));
+    });
+  }
   int64_t row = 0, column = 0;
   for (const Tensor& t : tensors) {
     const int64_t rows = t.ndim() == 2 ? t.sizes()[0] : 1;

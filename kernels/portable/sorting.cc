@@ -140,35 +140,4 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   return count(weights.dtype() == DType::kF32 ? DType::kF32 : DType::kF64, ToLanes<double>(weights));
 }
 
-std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool, bool return_inverse,
-                                            bool return_counts) {
-  std::tuple<Tensor, Tensor, Tensor> result;
-  VisitOrdered(self.dtype(), "unique", [&]<typename T>() {
-    const std::vector<T> in = ToLanes<T>(self);
-    std::vector<int64_t> order(in.size()), inverse(in.size()), counts;
-    Order(in.data(), 1, false, order);
-    std::vector<T> distinct;
-    for (const int64_t at : order) {
-      const T value = in[static_cast<size_t>(at)];
-      if (distinct.empty() || value != distinct.back()) {  // each NaN is distinct
-        distinct.push_back(value);
-        counts.push_back(0);
-      }
-      ++counts.back();
-      inverse[static_cast<size_t>(at)] = static_cast<int64_t>(distinct.size()) - 1;
-    }
-    const auto size = static_cast<int64_t>(distinct.size());
-    const Tensor values = EmptyTensor({size}, self.dtype(), self.device());
-    FromLanes(distinct, values);
-    const Dims none = {0}, all = {size};
-    const Tensor places =
-        EmptyTensor(return_inverse ? self.sizes() : IntSpan(none), DType::kI64, self.device());
-    if (return_inverse) FromLanes(inverse, places);
-    const Tensor how_often = EmptyTensor(return_counts ? all : none, DType::kI64, self.device());
-    if (return_counts) FromLanes(counts, how_often);
-    result = {values, places, how_often};
-  });
-  return result;
-}
-
 }  // namespace mica::portable

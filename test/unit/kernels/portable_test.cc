@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/ops/_unique2.h"
 #include "mica/test/unit/kernels/portable_fixture.h"
 
 namespace mica::testing {
@@ -77,14 +78,14 @@ TEST_CASE("bincount counts, sums weights and refuses negative bins", "[kernels]"
 }
 
 TEST_CASE("_unique2 gives distinct elements, their places and counts", "[kernels]") {
-  const auto [values, inverse, counts] = portable::_unique2(Of({2, 2}, {3, 1, 3, kNan}), true, true, true);
+  const auto [values, inverse, counts] = ops::_unique2(Of({2, 2}, {3, 1, 3, kNan}), true, true, true);
   REQUIRE(values.numel() == 3);
   CHECK(Values(values)[1] == 3);
   CHECK(inverse.sizes() == IntSpan({2, 2}));
   CHECK(Ints(inverse) == Integers{1, 0, 1, 2});
   CHECK(Ints(counts) == Integers{1, 2, 1});
-  CHECK(std::get<0>(portable::_unique2(Vector({kNan, kNan}), true, false, false)).numel() == 2);
-  CHECK(std::get<1>(portable::_unique2(Vector({1}), true, false, true)).numel() == 0);
+  CHECK(std::get<0>(ops::_unique2(Vector({kNan, kNan}), true, false, false)).numel() == 2);
+  CHECK(std::get<1>(ops::_unique2(Vector({1}), true, false, true)).numel() == 0);
 }
 
 TEST_CASE("inverses exchange rows where they must and say what is singular", "[kernels]") {
