@@ -30,6 +30,10 @@ void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out);
 void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                 MicaTensor* out);
+void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
+                   MicaStr reduce, int32_t include_self, MicaTensor* out);
+void IndexCopy(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* source,
+               MicaTensor* out);
 void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* values,
               int32_t accumulate, MicaTensor* out);
 

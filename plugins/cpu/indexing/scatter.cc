@@ -2,6 +2,7 @@
 // in the order of the index, so that results do not depend on the number of threads.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "mica/plugins/cpu/engine/iteration.h"
 #include "mica/plugins/cpu/engine/threads.h"
@@ -110,16 +111,22 @@ void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
       [&](int64_t at, int64_t, int64_t) { return AreInside(index + at, stride, lines.length, size); });
   if (!inside) throw plugin::NotImplemented();
   lines.All([&](int64_t at, int64_t from, int64_t to) {
+    if (stride == 0 && lines.along == 1 && apart == 1) {  // a row to a row
+      const int64_t row = to + index[at] * lines.step;
+      for (int64_t i = 0; i < lines.length; ++i) write(out, row + i, src[from + i]);
+      return true;
+    }
     for (int64_t i = 0; i < lines.length; ++i)
-      write(out[to + i * lines.along + index[at + i * stride] * lines.step], src[from + i * apart]);
+      write(out, to + i * lines.along + index[at + i * stride] * lines.step, src[from + i * apart]);
     return true;
   });
 }
 
-// write(element of out, element of src) for each index, on a copy of self.
-template <class T, class Write>
+// write(elements of out, place of one, element of src) for each index, on a copy of self, and then
+// finish(elements of out).
+template <class T, class Write, class Finish>
 void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
-                MicaTensor* out, Write write) {
+                MicaTensor* out, Write write, Finish finish) {
   const TensorRef in(self), to(out), from(src), at(index);
   if (from.dtype() != to.dtype() || in.dtype() != to.dtype()) throw plugin::NotImplemented();
   if (at.dtype() != MICA_I64 && at.dtype() != MICA_I32) throw plugin::NotImplemented();
@@ -132,7 +139,38 @@ void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
     ScatterLines<int64_t>(lines, result.data<T>(), size, write);
   else
     ScatterLines<int32_t>(lines, result.data<T>(), size, write);
+  finish(result.data<T>());
   result.Finish();
+}
+
+constexpr auto kNothing = [](auto*) {};
+
+// The combinations of scatter_reduce; of two NaN-free numbers the larger or smaller, else NaN.
+template <class T>
+T Times(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
+  else
+    return a * b;
+}
+template <class T>
+T Larger(T a, T b) {
+  return a != a || a > b ? a : b;
+}
+template <class T>
+T Smaller(T a, T b) {
+  return a != a || a < b ? a : b;
+}
+
+// sum / count; of integers the floor.
+template <class T>
+T Mean(T sum, int64_t count) {
+  if constexpr (std::is_integral_v<T>) {
+    const T n = static_cast<T>(count);
+    return static_cast<T>(sum / n - (sum % n != 0 && sum < 0));
+  } else {
+    return sum / static_cast<T>(count);
+  }
 }
 
 }  // namespace
@@ -180,7 +218,9 @@ void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out) {
   VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
     using T = decltype(unit);
-    RunScatter<T>(call, self, dim, index, src, out, [](T& sum, T value) { sum = Plus(sum, value); });
+    RunScatter<T>(
+        call, self, dim, index, src, out, [](T* to, int64_t at, T value) { to[at] = Plus(to[at], value); },
+        kNothing);
   });
 }
 
@@ -188,8 +228,57 @@ void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out) {
   VisitSize(TensorRef(out).itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    RunScatter<T>(call, self, dim, index, src, out, [](T& element, T value) { element = value; });
+    RunScatter<T>(
+        call, self, dim, index, src, out, [](T* to, int64_t at, T value) { to[at] = value; }, kNothing);
   });
+}
+
+void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
+                   MicaStr reduce, int32_t include_self, MicaTensor* out) {
+  const std::string_view how(reduce.data, static_cast<size_t>(reduce.size));
+  VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
+    using T = decltype(unit);
+    // How many numbers each element of out holds, where that matters.
+    std::vector<int64_t> counts;
+    if (how == "mean" || !include_self)
+      counts.assign(static_cast<size_t>(TensorRef(out).numel()), include_self ? 1 : 0);
+    const auto run = [&](auto combine) {
+      if (counts.empty())
+        return RunScatter<T>(
+            call, self, dim, index, src, out,
+            [combine](T* to, int64_t at, T value) { to[at] = combine(to[at], value); }, kNothing);
+      const auto write = [&counts, combine](T* to, int64_t at, T value) {
+        to[at] = counts[static_cast<size_t>(at)]++ == 0 ? value : combine(to[at], value);
+      };
+      RunScatter<T>(call, self, dim, index, src, out, write, [&](T* to) {
+        for (size_t i = 0; how == "mean" && i < counts.size(); ++i)
+          if (counts[i] > 1) to[i] = Mean(to[i], counts[i]);
+      });
+    };
+    if (how == "sum" || how == "mean") return run([](T a, T b) { return Plus(a, b); });
+    if (how == "prod") return run([](T a, T b) { return Times(a, b); });
+    if (how == "amax") return run([](T a, T b) { return Larger(a, b); });
+    if (how == "amin") return run([](T a, T b) { return Smaller(a, b); });
+    throw plugin::NotImplemented();
+  });
+}
+
+void IndexCopy(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* source,
+               MicaTensor* out) {
+  const TensorRef in(self), to(out), from(source);
+  if (from.dtype() != to.dtype() || in.dtype() != to.dtype()) throw plugin::NotImplemented();
+  const int32_t threads = ThreadsOf(call);
+  const Around around(to, dim);
+  const IndexList rows = Indices(index, around.size);
+  const DenseInput values(source, from.dtype(), threads);
+  DenseOutput result(out, to.dtype(), threads);
+  CopySelf(in, to, result, threads);
+  const int64_t bytes = around.inner * to.itemsize();
+  for (int64_t o = 0; o < around.outer; ++o)
+    for (int64_t r = 0; r < rows.size(); ++r)
+      std::memcpy(result.data<char>() + (o * around.size + rows[r]) * bytes,
+                  values.data<char>() + (o * rows.size() + r) * bytes, static_cast<size_t>(bytes));
+  result.Finish();
 }
 
 void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* values,
