@@ -16,8 +16,6 @@ using C = std::complex<double>;
     out[1] = result.imag();                                                            \
   }
 
-MICA_DEFINE(Abs, C(std::abs(z), 0))
-MICA_DEFINE(Angle, C(std::arg(z), 0))
 MICA_DEFINE(Sign, z == 0.0 ? C(0, 0) : z / std::abs(z))
 MICA_DEFINE(Pow, std::pow(z, C(b[0], b[1])))
 MICA_DEFINE(Sqrt, std::sqrt(z))

@@ -10,8 +10,6 @@ using ComplexFunction = void (*)(double* out, const double* a, const double* b);
 
 // clang-format off
 #define MICA_FORALL_COMPLEX_FUNCTIONS(X)                                                                 \
-  X(Abs)                                                                                                 \
-  X(Angle)                                                                                               \
   X(Sign) X(Pow) X(Sqrt) X(Rsqrt) X(Exp) X(Exp2) X(Expm1) X(Log) X(Log2) X(Log10) X(Log1p) X(Sin) X(Cos) \
       X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Tanh) X(Asinh) X(Acosh) X(Atanh) X(Sigmoid)
 // clang-format on

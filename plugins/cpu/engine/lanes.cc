@@ -41,12 +41,16 @@ struct Wide16 {
   uint64_t half[2];
 };
 
+// In stores of whole vectors, which a loop over elements does not become at -O2.
 template <class T>
 void Fill(void* dst, const void* value, int64_t n) {
-  T v;
-  std::memcpy(&v, value, sizeof(T));
+  constexpr int64_t kMany = 32 / sizeof(T);
+  T many[kMany];
+  for (T& one : many) std::memcpy(&one, value, sizeof(T));
   T* d = static_cast<T*>(dst);
-  for (int64_t i = 0; i < n; ++i) d[i] = v;
+  int64_t i = 0;
+  for (; i + kMany <= n; i += kMany) std::memcpy(d + i, many, sizeof(many));
+  for (; i < n; ++i) d[i] = many[0];
 }
 
 }  // namespace

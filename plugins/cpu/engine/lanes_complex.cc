@@ -1,6 +1,7 @@
 // The complex64 and complex128 lanes: two planes, kBlock lanes apart.
 //
-// Arithmetic runs over the planes; the transcendental functions go lane by lane
+// Arithmetic runs over the planes, abs and angle by the real lane's functions of two
+// numbers; the transcendental functions go lane by lane
 // through the C library's complex functions (in double for complex64). Division
 // scales by the larger part of the divisor, so that it neither overflows nor
 // loses infinities. A real result (abs, angle, real, imag) has a zero imaginary
@@ -234,6 +235,14 @@ struct ComplexIsFinite {
   }
 };
 
+// The real lane's function of the imaginary and the real part.
+template <class T, int kOpcode>
+int OfParts(void* dst, const void* a, const void*, const void*, int64_t n) {
+  static const Primitive function = LaneTable(sizeof(T) == 4 ? MICA_F32 : MICA_F64)->at[kOpcode];
+  function(dst, static_cast<const T*>(a) + kBlock, a, nullptr, n);
+  return ZeroImaginary<T>(dst, nullptr, nullptr, nullptr, n);
+}
+
 template <class T>
 PrimitiveTable MakeComplexTable() {
   PrimitiveTable table{};
@@ -262,8 +271,8 @@ PrimitiveTable MakeComplexTable() {
   at[MICA_OP_SQUARE] = ComplexMap1<T, ComplexSquare>;
   at[MICA_OP_RECIPROCAL] = ComplexMap1<T, ComplexReciprocal>;
 #define MICA_COMPLEX(opcode, function) at[MICA_OP_##opcode] = ComplexScalar<T, function>;
-  MICA_COMPLEX(ABS, ComplexAbs)
-  MICA_COMPLEX(ANGLE, ComplexAngle)
+  at[MICA_OP_ABS] = OfParts<T, MICA_OP_HYPOT>;
+  at[MICA_OP_ANGLE] = OfParts<T, MICA_OP_ATAN2>;
   MICA_COMPLEX(SIGN, ComplexSign)
   at[MICA_OP_POW] = ComplexScalar<T, ComplexPow, true>;
   MICA_COMPLEX(SQRT, ComplexSqrt)

@@ -176,10 +176,14 @@ struct Worker {
   const Bound& bound;
   char* scratch;
   char* slots[kMaxSlots];
+  // Of inputs that repeat one element along a row: which one fills the slot, and how far.
+  const char* repeated[kMaxOperands] = {};
+  int64_t filled[kMaxOperands] = {};
 
   char* Home(int slot) const { return scratch + static_cast<int64_t>(slot) * bound.plan->slot_bytes; }
   char* PanelMemory() const { return Home(bound.plan->num_slots); }
   void BindRepeated(int64_t begin, int64_t n);
+  bool IsFilled(int k, int64_t position, int64_t n);
   int RunPiece(int64_t position, int64_t n, int64_t panel_row);
   int RunPanel(int64_t index);
 };
@@ -209,6 +213,19 @@ void Worker::BindRepeated(int64_t begin, int64_t n) {
   }
 }
 
+// Whether the slot of input k holds the element of this piece from a piece before; notes it if not.
+bool Worker::IsFilled(int k, int64_t position, int64_t n) {
+  const Iteration& iteration = bound.iteration;
+  const Operand& operand = iteration.operands[k];
+  if (!iteration.rows || operand.flat || operand.strides[iteration.ndim - 1] != 0 || bound.panels.any())
+    return false;
+  const char* element = operand.data + iteration.Offset(k, position);
+  if (element == repeated[k] && n <= filled[k]) return true;
+  repeated[k] = element;
+  filled[k] = n;
+  return false;
+}
+
 // Computes n elements at `position`; held inputs come from row `panel_row` of the panel.
 int Worker::RunPiece(int64_t position, int64_t n, int64_t panel_row) {
   const Plan& plan = *bound.plan;
@@ -217,6 +234,7 @@ int Worker::RunPiece(int64_t position, int64_t n, int64_t panel_row) {
     const int k = bound.InputOperand(v);
     if (iteration.operands[k].invariant || bound.periodic[k]) continue;
     const int slot = plan.varying[v].slot;
+    if (IsFilled(k, position, n)) continue;
     slots[slot] = bound.panels.Holds(k) ? bound.panels.Row(k, panel_row, PanelMemory())
                                         : iteration.Locate(k, 0, position, n, Home(slot), true);
   }
@@ -249,7 +267,7 @@ int Worker::RunPanel(int64_t index) {
 }
 
 void Bound::RunRange(int64_t begin, int64_t end) {
-  Worker worker{*this, nullptr, {}};
+  Worker worker{*this, nullptr, {}, {}, {}};
   worker.scratch = BindScratch(*plan, worker.slots, panels.bytes());
   if (worker.scratch == nullptr) {
     no_memory = true;
