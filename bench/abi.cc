@@ -3,8 +3,9 @@
 //
 //   bench_abi tree N            N calls of the kernel compiled in here
 //   bench_abi <plugin.so> N     N calls of the same kernel in the plugin
+//   bench_abi ... N other.so    the same, with another plugin loaded
 //
-// Run under callgrind by test/abi/test_cost.py, which counts instructions.
+// Run under callgrind by test/abi/test_cost.py and test_layers.py, which count instructions.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -36,7 +37,7 @@ absl::Status RegisterInTree(Scope& scope) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   auto device = Scope::Create("device", ""), scope = Scope::Create("tree", "");
   device->AddBackend("cpu");
   if (!device->Commit().ok()) return 1;
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (!in_tree && RegistrationsOf(RealPath(argv[1])).empty()) return 1;  // its kernel was left out
+  if (argc == 4 && !LoadPlugin(argv[3]).ok()) return 1;
   const Operator& op = GetOperator("mica::neg.out");
   const Tensor x = EmptyTensor({4}, DType::kF32, {}), y = EmptyTensor({4}, DType::kF32, {});
   for (int i = 0; i < 4; ++i) static_cast<float*>(x.data())[i] = static_cast<float>(i);

@@ -3,6 +3,7 @@
 // each test brings its own, so that their order does not matter.
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/explain.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/test/support/mica_test.h"
 #include "mica/test/unit/dispatcher/test_operators.h"
 
@@ -24,11 +25,38 @@ TEST_CASE("a layer's place is refused with the reason", "[dispatcher]") {
   CHECK(std::string(RegisterLayer("lost", {"NoSuchLayer", ""}).status().message())
             .find("unknown neighbour (NoSuchLayer)") != std::string::npos);
   CHECK(std::string(RegisterLayer("twisted", {"Autograd", "Autocast"}).status().message())
-            .find("asks to stand after") != std::string::npos);
+            .find("which makes a cycle: Autograd stands after Autocast") != std::string::npos);
+  const int placed = *RegisterLayer("placed", {"frames", "autograd"});
+  CHECK(placed < LayerBit("FrameEscape"));
+  CHECK(placed > LayerBit("Autograd"));
+  CHECK(std::string(RegisterLayer("placed", {"Autograd", ""}).status().message())
+            .find("placed has a place already, which is not there") != std::string::npos);
   absl::Status full;
   for (int i = 0; i < 40 && full.ok(); ++i)
     full = RegisterLayer("filler" + std::to_string(i), {"FrameEscape", "Autograd"}).status();
   CHECK(std::string(full.message()).find("No bit is free") != std::string::npos);
+}
+
+TEST_CASE("a scope that is given up gives its layers and kinds back", "[dispatcher]") {
+  const auto given_up = Scope::Create("given up", "");
+  const int bit = *given_up->AddLayer("brief", {"Autograd", ""});
+  const int kind = *given_up->AddKind({"brief kind", "", false, nullptr});
+  CHECK(LayerBit("brief") == bit);
+  CHECK_FALSE(frames::IsKindEnabled(kind));  // before Commit
+  given_up->Abandon();
+  CHECK(LayerBit("brief") == -1);
+  CHECK(frames::KindNumber("brief kind") == -1);
+  const auto next = Scope::Create("next", "");
+  CHECK(*next->AddKind({"next kind", "", false, nullptr}) == kind);
+  REQUIRE(next->Commit().ok());
+  { const frames::FrameScope entered(kind); }
+  next->Disable();
+  MICA_REQUIRE_ERROR((frames::FrameScope(kind), 0), "The frame kind (next kind) is not to be entered");
+  const auto thief = Scope::Create("thief", "");
+  CHECK(thief->AddKind({"next kind", "", false, nullptr}).ok());  // nobody holds it
+  REQUIRE(next->Enable().ok());
+  CHECK(std::string(Scope::Create("late", "")->AddKind({"next kind", "", false, nullptr}).status().message())
+            .find("registered by plugin (next) already") != std::string::npos);
 }
 
 TEST_CASE("an operator defined at run time is called at its backend", "[dispatcher]") {

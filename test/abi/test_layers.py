@@ -1,0 +1,189 @@
+"""Tier T2 from C11: a layer and a frame kind that work, and each way to register them wrongly,
+which is refused by one sentence and leaves the process as it was.
+
+Every load runs in a process of its own, so that a crash is a failure with a name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from build import plugin, python
+
+BUILD = Path(os.environ["MICA_BUILD_DIR"])
+
+# (options for the compiler, what the message says)
+ERRORS = {
+    "an unknown neighbour": (['-DAFTER="nobody"'], r"Layer \(test.count\) names an unknown neighbour \(nobody\)"),
+    "itself as neighbour": (['-DAFTER="test.count"'], r"names an unknown neighbour \(test.count\)"),
+    "a cycle": (['-DAFTER="Autograd"', '-DBEFORE="frames"'], r"which makes a cycle: Autograd stands after frames"),
+    "no bit left": (["-DLIE_FULL"], r"No bit is free for layer \(filler.\w\) between \(frames\) and \(autograd\)"),
+    "no room at all": (['-DAFTER="Frame"', '-DBEFORE="FrameEscape"'], r"No bit is free for layer \(test.count\)"),
+    "a layer of Mica's": (['-DLAYER="Autograd"'], r"Layer \(Autograd\) is one of Mica's own"),
+    "a layer with a backend's name": (['-DLAYER="cpu"'], r"The name \(cpu\) of a layer is taken"),
+    "a kind of Mica's": (["-DLIE_KIND_NAME"], r"Frame kind \(grad\) is one of Mica's own"),
+    "a kind's record of a wrong size": (["-DLIE_KIND_SIZE"], "frame kind by a record that is NULL or too small"),
+    "a kernel's record of a wrong size": (["-DLIE_RECORD_SIZE"], "by a record that is NULL, too small"),
+    "a kernel at an unknown key": (["-DLIE_KEY"], r"\(somebody.elses\), which is neither a layer nor"),
+    "a kernel of two functions": (["-DLIE_TWO_FUNCTIONS"], "must have one function, boxed or unboxed"),
+    "a kernel of no function": (["-DLIE_NO_FUNCTION"], "must have one function, boxed or unboxed"),
+    "an unboxed kernel of no schema": (["-DLIE_NO_HASH"], "names no operator or no schema_hash"),
+    "another version of the table": (["-DMINOR=77"], "failed to start: this Mica has no such table of layers"),
+    "an init that fails at its end": (["-DLIE_HALFWAY"], "failed to start: the licence is not there"),
+}  # fmt: skip
+
+REFUSED = """
+import json, sys, mica
+answer = {}
+mica.func.grad(lambda x: x.sum())(mica.ones(2))  # the kinds of Mica's own are there
+try:
+    mica.load_plugin(sys.argv[1])
+except RuntimeError as error:
+    answer["error"] = str(error)
+for face, name in [("layer", "test.count"), ("layer", "filler.A"), ("frame", "layer.kind")]:
+    try:
+        with getattr(mica.library, face)(name):
+            answer[name] = "is there"
+    except RuntimeError as error:
+        answer[name] = str(error)
+mica.load_plugin(sys.argv[2])
+with mica.library.layer("test.count"), mica.library.frame("honest.kind"):
+    x = mica.ones(2).exp() + 1
+answer["calls"] = mica.ops.test_layer.calls()
+print(json.dumps(answer))
+"""
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_is_one_sentence_and_leaves_nothing(error: str) -> None:
+    options, sentence = ERRORS[error]
+    result = python(REFUSED, str(plugin("layer.c", *options)), str(plugin("layer.c", '-DNAME="honest"')))
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert re.search(sentence, answer["error"]), answer["error"]
+    assert "\n" not in answer["error"]
+    for name in ("test.count", "filler.A"):
+        assert f"No layer is named ({name})" in answer[name]
+    assert "No transform has the name (layer.kind)" in answer["layer.kind"]
+    assert answer["calls"] == 3  # ones, exp and add
+
+
+def answer_of(program: str, *options: str) -> object:
+    result = python("import json, sys, mica\n" + program, str(plugin("layer.c", *options)))
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+LEFT_OUT = """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    mica.load_plugin(sys.argv[1])
+with mica.library.frame("layer.kind"):
+    value = mica.ones(2).neg()[0].item()
+print(json.dumps([value, [str(w.message) for w in said]]))
+"""
+
+
+def test_an_unboxed_kernel_of_another_schema_is_left_out_by_name() -> None:
+    value, said = answer_of(LEFT_OUT, "-DLIE_HASH")
+    assert value == -1
+    assert "(mica::neg) at (layer.kind) was built for another schema" in " ".join(said)
+    assert answer_of(LEFT_OUT) == [1, []]
+
+
+OWNED = """
+mica.load_plugin(sys.argv[1])
+try:
+    mica.load_plugin(sys.argv[2])
+except RuntimeError as error:
+    first = str(error)
+mica.disable_plugin("layer")
+mica.load_plugin(sys.argv[2])
+with mica.library.layer("test.count"):
+    mica.ones(2).exp()
+print(json.dumps([first, mica.ops.test_layer.calls()]))
+"""
+
+
+def test_a_layer_has_one_owner_until_that_is_disabled() -> None:
+    other = str(plugin("layer.c", '-DNAME="other"'))
+    result = python("import json, sys, mica\n" + OWNED, str(plugin("layer.c")), other)
+    assert result.returncode == 0, result.stderr
+    first, calls = json.loads(result.stdout)
+    assert "The layer (test.count) is registered by plugin (layer) already" in first
+    assert calls == 2  # ones and exp
+
+
+ATTACH = """
+mica.load_plugin(sys.argv[1])
+x, y = mica.ones(2), mica.ones(2)
+try:
+    mica.ops.test_layer.attach(x, True)
+    x.exp(), y.exp(), (x + y)
+    on = mica.ops.test_layer.calls()
+    mica.ops.test_layer.attach(x, False)
+    before = mica.ops.test_layer.calls()  # attach itself has x, and passes the layer
+    x.exp()
+    print(json.dumps([on, mica.ops.test_layer.calls() - before]))
+except ValueError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+def test_a_layers_bit_on_one_tensor() -> None:
+    assert answer_of(ATTACH) == [2, 0]
+    assert "Bit (48) is not of a layer that a plugin registered" in str(answer_of(ATTACH, "-DLIE_ATTACH"))
+
+
+DISABLED = """
+mica.load_plugin(sys.argv[1])
+x = mica.ones(2)
+mica.ops.test_layer.attach(x, True)
+with mica.library.frame("layer.kind"):
+    mica.disable_plugin("layer")
+    try:
+        x.exp()
+    except NotImplementedError as error:
+        inside = str(error)
+try:
+    with mica.library.frame("layer.kind"):
+        pass
+except RuntimeError as error:
+    outside = str(error)
+x.exp()  # its bit stands for nothing now
+doctor = [p["name"] for p in mica.plugins() if p["state"] == "disabled"]
+mica.enable_plugin("layer")
+x.exp()
+print(json.dumps([inside, outside, doctor, mica.ops.test_layer.calls()]))
+"""
+
+
+def test_disabling_takes_layer_and_kind_away() -> None:
+    inside, outside, disabled, calls = answer_of(DISABLED)
+    assert "has no rule for the frame kind (layer.kind)" in inside
+    assert "the plugin that brought it is disabled" in outside
+    assert disabled == ["layer"]
+    assert calls == 1
+
+
+def instructions(calls: int, *loaded: str) -> int:
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    command += [str(BUILD / "bin" / "bench_abi"), "tree", str(calls), *loaded]
+    environment = {**os.environ, "MICA_PLUGINS_ONLY": "none"}
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return int(re.findall(r"Collected : (\d+)", result.stderr)[0])
+
+
+def test_a_layer_that_is_loaded_and_not_active_costs_no_instruction() -> None:
+    layer = str(plugin("layer.c"))
+    without = instructions(5000) - instructions(1000)
+    loaded = instructions(5000, layer) - instructions(1000, layer)
+    assert without > 400_000
+    assert loaded == without
