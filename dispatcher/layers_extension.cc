@@ -215,14 +215,21 @@ frames::Frame Named(const MicaFrame& f) {
   return frame;
 }
 
+std::shared_ptr<void> OpaqueOf(const MicaPayload& p) {
+  if (!p.opaque) return nullptr;
+  return {p.opaque, p.destroy ? p.destroy : [](void*) {}};
+}
+void Put(const MicaPayload& p, std::shared_ptr<void> opaque, frames::Wrapper& w) {
+  w.number = p.number;
+  w.second = p.second ? Tensor::Borrow(p.second) : Tensor();
+  w.opaque = std::move(opaque);
+}
+
 MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor* base,
                            const MicaPayload* payload) {
   MicaTensorResult r{nullptr, nullptr};
   r.status = CatchAll([&] {
-    std::shared_ptr<void> opaque;
-    if (payload && payload->opaque)
-      opaque.reset(
-          payload->opaque, payload->destroy ? payload->destroy : [](void*) {});
+    std::shared_ptr<void> opaque = payload ? OpaqueOf(*payload) : nullptr;  // destroyed on every path
     MICA_CHECK(value && frame && frame->kind >= 0, "A wrapper needs a value and a frame.");
     const Tensor inner = Tensor::Borrow(value);
     const int64_t hidden = payload ? payload->hidden : 0;
@@ -230,12 +237,7 @@ MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor
                      ") leading dimensions of a value (", inner.ToString(), "), which has fewer.");
     Tensor wrapper =
         frames::Wrap(inner, Named(*frame), base ? Tensor::Borrow(base) : Tensor(), static_cast<int>(hidden));
-    frames::Wrapper& w = frames::WrapperOf(wrapper);
-    if (payload) {
-      w.number = payload->number;
-      if (payload->second) w.second = Tensor::Borrow(payload->second);
-      w.opaque = std::move(opaque);
-    }
+    if (payload) Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
     r.value = wrapper.release();
   });
   return r;
@@ -250,6 +252,17 @@ int32_t UnwrapValue(MicaTensor* t, const MicaFrame* frame, MicaTensor** value, M
   return 1;
 }
 
+MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* payload) {
+  return CatchAll([&] {
+    std::shared_ptr<void> opaque = OpaqueOf(*payload);
+    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
+    if (!w) return;
+    MICA_CHECK_VALUE(payload->hidden == w->hidden, "A payload that hides (", payload->hidden,
+                     ") dimensions is put on a wrapper that hides (", w->hidden, "); wrap the value anew.");
+    Put(*payload, std::move(opaque), *w);
+  });
+}
+
 MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
   return CatchAll([&] {
     MICA_CHECK(frames::Current(), "Operator ", OpOf(op).spec().name,
@@ -262,12 +275,13 @@ MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue*
 }  // namespace
 
 const MicaLayers* LayersExtension() {
-  static const MicaLayers table = {
-      sizeof(MicaLayers), MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR, &RegisterLayerOf, &RegisterKindOf,
-      &RegisterKernelOf,  &DecomposeAtKey,   &FallThroughAt,    &OperatorInfoOf,  &ComputeDType,
-      &Redispatch,        &ExchangeInclude,  &ExchangeExclude,  &Included,        &Excluded,
-      &TensorKeys,        &TensorAttach,     &FrameCurrent,     &FrameEnter,      &FrameExit,
-      &FrameLeave,        &FrameReturn,      &WrapValue,        &UnwrapValue,     &CallInParentOf};
+  static const MicaLayers table = {sizeof(MicaLayers), MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR, &RegisterLayerOf,
+                                   &RegisterKindOf,    &RegisterKernelOf, &DecomposeAtKey,   &FallThroughAt,
+                                   &OperatorInfoOf,    &ComputeDType,     &Redispatch,       &ExchangeInclude,
+                                   &ExchangeExclude,   &Included,         &Excluded,         &TensorKeys,
+                                   &TensorAttach,      &FrameCurrent,     &FrameEnter,       &FrameExit,
+                                   &FrameLeave,        &FrameReturn,      &WrapValue,        &UnwrapValue,
+                                   &CallInParentOf,    &SetPayload};
   return &table;
 }
 

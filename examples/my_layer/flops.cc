@@ -67,16 +67,9 @@ int64_t Products(const Call& call) {
   return product;
 }
 
-// Elements of what the call made or wrote.
-int64_t Written(const Call& call) {
-  const MicaOperatorInfo& info = call.info();
+int64_t Made(const Call& call) {
   int64_t elements = 0;
-  for (int64_t i = 0; i < call.size(); ++i)
-    if (((info.written_args >> i) & 1) && call[i].tag == MICA_VALUE_TENSOR)
-      elements += Elements(call[i].u.tensor);
-  if (info.form != MICA_FORM_FUNCTIONAL) return elements;
-  for (int64_t i = 0; i < call.num_results(); ++i)
-    if (call.results()[i].tag == MICA_VALUE_TENSOR) elements += Elements(call.results()[i].u.tensor);
+  call.ForEachMade([&](MicaTensor* t) { elements += Elements(t); });
   return elements;
 }
 
@@ -97,7 +90,7 @@ void CountByClass(Call& call) {
   if (Is(info, "contraction"))
     Count(info, 2 * Products(call));
   else if (Is(info, "pointwise"))
-    Count(info, Written(call));
+    Count(info, Made(call));
   else if (Is(info, "reduction") || Is(info, "scan") || Is(info, "row"))
     Count(info, Read(call));
 }

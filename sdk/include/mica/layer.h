@@ -108,6 +108,21 @@ class Call {
         if (args_[i].u.tensors.data[j]) f(args_[i].u.tensors.data[j], i);
     }
   }
+  // f(tensor) for each tensor that the call has made or written, once it has run.
+  template <typename F>
+  void ForEachMade(F&& f) const {
+    const MicaOperatorInfo& about = info();
+    ForEachTensor([&](MicaTensor* t, int64_t i) {
+      if ((about.written_args >> i) & 1) f(t);
+    });
+    if (about.form != MICA_FORM_FUNCTIONAL) return;
+    for (int64_t i = 0; i < num_results_; ++i) {
+      if (results_[i].tag == MICA_VALUE_TENSOR && results_[i].u.tensor) f(results_[i].u.tensor);
+      if (results_[i].tag != MICA_VALUE_TENSORS) continue;
+      for (int64_t j = 0; j < results_[i].u.tensors.size; ++j)
+        if (results_[i].u.tensors.data[j]) f(results_[i].u.tensors.data[j]);
+    }
+  }
 
  private:
   uint64_t keys_;

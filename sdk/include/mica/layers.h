@@ -195,6 +195,9 @@ typedef struct MicaLayers {
    * out wrapped without a payload. */
   MicaStatus (*call_in_parent)(void* op, const MicaValue* args, int64_t num_args, MicaValue* results,
                                int64_t num_results);
+  /* Another payload for a wrapper of `frame`; `hidden` must be what it was. Other tensors stay as they are.
+   */
+  MicaStatus (*set_payload)(MicaTensor* wrapper, const MicaFrame* frame, const MicaPayload*);
 } MicaLayers;
 
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
