@@ -1,9 +1,9 @@
-"""Runs docs/guides/write-a-backend.md, from the copied template to the digits.
+"""Runs a page of docs/guides/ that goes from nothing to a plugin that works.
 
-Blocks marked `<!-- guide: ... -->` are done in order, in build/guide-backend: `sh` and
-`python` are run, with an installed Mica in $MICA_PREFIX; `quote FILE` must stand in that
-file; `insert FILE before|after "line"` is put there. Exported variables and the folder
-stay for the blocks that follow.
+Blocks marked `<!-- guide: ... -->` are done in order, in a folder of the build: `sh` and
+`python` are run, with an installed Mica in $MICA_PREFIX; `file NAME` is written; `quote FILE`
+must stand in that file; `insert FILE before|after "line"` is put there. Exported variables and
+the folder stay for the blocks that follow.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = ROOT / "docs" / "guides" / "write-a-backend.md"
 BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
-FOLDER = ROOT / "build" / "guide-backend"
 BLOCK = re.compile(r"<!-- guide: (.*?) -->\n```\w*\n(.*?)^```$", re.M | re.S)
 
 
 class Reader:
     """Does what the guide says, block by block."""
 
-    def __init__(self) -> None:
-        self.folder = FOLDER / "work"
+    def __init__(self, base: Path) -> None:
+        self.base, self.folder = base, base / "work"
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-        prefix = str(FOLDER / "install")
+        prefix = str(base / "install")
         self.environment = {**os.environ, "PATH": path, "MICA_SOURCE": str(ROOT), "MICA_PREFIX": prefix}
 
     def do(self, words: str, text: str) -> str:
@@ -40,6 +38,9 @@ class Reader:
             (self.folder / "block.py").write_text(text)
             return self._shell("python block.py")
         file = self.folder / rest.split()[0]
+        if kind == "file":
+            file.write_text(text)
+            return ""
         source = file.read_text()
         if kind == "quote":
             return "" if text in source else f"{file.name} does not hold the quoted lines."
@@ -51,7 +52,7 @@ class Reader:
         return ""
 
     def _shell(self, text: str) -> str:
-        state = FOLDER / "state"
+        state = self.base / "state"
         script = f"set -euo pipefail\n{text}\nenv -0 > {state}\npwd >> {state}"
         result = subprocess.run(
             ["bash", "-c", script], cwd=self.folder, env=self.environment, check=False,
@@ -65,20 +66,18 @@ class Reader:
         return ""
 
 
-def main() -> int:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    (FOLDER / "work").mkdir(parents=True)
-    install = ["cmake", "--install", str(BUILD), "--prefix", str(FOLDER / "install")]
+def run(page: str, folder: str) -> int:
+    """Does the page docs/guides/<page> in build/<folder>; prints the tally."""
+    base = ROOT / "build" / folder
+    shutil.rmtree(base, ignore_errors=True)
+    (base / "work").mkdir(parents=True)
+    install = ["cmake", "--install", str(BUILD), "--prefix", str(base / "install")]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
-    reader = Reader()
-    blocks = BLOCK.findall(GUIDE.read_text())
+    reader = Reader(base)
+    blocks = BLOCK.findall((ROOT / "docs" / "guides" / page).read_text())
     for number, (words, text) in enumerate(blocks):
         if wrong := reader.do(words, text):
             print(f"Block {number + 1} ({words}):\n{text}\n{wrong}\n{number} passed, 1 failed")
             return 1
     print(f"{len(blocks)} passed, 0 failed")
     return 0 if blocks else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

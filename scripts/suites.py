@@ -57,6 +57,12 @@ SUITES = [
         "tally",
         needs=("release:package",),
     ),
+    Suite(
+        "guide-layer",
+        "{python} scripts/guide_write_a_layer.py",
+        "tally",
+        needs=("release:package",),
+    ),
     Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800),
     Suite("conformance", "{python} scripts/conformance.py", "tally", needs=("release",)),
     # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
