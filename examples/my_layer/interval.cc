@@ -146,6 +146,7 @@ Dims Broadcast(const Dims& a, mica::formula::IntSpan b) {
 
 // snippet: pointwise
 void Pointwise(layer::Call& call) {
+  if (call.num_results() != 1) Refuse(call, "has several results, for which there is no rule");
   const layer::LeaveFrame left;
   int32_t dtype = MICA_DTYPE_NONE;
   layer::Check(layer::Table()->compute_dtype(call.op(), call.args(), call.size(), &dtype));

@@ -208,6 +208,16 @@ const char* IncreasingBinary(int opcode) {
   }
 }
 
+struct Opcode {
+  const char* name;
+  int arity;  // registers read
+};
+constexpr Opcode kOpcodes[] = {
+#define MICA_OPCODE(name, arity, result) {#name, arity},
+    MICA_FORALL_OPCODES(MICA_OPCODE)
+#undef MICA_OPCODE
+};
+
 // The registers of one evaluation.
 class Machine {
  public:
@@ -279,7 +289,7 @@ class Machine {
       case MICA_OP_SELECT:
         return Select(R(in.a), Lifted(R(in.b)), Lifted(R(in.c)));
       default:
-        return Compute(in, Lifted(R(in.a)));
+        if (kOpcodes[in.opcode].arity > 0) return Compute(in, Lifted(R(in.a)));
     }
     Refuse(in);
   }
@@ -303,8 +313,9 @@ class Machine {
       case MICA_OP_TO_MASK:
         return Inverse(Equal(a, Point(Filled(a.lower, 0))));
       default:
-        return Binary(in, a, Lifted(R(in.b)));
+        if (kOpcodes[in.opcode].arity > 1) return Binary(in, a, Lifted(R(in.b)));
     }
+    Refuse(in);
   }
 
   Interval Binary(const MicaInstruction& in, const Interval& a, const Interval& b) const {
@@ -351,14 +362,9 @@ class Machine {
   }
 
   [[noreturn]] void Refuse(const MicaInstruction& in) const {
-    static const char* const kNames[] = {
-#define MICA_NAME(name, arity, result) #name,
-        MICA_FORALL_OPCODES(MICA_NAME)
-#undef MICA_NAME
-    };
     throw mica::plugin::Error(MICA_ERROR_NOT_IMPLEMENTED,
                               std::string("Operator ") + name_ + " (" + p_.source +
-                                  ") is no interval arithmetic yet: its step (" + kNames[in.opcode] +
+                                  ") is no interval arithmetic yet: its step (" + kOpcodes[in.opcode].name +
                                   ") has no rule for bounds in layer (my_layer.interval). Compute it outside "
                                   "of my_layer.bounds, or "
                                   "write it with operators that have one.");

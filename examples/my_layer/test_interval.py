@@ -239,3 +239,53 @@ def test_a_disabled_kind_is_gone_and_comes_back():
     finally:
         mica.enable_plugin("my_layer")
     encloses(mica.exp, box)
+
+
+POINTWISE = [
+    name for name in mica._C._operator_names()
+    if (op := mica._C._find_operator(name)).op_class == "pointwise" and op.program and op.functional in (None, name)
+]  # fmt: skip
+
+
+def drawn(name, kind, low, high):
+    """An argument of a schema's type; None where it is left to its default."""
+    if name in ("mask", "condition"):
+        return mica.rand(20) > 0.5
+    if kind == "Tensor":
+        return interval(20, low=low, high=high)
+    if kind in ("Scalar", "float"):
+        return low + (high - low) * mica.rand(1).item()
+    return {"int": 2, "bool": True}.get(kind)
+
+
+def check_operator(op, low, high):
+    """False: no call of it could be drawn."""
+    arguments, _, _ = op._schema_info()
+    given = [drawn(name, kind, low, high) for name, kind, keyword, _ in arguments if not keyword]
+    points = [[inside(g) if isinstance(g, Bounds) else g for g in given] for _ in range(20)]
+    try:
+        values = [op(*p) for p in points]
+    except (RuntimeError, TypeError, ValueError):
+        return False
+    result = bounds(op)(*given)
+    if not result.lower.is_floating_point():
+        return True
+    known = ~(result.lower.isnan() | result.upper.isnan())
+    slack = SLACK * (1 + result.lower.abs() + result.upper.abs())
+    for value in values:
+        within = (result.lower - slack <= value) & (value <= result.upper + slack)
+        assert (within | value.isnan() | ~known).all(), (op, given, result, value)
+    return True
+
+
+def test_every_pointwise_operator_encloses_or_refuses():
+    mica.manual_seed(0)
+    counts = {"enclosed": 0, "refused": 0, "not drawn": 0}
+    for op in map(mica._C._find_operator, POINTWISE):
+        try:
+            checked = [check_operator(op, *where) for where in [(0.1, 0.9), (1.1, 3.0), (-2.0, 2.0)]]
+            counts["enclosed" if all(checked) else "not drawn"] += 1
+        except NotImplementedError:
+            counts["refused"] += 1
+    assert counts["enclosed"] >= 100, counts
+    assert counts["not drawn"] <= 5, counts
