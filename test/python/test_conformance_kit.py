@@ -182,3 +182,16 @@ def test_the_command_of_an_installed_mica() -> None:
     )
     assert result.returncode != 0 and "nonsense.npu" in result.stderr, result
     assert "Traceback" not in result.stderr
+
+
+def test_vmap_and_autocast_of_a_device() -> None:
+    report = conform(
+        DEVICE, operators=["mm", "maximum", "mul.Tensor", "add.Tensor"], groups=["vmap", "autocast"]
+    )
+    rows = {(row.check, row.name): row for row in report.rows}
+    assert rows["vmap", "mul.Tensor"].verdict == FAILS and rows["autocast", "mul.Tensor"].verdict == FAILS
+    assert rows["vmap", "maximum"].verdict == UNSUPPORTED  # not of float32
+    assert rows["vmap", "add.Tensor"].verdict == PASSES and rows["autocast", "add.Tensor"].verdict == PASSES
+    assert (
+        rows["vmap", "mm"].verdict == UNSUPPORTED
+    )  # of a batch that is a product of batches, which it lacks

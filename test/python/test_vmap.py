@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import mica
-from mica.conformance.operators import ENTRIES, Entry, Made, arguments, attempt, finished, operator, settled
-from mica.conformance.samples import UNSAMPLED, Call
+from mica.conformance.batches import Mapped
+from mica.conformance.operators import ENTRIES, attempt
+from mica.conformance.samples import UNSAMPLED
 from mica.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 EXAMPLES = 3
@@ -46,30 +47,6 @@ REFUSED: dict[str, str] = {
 SAMPLED = [name for name, e in ENTRIES.items() if e.calls() and name not in UNSAMPLED]
 
 
-def _tensors(value: Any) -> Iterator[mica.Tensor]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, Made):
-        yield value.numbers
-    elif isinstance(value, mica.Tensor):
-        yield value
-
-
-def _put(value: Any, tensors: Iterator[mica.Tensor]) -> Any:
-    """The value with its tensors replaced, in order."""
-    if isinstance(value, list):
-        return [_put(v, tensors) for v in value]
-    if isinstance(value, Made):
-        return Made(next(tensors), value.how)
-    return next(tensors) if isinstance(value, mica.Tensor) else value
-
-
-def _batch(x: mica.Tensor) -> mica.Tensor:
-    """Examples with the same numbers in other places."""
-    return mica.stack([x.reshape(-1).roll(e).reshape(x.shape) for e in range(EXAMPLES)])
-
-
 def _subsets(n: int) -> list[tuple[int, ...]]:
     every = range(n)
     if n > 3:
@@ -90,25 +67,7 @@ def _difference(got: mica.Tensor, wanted: list[mica.Tensor]) -> str:
     return "" if np.allclose(a, b, equal_nan=True, **tolerance) else "other values"
 
 
-class _Mapped:
-    """One sample call as a function of its tensors."""
-
-    def __init__(self, entry: Entry, call: Call, dtype: str, inplace: bool) -> None:
-        self.entry, self.inplace = entry, inplace
-        self.f = operator(entry.inplace() if inplace else entry)
-        self.positional, self.keyword, _ = arguments(mica, call, dtype, "contiguous", finish=False)
-        self.tensors = [*_tensors(self.positional), *_tensors(list(self.keyword.values()))]
-        self.batches = [_batch(x) for x in self.tensors]
-
-    def __call__(self, *tensors: mica.Tensor) -> Any:
-        given = iter(tensors)
-        positional = finished(_put(self.positional, given))
-        keyword = {k: finished(_put(v, given)) for k, v in self.keyword.items()}
-        if self.inplace:
-            positional = [positional[0].clone(), *positional[1:]]
-        result = self.f(*positional, **keyword)
-        return settled(self.entry.overload, positional[0] if self.inplace else result)
-
+class _Mapped(Mapped):
     def against_the_loop(self, subset: tuple[int, ...]) -> str:
         """What is wrong when the tensors of the subset are mapped over, or ""."""
         pairs = list(enumerate(zip(self.tensors, self.batches)))
@@ -136,7 +95,7 @@ def _swept(name: str, inplace: bool) -> tuple[list[str], list[str]]:
         warnings.simplefilter("ignore")
         for dtype in DTYPES:
             for number, call in enumerate(entry.calls()):
-                mapped = _Mapped(entry, call, dtype, inplace)
+                mapped = _Mapped(entry, call, dtype, inplace=inplace, examples=EXAMPLES)
                 for subset in _subsets(len(mapped.tensors)):
                     if found := mapped.against_the_loop(subset):
                         place = refused if "Error: " in found else wrong
@@ -184,7 +143,7 @@ def _loss(mapped: _Mapped) -> Any:
 def _gradient_cases(name: str) -> Iterator[tuple[str, Any, list[mica.Tensor], tuple[int, ...]]]:
     entry = ENTRIES[name]
     for number, call in enumerate(entry.calls()):
-        mapped = _Mapped(entry, call, "float64", False)
+        mapped = _Mapped(entry, call, "float64", examples=EXAMPLES)
         wanted = tuple(i for i, x in enumerate(mapped.tensors) if x.is_floating_point())
         if wanted:
             yield f"call {number}", _loss(mapped), mapped.batches, wanted

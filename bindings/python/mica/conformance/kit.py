@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import mica
-from mica.conformance import runtime
+from mica.conformance import runtime, transform_checks  # noqa: F401 - adds its checks
 from mica.conformance.operator_checks import ALL_DTYPES, CHECKS, check_operator, chosen
 from mica.conformance.operators import ENTRIES
 from mica.conformance.results import Report, Row
 from mica.conformance.speed import measure
 from mica.conformance.worker import Task, Watch, run_isolated
 
+# After transform_checks has added its own.
 _FILES = ("copy_checks", "stream_checks", "memory_checks", "process_checks")
 GROUPS = (*CHECKS, "runtime", "speed")
 

@@ -70,7 +70,7 @@ def _changed(value: Any, change: Change) -> Any:
     return change(value) if isinstance(value, (mica.Tensor, mica.dtype)) else value
 
 
-def _made(case: Case, device: str, change: Change, grad: bool = False) -> tuple[list[Any], dict[str, Any]]:
+def made(case: Case, device: str, change: Change, grad: bool = False) -> tuple[list[Any], dict[str, Any]]:
     positional, keyword, _ = arguments(mica, case.call, case.dtype, case.layout, grad=grad, device=device)
     return [_changed(a, change) for a in positional], {k: _changed(v, change) for k, v in keyword.items()}
 
@@ -78,17 +78,17 @@ def _made(case: Case, device: str, change: Change, grad: bool = False) -> tuple[
 def _on(device: str, case: Case, keyword: dict[str, Any]) -> dict[str, Any]:
     """Factories have no tensor that says the device."""
     names = [name for kind, name, _ in case.entry.arguments if kind.startswith("Device")]
-    made = names and not _described([*case.call.args, *case.call.kwargs.values()])
-    return {**keyword, names[0]: mica.device(device)} if made else keyword
+    is_factory = names and not described([*case.call.args, *case.call.kwargs.values()])
+    return {**keyword, names[0]: mica.device(device)} if is_factory else keyword
 
 
 def _run_value(case: Case, device: str, change: Change) -> Any:
-    positional, keyword = _made(case, device, change)
+    positional, keyword = made(case, device, change)
     return operator(case.entry)(*positional, **_on(device, case, keyword))
 
 
 def _run_inplace(case: Case, device: str, change: Change) -> Any:
-    positional, keyword = _made(case, device, change)
+    positional, keyword = made(case, device, change)
     result = operator(case.entry.inplace())(*positional, **keyword)
     if result is not positional[0]:
         raise AssertionError("The result is not the tensor that was written.")
@@ -96,7 +96,7 @@ def _run_inplace(case: Case, device: str, change: Change) -> Any:
 
 
 def _run_out(case: Case, device: str, change: Change) -> Any:
-    positional, keyword = _made(case, device, change)
+    positional, keyword = made(case, device, change)
     keyword = _on(device, case, keyword)
     plain = operator(case.entry)(*positional, **keyword)
     found = mica._C._find_operator(case.entry.out)
@@ -118,14 +118,14 @@ def _run_out(case: Case, device: str, change: Change) -> Any:
 
 
 def _run_gradient(case: Case, device: str, change: Change) -> Any:
-    positional, keyword = _made(case, device, change)
-    tensors = _flat([*positional, *keyword.values()])
-    described = _described([*case.call.args, *case.call.kwargs.values()])
-    leaves = [x for x, d in zip(tensors, described) if d.grad and x.dtype.is_floating_point]
+    positional, keyword = made(case, device, change)
+    tensors = flat([*positional, *keyword.values()])
+    samples = described([*case.call.args, *case.call.kwargs.values()])
+    leaves = [x for x, d in zip(tensors, samples) if d.grad and x.dtype.is_floating_point]
     for leaf in leaves:
         leaf.requires_grad_()
     result = operator(case.entry)(*positional, **keyword)
-    results = [r for r in _flat(result) if r.requires_grad]
+    results = [r for r in flat(result) if r.requires_grad]
     cotangents = []
     for k, r in enumerate(results):
         like = T(tuple(r.shape), 0.5, 1.5)
@@ -137,21 +137,21 @@ def _run_gradient(case: Case, device: str, change: Change) -> Any:
     return [g for g in grads if g is not None]
 
 
-def _flat(value: Any) -> list[Any]:
+def flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
-        return [x for v in value for x in _flat(v)]
+        return [x for v in value for x in flat(v)]
     return [value] if isinstance(value, mica.Tensor) else []
 
 
-def _described(value: Any) -> list[T]:
+def described(value: Any) -> list[T]:
     if isinstance(value, list):
-        return [x for v in value for x in _described(v)]
+        return [x for v in value for x in described(v)]
     return [value] if isinstance(value, T) else []
 
 
 def _value_cases(entry: Entry, dtype: str) -> Iterator[Case]:
     for call in entry.calls():
-        if not _described([*call.args, *call.kwargs.values()]) and dtype != "float32":
+        if not described([*call.args, *call.kwargs.values()]) and dtype != "float32":
             continue  # a factory: its dtype stands in the call
         for layout in LAYOUTS if dtype in _LAYOUT_DTYPES else LAYOUTS[:1]:
             if layout == "expanded" and entry.overload in NEEDS_RANK:
@@ -192,8 +192,10 @@ class Check:
     about: str
     cases: Callable[[Entry, str], Iterator[Case]]
     run: Callable[[Case, str, Change], Any]
+    compared: bool = True  # False: a run compares for itself, and raises
 
 
+# transform_checks.py adds to it.
 CHECKS = {
     "value": Check("values, shapes, dtypes and strides of results", _value_cases, _run_value),
     "inplace": Check("the in-place form writes its tensor", _inplace_cases, _run_inplace),
@@ -225,12 +227,12 @@ def _filled(like: Any, value: float) -> Any:
 def _condition(case: Case, wide: Any) -> Any:
     """The scale of each result: how many roundings it moves when each input moves by one in each step
     of an elimination, of which there are as many as rows; or its largest element."""
-    results = _flat(wide)
-    steps = max((n for x in _flat(_made(case, "cpu", None)[0]) for n in x.shape), default=1)
+    results = flat(wide)
+    steps = max((n for x in flat(made(case, "cpu", None)[0]) for n in x.shape), default=1)
     scales = [_largest(r) for r in results]
     for run in (1, 2, 3):
         other, _ = attempt(CHECKS[case.check].run, case, "cpu", lambda x, run=run: moved(x, case.dtype, run))
-        for k, (a, b) in enumerate(zip(results, _flat(other))):
+        for k, (a, b) in enumerate(zip(results, flat(other))):
             if a.numel():
                 apart = np.nan_to_num(np.abs(to_numpy(a) - to_numpy(b)), posinf=0).max()
                 scales[k] = max(scales[k], steps * float(apart) / spacing(case.dtype))
@@ -240,6 +242,9 @@ def _condition(case: Case, wide: Any) -> Any:
 
 def _expect(case: Case) -> Expected:
     run = CHECKS[case.check].run
+    if not CHECKS[case.check].compared:
+        _, error = attempt(run, case, "cpu", None)
+        return Expected([], error if isinstance(error, NotImplementedError) else None)
     result, error = attempt(run, case, "cpu", None)
     expected = Expected(result, error)
     if error is None and ("float" in case.dtype or "complex" in case.dtype):
@@ -247,11 +252,11 @@ def _expect(case: Case) -> Expected:
         if case.entry.overload in CONDITIONED:
             expected.magnitude = _condition(case, expected.wide)
         elif case.check == "gradient":  # sums over paths, at the scale of the gradient and the cotangents
-            expected.magnitude = [_filled(g, max(_largest(g), 1)) for g in _flat(expected.wide)]
+            expected.magnitude = [_filled(g, max(_largest(g), 1)) for g in flat(expected.wide)]
         elif case.entry.op_class != "pointwise":
             expected.magnitude, _ = attempt(run, case, "cpu", magnitudes)
     if error is None and case.entry.overload in CANCELS and case.check != "gradient":
-        expected.magnitude = _filled(result, _largest(*_flat(_made(case, "cpu", None)[0])))
+        expected.magnitude = _filled(result, _largest(*flat(made(case, "cpu", None)[0])))
     if error is None and case.check == "value":
         expected.meta, _ = attempt(run, case, "meta", None)
     return expected
@@ -301,13 +306,13 @@ def _judge(case: Case, device: str, expected: Expected, row: Row) -> None:
 def _wrong(case: Case, device: str, got: Any, expected: Expected) -> str:
     base, wide, magnitude = expected.result, expected.wide, expected.magnitude
     name = case.entry.overload
-    if case.check == "value":
+    if case.check in ("value", "vmap"):
         if name in _ANY_INDEX:
             got, base, wide, magnitude = got[0], base[0], None, None
         elif name in _ONLY_INDEX:
             got, base, wide, magnitude = got.sort(-1)[0], base.sort(-1)[0], None, None
-        if found := _form_wrong(got, expected.meta, case.entry.op_class in _STRIDED):
-            return found
+    if case.check == "value" and (found := _form_wrong(got, expected.meta, case.entry.op_class in _STRIDED)):
+        return found
     return difference(
         got,
         base,
@@ -321,7 +326,7 @@ def _wrong(case: Case, device: str, got: Any, expected: Expected) -> str:
 
 def _form_wrong(got: Any, meta: Any, strides: bool) -> str:
     """Whether the meta function promised another shape or dtype, or other strides if they are asked for."""
-    for g, m in zip(_flat(got), _flat(meta)):
+    for g, m in zip(flat(got), flat(meta)):
         forms = {"shape": (g.shape, m.shape), "dtype": (g.dtype, m.dtype)}
         if strides and g.numel():
             forms["stride"] = (g.stride(), m.stride())
