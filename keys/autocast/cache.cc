@@ -37,8 +37,11 @@ Tensor CachedCast(const Tensor& t, DType dtype) {
   Entry& entry = Cache()[t.impl()];
   if (entry.dtype != dtype || entry.version != t.version()) entry = {t, {}, dtype, t.version()};
   Tensor& kept = entry.cast[CurrentThread().grad_enabled];
-  if (!kept.defined()) kept = Cast(t, dtype);
-  return kept;
+  if (kept.defined()) return kept;
+  Tensor made = Cast(t, dtype);
+  // Inside of a transform it is a tensor of that level, which ends before the cache does.
+  if (!made.keys().has(keys::kFrameEscape)) kept = made;
+  return made;
 }
 
 void ClearCache() { Cache().clear(); }

@@ -95,7 +95,7 @@ void RunBatched(const BoxedKernel&, const Operator& op, KeySet keys, const MicaV
   const RuleEntry entry = RuleOf(op);
   if (entry.source == Source::kRefused) Refuse(op);
   if (op.spec().form != OpForm::kFunctional && entry.rule != &Pointwise && entry.rule != &BecomeView &&
-      RunThroughFunctional(op, args, n))
+      entry.rule != &Resize && RunThroughFunctional(op, args, n))
     return;
   if (entry.rule) {
     Call call(op, args, n, results);

@@ -143,7 +143,7 @@ bool Copied(Call&);       // pointwise.cc: clone, empty_like
 bool Filled(Call&);       // pointwise.cc: fill.Tensor
 bool MaskedFilled(Call&);
 bool Whole(Call&);                      // contraction.cc: the same of the whole batch
-bool Leading(Call&);                    // contraction.cc: batches in front, of tensors of different ranks
+bool LdlSolve(Call&);                   // contraction.cc
 bool Sorted(Call&);                     // contraction.cc: searchsorted
 bool Join(Call&);                       // folds.cc: cat, stack
 bool Diagonal(Call&);                   // folds.cc: block_diag
@@ -166,6 +166,7 @@ bool NllLossBackward(Call&);
 bool CtcLoss(Call&);
 bool CtcLossBackward(Call&);
 bool BecomeView(Call&);  // views.cc
+bool Resize(Call&);      // views.cc
 bool ByOperator(Call&);  // contraction.cc: a plugin's, by the operator that its record names
 
 bool LayerNorm(Call&);  // composites.cc

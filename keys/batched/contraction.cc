@@ -87,8 +87,15 @@ bool Trailing(Call& call) {
   return call.Run();
 }
 
-bool Leading(Call& call) {
-  call.AllBatched();
+// LD (..., n, n), pivots (..., n) and B (..., n, k), whose batches broadcast.
+bool LdlSolve(Call& call) {
+  const int64_t rank = std::max(call.PartAt(0).rank, call.PartAt(2).rank);
+  for (int64_t i = 0; i < 3; ++i) {
+    Part p = call.PartAt(i);
+    p.value = WithBatch(p, call.batch());
+    p.batched = true;
+    call.Set(i, Aligned(p, i == 1 ? rank - 1 : rank));
+  }
   return call.Run();
 }
 

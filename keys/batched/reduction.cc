@@ -131,8 +131,11 @@ bool Along(Call& call) {
     if (call[i].tag == MICA_VALUE_INTS)
       call.SetInts(i, Shifted({call[i].u.ints.data, call[i].u.ints.size}, rank));
   }
+  // What gather gives has its index's dimensions.
+  const int64_t index = op.spec().op_class == OpClass::kGather ? call.Find("index") : -1;
+  const bool number = index >= 0 ? call.PartAt(index).rank == 0 : rank == 0;
   return call.Run([&](Tensor t) {
-    const bool lower = rank == 0 && t.ndim() == 2 && t.sizes()[1] == 1;
+    const bool lower = number && t.ndim() == 2 && t.sizes()[1] == 1;
     return lower ? ::mica::ops::op::squeeze_dim::call(t, 1) : t;
   });
 }

@@ -103,6 +103,16 @@ bool View(Call& call) {
   return call.ReturnView(ViewOf(call, self, specs[0]));
 }
 
+// The memory of one example has no room of its own to grow.
+bool Resize(Call& call) {
+  const Tensor& self = Tensor::Ref(call.given()[0].u.tensor);
+  const IntSpan sizes(call[1].u.ints.data, call[1].u.ints.size);
+  MICA_CHECK_IMPLEMENTED(self.sizes() == sizes, "Operator resize_ gives a tensor (", self.ToString(),
+                         ") that stands for a batch under vmap another shape ", ShapeText(sizes),
+                         ", which cannot; make a tensor of that shape (x.reshape(...), x.new_zeros(...)).");
+  return true;
+}
+
 bool BecomeView(Call& call) {
   const Tensor& self = Tensor::Ref(call.given()[0].u.tensor);
   Promote(call.op(), self, call.frame());

@@ -302,6 +302,31 @@ OTHERWISE += tuple(
 )
 
 
+# What cannot be mapped over, and why.
+_UNMAPPED = (
+    ("*", "returned a (bool|int|float|complex|type|tuple|device|str|Size|NoneType)", "it returns no tensor"),
+    (
+        "argwhere nonzero masked_select unique unique_consecutive __getitem__ index_put where",
+        "returns a shape that depends on the values",
+        "the values decide the shape of the result",
+    ),
+    ("nn.functional.embedding*", "_unique2", "the values say which rows `max_norm` makes smaller"),
+    ("item allclose equal is_nonzero bool", "no single value", "it returns the value of its tensor"),
+    ("*space:tensor_overload", "no single value", "numbers are read from 0-d tensors"),
+    ("nn.functional.gaussian_nll_loss istft", "no single value", "it reads its values to check them"),
+    ("nn.functional.ctc_loss", "lengths has no single value", "the lengths are the values of a tensor"),
+    (
+        "nn.functional.instance_norm nn.functional.batch_norm",
+        "captured from outside",
+        "running statistics are shared",
+    ),
+    ("resize_ resize_as_", "another shape", "a tensor that stands for a batch keeps its shape"),
+)
+OTHERWISE += tuple(
+    Otherwise(name, "vmap", pattern, why) for names, pattern, why in _UNMAPPED for name in names.split()
+)
+
+
 def _within(most: float, found: str) -> bool:
     """Whether the values that a difference tells of are as near as that; True of any other difference."""
     values = re.search(r", torch ([^\s,]+), .*off by ([^\s,]+)", found)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any
 
+import batches
 import checks
 import layouts
 import scope
@@ -27,11 +28,12 @@ import torch
 from rules import any_index, needs_rank, otherwise
 from translate import AbsentError, function
 
-CHECKS = ("forward", "gradients", "tangents", "layouts", "out", "inplace", "meta", "errors")
+CHECKS = ("forward", "gradients", "tangents", "layouts", "out", "inplace", "meta", "vmap", "errors")
 _SILENCE = 30.0  # seconds that one case may take
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
 _META_DTYPES = ("bool", "int64", "float16", "float32", "complex64")  # one of each kind, and a half
+_VMAP_DTYPES = ("int64", "float64", "complex128")
 _KEPT = 40  # failures of one operator that are kept in words
 
 
@@ -99,6 +101,8 @@ def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: floa
         yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
         if word in _META_DTYPES:
             yield "meta", word, n, lambda a=args, k=kwargs: checks.meta(o, a, k)
+        if word in _VMAP_DTYPES:
+            yield "vmap", word, n, lambda a=args, k=kwargs, n=n: batches.vmap(o, a, k, n)
         layout = layouts.layout_of(scope.key(op), dtype, n)
         if layout and not (layout == "expanded" and needs_rank(op)):
             yield "layouts", word, n, lambda a=args, k=kwargs, y=layout: checks.layout(o, a, k, y)

@@ -9,7 +9,7 @@ from run import CHECKS, Report
 from scope import CAP, OUT_OF_SCOPE
 
 _TITLES = {"forward": "forward", "gradients": "gradients", "tangents": "forward mode", "layouts": "layouts",
-           "out": "out=", "inplace": "in place", "meta": "meta", "errors": "errors"}  # fmt: skip
+           "out": "out=", "inplace": "in place", "meta": "meta", "vmap": "vmap", "errors": "errors"}  # fmt: skip
 
 
 def totals(reports: list[Report]) -> list[tuple[str, int, int]]:

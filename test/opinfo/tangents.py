@@ -34,12 +34,12 @@ import mica
 _FLIPS = 16
 
 
-def _replaced(value: Any, library: Any, new: dict[int, Any]) -> Any:
+def replaced(value: Any, library: Any, new: dict[int, Any]) -> Any:
     """Nested arguments with dual numbers in the places of some tensors."""
     if isinstance(value, dict):
-        return {k: _replaced(v, library, new) for k, v in value.items()}
+        return {k: replaced(v, library, new) for k, v in value.items()}
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
-        return type(value)(_replaced(v, library, new) for v in value)
+        return type(value)(replaced(v, library, new) for v in value)
     return new.get(id(value), value) if isinstance(value, library.Tensor) else value
 
 
@@ -53,7 +53,7 @@ def _dual_call(
         inputs = list({id(x): x for x in differentiable_inputs((args, kwargs), library)}.values())
         with duals.dual_level():
             new = {id(x): duals.make_dual(x.detach(), v) for x, v in zip(inputs, along(inputs))}
-            a, k = _replaced((args, kwargs), library, new)
+            a, k = replaced((args, kwargs), library, new)
             results = process(wrapper(operator, *a, **k) if wrapper else operator(*a, **k))
             every = [y for y in flatten(results) if isinstance(y, library.Tensor)]
             found = [duals.unpack_dual(y).tangent for y in every]

@@ -107,6 +107,46 @@ def test_a_cast_without_history_does_not_serve_training() -> None:
     assert layer.weight.grad is not None
 
 
+@pytest.mark.parametrize("first", ["plain", "transform"])
+def test_the_cache_and_transforms(first: str) -> None:
+    """A cast made inside of a transform serves nobody outside; one made before serves inside."""
+    layer, x = nn.Linear(4, 4), matrices(4, 4)[0]
+    loss = lambda row: layer(row).float().sum()  # noqa: E731
+    weight = layer.weight.detach().bfloat16().float()
+    with mica.autocast("cpu"):
+        if first == "plain":
+            layer(x)
+        slope = mica.func.grad(loss)(x[0])
+        slopes = mica.func.vmap(mica.func.grad(loss))(x)
+        _, tangent = mica.func.jvp(layer, (x,), (mica.ones_like(x),))
+        y = layer(x)
+    near = {"rtol": 2**-7, "atol": 2**-7}  # sums of bfloat16
+    assert mica.allclose(slope, weight.sum(0), **near)
+    assert mica.allclose(slopes, weight.sum(0).expand(4, 4), **near)
+    assert tangent.dtype == y.dtype == mica.bfloat16
+    assert mica.allclose(tangent.float(), mica.ones(4, 4) @ weight.t(), **near)
+    y.float().sum().backward()
+    assert layer.weight.grad is not None
+    assert layer.weight.grad.dtype == mica.float32
+
+
+def test_autocast_inside_of_transforms() -> None:
+    x, w, _ = matrices(4, 4)
+
+    def loss(x: mica.Tensor, w: mica.Tensor) -> mica.Tensor:
+        with mica.autocast("cpu"):
+            return (x @ w).float().square().mean()
+
+    slope = mica.func.grad(loss, argnums=(0, 1))
+    a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+    expected = mica.autograd.grad(loss(a, b), (a, b))
+    for got, want in zip(slope(x, w), expected):
+        assert got.dtype == mica.float32 and mica.equal(got, want)
+    mapped = mica.func.vmap(slope, (0, None))(x.expand(3, 4, 4), w)
+    for got, want in zip(mapped, expected):
+        assert mica.allclose(got[1], want, atol=1e-2)
+
+
 def test_backward_runs_without_autocast() -> None:
     seen = []
 
