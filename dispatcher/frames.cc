@@ -48,8 +48,10 @@ Origin OriginOf(const Tensor& result, const Operator& op, const Frame& frame, co
                 int64_t n) {
   Origin found;
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (found.same || t.impl()->storage != result.impl()->storage) return;
+    if (found.same) return;
     const Wrapper* w = Own(t, frame);
+    if (w) Settle(t);
+    if (t.impl()->storage != result.impl()->storage) return;
     const bool same = w && w->value.is_same(result);
     if (found.wrapper.defined() && !same) return;
     found.wrapper = w ? t : Tensor();
@@ -183,6 +185,16 @@ namespace {
 IntSpan Shown(IntSpan all, int hidden) { return all.subspan(hidden, all.size() - hidden); }
 }  // namespace
 
+namespace {
+// While base and view lie in one memory; what comes later keeps their distance.
+void KeepPlace(const Tensor& view) {
+  const TensorImpl& impl = *view.impl();
+  const TensorImpl& root = *impl.extra->view_base;
+  if (impl.storage != root.storage) return;
+  WrapperOf(view).place = static_cast<const char*>(impl.dl.data) - static_cast<const char*>(root.dl.data);
+}
+}  // namespace
+
 Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
   const TensorImpl& from = *value.impl();
   Tensor wrapper = MakeView(value, Shown(value.sizes(), hidden), Shown(value.strides(), hidden),
@@ -201,7 +213,9 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
   extra.extension_deleter = &DeleteWrapper;
   if (base.defined()) {
     Tensor root = base.is_view() ? base.view_base() : base;
+    Settle(root);
     extra.view_base = root.release();
+    KeepPlace(wrapper);
   }
   return wrapper;
 }
@@ -245,9 +259,16 @@ void Refresh(const Tensor& wrapper) {
     impl.storage = from.storage;
   }
   impl.dl.data = from.dl.data;
+  if (wrapper.is_view()) KeepPlace(wrapper);
   const IntSpan sizes = Shown(from.sizes(), w.hidden), strides = Shown(from.strides(), w.hidden);
   if (impl.sizes() == sizes && impl.strides() == strides) return;
   impl.SetSizesStrides(sizes, strides);
+}
+
+void Mirror(const Tensor& wrapper) {
+  const Tensor& value = WrapperOf(wrapper).value;
+  Settle(value);
+  if (wrapper.impl()->storage != value.impl()->storage) Refresh(wrapper);
 }
 
 void CheckReadable(const Tensor& t, const char* what) {

@@ -65,6 +65,8 @@ struct Kind {
   // The value behind a wrapper of the frame as it is now, computed in the frame's parent, which
   // is current then; NULL: Wrapper::value, whose memory the wrapper shares.
   Tensor (*read)(const Tensor& wrapper) = nullptr;
+  // Brings what a wrapper mirrors up to date (Settle); NULL where wrappers mirror nothing.
+  void (*settle)(const Tensor& wrapper) = nullptr;
 };
 
 // The number of a new kind, or of the old one of that name. Throws when kMaxKinds are
@@ -136,6 +138,7 @@ struct Wrapper {
   int hidden = 0;      // leading dimensions of the value that the wrapper does not show (vmap: the batch)
   Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
   std::shared_ptr<void> opaque;  // payload: what a plugin's kind keeps, with its destructor
+  int64_t place = 0;   // of a view: where it begins, in bytes from its base
 
   static void* operator new(size_t size);  // from the small-block pool
   static void operator delete(void* p) noexcept;
@@ -143,6 +146,13 @@ struct Wrapper {
 
 inline bool IsWrapper(const Tensor& t) { return t.defined() && t.keys().has(keys::kFrameEscape); }
 inline Wrapper& WrapperOf(const Tensor& t) { return *static_cast<Wrapper*>(t.impl()->extra->extension); }
+// Before the memory or the version of `t` is compared: a level between may have given the
+// tensors behind it other memory (a write of a batch under vmap). What operators compute
+// needs no such call, since it starts from the values.
+inline void Settle(const Tensor& t) {
+  if (__builtin_expect(!IsWrapper(t), 1)) return;
+  if (const auto settle = KindOf(WrapperOf(t).kind).settle) settle(t);
+}
 // The wrapper of `frame` behind `t`, or NULL: `t` is of an outer level.
 inline Wrapper* Own(const Tensor& t, const Frame& frame) {
   if (!IsWrapper(t)) return nullptr;
@@ -164,6 +174,8 @@ inline Tensor Adopt(Tensor fresh) {
 Tensor Alias(const Tensor& wrapper);
 // After its value changed shape, strides, dtype or memory (resize_, t_).
 void Refresh(const Tensor& wrapper);
+// Kind::settle of kinds whose wrappers mirror their values and nothing else.
+void Mirror(const Tensor& wrapper);
 
 // What stands behind `t` in the parent of `frame`: its value, or `t` itself.
 inline Tensor Unwrap(const Tensor& t, const Frame& frame) {

@@ -68,10 +68,12 @@ bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !TangentOf(t).
 
 int JvpKind() {
   static const int kind = frames::RegisterKind(
-      {"jvp",
-       "Return it from the function (has_aux=True returns values beside the output), or take its value and "
+      {.name = "jvp",
+       .after_escape =
+           "Return it from the function (has_aux=True returns values beside the output), or take its value and "
        "tangent by unpack_dual inside the dual level.",
-       /*own_autograd=*/false, &IsConstant});
+       .is_constant = &IsConstant,
+       .settle = &frames::Mirror});
   return kind;
 }
 
@@ -154,6 +156,7 @@ bool Level::IsOpened(const Tensor& tangent) {
 Tensor Level::Close(Tensor result, Tensor tangent) {
   if (!result.defined()) return result;
   for (const Tensor& t : opened_) {
+    frames::Settle(t);
     if (!SharesMemory(t, result)) continue;
     static_cast<void>(PrepareView(t));
     return frames::Wrap(std::move(result), frame(), t);  // takes its tangent by its place

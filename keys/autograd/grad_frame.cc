@@ -32,9 +32,12 @@ bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !RequiresGrad(
 
 int GradKind() {
   static const int kind = frames::RegisterKind(
-      {"grad",
-       "Return it from the function (has_aux=True returns values beside the output), or store x.detach().",
-       /*own_autograd=*/true, &IsConstant});
+      {.name = "grad",
+       .after_escape =
+           "Return it from the function (has_aux=True returns values beside the output), or store x.detach().",
+       .own_autograd = true,
+       .is_constant = &IsConstant,
+       .settle = &frames::Mirror});
   return kind;
 }
 

@@ -35,6 +35,7 @@ void Assign(Meta& meta, const Tensor& t, NodeRef node, uint32_t output_nr) {
 
 // A view whose base was written since: the grad_fn of the view taken anew.
 NodeRef RegenerateGradFn(const Tensor& view) {
+  frames::Settle(view);
   const Tensor base = view.view_base();
   std::mutex& mutex = LockOf(view.impl());
   {
@@ -201,13 +202,16 @@ Tensor DetachedAlias(const Tensor& t) {
 }
 
 ViewGeometry ViewGeometry::Of(const Tensor& base, const Tensor& view) {
-  const int64_t bytes = reinterpret_cast<char*>(view.data()) - reinterpret_cast<char*>(base.data());
+  const int64_t bytes = frames::IsWrapper(view)
+                            ? frames::WrapperOf(view).place
+                            : reinterpret_cast<char*>(view.data()) - reinterpret_cast<char*>(base.data());
   return {ToDims(view.sizes()), ToDims(view.strides()), bytes / view.itemsize(), view.dtype()};
 }
 
 Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
   GradModeGuard grad(true);
   IncludeAutograd on;
+  frames::Settle(base);
   const int64_t start = base.storage_offset();
   if (view.dtype == base.dtype()) return ops::AsStrided(base, view.sizes, view.strides, start + view.offset);
   if (IsComplex(base.dtype())) {

@@ -1,9 +1,11 @@
 // Keeping and giving back saved tensors.
 #include "mica/keys/autograd/saved_tensor.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/keys/autograd/engine_ops.h"
@@ -12,8 +14,19 @@
 namespace mica::autograd {
 namespace {
 
+// Hooks act on what their own level of transforms saves, and the levels around it. The
+// graph of a level that is entered inside of them begins and ends there.
+struct PushedHooks {
+  std::shared_ptr<SavedTensorHooks> hooks;
+  std::vector<uint64_t> levels;  // tags of the frames that were current where they were pushed
+
+  bool ActHere() const {
+    const frames::Frame* level = frames::Current();
+    return !level || std::find(levels.begin(), levels.end(), level->tag) != levels.end();
+  }
+};
 struct ThreadHooks {
-  std::vector<std::shared_ptr<SavedTensorHooks>> stack;  // innermost last
+  std::vector<PushedHooks> stack;  // innermost last
   std::optional<std::string> forbidden;
   bool unused() const { return stack.empty() && !forbidden; }
 };
@@ -61,7 +74,9 @@ class SpinLock {
 
 void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) {
   if (t_hooks && t_hooks->forbidden) MICA_THROW(kRuntime, *t_hooks->forbidden);
-  Hooks().stack.push_back(std::move(hooks));
+  PushedHooks pushed{std::move(hooks), {}};
+  for (const frames::Frame* f = frames::Current(); f; f = f->parent) pushed.levels.push_back(f->tag);
+  Hooks().stack.push_back(std::move(pushed));
 }
 
 void PopSavedTensorHooks() {
@@ -85,12 +100,16 @@ void SavedTensor::Keep(const Tensor& t, bool is_output, uint32_t output_nr) {
              "A tensor that was made in inference mode cannot be saved for backward. Clone it outside "
              "inference mode to get a "
              "normal tensor, or use no_grad instead of inference mode.");
+  frames::Settle(t);
   version_ = t.version();
   t.impl()->storage->Watch();
   output_nr_ = output_nr;
   is_output_ = is_output && IsDifferentiable(t.dtype());
   requires_grad_ = is_output_ || RequiresGrad(t);
-  if (__builtin_expect(t_hooks && !t_hooks->stack.empty(), 0)) return Pack(t_hooks->stack.back(), t);
+  if (__builtin_expect(t_hooks && !t_hooks->stack.empty(), 0)) {
+    const PushedHooks& innermost = t_hooks->stack.back();
+    if (innermost.ActHere()) return Pack(innermost.hooks, t);
+  }
   tensor_ = is_output_ ? DetachedAlias(t) : t;
 }
 
@@ -169,6 +188,7 @@ Tensor SavedTensor::Unpack(Node* owner) const {
     t = tensor_;
   }
   if (__builtin_expect(!t.defined(), 0)) ThrowReleased(owner);
+  frames::Settle(t);
   if (const uint32_t version = t.version(); __builtin_expect(version != version_, 0))
     ThrowWritten(owner, version);
   // Gets its history back where somebody may record.

@@ -58,8 +58,10 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
 
 int VmapKind() {
   static const int kind =
-      frames::RegisterKind({"vmap", "Return it from the function, or keep what vmap returned instead.",
-                            /*own_autograd=*/false, &IsConstant});
+      frames::RegisterKind({.name = "vmap",
+                            .after_escape = "Return it from the function, or keep what vmap returned instead.",
+                            .is_constant = &IsConstant,
+                            .settle = &SettleLate});
   return kind;
 }
 

@@ -47,6 +47,8 @@ frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame);
 // Gives a wrapper that is the same for all examples a value for each, so that it can be
 // written; raises where the frame did not make `t`. In the parent.
 void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame);
+// Kind::settle of vmap: a view made before its base got a batch takes its place in it.
+void SettleLate(const Tensor& wrapper);
 
 // A batch of a tensor: its dimension 0 is one, which `rank` - t.rank ones follow.
 Tensor Aligned(const Part& t, int64_t rank);

@@ -8,6 +8,8 @@
 // are next opened.
 #include "mica/keys/batched/batched.h"
 
+#include <list>
+
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/empty_strided.h"
@@ -62,6 +64,26 @@ frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame) {
   return w;
 }
 
+void SettleLate(const Tensor& wrapper) {
+  const frames::Wrapper& w = frames::WrapperOf(wrapper);
+  frames::Settle(w.value);
+  const uint64_t tag = w.tag;
+  const auto is_inside = [tag] {
+    const frames::Frame* f = frames::Current();
+    while (f && f->tag != tag) f = f->parent;
+    return f != nullptr;
+  };
+  if (w.hidden || !wrapper.is_view() || !frames::WrapperOf(wrapper.view_base()).hidden) {
+    if (wrapper.impl()->storage != w.value.impl()->storage) frames::Refresh(wrapper);
+    return;
+  }
+  std::list<frames::LeaveFrame> left;  // to the parent of the frame, where its values are
+  while (is_inside()) left.emplace_back();
+  frames::Frame named;
+  named.tag = tag;
+  static_cast<void>(Opened(wrapper, named));
+}
+
 void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame) {
   frames::Wrapper* w = Opened(t, frame);
   if (w && w->hidden) return;
@@ -73,6 +95,8 @@ void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame) {
              ", which has no place for one value an example. Make it inside of the function from a batched "
              "tensor (x.new_zeros(...)), or use the functional form of the operator.");
   root->number = root->value.storage_offset();
+  // Later than every version of the old memory, for those who compare.
+  for (uint32_t v = spread.version(); v <= root->value.version(); ++v) spread.impl()->storage->BumpVersion();
   root->value = spread;
   root->hidden = 1;
   frames::Refresh(base);

@@ -176,26 +176,33 @@ class Call:
             looks.append(_look(tensor))
             if self._debug:
                 lines.append(_line())
-            value = tensor.data  # without the history of this level; outer transforms go on
+            # Without the history of this level; outer transforms go on.
+            value = tensor if _C._frame_owns(tensor) and _C._frame_kind() != "grad" else tensor.data
             if number < len(self._places) and wanted(number):
                 values[number] = value
             if self._early_stop and number + 1 == len(self._places):
                 raise _Complete
             return value
 
+        try:
+            self._rerun(keep)
+            self._check(looks, lines)
+            return dict(values)
+        finally:
+            values.clear()  # keep() lives as long as what it saved, which may hold it
+
+    def _rerun(self, keep: Callable[[Tensor], Tensor]) -> None:
         with mica.enable_grad():
             inputs = [
                 _C._unpack_saved(x) if is_tensor else x for x, is_tensor in zip(self._inputs, self._is_tensor)
             ]
             args, kwargs = tree_unflatten(inputs, self._spec)
             with (
-                saved_tensors_hooks(keep, lambda tensor: tensor),
                 self._surroundings.again(),
+                saved_tensors_hooks(keep, lambda tensor: tensor),
                 suppress(_Complete),
             ):
                 self._function(*args, **kwargs)
-        self._check(looks, lines)
-        return values
 
     def _check(self, looks: list[str], lines: list[str]) -> None:
         pairs = list(zip(self._looks, looks))
