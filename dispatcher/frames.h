@@ -138,7 +138,7 @@ struct Wrapper {
   int hidden = 0;      // leading dimensions of the value that the wrapper does not show (vmap: the batch)
   Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
   std::shared_ptr<void> opaque;  // payload: what a plugin's kind keeps, with its destructor
-  int64_t place = 0;   // of a view: where it begins, in bytes from its base
+  int64_t place = 0;             // of a view: where it begins, in bytes from its base
 
   static void* operator new(size_t size);  // from the small-block pool
   static void operator delete(void* p) noexcept;

@@ -58,6 +58,7 @@ void _become_view_(const Tensor& self, const Tensor& view, std::string_view name
              std::string(name), " writes and its new view do not share memory.");
   MICA_CHECK(!self.is_inference() || CurrentThread().inference_mode, "The tensor that ", std::string(name),
              " writes was made in inference mode, and inference mode is over; clone it first.");
+  AnnounceWrite(self);
   impl->dl.data = view.impl()->dl.data;
   impl->SetSizesStrides(view.sizes(), view.strides());
   impl->storage->BumpVersion();

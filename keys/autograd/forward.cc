@@ -67,13 +67,13 @@ bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !TangentOf(t).
 }  // namespace
 
 int JvpKind() {
-  static const int kind = frames::RegisterKind(
-      {.name = "jvp",
-       .after_escape =
-           "Return it from the function (has_aux=True returns values beside the output), or take its value and "
-       "tangent by unpack_dual inside the dual level.",
-       .is_constant = &IsConstant,
-       .settle = &frames::Mirror});
+  static const int kind =
+      frames::RegisterKind({.name = "jvp",
+                            .after_escape = "Return it from the function (has_aux=True returns values beside "
+                                            "the output), or take its value and "
+                                            "tangent by unpack_dual inside the dual level.",
+                            .is_constant = &IsConstant,
+                            .settle = &frames::Mirror});
   return kind;
 }
 

@@ -31,13 +31,13 @@ bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !RequiresGrad(
 }  // namespace
 
 int GradKind() {
-  static const int kind = frames::RegisterKind(
-      {.name = "grad",
-       .after_escape =
-           "Return it from the function (has_aux=True returns values beside the output), or store x.detach().",
-       .own_autograd = true,
-       .is_constant = &IsConstant,
-       .settle = &frames::Mirror});
+  static const int kind =
+      frames::RegisterKind({.name = "grad",
+                            .after_escape = "Return it from the function (has_aux=True returns values beside "
+                                            "the output), or store x.detach().",
+                            .own_autograd = true,
+                            .is_constant = &IsConstant,
+                            .settle = &frames::Mirror});
   return kind;
 }
 

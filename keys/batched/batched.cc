@@ -57,11 +57,11 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
 }  // namespace
 
 int VmapKind() {
-  static const int kind =
-      frames::RegisterKind({.name = "vmap",
-                            .after_escape = "Return it from the function, or keep what vmap returned instead.",
-                            .is_constant = &IsConstant,
-                            .settle = &SettleLate});
+  static const int kind = frames::RegisterKind(
+      {.name = "vmap",
+       .after_escape = "Return it from the function, or keep what vmap returned instead.",
+       .is_constant = &IsConstant,
+       .settle = &SettleLate});
   return kind;
 }
 

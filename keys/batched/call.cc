@@ -8,8 +8,6 @@
 // are next opened.
 #include "mica/keys/batched/batched.h"
 
-#include <list>
-
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/empty_strided.h"
@@ -64,24 +62,29 @@ frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame) {
   return w;
 }
 
+namespace {
+// Opens a late view outside of its frame and those entered in it, where its values are.
+void OpenOutside(const Tensor& wrapper, uint64_t tag) {
+  const frames::Frame* f = frames::Current();
+  while (f && f->tag != tag) f = f->parent;
+  if (f) {
+    const frames::LeaveFrame left;
+    return OpenOutside(wrapper, tag);
+  }
+  frames::Frame named;
+  named.tag = tag;
+  static_cast<void>(Opened(wrapper, named));
+}
+}  // namespace
+
 void SettleLate(const Tensor& wrapper) {
   const frames::Wrapper& w = frames::WrapperOf(wrapper);
   frames::Settle(w.value);
-  const uint64_t tag = w.tag;
-  const auto is_inside = [tag] {
-    const frames::Frame* f = frames::Current();
-    while (f && f->tag != tag) f = f->parent;
-    return f != nullptr;
-  };
   if (w.hidden || !wrapper.is_view() || !frames::WrapperOf(wrapper.view_base()).hidden) {
     if (wrapper.impl()->storage != w.value.impl()->storage) frames::Refresh(wrapper);
     return;
   }
-  std::list<frames::LeaveFrame> left;  // to the parent of the frame, where its values are
-  while (is_inside()) left.emplace_back();
-  frames::Frame named;
-  named.tag = tag;
-  static_cast<void>(Opened(wrapper, named));
+  OpenOutside(wrapper, w.tag);
 }
 
 void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame) {

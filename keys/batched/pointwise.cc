@@ -6,6 +6,7 @@
 #include "mica/ops/expand.h"
 #include "mica/ops/to.h"
 #include "mica/ops/where.h"
+#include "mica/tensor/shape.h"
 
 namespace mica::batched {
 namespace {
@@ -34,6 +35,16 @@ void Promoted(Call& call, absl::InlinedVector<Part, 4>& parts, uint64_t written)
   }
 }
 
+// What is written has no room for further dimensions, which its batch in front must not stand in for.
+void CheckRanks(const Call& call, const absl::InlinedVector<Part, 4>& parts, uint64_t written, int64_t rank) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    MICA_CHECK(!((written >> i) & 1) || !parts[i].value.defined() || parts[i].rank == rank, "The result of ",
+               call.op().spec().name, " has (", rank, ") dimensions, and `",
+               call.op().schema().arguments[i].name, "`, which is written, has the shape ",
+               ShapeText(Tensor::Ref(call.given()[i].u.tensor).sizes()), ".");
+  }
+}
+
 }  // namespace
 
 bool Pointwise(Call& call) {
@@ -47,6 +58,7 @@ bool Pointwise(Call& call) {
     Part& p = parts[static_cast<size_t>(i)] = call.PartAt(i);
     rank = std::max(rank, p.rank);
   }
+  CheckRanks(call, parts, written, rank);
   Promoted(call, parts, written);
   for (int64_t i = 0; i < n; ++i) {
     const Part& p = parts[static_cast<size_t>(i)];
