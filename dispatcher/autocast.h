@@ -23,6 +23,7 @@ enum class AutocastPolicy : uint8_t {
   kLower,    // to the device's lower dtype
   kFloat32,  // to float32
   kPromote,  // to float32 where one of them is float32, else to the lower dtype
+  kParts,    // nothing itself: a composite that decomposes at the layer, where each part has its own
 };
 
 // An operator's policies: torch's lists for the CPU and for accelerators differ.

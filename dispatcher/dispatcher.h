@@ -142,6 +142,7 @@ class Dispatcher {
   bool ResolveThroughFunctional(const Operator& op, Better&& better, Resolution& r);
   bool ResolveWithTensors(const Operator& op, int bit, Resolution& r);
   bool ResolveElsewhere(const Operator& op, int bit, Resolution& r);
+  bool ResolveFused(const Operator& op, int bit, Resolution& r);
   bool ResolveDecomposition(const Operator& op, int bit, Resolution& r);
   const KernelEntry* Top(const Operator& op, int key);
   StructuredContext* Intern(const Operator& op, const StructuredContext& context);

@@ -306,9 +306,29 @@ Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
                known ? "no kernel, no decomposition, no fallback" : "no plugin for this backend is loaded");
 }
 
+// A composite for which a backend has a kernel, at Autograd: that kernel has no gradient, and
+// so serves calls that nothing records.
+bool Dispatcher::ResolveFused(const Operator& op, int bit, Resolution& r) {
+  if (bit != keys::kAutograd) return false;
+  bool fused = false;
+  for (int backend = 0; backend < keys::kBackendCount; ++backend)
+    fused = fused || (backend != keys::kMeta && Top(op, backend));
+  StructuredContext c;
+  c.composite = op.spec().composite;
+  if (const KernelEntry* d = Top(op, kCompositeKey); d && d->kind == KernelEntry::Kind::kBoxed)
+    c.decomposition = static_cast<const BoxedKernel*>(BoxedSlot(op, d->boxed).context);
+  if (!fused || (!c.composite && !c.decomposition)) return false;
+  c.functional = &op.spec();
+  r = Found(BoxedSlot(op, {&RunUnlessRecorded, Intern(op, c), nullptr}), SlotReason::kComposite,
+            "a kernel below serves calls that are not recorded; it has no gradient, so that with one "
+            "wanted the composite decomposes here");
+  return true;
+}
+
 // A layer that has no rule for a composite decomposes it.
 bool Dispatcher::ResolveDecomposition(const Operator& op, int bit, Resolution& r) {
   if (decompose_at[bit].empty()) return false;
+  if (ResolveFused(op, bit, r)) return true;
   const auto composed = [this](const Operator& o) { return o.spec().composite || Top(o, kCompositeKey); };
   if (op.spec().composite)
     r.slot = {op.spec().composite, nullptr};

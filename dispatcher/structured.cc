@@ -408,6 +408,13 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   results[0].u.tensors = GiveTensorList(std::move(list));
 }
 
+void RunUnlessRecorded(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                       int64_t n, MicaValue* results) {
+  if (!AnyIsRecorded(args, n))
+    return op.RedispatchBoxed(keys & KeySet::Below(keys::kAutograd), args, n, results);
+  RunWithoutKernel(*static_cast<const StructuredContext*>(k.context), op, keys, args, n, results);
+}
+
 void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args,
                           int64_t num_args, MicaValue*) {
   const auto& functional = *static_cast<const Operator*>(k.context);

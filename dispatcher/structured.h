@@ -44,6 +44,11 @@ void RunMetaWrite(const BoxedKernel& k, const Operator& op, KeySet keys, const M
                   MicaValue* results);
 void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
              MicaValue* results);  // (none)
+// A composite at Autograd that has a kernel of a backend: what is below where nothing
+// is recorded, else the decomposition.
+void RunUnlessRecorded(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                       int64_t n,
+                       MicaValue* results);  // (StructuredContext*: composite or decomposition)
 // In-place and out forms of a composite: the functional form, then a copy.
 void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
                           int64_t n,

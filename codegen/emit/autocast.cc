@@ -12,8 +12,9 @@
 namespace mica::codegen {
 namespace {
 
-// "kLower"; "none" and "parts" are kNone.
-std::string PolicyName(const std::string& policy) {
+// "kLower"; "none" is kNone, and so is "parts" where a formula serves the whole.
+std::string PolicyName(const std::string& policy, bool has_parts) {
+  if (policy == "parts" && has_parts) return "AutocastPolicy::kParts";
   if (policy == "lower") return "AutocastPolicy::kLower";
   if (policy == "float32") return "AutocastPolicy::kFloat32";
   if (policy == "promote") return "AutocastPolicy::kPromote";
@@ -39,9 +40,10 @@ void EmitAutocast(const Model& model, OutputFolder& out) {
     if (!entry->functional) continue;
     const std::string name = CppString(entry->functional->full_name);
     if (HasPolicy(*entry)) {
+      const bool has_parts = entry->op_class == OpClass::kDecompose && !with_formula.count(entry.get());
       p.Print({{"name", name},
-               {"cpu", PolicyName(entry->autocast_cpu)},
-               {"other", PolicyName(entry->autocast)},
+               {"cpu", PolicyName(entry->autocast_cpu, has_parts)},
+               {"other", PolicyName(entry->autocast, has_parts)},
                {"file", CppString(entry->location.file->name)},
                {"line", StrCat(entry->location.line)}},
               "scope.AddBoxedKernel($name$, \"Autocast\",\n"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/autocast.h"
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/thread_state.h"
@@ -97,6 +98,8 @@ void Run(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue*
   const Decision decision = Decide(reinterpret_cast<uintptr_t>(k.context), args, n);
   const KeySet below = KeySet::Below(keys::kAutocast);
   if (decision.policy == AutocastPolicy::kNone) return op.RedispatchBoxed(keys & below, args, n, results);
+  if (decision.policy == AutocastPolicy::kParts)
+    return op.spec().adapters->call_slot({op.spec().composite, nullptr}, keys, args, results);
   const CastArguments cast(args, n, decision.dtype);
   const NoAutocast guard;
   const ThreadState& thread = CurrentThread();

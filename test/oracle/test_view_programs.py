@@ -37,7 +37,9 @@ def examples() -> list[list[mica.Tensor]]:
     return [[b[i].clone() for b in batches()] for i in range(EXAMPLES)]
 
 
-def gradients(f: Callable[..., mica.Tensor], given: list[mica.Tensor], create_graph: bool = False) -> list[Any]:
+def gradients(
+    f: Callable[..., mica.Tensor], given: list[mica.Tensor], create_graph: bool = False
+) -> list[Any]:
     found = mica.autograd.grad(f(*given), given, create_graph=create_graph, allow_unused=True)
     return [mica.zeros_like(x) if g is None else g for g, x in zip(found, given)]
 

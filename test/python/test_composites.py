@@ -115,7 +115,11 @@ def composite(request: pytest.FixtureRequest) -> Composite:
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-10) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and bool(mica.allclose(a, b, rtol=tolerance, atol=tolerance))
+    return (
+        a.dtype == b.dtype
+        and a.shape == b.shape
+        and bool(mica.allclose(a, b, rtol=tolerance, atol=tolerance))
+    )
 
 
 def total(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,14 +210,13 @@ def test_trace(composite: Composite, fused: list[str] | None) -> None:
 
 
 def test_explain(composite: Composite, fused: list[str] | None) -> None:
-    """A kernel that gradients leave aside is named, and why."""
+    """It says that a kernel is there, and that gradients leave it aside."""
     if composite.name == "einsum":
         pytest.skip("explain takes tensors and no lists of them")
-    name = f"{composite.namespace}::{composite.name}" if composite.namespace != "mica" else composite.name
-    inputs = composite.inputs()
-    plain = mica.explain(name, *inputs)
-    recorded = mica.explain(name, *(x.requires_grad_() for x in inputs))
-    assert plain != recorded and "Autograd" in recorded
+    name = composite.name if composite.namespace == "mica" else f"{composite.namespace}::{composite.name}"
+    text = mica.explain(name, *(x.requires_grad_() for x in composite.inputs()))
+    assert ("a kernel below serves calls that are not recorded" in text) is (fused is not None)
+    assert "decomposes here" in text
 
 
 # ---- a custom operator beside: a fused kernel with a gradient of its own is used throughout
