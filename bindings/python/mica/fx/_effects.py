@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from mica.fx._node import Node, TensorMetadata, map_arg
-from mica.fx._operators import has_effect
 from mica.ops import OpOverload
 
 _known: dict[OpOverload, bool] = {}
@@ -44,5 +43,5 @@ def _parts_draw(node: Node) -> bool:
         return True
     parts = [n for n in graph.nodes if isinstance(n.target, OpOverload)]
     return any(
-        draws(n) for n in parts if n.target.op_class in ("random", "decompose") or has_effect(n.target)
+        draws(n) for n in parts if n.target.op_class in ("random", "decompose") or n.target.has_effect()
     )

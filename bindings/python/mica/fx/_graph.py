@@ -10,7 +10,6 @@ from typing import Any
 
 from mica.fx._codegen import PythonCode, generate
 from mica.fx._node import OPS, Argument, Node, Target, map_arg, target_name
-from mica.fx._operators import name_of
 from mica.ops import OpOverload
 from mica.utils._pytree import TreeSpec
 
@@ -87,7 +86,7 @@ class _InsertPoint:
 
 def _name_of(target: Target) -> str:
     if isinstance(target, OpOverload):
-        return name_of(target)
+        return target.packet_name
     if isinstance(target, str):
         return target.rpartition(".")[2] if target.rpartition(".")[2] else target
     return re.sub(r"^_+", "", getattr(target, "__name__", "call")) or "call"

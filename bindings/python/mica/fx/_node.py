@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mica
 from mica._C import Tensor
-from mica.fx._operators import has_effect, path_of
 from mica.ops import OpOverload
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ class Node:
 
             if getattr(self.target, "_fx_impure", False):
                 return True
-            return isinstance(self.target, OpOverload) and (has_effect(self.target) or draws(self))
+            return isinstance(self.target, OpOverload) and (self.target.has_effect() or draws(self))
         if self.op == "call_module":
             return True
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")
@@ -282,7 +281,7 @@ def target_name(target: Target) -> str:
     """How a function is spelled in messages and code: "mica.ops.mica.add.Tensor"."""
     if isinstance(target, str):
         return target
-    path = path_of(target) if isinstance(target, OpOverload) else getattr(target, "python_path", None)
+    path = getattr(target, "python_path", None)
     if path is not None:
         return str(path)
     module = getattr(target, "__module__", None) or ""

@@ -12,7 +12,7 @@ from mica import _C
 from mica._C import Tensor
 from mica.fx._graph import Graph
 from mica.fx._node import Node, TensorMetadata, map_aggregate
-from mica.fx._operators import overload
+from mica.ops import overload
 from mica.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 _PLAIN = (tuple, list, dict)
