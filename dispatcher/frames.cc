@@ -229,10 +229,7 @@ void ShowDevice(const Tensor& wrapper, Device device) {
 }
 
 Tensor AdoptInto(Tensor fresh, const Frame* innermost) {
-  if (!innermost) return fresh;
-  Tensor value = AdoptInto(std::move(fresh), innermost->parent);
-  const auto lift = KindOf(innermost->kind).lift;
-  return lift ? lift(std::move(value), *innermost) : Wrap(std::move(value), *innermost);
+  return innermost ? Lift(AdoptInto(std::move(fresh), innermost->parent), *innermost) : fresh;
 }
 
 Tensor Alias(const Tensor& wrapper) {
@@ -289,25 +286,41 @@ void CheckReadable(const Tensor& t, const char* what) {
   }
 }
 
-// Kind::read, called in the parent of the wrapper's frame; of a frame that is over, the value
-// that was kept last.
-Tensor ReadBehind(const Tensor& wrapper) {
-  const Wrapper& w = WrapperOf(wrapper);
-  if (!Current()) return w.value;
+namespace {
+
+bool IsRead(const Tensor& t) { return IsWrapper(t) && KindOf(WrapperOf(t).kind).read; }
+
+// From the current frame out to the outermost. `found`: what stands where a kind reads.
+void ReadThrough(Tensor t, Tensor& found) {
+  if (!Current()) return;
   const LeaveFrame left;
-  return left.frame().tag == w.tag ? KindOf(w.kind).read(wrapper) : ReadBehind(wrapper);
+  const Frame& frame = left.frame();
+  if (const auto read = KindOf(frame.kind).read) {
+    Tensor now = read(t, frame);
+    if (!now.is_same(t)) found = now;
+    t = std::move(now);
+  } else {
+    t = Unwrap(t, frame);
+  }
+  ReadThrough(std::move(t), found);
 }
+
+}  // namespace
 
 Tensor Readable(const Tensor& t, const char* what) {
   CheckReadable(t, what);
-  Tensor found = t, inner = t;
-  while (IsWrapper(inner)) {
-    if (KindOf(WrapperOf(inner).kind).read)
-      found = inner = ReadBehind(inner);
-    else
-      inner = Tensor(WrapperOf(inner).value);
-  }
+  Tensor found = t;
+  ReadThrough(t, found);
+  while (IsRead(found)) found = Tensor(WrapperOf(found).value);  // of a frame that is over
   return found;
+}
+
+Tensor Behind(const Tensor& t) {
+  if (!IsRead(t)) return t;
+  const Wrapper& w = WrapperOf(t);
+  if (!Current()) return w.value;
+  const LeaveFrame left;
+  return left.frame().tag == w.tag ? KindOf(w.kind).read(t, left.frame()) : Behind(t);
 }
 
 void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {

@@ -62,9 +62,10 @@ struct Kind {
   std::string unreadable;
   // How what a factory made becomes a tensor of the frame; NULL: Wrap.
   Tensor (*lift)(Tensor value, const Frame& frame) = nullptr;
-  // The value behind a wrapper of the frame as it is now, computed in the frame's parent, which
-  // is current then; NULL: Wrapper::value, whose memory the wrapper shares.
-  Tensor (*read)(const Tensor& wrapper) = nullptr;
+  // What a tensor stands for now in the frame's parent, which is current then: the value of a
+  // wrapper, something else for what was captured, else `t`. NULL: Wrapper::value, whose memory
+  // the wrapper shares.
+  Tensor (*read)(const Tensor& t, const Frame& frame) = nullptr;
   // Brings what a wrapper mirrors up to date (Settle); NULL where wrappers mirror nothing.
   void (*settle)(const Tensor& wrapper) = nullptr;
 };
@@ -165,6 +166,11 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
 Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor(), int hidden = 0);
 // Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta).
 void ShowDevice(const Tensor& wrapper, Device device);
+// Wrap, in the way of the frame's kind (Kind::lift).
+inline Tensor Lift(Tensor value, const Frame& frame) {
+  const auto lift = KindOf(frame.kind).lift;
+  return lift ? lift(std::move(value), frame) : Wrap(std::move(value), frame);
+}
 // A fresh tensor that no operator made, as one of all frames that are current.
 Tensor AdoptInto(Tensor fresh, const Frame* innermost);
 inline Tensor Adopt(Tensor fresh) {
@@ -186,14 +192,11 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
 // Raises where `t` hides dimensions, so that its memory is not what it shows, or where its
 // kind lets nobody read: `what`, as in "item()", reads elements.
 void CheckReadable(const Tensor& t, const char* what);
-// The same; a tensor whose memory has the elements that `t` shows, `t` itself but for kinds
-// that compute what stands behind their wrappers (Kind::read).
+// The same; a tensor whose memory has the elements that `t` shows now: `t` itself but for kinds
+// whose wrappers do not share their values' memory (Kind::read).
 Tensor Readable(const Tensor& t, const char* what);
-Tensor ReadBehind(const Tensor& wrapper);
-// What a wrapper of such a kind stands for, in the frame's parent; others themselves.
-inline Tensor Behind(const Tensor& t) {
-  return IsWrapper(t) && KindOf(WrapperOf(t).kind).read ? ReadBehind(t) : t;
-}
+// What a wrapper of such a kind stands for, in its frame's parent; others themselves.
+Tensor Behind(const Tensor& t);
 
 // Raises: an operator writes `written`, which the frame's function did not make or get
 // as an argument, with values that belong to the frame.

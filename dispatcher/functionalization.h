@@ -20,8 +20,9 @@ class Functionalization {
   virtual std::vector<Tensor> Lift(TensorSpan inputs) = 0;
   // For each input the value that the function gave it, undefined where it wrote nothing.
   virtual std::vector<Tensor> Updates() = 0;
-  // Writes the updates into the inputs, shapes and strides too.
-  virtual void Apply() = 0;
+  // Writes what changed of the inputs, if `inputs`, and of what the function captured and wrote;
+  // shapes and strides too.
+  virtual void Apply(bool inputs) = 0;
   // What stands behind a result. After Apply, of inputs and views of them, the input itself
   // and real views of it, where it was written.
   virtual Tensor Result(const Tensor& t) = 0;

@@ -83,12 +83,11 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
   return Guarded([&] {
     PyObject* object;
     if (!PyArg_ParseTuple(args, "O!", &TensorType, &object)) throw PythonErrorIsSet();
-    const Tensor& t = Unwrap(object);
+    const Tensor t = frames::Readable(Unwrap(object), "a NumPy array of it");
     MICA_CHECK_TYPE(t.device().is_cpu(), "Only a tensor on cpu can become a NumPy array; this one is ",
                     t.ToString(), ". Use x.cpu() first.");
     MICA_CHECK_TYPE(FormatOf(t.dtype()), "NumPy has no dtype like ", Name(t.dtype()),
                     "; convert with x.float() first.");
-    frames::CheckReadable(t, "a NumPy array of it");
     Ref result = Own(type->tp_alloc(type, 0));
     auto* self = reinterpret_cast<BufferObject*>(result.get());
     new (&self->tensor) Tensor(t);

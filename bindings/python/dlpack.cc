@@ -73,10 +73,8 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
     int versioned, copy;
     if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copy))
       throw PythonErrorIsSet();
-    const Tensor& t = Unwrap(object);
-    frames::CheckReadable(t, "a DLPack capsule");
+    const Tensor t = frames::Readable(Unwrap(object), "a DLPack capsule");
     MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
-    frames::CheckReadable(t, "sharing it through DLPack");
     MICA_CHECK(!t.requires_grad(),
                "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
     const Tensor shared = copy ? ops::clone(t, std::nullopt) : t;

@@ -107,14 +107,14 @@ PyObject* MakeDual(PyObject*, PyObject* args) {
 
 // A constant of the current frame.
 PyObject* Constant(PyObject*, PyObject* value) {
-  return Guarded([&] { return Wrap(frames::Wrap(TensorOf(value), CurrentFrame())); });
+  return Guarded([&] { return Wrap(frames::Lift(TensorOf(value), CurrentFrame())); });
 }
 
 PyObject* Value(PyObject*, PyObject* o) {
   return Guarded([&]() -> PyObject* {
     if (!IsTensor(o)) return Py_NewRef(o);
     const frames::Wrapper* w = frames::Own(Unwrap(o), CurrentFrame());
-    return w ? Wrap(w->value) : Py_NewRef(o);
+    return w ? Wrap(frames::KindOf(w->kind).read ? frames::Behind(Unwrap(o)) : w->value) : Py_NewRef(o);
   });
 }
 

@@ -64,9 +64,13 @@ PyObject* Updates(PyObject*, PyObject* capsule) {
   return Guarded([&] { return ListOf(Of(capsule).Updates()); });
 }
 
-PyObject* Apply(PyObject*, PyObject* capsule) {
+// _functionalize_apply(capsule, inputs)
+PyObject* Apply(PyObject*, PyObject* args) {
   return Guarded([&] {
-    Of(capsule).Apply();
+    PyObject* capsule;
+    int inputs;
+    if (!PyArg_ParseTuple(args, "Op:_functionalize_apply", &capsule, &inputs)) throw PythonErrorIsSet();
+    Of(capsule).Apply(inputs != 0);
     return NewNone();
   });
 }
@@ -84,7 +88,7 @@ PyMethodDef kFunctions[] = {{"_functionalize_enter", Enter, METH_O, nullptr},
                             {"_functionalize_exit", Exit, METH_O, nullptr},
                             {"_functionalize_lift", Lift, METH_VARARGS, nullptr},
                             {"_functionalize_updates", Updates, METH_O, nullptr},
-                            {"_functionalize_apply", Apply, METH_O, nullptr},
+                            {"_functionalize_apply", Apply, METH_VARARGS, nullptr},
                             {"_functionalize_result", Result, METH_VARARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 

@@ -22,6 +22,23 @@ value, push = linearize(lambda x: x * x, x)  # push(tangent) -> derivative, agai
 assert grad(energy)(x).tolist() == [3, 12] and hessian(energy)(x).tolist() == [[6, 0], [0, 12]]
 assert slope.item() == 2 * 0 + 3 and pull(x)[0].tolist() == [2, 8] and push(x).tolist() == [2, 8]
 
+# snippet: functionalize
+from mica.func import functionalize  # noqa: E402
+from mica.fx import make_fx  # noqa: E402
+
+
+def shifted(x):
+    x = x * 2
+    x[1:].add_(1)
+    return x
+
+
+functionalize(shifted)(x)  # [2, 5]: the same, without a write
+graph = make_fx(functionalize(shifted))(x).graph  # mul, slice, add, slice_scatter
+# end snippet
+assert functionalize(shifted)(x).tolist() == [2, 5]
+assert [n.name for n in graph.nodes][1:5] == ["mul", "slice_1", "add", "slice_scatter"]
+
 # snippet: model
 net = mica.nn.Linear(2, 1)
 weights = {name: p.detach() for name, p in net.named_parameters()}

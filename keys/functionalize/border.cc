@@ -8,8 +8,11 @@
 namespace mica::functionalize {
 
 namespace {
-// In the parent, which frames::Readable made current.
-Tensor ReadNow(const Tensor& wrapper) { return Value(LinkOf(wrapper)); }
+Tensor ReadNow(const Tensor& t, const frames::Frame& frame) {
+  if (frames::Own(t, frame)) return ValueOf(t, frame);
+  const Tensor known = LevelOf(frame) && t.defined() ? LevelOf(frame)->Find(t) : Tensor();
+  return known.defined() ? ValueOf(known, frame) : t;
+}
 }  // namespace
 
 int FunctionalizeKind() {
@@ -17,15 +20,12 @@ int FunctionalizeKind() {
     frames::Kind k;
     k.name = "functionalize";
     k.after_escape = "Return it from the function.";
-    k.lift = &Lift;
+    k.lift = &LiftRoot;
     k.read = &ReadNow;
+    k.writes_captured = true;
     return frames::RegisterKind(k);
   }();
   return kind;
-}
-
-bool RemovesViews(const frames::Frame& frame) {
-  return frame.payload && static_cast<const Level*>(frame.payload)->remove_views();
 }
 
 Level::Level(bool remove_views) : remove_views_(remove_views), scope_(FunctionalizeKind(), this) {}
@@ -41,13 +41,13 @@ std::vector<Tensor> Level::Lift(TensorSpan inputs) {
       inputs_.push_back(*known);
       continue;
     }
-    Tensor wrapper = functionalize::Lift(t, scope_.frame());
+    Tensor wrapper = LiftRoot(t, scope_.frame());
     const LinkRef root = LinkOf(wrapper);
     for (const Input& i : inputs_) {
       if (GetOverlap(i.tensor, t) == Overlap::kNo) continue;
       i.root->base->shares = root->base->shares = true;
     }
-    inputs_.push_back({t, wrapper, root});
+    inputs_.push_back({t, wrapper, root, false});
     wrappers.push_back(std::move(wrapper));
   }
   return wrappers;
@@ -63,17 +63,47 @@ std::vector<Tensor> Level::Updates() {
   const frames::LeaveFrame left;
   std::vector<Tensor> updates;
   for (const Input& i : inputs_) {
+    if (i.captured) continue;
     const bool changed = i.root->base->written || LinkOf(i.wrapper) != i.root;
     updates.push_back(changed ? ValueOf(i.wrapper, left.frame()) : Tensor());
   }
   return updates;
 }
 
-void Level::Apply() {
+Tensor Level::Find(const Tensor& t) const {
+  for (const Input& i : inputs_) {
+    if (!i.root->base->written && !i.captured) continue;
+    if (i.tensor.is_same(t)) return i.wrapper;
+    if (i.tensor.impl()->storage != t.impl()->storage) continue;
+    MICA_CHECK_IMPLEMENTED(t.dtype() == i.root->place.dtype, "A captured tensor (", t.ToString(),
+                           ") is a view of another dtype of a tensor (", i.tensor.ToString(),
+                           ") that functionalize writes; make the view inside of the function.");
+    LinkRef part = LinkAt(i.root, Place::Of(t));
+    part->value = Replay(*part, i.root->value, i.root->base->copies);
+    part->generation = part->base->generation;
+    return WrapLink(i.wrapper, std::move(part), scope_.frame(), true);
+  }
+  return Tensor();
+}
+
+void Level::Capture(const Tensor& t) {
+  if (Find(t).defined()) return;
+  for (Input& i : inputs_) {  // an alias of an input that nobody wrote until now
+    if (i.tensor.impl()->storage != t.impl()->storage) continue;
+    i.root->base->written = true;
+    return;
+  }
+  const Tensor whole = t.is_view() ? t.view_base() : t;
+  const Tensor wrapper = LiftRoot(whole, scope_.frame());
+  inputs_.push_back({whole, wrapper, LinkOf(wrapper), true});
+}
+
+void Level::Apply(bool inputs) {
   const frames::LeaveFrame left;
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const Input& i = inputs_[k];
     const Base& base = *i.root->base;
+    if (!inputs && !i.captured) continue;
     if (InputOf(&base) != &i) continue;  // the same tensor again
     const GradModeGuard grad(base.recorded);
     if (base.resized) ::mica::ops::op::resize_::call(i.tensor, i.root->place.sizes, std::nullopt);
@@ -83,7 +113,7 @@ void Level::Apply() {
     const Tensor view = ReplayAll(*link, i.tensor);
     ::mica::ops::op::_become_view_::call(i.tensor, view, "functionalize");
   }
-  applied_ = true;
+  applied_ = inputs;
 }
 
 Tensor Level::Result(const Tensor& t) {

@@ -78,14 +78,20 @@ class Level final : public Functionalization {
   explicit Level(bool remove_views);
   std::vector<Tensor> Lift(TensorSpan inputs) override;
   std::vector<Tensor> Updates() override;
-  void Apply() override;
+  void Apply(bool inputs) override;
   Tensor Result(const Tensor& t) override;
   bool remove_views() const { return remove_views_; }
+  // For a tensor of the parent: the wrapper of it, or of its part in the memory of an input that
+  // was written; undefined where nothing stands for it.
+  Tensor Find(const Tensor& t) const;
+  // Takes a captured tensor, with what it is a view of, among the inputs.
+  void Capture(const Tensor& t);
 
  private:
   struct Input {
     Tensor tensor, wrapper;
     LinkRef root;
+    bool captured = false;
   };
   const Input* InputOf(const Base* base) const;
   std::vector<Input> inputs_;
@@ -112,12 +118,12 @@ void ReplaceResults(const Operator& op, MicaValue* results, F&& f) {
 }
 
 int FunctionalizeKind();
-// Whether views are computed as copies in the current or the left frame.
-bool RemovesViews(const frames::Frame& frame);
+// NULL of a frame that was entered without one.
+inline Level* LevelOf(const frames::Frame& frame) { return static_cast<Level*>(frame.payload); }
 
 // ---- links.cc
 // A wrapper of `frame` around `value`, a base of its own.
-Tensor Lift(Tensor value, const frames::Frame& frame);
+Tensor LiftRoot(Tensor value, const frames::Frame& frame);
 // The same, which looks as `shown` says where that fits and is given.
 Tensor LiftAs(Tensor value, const Place* shown, const frames::Frame& frame);
 // A wrapper for `link`, in the storage of `self`; with `view`, a view of it.

@@ -1,9 +1,12 @@
 // The way of a call through the frame: a view is another link; a write is a value for a base;
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
+#include <optional>
+
 #include "mica/keys/functionalize/functional.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/expand.h"
+#include "mica/ops/expand_copy.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
 
@@ -32,7 +35,7 @@ Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t
   if (!frames::Own(origin, frame)) return result;  // of an outer level, as its origin is
   const LinkRef link = LinkOf(origin);
   if (result.dtype() != origin.dtype() || link->value.strides() != IntSpan(link->place.strides))
-    return Lift(::mica::ops::op::clone::call(result, std::nullopt), frame);
+    return LiftRoot(::mica::ops::op::clone::call(result, std::nullopt), frame);
   Place place = Place::Of(result);
   place.offset += link->place.offset - link->value.storage_offset();
   LinkRef part = LinkAt(link, std::move(place));
@@ -63,16 +66,37 @@ void RunOnValues(const Operator& op, const MicaValue* args, int64_t n, MicaValue
   });
 }
 
-// What the function did not get as an argument, and did not make, is not its to write.
-void CheckOwned(const Operator& op, const MicaValue* args, int64_t n, uint64_t written, const Frame& frame) {
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (((written >> i) & 1) && !frames::Own(t, frame)) frames::ThrowCaptured(op, frame, t);
-  });
+// Captured tensors are inputs from their first write on: runs the call again with their
+// wrappers. False: there are none.
+bool RunCaptured(const Operator& op, const MicaValue* args, int64_t n, uint64_t written, MicaValue* results) {
+  std::optional<frames::ReplacedArguments> known;
+  {
+    const frames::LeaveFrame left;
+    const Frame& frame = left.frame();
+    Level* level = LevelOf(frame);
+    bool any = false;
+    ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+      if (frames::Own(t, frame)) return;
+      const bool writes = (written >> i) & 1;
+      if (writes && !level) frames::ThrowCaptured(op, frame, t);
+      if (writes) level->Capture(t);
+      any = any || writes || (level && level->Find(t).defined());
+    });
+    if (!any) return false;
+    known.emplace(args, n, [&](const Tensor& t) {
+      const Tensor wrapper = frames::Own(t, frame) ? t : level->Find(t);
+      return wrapper.defined() ? wrapper : t;
+    });
+  }
+  op.CallBoxed(known->data(), n, results);
+  return true;
 }
 
 // As the write would leave it: in the shape, dtype and device of `to`.
 Tensor Fitted(Tensor value, const Tensor& to) {
-  if (value.sizes() != to.sizes()) value = ::mica::ops::op::expand::call(value, to.sizes(), false);
+  if (value.sizes() != to.sizes())
+    value = LinkOf(to)->base->copies ? ::mica::ops::op::expand_copy::call(value, to.sizes(), false)
+                                     : ::mica::ops::op::expand::call(value, to.sizes(), false);
   if (value.dtype() == to.dtype() && value.device() == to.device()) return value;
   return ::mica::ops::op::_to_copy::call(value, to.dtype(), std::nullopt, to.device(), std::nullopt, false,
                                          std::nullopt);
@@ -102,7 +126,6 @@ void WriteResult(const Operator& op, const Tensor& to, Tensor value, const Frame
 void RunFunctional(const Operator& op, const Operator& functional, const MicaValue* args, int64_t n) {
   const OperatorSpec& spec = op.spec();
   const Frame& frame = *frames::Current();
-  CheckOwned(op, args, n, spec.written_args, frame);
   {
     const frames::LeaveFrame left;
     CheckRecorded(op, op.spec().name, args, n, spec.written_args, frame);
@@ -143,7 +166,6 @@ void RunFunctional(const Operator& op, const Operator& functional, const MicaVal
 void RunOnClones(const Operator& op, const MicaValue* args, int64_t n, uint64_t written, MicaValue* results) {
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
-  CheckOwned(op, args, n, written, frame);
   CheckRecorded(op, op.spec().name, args, n, written, frame);
   CheckShapes(op, args, n);
   std::vector<std::pair<Tensor, Tensor>> clones;  // of wrappers
@@ -181,6 +203,7 @@ uint64_t WrittenBy(const Operator& op) {
 
 void RunWhole(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
               MicaValue* results) {
+  if (RunCaptured(op, args, n, WrittenBy(op), results)) return;
   const uint64_t written = WrittenBy(op);
   bool any = false;
   ForEachTensor(args, n, [&](const Tensor&, int64_t i) { any = any || ((written >> i) & 1); });
@@ -189,6 +212,7 @@ void RunWhole(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* a
 
 void RunCall(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
              MicaValue* results) {
+  if (RunCaptured(op, args, n, op.spec().written_args, results)) return;
   const OperatorSpec& spec = op.spec();
   const bool decomposes = spec.composite && spec.adapters;
   // A composite out= form sizes and checks its outputs itself.
@@ -203,6 +227,7 @@ void RunCall(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValu
 
 void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
              MicaValue* results) {
+  if (RunCaptured(op, args, n, 0, results)) return;
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   if (!frames::Own(self, *frames::Current())) return RunOnValues(op, args, n, results);
   ViewSpecs specs;
@@ -242,10 +267,11 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   results[0] = OwnedTensorValue(std::move(wrapper));
 }
 
-void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n, MicaValue*) {
+void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  if (RunCaptured(op, args, n, 1, results)) return;
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
-  CheckOwned(op, args, n, 1, frame);
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   MICA_CHECK(!CurrentThread().grad_enabled || !ValueOf(self, frame).requires_grad(), "Operator ",
              op.spec().name,
@@ -258,10 +284,10 @@ void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* 
 }
 
 void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-                   MicaValue*) {
+                   MicaValue* results) {
+  if (RunCaptured(op, args, n, 1, results)) return;
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
-  CheckOwned(op, args, n, 1, frame);
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   const Tensor& view = Tensor::Ref(args[1].u.tensor);
   const std::string name(args[2].u.str.data, static_cast<size_t>(args[2].u.str.size));
@@ -274,10 +300,11 @@ void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet, const MicaVal
   self.impl()->storage->BumpVersion();
 }
 
-void RunCopy(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n, MicaValue*) {
+void RunCopy(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+             MicaValue* results) {
+  if (RunCaptured(op, args, n, 1, results)) return;
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
-  CheckOwned(op, args, n, 1, frame);
   CheckRecorded(op, op.spec().name, args, n, 1, frame);
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   const Tensor& src = Tensor::Ref(args[1].u.tensor);

@@ -88,13 +88,13 @@ void SetLink(const Tensor& wrapper, LinkRef link) {
   w.opaque = std::move(link);
 }
 
-Tensor Lift(Tensor value, const frames::Frame& frame) { return LiftAs(std::move(value), nullptr, frame); }
+Tensor LiftRoot(Tensor value, const frames::Frame& frame) { return LiftAs(std::move(value), nullptr, frame); }
 
 Tensor LiftAs(Tensor value, const Place* shown, const frames::Frame& frame) {
   auto link = std::make_shared<Link>();
   link->base = std::make_shared<Base>();
   link->base->first = value;
-  link->base->copies = RemovesViews(frame);
+  link->base->copies = LevelOf(frame) && LevelOf(frame)->remove_views();
   link->place = Place::Of(value);
   if (shown && shown->sizes == link->place.sizes && shown->dtype == link->place.dtype &&
       (shown->offset + ExtentOf(*shown)) * value.itemsize() <= value.impl()->storage->nbytes())

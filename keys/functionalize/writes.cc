@@ -13,6 +13,7 @@
 #include "mica/ops/as_strided.h"
 #include "mica/ops/cat.h"
 #include "mica/ops/detach.h"
+#include "mica/ops/detach_copy.h"
 #include "mica/ops/new_zeros.h"
 #include "mica/tensor/shape.h"
 
@@ -69,7 +70,9 @@ void Write(const Operator& op, const Tensor& wrapper, Tensor value, const frames
   LinkRef at = link;
   for (Tensor whole = std::move(value);; at = at->from) {
     if (at->Ends()) {
-      if (crossed) whole = ::mica::ops::op::detach::call(whole);
+      if (crossed)
+        whole =
+            base.copies ? ::mica::ops::op::detach_copy::call(whole) : ::mica::ops::op::detach::call(whole);
       if (!recorded && RequiresGrad(at->value)) whole = KeepHistory(at->value, whole, !crossed);
       at->value = whole;
       at->generation = base.generation + 1;
@@ -112,7 +115,7 @@ void Resize(const Operator& op, const Tensor& wrapper, IntSpan sizes, IntSpan st
   const Tensor both[2] = {row, more};
   const Tensor value = ::mica::ops::op::as_strided::call(::mica::ops::op::cat::call(TensorSpan(both, 2), 0),
                                                          sizes, strides, 0);
-  const Tensor fresh = Lift(value, frame);  // for its storage
+  const Tensor fresh = LiftRoot(value, frame);  // for its storage
   link->place = LinkOf(fresh)->place;
   link->value = value;
   link->generation = ++link->base->generation;

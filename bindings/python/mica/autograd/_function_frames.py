@@ -27,6 +27,8 @@ def _parent() -> Iterator[None]:
 def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     """cls.apply(*args) in the current frame."""
     kind = _C._frame_kind()
+    if kind == "functionalize":
+        return _in_functionalize(cls, args)
     if cls.setup_context is functions.Function.setup_context:
         raise RuntimeError(
             f"{cls.__name__} is used inside a transform ({kind}), where forward() must not take ctx: define "
@@ -46,6 +48,25 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
 
 def _map_output(function: Callable[[Any], Any], output: Any) -> Any:
     return tuple(function(o) for o in output) if isinstance(output, tuple) else function(output)
+
+
+def _in_functionalize(cls: Any, args: tuple[Any, ...]) -> Any:
+    """As one operator, whose parts are not looked into."""
+    values = [_C._frame_value(a) for a in args]
+    versions = [v._version for v in values if isinstance(v, Tensor) and not v.is_inference()]
+    with _parent():
+        output = cls.apply(*values)
+    if versions != [v._version for v in values if isinstance(v, Tensor) and not v.is_inference()]:
+        raise NotImplementedError(
+            f"{cls.__name__} writes its inputs in place, which functionalize does not look into; let forward() "
+            "return a new tensor."
+        )
+
+    def own(o: Any) -> Any:
+        same = (a for a, v in zip(args, values) if o is v)
+        return next(same, _C._frame_constant(o)) if isinstance(o, Tensor) else o
+
+    return _map_output(own, output)
 
 
 def _in_grad(cls: Any, args: tuple[Any, ...]) -> Any:

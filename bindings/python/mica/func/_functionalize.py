@@ -21,14 +21,14 @@ def functionalize(
     tensor, and for all views of it. With ``remove="mutations_and_views"`` views become copies
     (``transpose_copy``) too.
 
-    Inputs that `func` writes get their new values at the end, all at once. With
-    `return_mutations` they stay as they are, and the function returns the pair (output,
+    Inputs that `func` writes get their new values at the end, all at once; so do tensors that it
+    captured and writes (running statistics). With `return_mutations` inputs stay as they are, and the function returns the pair (output,
     mutations): a tuple with one entry for each tensor among the arguments, in order, keyword
     arguments last: its new value, or None if it was not written.
 
     What may not be written without it may not be written with it: a leaf that requires grad
-    (outside of no_grad), an expanded tensor, a tensor captured from outside. Raises
-    NotImplementedError for writes to two inputs that share memory. Nests in the other transforms."""
+    (outside of no_grad), an expanded tensor. Raises NotImplementedError for writes to an input that
+    shares memory with another one. Nests in the other transforms."""
     if remove not in _REMOVE:
         raise RuntimeError(
             f"functionalize: remove is ({remove!r}), but it must be 'mutations' or 'mutations_and_views'."
@@ -45,8 +45,7 @@ def functionalize(
             inner_args, inner_kwargs = tree_unflatten(leaves, spec)
             results, out_spec = tree_flatten(func(*inner_args, **inner_kwargs))
             mutations = tuple(_C._functionalize_updates(frame)) if return_mutations else None
-            if mutations is None:
-                _C._functionalize_apply(frame)
+            _C._functionalize_apply(frame, mutations is None)
             output = tree_unflatten(
                 [_C._functionalize_result(frame, r) if isinstance(r, Tensor) else r for r in results],
                 out_spec,
