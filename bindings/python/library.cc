@@ -5,6 +5,7 @@
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/boxing.h"
 #include "mica/bindings/python/init.h"
+#include "mica/bindings/python/operator_entry.h"
 #include "mica/bindings/python/python_device.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/keys.h"
@@ -75,6 +76,10 @@ PyGetSetDef kOperatorAttributes[] = {
      "The full name of the functional form of its entry; None where there is none.", nullptr},
     {"out", [](PyObject* o, void*) { return NameOrNone(OpOf(o).spec().out_name); }, nullptr,
      "The full name of the out form of its entry; None where there is none.", nullptr},
+    {"equation", [](PyObject* o, void*) { return Guarded([&] { return EquationOf(OpOf(o)); }); }, nullptr,
+     "What a contraction multiplies and sums: \"ij,jk->ik\"; \"\" for others.", nullptr},
+    {"program", [](PyObject* o, void*) { return Guarded([&] { return ProgramOf(OpOf(o)); }); }, nullptr,
+     "The program of its entry for floating dtypes, or None.", nullptr},
     {"differentiable",
      [](PyObject* o, void*) { return PyBool_FromLong((OpOf(o).spec().flags & kNotDifferentiable) == 0); },
      nullptr, "False where its entry says that it has no gradient.", nullptr},
@@ -121,9 +126,28 @@ PyObject* Decompose(PyObject* self, PyObject* all) {
     return CallDecomposition(OpOf(self), BindToSchema(OpOf(self).schema(), args, kwargs));
   });
 }
+// _bind(args, kwargs) -> (list, dict): what the schema takes by place, and by name alone; all of
+// it, defaults filled in.
+PyObject* Bind(PyObject* self, PyObject* all) {
+  return Guarded([&] {
+    PyObject *args, *kwargs;
+    if (!PyArg_ParseTuple(all, "O!O!", &PyTuple_Type, &args, &PyDict_Type, &kwargs)) throw PythonErrorIsSet();
+    const schema::FunctionSchema& schema = OpOf(self).schema();
+    const std::vector<Value> values = BindToSchema(schema, args, kwargs);
+    const Ref list = Own(PyList_New(0)), named = Own(PyDict_New());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const schema::Argument& a = schema.arguments[i];
+      const Ref value = Own(FromValue(values[i].Borrow(), a.type));
+      Check(a.kwarg_only ? PyDict_SetItemString(named.get(), a.name.c_str(), value.get())
+                         : PyList_Append(list.get(), value.get()));
+    }
+    return Py_BuildValue("(OO)", list.get(), named.get());
+  });
+}
 PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
                                   {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
                                   {"_decompose", Decompose, METH_VARARGS, nullptr},
+                                  {"_bind", Bind, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 // ---- kernels written in Python

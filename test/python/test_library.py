@@ -329,3 +329,18 @@ def test_functions_with_a_batch_rule_of_their_own() -> None:
 
     with pytest.raises(RuntimeError, match="no rule for it; define one of them"):
         mica.func.vmap(Neither.apply)(x)
+
+
+def test_an_operator_tells_its_equation_program_and_arguments():
+    ops = mica.ops.mica
+    assert ops.addmm.default.equation == "ij,jk->ik" and ops.add.Tensor.equation == ""
+    program = ops.add.Tensor.program
+    assert [step[0] for step in program.codes["main"]] == ["LOAD", "SCALAR", "LOAD", "MUL", "ADD", "STORE"]
+    assert (program.inputs, program.scalars) == ([0, 1], [2])
+    assert ops.amax.default.program.codes["combine"][-1][0] == "STORE_STATE"
+    assert ops._softmax.default.program is None and ops.sort.default.program is None  # rows have more parts
+    x = mica.ones(2)
+    args, named = ops.add.Tensor.bind(x, other=x)
+    assert args[0] is x and args[1] is x and named == {"alpha": 1}
+    with pytest.raises(TypeError, match="lacks the argument `other`"):
+        ops.add.Tensor.bind(x)

@@ -57,6 +57,20 @@ class FunctionSchema:
         return self._text
 
 
+class Program(NamedTuple):
+    """What an operator's entry computes, as steps over registers: `compute` or `reduce` as data.
+
+    A step is (opcode, register written, registers read, aux); aux is a place in `inputs` (of LOAD),
+    `scalars` (of SCALAR), both numbers of arguments, or in `constants` (of CONST).
+    """
+
+    source: str
+    codes: dict[str, list[tuple[str, int, list[int], int]]]  # "main", "combine", "finish"
+    constants: list[float]
+    inputs: list[int]
+    scalars: list[int]
+
+
 class OpOverload:
     """One overload of an operator."""
 
@@ -114,6 +128,22 @@ class OpOverload:
         written = [a.kwarg_only for a in self._schema.arguments if a.alias_info]
         form = [] if not written else ["out"] if all(written) else ["inplace"]
         return [self.op_class, *form]
+
+    @property
+    def equation(self) -> str:
+        """What a contraction multiplies and sums, over its last tensors: "ij,jk->ik"; "" for others."""
+        return self._operator.equation
+
+    @property
+    def program(self) -> Program | None:
+        """The program of its entry for floating dtypes; None where the class does not run from
+        data, or in more parts than a Program has (rows, gathers)."""
+        program = self._operator.program
+        return None if program is None else Program(*program)
+
+    def bind(self, *args: Any, **kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
+        """All arguments of a call, defaults filled in: those by place, and those by name alone."""
+        return self._operator._bind(args, kwargs)
 
     def redispatch_below(self, layer: str, *args: Any, **kwargs: Any) -> Any:
         """Calls the operator with the layer and all above it left out."""
