@@ -269,10 +269,8 @@ void Mirror(const Tensor& wrapper) {
 }
 
 void CheckReadable(const Tensor& t, const char* what) {
-  MICA_CHECK_IMPLEMENTED(!t.keys().has(keys::kNoData), "The tensor (", t.ToString(),
-                         ") is of a wrapper subclass and has no memory of its own, so that ", what,
-                         " has nothing to read; ask the tensor that it wraps.");
-  for (const Tensor* inner = &t; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
+  const Tensor* inner = &t;
+  for (; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
     const Wrapper& w = WrapperOf(*inner);
     const Kind& kind = KindOf(w.kind);
     MICA_CHECK(kind.unreadable.empty() || IsConstant(*inner, w), "The tensor (", t.ToString(), ") ",
@@ -284,6 +282,9 @@ void CheckReadable(const Tensor& t, const char* what) {
         " has no single value to read; choose by values with mica.where instead of `if`, or return the "
         "tensor and read it outside.");
   }
+  MICA_CHECK_IMPLEMENTED(!inner->keys().has(keys::kNoData), "The tensor (", inner->ToString(),
+                         ") is of a wrapper subclass and has no memory of its own, so that ", what,
+                         " has nothing to read; ask the tensor that it wraps.");
 }
 
 namespace {

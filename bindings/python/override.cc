@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mica/bindings/python/convert.h"
+#include "mica/dispatcher/thread_state.h"
 
 namespace mica::python {
 
@@ -51,9 +52,8 @@ Declared Look(PyTypeObject* type, Protocol protocol) {
 }
 
 PyObject* g_disabled_function = nullptr;  // _C._disabled_torch_function_impl
-PyObject* g_disabled_dispatch = nullptr;
-PyObject* g_tensors_dispatch = nullptr;  // what Tensor itself has
-PyObject* g_not_converted = nullptr;     // a set: functions whose results stay plain tensors
+PyObject* g_disabled_dispatch = nullptr;  // _C._disabled_torch_dispatch_impl, Tensor's own
+PyObject* g_not_converted = nullptr;      // a set: functions whose results stay plain tensors
 
 }  // namespace
 
@@ -65,9 +65,7 @@ uint8_t TraitsSlow(PyTypeObject* type) {
     const Declared function = Look(type, Protocol::kFunction);
     if (function.value && function.value != g_disabled_function) flags |= traits::kFunction;
     const Declared dispatch = tensor ? Look(type, Protocol::kDispatch) : Declared();
-    const bool wants =
-        dispatch.value && dispatch.value != g_disabled_dispatch && dispatch.value != g_tensors_dispatch;
-    if (wants) flags |= traits::kDispatch;
+    if (dispatch.value && dispatch.value != g_disabled_dispatch) flags |= traits::kDispatch;
   }
   static_cast<void>(_PyType_Lookup(type, NamesOf(Protocol::kFunction)[0]));  // gives the type a version
   if (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)
@@ -317,6 +315,15 @@ PyObject* DisabledFunction(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Tensor.__mica_dispatch__: the operator below the subclasses, for those over data of their own.
+PyObject* DisabledDispatch(PyObject*, PyObject* args, PyObject* kwargs) {
+  return Guarded([&] {
+    const Call call(args, kwargs);
+    const ExcludeGuard guard(KeySet::Of(keys::kPythonSubclass));
+    return call.Run().release();
+  });
+}
+
 // ---- for mica.overrides
 
 PyObject* PushMode(PyObject*, PyObject* mode) {
@@ -407,6 +414,7 @@ PyMethodDef kDefault = {
     "object of this class among its arguments."};
 PyMethodDef kFunctions[] = {
     {"_disabled_torch_function_impl", Keywords(DisabledFunction), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_disabled_torch_dispatch_impl", Keywords(DisabledDispatch), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_push_function_mode", PushMode, METH_O, nullptr},
     {"_pop_function_mode", PopMode, METH_NOARGS, nullptr},
     {"_function_modes", Modes, METH_NOARGS, nullptr},
@@ -425,6 +433,9 @@ PyMethodDef kFunctions[] = {
 void InitOverride(PyObject* module) {
   Check(PyModule_AddFunctions(module, kFunctions));
   g_disabled_function = Check(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
+  g_disabled_dispatch = Check(PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl"));
+  for (PyObject* name : NamesOf(Protocol::kDispatch))
+    Check(PyDict_SetItem(TensorType.tp_dict, name, g_disabled_dispatch));
   const Ref method = Own(PyDescr_NewClassMethod(&TensorType, &kDefault));
   for (PyObject* name : NamesOf(Protocol::kFunction))
     Check(PyDict_SetItem(TensorType.tp_dict, name, method.get()));

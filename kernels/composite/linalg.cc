@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "mica/dispatcher/frames.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
@@ -42,6 +43,7 @@ namespace {
 Tensor InfoOnHost(const Tensor& info) {
   MICA_CHECK(info.dtype() == DType::kI32, "Dtype (", Name(info.dtype()), ") of `info` is not int32.");
   if (info.device().is_meta()) return Tensor();
+  frames::CheckReadable(info, "LAPACK's word on each matrix");
   return ops::contiguous(info.device().is_cpu() ? info : ops::to(info, Device{}, DType::kI32));
 }
 

@@ -21,3 +21,28 @@ def install(namespace: dict[str, Any], *, ignored: Iterable[str] = ()) -> None:
             continue
         if value.__module__.startswith("mica."):
             namespace[name] = _C._Overridable(value)
+
+
+class _Disabled:
+    """A block in which objects among the arguments (and with `_what` of 3 modes too) are not asked."""
+
+    _what = 1
+
+    def __enter__(self) -> None:
+        self._before = _C._disable_functions(self._what)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._restore_functions(self._before)
+
+
+class DisableFunctionSubclass(_Disabled):
+    """Inside the block, subclasses and other objects among the arguments see no calls."""
+
+
+class DisableFunction(_Disabled):
+    """Inside the block neither modes nor objects among the arguments see calls."""
+
+    _what = 3
+
+
+_C.DisableTorchFunctionSubclass, _C.DisableTorchFunction = DisableFunctionSubclass, DisableFunction

@@ -14,6 +14,10 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._override import (
+    DisableFunction as DisableFunction,
+    DisableFunctionSubclass as DisableFunctionSubclass,
+)
 
 has_torch_function = _C._has_function
 has_torch_function_variadic = _C._has_function_variadic
@@ -60,28 +64,6 @@ class BaseMode(FunctionMode):
 
 MicaFunctionMode = TorchFunctionMode = FunctionMode
 BaseTorchFunctionMode = BaseMode
-
-
-class _Disabled:
-    """A block in which objects among the arguments (and with `_what` of 3 modes too) are not asked."""
-
-    _what = 1
-
-    def __enter__(self) -> None:
-        self._before = _C._disable_functions(self._what)
-
-    def __exit__(self, *exc: object) -> None:
-        _C._restore_functions(self._before)
-
-
-class DisableFunctionSubclass(_Disabled):
-    """Inside the block, subclasses and other objects among the arguments see no calls."""
-
-
-class DisableFunction(_Disabled):
-    """Inside the block neither modes nor objects among the arguments see calls."""
-
-    _what = 3
 
 
 DisableTorchFunctionSubclass = DisableFunctionSubclass
