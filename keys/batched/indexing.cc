@@ -6,7 +6,7 @@
 #include "mica/ops/_index_put.h"
 #include "mica/ops/add.h"
 #include "mica/ops/arange.h"
-#include "mica/ops/detach.h"
+#include "mica/ops/embedding.h"
 #include "mica/ops/embedding_dense_backward.h"
 #include "mica/ops/eq.h"
 #include "mica/ops/expand.h"
@@ -17,11 +17,13 @@
 #include "mica/ops/reshape.h"
 #include "mica/ops/scatter.h"
 #include "mica/ops/scatter_add.h"
+#include "mica/ops/select.h"
 #include "mica/ops/slice.h"
 #include "mica/ops/squeeze.h"
 #include "mica/ops/to.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/where.h"
+#include "mica/ops/zeros.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::batched {
@@ -207,8 +209,16 @@ bool Embedding(Call& call) {
   const Tensor found = ::mica::ops::op::_index::call(weight.value, rows);
   const int64_t padding = call[2].u.i;
   if (padding < 0) return call.Return(found);
-  // The row at padding_idx has no gradient.
-  const Tensor constant = ::mica::ops::op::_index::call(::mica::ops::detach(weight.value), rows);
+  // The row at padding_idx has a tangent and no gradient, as a table of that row alone says.
+  const Tensor skipped = ::mica::ops::op::select_int::call(weight.value, 1, padding);  // (B, D)
+  const Tensor first = ::mica::ops::zeros({1}, DType::kI64, std::nullopt, skipped.device());
+  Dims shape(static_cast<size_t>(indices.rank + 2), 1);
+  shape[0] = call.batch();
+  shape.back() = skipped.sizes()[1];
+  const Tensor constant = ::mica::ops::op::reshape::call(
+      ::mica::ops::op::embedding::call(::mica::ops::op::reshape::call(skipped, {1, -1}), first, 0, false,
+                                       false),
+      shape);
   const Tensor padded = ::mica::ops::op::unsqueeze::call(::mica::ops::eq(indices.value, Scalar(padding)), -1);
   return call.Return(::mica::ops::where(padded, constant, found));
 }

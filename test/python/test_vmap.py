@@ -165,6 +165,33 @@ def test_gradients(name: str) -> None:
             assert not _difference(outer[k], expected), f"{where}, grad of vmap, argument {wanted[k]}"
 
 
+def _along(f: Any, wanted: tuple[int, ...], tensors: tuple[mica.Tensor, ...]) -> mica.Tensor:
+    """The derivative of a loss along its own arguments, those of `wanted`."""
+
+    def of_wanted(*some: mica.Tensor) -> mica.Tensor:
+        given = list(tensors)
+        for i, x in zip(wanted, some):
+            given[i] = x
+        return f(*given)
+
+    moved = tuple(tensors[i] for i in wanted)
+    return mica.func.jvp(of_wanted, moved, tuple(x.cos() for x in moved))[1]
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED and ENTRIES[n].differentiable])
+def test_tangents(name: str) -> None:
+    """vmap of jvp, and jvp of vmap, against a loop of jvp."""
+    for where, f, batches, wanted in _gradient_cases(name):
+        loop = [attempt(_along, f, wanted, tuple(b[e].clone() for b in batches)) for e in range(EXAMPLES)]
+        if any(error is not None for _, error in loop):
+            continue
+        expected = [r for r, _ in loop]
+        inner = vmap(lambda *b: _along(f, wanted, b))(*batches)  # noqa: B023
+        assert not _difference(inner, expected), f"{where}, vmap of jvp"
+        outer = _along(lambda *b: vmap(f)(*b), wanted, tuple(batches))  # noqa: B023
+        assert not _difference(outer, expected), f"{where}, jvp of vmap"
+
+
 # ---- vmap itself
 X = mica.arange(12, dtype=mica.float64).reshape(3, 4)
 

@@ -11,7 +11,7 @@ from mica._C import Tensor
 from mica.func._forward import Linearized
 from mica.func._reverse import Pullback
 from mica.func._trees import Argnums, check_real, checked_argnums
-from mica.func._vmap import vmap
+from mica.func._vmap import over_examples, vmap
 from mica.utils._pytree import tree_leaves, tree_unflatten
 
 
@@ -58,16 +58,20 @@ def jacrev(
         )
         check_real([*ran.inputs, *ran.values], "jacrev", "the arguments and the output")
         jacobians = []
+        inputs = ran.primals
         for i, out in enumerate(ran.values):
-            inputs = tree_leaves(tuple(args[n] for n in numbers))
 
-            def row(e: Tensor, i: int = i) -> tuple[Tensor, ...]:
-                return tuple(ran.rows(i, (e,))[0])
+            def row(e: Tensor, i: int = i) -> Any:
+                found = ran.rows(i, (e,))[0]
+                return found[0] if len(found) == 1 else tuple(found)
 
-            if out.numel():
-                rows = vmap(row, chunk_size=chunk_size)(_basis(out))
-            else:
+            if not out.numel():
                 rows = tuple(t.new_zeros((0, *t.shape)) for t in inputs)
+            elif chunk_size is None:
+                rows = over_examples(row, _basis(out))
+            else:
+                rows = vmap(row, chunk_size=chunk_size)(_basis(out))
+            rows = (rows,) if isinstance(rows, Tensor) else rows
             leaves = [r.reshape(*out.shape, *t.shape) for r, t in zip(rows, inputs)]
             trees = tree_unflatten(leaves, ran.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)

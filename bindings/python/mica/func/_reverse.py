@@ -138,8 +138,8 @@ class Pullback:
         frame = _C._frame_enter("grad")
         try:
             self.tag = _C._frame_tag()
-            inputs, self.primals_spec = tensors_of(primals, name, "each primal")
-            self.inputs = [_input(t) for t in inputs]
+            self.primals, self.primals_spec = tensors_of(primals, name, "each primal")
+            self.inputs = [_input(t) for t in self.primals]
             output, aux = split_aux(func(*tree_unflatten(self.inputs, self.primals_spec)), has_aux, name)
             self.outputs, self.spec = tensors_of(output, name, "the function's output")
             for t in self.outputs:

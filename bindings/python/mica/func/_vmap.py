@@ -142,6 +142,20 @@ def _in_chunks(
     return tree_unflatten(joined, tree_flatten(parts[0])[1])
 
 
+def over_examples(func: Callable[[Tensor], Any], x: Tensor, randomness: int = 0) -> Any:
+    """`func` of the examples along dimension 0 of one tensor: vmap's common case, without any tree
+    of the arguments."""
+    frame = _C._vmap_enter(x.shape[0], randomness)
+    try:
+        output = func(_C._vmap_batch(x, 0))
+        if isinstance(output, Tensor):
+            return _C._vmap_unbatch(output, 0)
+        results, out_spec = tree_flatten(output)
+        return tree_unflatten([_unbatched(r, 0) for r in results], out_spec)
+    finally:
+        _C._vmap_exit(frame)
+
+
 def vmap(
     func: Callable[..., Any],
     in_dims: Dims = 0,
@@ -174,16 +188,8 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and in_dims == 0 and out_dims == 0 and chunk_size is None:
             x = args[0]
-            if type(x) is Tensor and x.dim() > 0:  # the common case, without any tree
-                frame = _C._vmap_enter(x.shape[0], choice)
-                try:
-                    output = func(_C._vmap_batch(x, 0))
-                    if isinstance(output, Tensor):
-                        return _C._vmap_unbatch(output, 0)
-                    results, out_spec = tree_flatten(output)
-                    return tree_unflatten([_unbatched(r, 0) for r in results], out_spec)
-                finally:
-                    _C._vmap_exit(frame)
+            if type(x) is Tensor and x.dim() > 0:
+                return over_examples(func, x, choice)
         if not args:
             raise ValueError("vmap: the function was called without arguments; give at least one tensor.")
         leaves, spec = tree_flatten(args)
