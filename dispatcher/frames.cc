@@ -68,7 +68,8 @@ Tensor WrapResult(Tensor result, const Operator& op, const Frame& frame, const M
   const Origin origin = OriginOf(result, op, frame, args, n);
   if (origin.outer) return result;
   if (origin.same && origin.written) return origin.wrapper;
-  const bool view = origin.wrapper.defined() && !(op.spec().flags & kNotDifferentiable);
+  const bool view = origin.wrapper.defined() &&
+                    (!(op.spec().flags & kNotDifferentiable) || KindOf(frame.kind).moves_memory);
   const TensorExtra* extra = result.impl()->extra;
   const bool many = extra && extra->view_creation == static_cast<uint8_t>(ViewCreation::kMultiOutput);
   Tensor wrapper = Wrap(std::move(result), frame, view ? origin.wrapper : Tensor());

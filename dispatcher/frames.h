@@ -68,6 +68,9 @@ struct Kind {
   Tensor (*read)(const Tensor& t, const Frame& frame) = nullptr;
   // Brings what a wrapper mirrors up to date (Settle); NULL where wrappers mirror nothing.
   void (*settle)(const Tensor& wrapper) = nullptr;
+  // Whether all that shares memory with a wrapper follows it to other memory, and so is a view
+  // of it: also what operators without a gradient return (detach).
+  bool moves_memory = false;
 };
 
 // The number of a new kind, or of the old one of that name. Throws when kMaxKinds are

@@ -61,7 +61,8 @@ int VmapKind() {
       {.name = "vmap",
        .after_escape = "Return it from the function, or keep what vmap returned instead.",
        .is_constant = &IsConstant,
-       .settle = &SettleLate});
+       .settle = &SettleLate,
+       .moves_memory = true});
   return kind;
 }
 

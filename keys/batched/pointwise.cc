@@ -35,13 +35,23 @@ void Promoted(Call& call, absl::InlinedVector<Part, 4>& parts, uint64_t written)
   }
 }
 
-// What is written has no room for further dimensions, which its batch in front must not stand in for.
-void CheckRanks(const Call& call, const absl::InlinedVector<Part, 4>& parts, uint64_t written, int64_t rank) {
-  for (size_t i = 0; i < parts.size(); ++i) {
-    MICA_CHECK(!((written >> i) & 1) || !parts[i].value.defined() || parts[i].rank == rank, "The result of ",
-               call.op().spec().name, " has (", rank, ") dimensions, and `",
-               call.op().schema().arguments[i].name, "`, which is written, has the shape ",
-               ShapeText(Tensor::Ref(call.given()[i].u.tensor).sizes()), ".");
+// Before it gets a batch, what is written must have the shape that the others broadcast to: the
+// batch in front must not stand in for a dimension, and a call that raises changes nothing.
+void CheckWritten(const Call& call, uint64_t written) {
+  for (int64_t w = 0; w < call.size(); ++w) {
+    if (!((written >> w) & 1) || !call.IsTensor(w)) continue;
+    const IntSpan to = Tensor::Ref(call.given()[w].u.tensor).sizes();
+    for (int64_t i = 0; i < call.size(); ++i) {
+      if (i == w || !call.IsTensor(i)) continue;
+      const IntSpan from = Tensor::Ref(call.given()[i].u.tensor).sizes();
+      bool fits = from.size() <= to.size();
+      for (int64_t d = 1; fits && d <= from.size(); ++d)
+        fits = from[from.size() - d] == 1 || from[from.size() - d] == to[to.size() - d];
+      MICA_CHECK(fits, "Operator ", call.op().spec().name, " writes `",
+                 call.op().schema().arguments[static_cast<size_t>(w)].name, "` of shape ", ShapeText(to),
+                 ", to which the shape ", ShapeText(from), " of `",
+                 call.op().schema().arguments[static_cast<size_t>(i)].name, "` does not broadcast.");
+    }
   }
 }
 
@@ -52,13 +62,13 @@ bool Pointwise(Call& call) {
   const int64_t n = call.size();
   absl::InlinedVector<Part, 4> parts(static_cast<size_t>(n));
   int64_t rank = 0;
+  if (written) CheckWritten(call, written);
   for (int64_t i = 0; i < n; ++i) {
     if (!call.IsTensor(i)) continue;
     if ((written >> i) & 1) Promote(call.op(), Tensor::Ref(call.given()[i].u.tensor), call.frame());
     Part& p = parts[static_cast<size_t>(i)] = call.PartAt(i);
     rank = std::max(rank, p.rank);
   }
-  CheckRanks(call, parts, written, rank);
   Promoted(call, parts, written);
   for (int64_t i = 0; i < n; ++i) {
     const Part& p = parts[static_cast<size_t>(i)];

@@ -98,7 +98,9 @@ bool View(Call& call) {
     MicaValue made[1];
     call.op().CallBoxed(&call[0], call.size(), made);
     const Tensor view = TakeTensor(made[0]);
-    return call.op().name() == "mica::detach" ? call.Return(view) : call.ReturnView(view);
+    // What has no batch yet may get one: Note [Late batches].
+    const bool apart = call.op().name() == "mica::detach" && self.batched;
+    return apart ? call.Return(view) : call.ReturnView(view);
   }
   return call.ReturnView(ViewOf(call, self, specs[0]));
 }
