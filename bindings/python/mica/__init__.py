@@ -82,9 +82,12 @@ _LAZY = (
     "fft",
     "func",
     "fx",
+    "hub",
     "library",
     "linalg",
     "masked",
+    "mps",
+    "multiprocessing",
     "nn",
     "ops",
     "optim",
@@ -94,8 +97,10 @@ _LAZY = (
     "special",
     "storage",
     "testing",
+    "types",
     "utils",
     "version",
+    "xpu",
 )
 _OF_SAMPLING = ("_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "binomial", "poisson")
 
@@ -114,9 +119,12 @@ if TYPE_CHECKING:
         fft as fft,
         func as func,
         fx as fx,
+        hub as hub,
         library as library,
         linalg as linalg,
         masked as masked,
+        mps as mps,
+        multiprocessing as multiprocessing,
         nn as nn,
         ops as ops,
         optim as optim,
@@ -126,8 +134,10 @@ if TYPE_CHECKING:
         special as special,
         storage as storage,
         testing as testing,
+        types as types,
         utils as utils,
         version as version,
+        xpu as xpu,
     )
     from mica._sampling import binomial as binomial, poisson as poisson
     from mica.amp import (

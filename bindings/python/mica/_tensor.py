@@ -12,21 +12,35 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-    """What register_hook returns: remove() takes the hook away, once."""
+    """What registering a hook returns: remove() takes the hook away, once.
 
-    def __init__(self, remove: Callable[[], None]) -> None:
-        self._remove: Callable[[], None] | None = remove
+    Made of a function that does so, or of the dictionary that holds the hook under `id`.
+    """
+
+    _next = 0
+
+    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+        self.id = RemovableHandle._next
+        RemovableHandle._next += 1
+        self._remove: Any = hooks if callable(hooks) else None
+        self._tables = [] if callable(hooks) else [hooks, *_as_list(extra_dict)]
 
     def remove(self) -> None:
         if self._remove is not None:
             self._remove()
-            self._remove = None
+        for table in self._tables:
+            table.pop(self.id, None)
+        self._remove, self._tables = None, []
 
     def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [] if value is None else [value]
 
 
 def backward(
@@ -299,8 +313,85 @@ _vector_norm = _C._functions[""]["linalg_vector_norm"]
 _nonzero = _C._functions[""]["nonzero"]
 _where = _C._functions[""]["where"]
 
+
+def _to_backend(backend: str) -> Any:
+    def move(
+        self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Tensor:
+        """The tensor on a device of the backend: the current one, or that of a number or name."""
+        from mica._backend_functions import _needed, _numbered
+
+        _needed(backend)
+        options = {} if memory_format is None else {"memory_format": memory_format}
+        return self.to(_numbered(backend, device), non_blocking=non_blocking, **options)
+
+    return move
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """A resized view of the same elements, as torch's deprecated resize() gives it."""
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    return self.reshape(tuple(shape))
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """resize() to the shape of another tensor."""
+    return resize(self, tuple(tensor.shape))
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor of this one's dtype and device: of sizes, undefined; of data, a copy."""
+    if not args:
+        return self.new_empty((0,), **kwargs)
+    if all(isinstance(a, int) for a in args):
+        return self.new_empty(args, **kwargs)
+    if isinstance(args[0], _C.Size):
+        return self.new_empty(tuple(args[0]), **kwargs)
+    return args[0].detach().clone() if isinstance(args[0], Tensor) else new_tensor(self, args[0], **kwargs)
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+    """The tensor itself, in another dtype if one is given: every tensor is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same view of one storage."""
+    return (
+        self.data_ptr() == tensor.data_ptr()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+        and self._storage_ptr() == tensor._storage_ptr()
+    )
+
+
+def _of_backend(backend: str) -> property:
+    return property(lambda self: self.device.type == backend)
+
+
 _C._add_tensor_attributes(
     {
+        "cuda": _to_backend("cuda"),
+        "xpu": _to_backend("xpu"),
+        "ipu": _to_backend("ipu"),
+        "mtia": _to_backend("mtia"),
+        **{f"is_{b}": _of_backend(b) for b in ("mps", "xpu", "ipu", "maia", "mtia", "xla", "vulkan")},
+        "is_mkldnn": False,
+        "is_sparse_csr": False,
+        "resize": resize,
+        "resize_as": resize_as,
+        "new": new,
+        "to_dense": to_dense,
+        "is_set_to": is_set_to,
+        "is_conj": lambda self: False,
+        "is_neg": lambda self: False,
+        "is_distributed": lambda self: False,
+        "is_coalesced": lambda self: False,
+        "sparse_dim": lambda self: 0,
+        "dense_dim": lambda self: self.dim(),
         "backward": backward,
         "register_hook": register_hook,
         "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mica import _C
+from mica import _C, _backend_functions
 from mica._devices import (
     Event as Event,
     Stream as Stream,
@@ -21,32 +21,6 @@ class CUDAGraph:
         )
 
 
-def is_available() -> bool:
-    """Whether a plugin provides the backend "cuda" and has a device."""
-    return device_count() > 0
-
-
-def device_count() -> int:
-    """The number of devices; 0 without the plugin."""
-    return _C._device_count("cuda")
-
-
-def manual_seed(seed: int) -> None:
-    """Seeds the current device's generator, where there is a device."""
-    if is_available():
-        _C._default_generator("cuda").manual_seed(seed)
-
-
-manual_seed_all = manual_seed
-
-
-def empty_cache() -> None:
-    """Gives cached memory back, where there is a device."""
-    if is_available():
-        _C._empty_cache("cuda")
-
-
-def synchronize() -> None:
-    """Waits until all work is done, where there is a device."""
-    if is_available():
-        _C._synchronize("cuda")
+_backend_functions.install(globals(), "cuda")
+OutOfMemoryError = _C.OutOfMemoryError
+default_generators: tuple[object, ...] = ()

@@ -1,9 +1,25 @@
 """mica.nn: modules, their parameters and their functional forms."""
 
 from mica.nn import (
+    attention as attention,
     functional as functional,
     init as init,
     utils as utils,
+)
+from mica.nn.modules._lazy import (
+    LazyBatchNorm1d as LazyBatchNorm1d,
+    LazyBatchNorm2d as LazyBatchNorm2d,
+    LazyBatchNorm3d as LazyBatchNorm3d,
+    LazyConv1d as LazyConv1d,
+    LazyConv2d as LazyConv2d,
+    LazyConv3d as LazyConv3d,
+    LazyConvTranspose1d as LazyConvTranspose1d,
+    LazyConvTranspose2d as LazyConvTranspose2d,
+    LazyConvTranspose3d as LazyConvTranspose3d,
+    LazyInstanceNorm1d as LazyInstanceNorm1d,
+    LazyInstanceNorm2d as LazyInstanceNorm2d,
+    LazyInstanceNorm3d as LazyInstanceNorm3d,
+    LazyLinear as LazyLinear,
 )
 from mica.nn.modules.activation import (
     CELU as CELU,
@@ -34,6 +50,7 @@ from mica.nn.modules.activation import (
     Tanhshrink as Tanhshrink,
     Threshold as Threshold,
 )
+from mica.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from mica.nn.modules.attention import (
     MultiheadAttention as MultiheadAttention,
 )
@@ -41,6 +58,7 @@ from mica.nn.modules.batchnorm import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,
     BatchNorm3d as BatchNorm3d,
+    SyncBatchNorm as SyncBatchNorm,
 )
 from mica.nn.modules.bilinear import (
     Bilinear as Bilinear,
@@ -190,7 +208,10 @@ from mica.nn.modules.upsampling import (
     UpsamplingBilinear2d as UpsamplingBilinear2d,
     UpsamplingNearest2d as UpsamplingNearest2d,
 )
+from mica.nn.parallel import DataParallel as DataParallel
 from mica.nn.parameter import (
     Buffer as Buffer,
     Parameter as Parameter,
+    UninitializedBuffer as UninitializedBuffer,
+    UninitializedParameter as UninitializedParameter,
 )

@@ -139,3 +139,75 @@ def kaiming_normal_(
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """A (semi-)orthogonal matrix, by the QR decomposition of a normal one (Saxe et al., 2013)."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    with mica.no_grad():
+        flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+        q, r = mica.linalg.qr(flat.t() if rows < columns else flat)
+        q = q * r.diagonal().sign()
+        return tensor.view_as(tensor).copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The convolution that gives back its input, as far as channels go."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    out = tensor.size(0) // groups
+    middle = [size // 2 for size in tensor.shape[2:]]
+    with mica.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for d in range(min(out, tensor.size(1))):
+                tensor[(group * out + d, d, *middle)] = 1
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal, with a share of each column set to zero (Martens, 2010)."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with mica.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[mica.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+_no_grad_uniform_ = uniform_
+_no_grad_normal_ = normal_
+_calculate_correct_fan = _fan
+
+
+def _deprecated(function: Any) -> Any:
+    import functools
+
+    old = function.__name__[:-1]
+
+    @functools.wraps(function)
+    def initialise(*args: Any, **kwargs: Any) -> Tensor:
+        import warnings
+
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    return initialise
+
+
+uniform, normal, constant, eye, dirac = map(_deprecated, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)
+kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kaiming_normal_)
+orthogonal, sparse = _deprecated(orthogonal_), _deprecated(sparse_)

@@ -75,3 +75,60 @@ class Buffer(Tensor, metaclass=_BufferMeta):
             buffer = Tensor._make_subclass(cls, mica.empty(0) if data is None else data)
         buffer.persistent = persistent
         return buffer
+
+
+class _Lazy:
+    """A parameter or buffer whose shape is not known yet; materialize(shape) makes it real."""
+
+    _real: Any
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives it a shape, with values undefined, and its real class."""
+        own: Any = self
+        own.data = mica.empty(tuple(shape), device=device or own.device, dtype=dtype or own.dtype)
+        own.__class__ = self._real
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "The shape of a lazy parameter is not known yet: call the module once, or materialize(shape)."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        own: Any = self
+        extra = {"requires_grad": own.requires_grad} if isinstance(own, Parameter) else {}
+        return type(self)(device=own.device, dtype=own.dtype, **extra)  # type: ignore[call-arg]
+
+
+class UninitializedParameter(_Lazy, Parameter):
+    """A Parameter whose shape the first call of its module fixes."""
+
+    _real = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = mica.empty(0, device=device, dtype=dtype)
+        made: UninitializedParameter = Tensor._make_subclass(cls, data, requires_grad)
+        return made
+
+
+class UninitializedBuffer(_Lazy, Buffer):
+    """A buffer whose shape the first call of its module fixes."""
+
+    _real = Buffer
+
+    def __new__(
+        cls, device: Any = None, dtype: Any = None, persistent: bool = True, requires_grad: bool = False
+    ) -> UninitializedBuffer:
+        made: Any = Tensor._make_subclass(cls, mica.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        return made  # type: ignore[no-any-return]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, _Lazy)

@@ -164,3 +164,12 @@ def _get_available_device_type() -> str | None:
     """The accelerator's type, or None."""
     found = mica.accelerator.current_accelerator(check_available=True)
     return found.type if found is not None else None
+
+
+def spawn(*args: Any, **kwargs: Any) -> Any:
+    """mica.multiprocessing.spawn, which in torch is a function and a module of one name."""
+    return mica.multiprocessing.spawn(*args, **kwargs)
+
+
+for _name in ("ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException"):
+    setattr(spawn, _name, getattr(mica.multiprocessing, _name))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import mica
 from mica._C import Tensor
-from mica.nn.parameter import Parameter
+from mica.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from mica.nn.modules.module import Module
@@ -28,6 +28,20 @@ def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -
     metadata = {"version": module._version}
     if hasattr(destination, "_metadata"):
         destination._metadata[prefix[:-1]] = metadata
+    for hook in tuple(module._state_dict_pre_hooks.values()):
+        hook(module, prefix, keep_vars)
+    module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in module._modules.items():
+        if child is not None:
+            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook in tuple(module._state_dict_hooks.values()):
+        changed = hook(module, destination, prefix, metadata)
+        destination = destination if changed is None else changed
+    return destination  # type: ignore[no-any-return]
+
+
+def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> None:
+    """Writes the module's own parameters, persistent buffers and extra state."""
     for name, parameter in module._parameters.items():
         if parameter is not None:
             destination[prefix + name] = parameter if keep_vars else parameter.detach()
@@ -36,86 +50,125 @@ def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -
             destination[prefix + name] = buffer if keep_vars else buffer.detach()
     if _has_extra(module):
         destination[prefix + _EXTRA] = module.get_extra_state()
+
+
+def load_own(
+    module: Module,
+    state: Any,
+    prefix: str,
+    metadata: Any,
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+) -> None:
+    """Reads the module's own state; adds to the three lists what is wrong."""
+    for hook in tuple(module._load_state_dict_pre_hooks.values()):
+        hook(module, state, prefix, metadata, strict, missing, unexpected, errors)
+    assign = bool(metadata.get("assign_to_params_buffers", False))
+    for table in (module._parameters, module._buffers):
+        for name, own in list(table.items()):
+            if own is None or name in module._non_persistent_buffers_set:
+                continue
+            if prefix + name not in state:
+                missing.append(prefix + name)
+                continue
+            _load_tensor(table, name, prefix + name, own, state[prefix + name], assign, errors)
+    if _has_extra(module):
+        if prefix + _EXTRA in state:
+            module.set_extra_state(state[prefix + _EXTRA])
+        else:
+            missing.append(prefix + _EXTRA)
+    elif prefix + _EXTRA in state:
+        unexpected.append(prefix + _EXTRA)
+    unexpected += _unknown(module, state, prefix)
+
+
+def _unknown(module: Module, state: Any, prefix: str) -> list[str]:
+    """Keys under the prefix that lead to nothing of this module."""
+    own = {*module._parameters, *module._buffers} - module._non_persistent_buffers_set
+    empty = {k for t in (module._parameters, module._buffers) for k, v in t.items() if v is None}
+    unknown = []
+    for key in state:
+        if not key.startswith(prefix) or key == prefix + _EXTRA:
+            continue
+        first, _, rest = key[len(prefix) :].partition(".")
+        if rest and first in module._modules:
+            continue
+        if rest or first not in own or first in empty:
+            unknown.append(key)
+    return unknown
+
+
+def _load_tensor(
+    table: dict[str, Any], name: str, key: str, own: Tensor, given: Any, assign: bool, errors: list[str]
+) -> None:
+    if not isinstance(given, Tensor):
+        errors.append(f"The value for ({key}) is of type ({type(given).__name__}); expected a Tensor.")
+    elif is_lazy(own):
+        with mica.no_grad():
+            own.materialize(given.shape)  # type: ignore[attr-defined]
+            own.copy_(given)
+    elif given.shape != own.shape and not (given.numel() == own.numel() == 1 and 0 in (given.ndim, own.ndim)):
+        errors.append(
+            f"size mismatch for {key}: the shape is {tuple(given.shape)} in the state and {tuple(own.shape)} in the module."
+        )
+    elif assign:
+        keep = isinstance(own, Parameter) and not isinstance(given, Parameter)
+        table[name] = Parameter(given, own.requires_grad) if keep else given
+    else:
+        with mica.no_grad():
+            own.copy_(given)
+
+
+def _load(module: Module, state: Any, prefix: str, kept: Any, strict: bool, assign: bool, lists: Any) -> None:
+    metadata = dict(kept.get(prefix[:-1], {}))
+    if assign:
+        metadata["assign_to_params_buffers"] = True
+    module._load_from_state_dict(state, prefix, metadata, strict, *lists)
     for name, child in module._modules.items():
         if child is not None:
-            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-    for hook in module._state_dict_hooks.values():
-        hook(module, destination, prefix, metadata)
-    return destination  # type: ignore[no-any-return]
+            below = f"{prefix}{name}."
+            part = {k: v for k, v in state.items() if k.startswith(below)}
+            _load(child, part, below, kept, strict, assign, lists)
+    if module._load_state_dict_post_hooks:
+        from mica.nn.modules.module import _IncompatibleKeys
 
-
-class _Loader:
-    def __init__(self, state: dict[str, Any], strict: bool, assign: bool) -> None:
-        self.state = state
-        self.strict = strict
-        self.assign = assign
-        self.missing: list[str] = []
-        self.unexpected: list[str] = []
-        self.errors: list[str] = []
-
-    def load(self, module: Module, prefix: str) -> None:
-        for hook in module._load_state_dict_pre_hooks.values():
-            hook(module, self.state, prefix, {}, self.strict, self.missing, self.unexpected, self.errors)
-        for table in (module._parameters, module._buffers):
-            for name, own in table.items():
-                if own is None or name in module._non_persistent_buffers_set:
-                    continue
-                self.load_tensor(table, name, prefix + name, own)
-        if _has_extra(module):
-            if prefix + _EXTRA in self.state:
-                module.set_extra_state(self.state[prefix + _EXTRA])
-            else:
-                self.missing.append(prefix + _EXTRA)
-        for name, child in module._modules.items():
-            if child is not None:
-                self.load(child, f"{prefix}{name}.")
-
-    def load_tensor(self, table: dict[str, Any], name: str, key: str, own: Tensor) -> None:
-        if key not in self.state:
-            self.missing.append(key)
-            return
-        given = self.state[key]
-        if not isinstance(given, Tensor):
-            self.errors.append(
-                f"The value for ({key}) is of type ({type(given).__name__}); expected a Tensor."
-            )
-        elif given.shape != own.shape:
-            self.errors.append(
-                f"The shape of ({key}) is {tuple(given.shape)} in the state and {tuple(own.shape)} in the module."
-            )
-        elif self.assign:
-            keep = isinstance(own, Parameter) and not isinstance(given, Parameter)
-            table[name] = Parameter(given, own.requires_grad) if keep else given
-        else:
-            with mica.no_grad():
-                own.copy_(given)
+        keys = _IncompatibleKeys(lists[0], lists[1])
+        for hook in tuple(module._load_state_dict_post_hooks.values()):
+            hook(module, keys)
 
 
 def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> tuple[list[str], list[str]]:
     if not hasattr(state, "keys"):
         raise TypeError(f"A state_dict is a mapping; this value is of type ({type(state).__name__}).")
-    loader = _Loader(OrderedDict(state), strict, assign)
-    loader.load(module, "")
-    own = set(module.state_dict(keep_vars=True))
-    loader.unexpected += [key for key in loader.state if key not in own]
-    errors = list(loader.errors)
-    if strict and loader.unexpected:
-        errors.insert(0, f"The state has keys that the module lacks: {', '.join(loader.unexpected)}.")
-    if strict and loader.missing:
-        errors.insert(0, f"The state lacks keys of the module: {', '.join(loader.missing)}.")
+    missing: list[str] = []
+    unexpected: list[str] = []
+    errors: list[str] = []
+    kept = getattr(state, "_metadata", None) or {}
+    _load(module, OrderedDict(state), "", kept, strict, assign, (missing, unexpected, errors))
+    if strict and unexpected:
+        errors.insert(
+            0, f"Unexpected key(s) in state_dict, keys that the module lacks: {', '.join(unexpected)}."
+        )
+    if strict and missing:
+        errors.insert(
+            0, f"Missing key(s) in state_dict, which lacks keys of the module: {', '.join(missing)}."
+        )
     if errors:
         raise RuntimeError(
-            f"The state cannot be loaded into {type(module).__name__}.\n  " + "\n  ".join(errors)
+            f"Error(s) in loading state_dict for {type(module).__name__}:\n  " + "\n  ".join(errors)
         )
-    return loader.missing, loader.unexpected
+    return missing, unexpected
 
 
 class BackwardHooks:
     """Watches a module's inputs and outputs and calls its full backward hooks."""
 
-    def __init__(self, module: Module, hooks: list[Any]) -> None:
+    def __init__(self, module: Module, hooks: list[Any], before: list[Any]) -> None:
         self.module = module
         self.hooks = hooks
+        self.before = before
         self.grad_output: tuple[Any, ...] = ()
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -124,6 +177,8 @@ class BackwardHooks:
             self.has_inputs = False
             return args
         self.has_inputs = True
+        self.places = places
+        self.others = [a.detach() if isinstance(a, Tensor) else None for a in args]
         watched = _Watch.apply(self._on_inputs, *(args[i] for i in places))
         watched = watched if isinstance(watched, tuple) else (watched,)
         new = list(args)
@@ -140,6 +195,10 @@ class BackwardHooks:
         return watched if isinstance(result, tuple) else watched[0]
 
     def _on_outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.before:
+            changed = hook(self.module, grads)
+            if changed is not None:
+                grads = changed if isinstance(changed, tuple) else (changed,)
         self.grad_output = grads
         if not self.has_inputs:
             for hook in self.hooks:
@@ -147,11 +206,16 @@ class BackwardHooks:
         return grads
 
     def _on_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        # As torch: zeros for tensors without a gradient, None for what is no tensor.
+        of_args = [None if a is None else mica.zeros_like(a) for a in self.others]
+        for place, grad in zip(self.places, grads):
+            of_args[place] = grad
+        found = tuple(of_args)
         for hook in self.hooks:
-            changed = hook(self.module, grads, self.grad_output)
+            changed = hook(self.module, found, self.grad_output)
             if changed is not None:
-                grads = changed if isinstance(changed, tuple) else (changed,)
-        return grads
+                found = changed if isinstance(changed, tuple) else (changed,)
+        return tuple(found[place] for place in self.places)
 
 
 class _LazyWatch:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import mica
 from mica._C import Tensor
-from mica._tensor import RemovableHandle
-from mica.nn.modules import _state
+from mica.nn.modules import _hooks, _state
+from mica.nn.modules._hooks import (
+    register_module_backward_hook as register_module_backward_hook,
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+    register_module_forward_hook as register_module_forward_hook,
+    register_module_forward_pre_hook as register_module_forward_pre_hook,
+    register_module_full_backward_hook as register_module_full_backward_hook,
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+    register_module_module_registration_hook as register_module_module_registration_hook,
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
 from mica.nn.parameter import Buffer, Parameter
 
 T = TypeVar("T", bound="Module")
-_hook_numbers = itertools.count()
+_EVERYWHERE = _hooks.active
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+_global_backward_hooks = _hooks._everywhere["_backward_hooks"]
+_global_backward_pre_hooks = _hooks._everywhere["_backward_pre_hooks"]
 
 
 class _Keys(NamedTuple):
@@ -33,12 +44,14 @@ class _IncompatibleKeys(_Keys):
     __str__ = __repr__
 
 
-class Module:
+class Module(_hooks.Hooked):
     """A part of a network. Subclasses define forward(); parameters, buffers and
     submodules register themselves when they are assigned as attributes."""
 
     training: bool
     _version = 1
+    dump_patches = False
+    call_super_init = False
 
     def __init__(self) -> None:
         d = self.__dict__
@@ -47,39 +60,19 @@ class Module:
         d["_buffers"] = {}
         d["_non_persistent_buffers_set"] = set()
         d["_modules"] = {}
-        d["_forward_hooks"] = OrderedDict()
-        d["_forward_pre_hooks"] = OrderedDict()
-        d["_backward_hooks"] = OrderedDict()
-        d["_state_dict_hooks"] = OrderedDict()
-        d["_load_state_dict_pre_hooks"] = OrderedDict()
+        for table in _hooks.TABLES:
+            d[table] = OrderedDict()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks):
+        own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
+        if not (own or self._backward_pre_hooks or any(_EVERYWHERE)):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
-            result = hook(self, args, kwargs) if with_kwargs else hook(self, args)
-            if result is None:
-                continue
-            if with_kwargs:
-                args, kwargs = result
-            else:
-                args = result if isinstance(result, tuple) else (result,)
-        backward = None
-        if self._backward_hooks:
-            backward = _state.BackwardHooks(self, list(self._backward_hooks.values()))
-            args = backward.watch_inputs(args)
-        result = self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_hooks.values()):
-            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result if backward is None else backward.watch_outputs(result)
+    _call_impl = _wrapped_call_impl = __call__
 
     # -- attributes
 
@@ -101,7 +94,7 @@ class Module:
             if "_modules" not in d:
                 raise AttributeError("Modules can be assigned only after Module.__init__() was called.")
             self._forget(name)
-            d["_modules"][name] = value
+            d["_modules"][name] = _hooks.registered("module", self, name, value)
         elif isinstance(value, Buffer):
             self._forget(name)
             self.register_buffer(name, value, value.persistent)
@@ -157,7 +150,7 @@ class Module:
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"The parameter ({name}) is no leaf: it was computed; pass one made from data.")
-        self._parameters[name] = param
+        self._parameters[name] = _hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds state that is no parameter; `persistent` puts it in the state_dict."""
@@ -166,7 +159,7 @@ class Module:
             raise TypeError(
                 f"The value for buffer ({name}) is of type ({type(tensor).__name__}); expected Tensor or None."
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -179,7 +172,7 @@ class Module:
                 f"The value for submodule ({name}) is of type ({type(module).__name__}); expected Module or None."
             )
         self._check_name(name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered("module", self, name, module)
 
     register_module = add_module
 
@@ -271,6 +264,16 @@ class Module:
             module = found
         return module
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module at a dotted name; with `strict` only where one is."""
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"Module ({type(parent).__name__}) has no submodule ({name}).")
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         path, _, name = target.rpartition(".")
         parameter = self.get_submodule(path)._parameters.get(name)
@@ -287,8 +290,8 @@ class Module:
 
     # -- conversion
 
-    def _apply(self: T, convert: Callable[[Tensor], Tensor]) -> T:
-        for module in self.children():
+    def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+        for module in self.children() if recurse else ():
             module._apply(convert)
         for name, parameter in self._parameters.items():
             if parameter is None:
@@ -342,6 +345,18 @@ class Module:
 
         return self._apply(convert)
 
+    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
+        """Moves parameters and buffers to a device without their values."""
+        return self._apply(lambda t: mica.empty_like(t, device=device), recurse)
+
+    def cuda(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "cuda": the current one, or that of a number."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "xpu"."""
+        return self._apply(lambda t: t.xpu(device))
+
     def cpu(self: T) -> T:
         return self._apply(lambda t: t.cpu())
 
@@ -394,39 +409,6 @@ class Module:
                 parameter.grad = parameter.grad.detach()
                 parameter.grad.zero_()
 
-    # -- hooks
-
-    def _add_hook(self, table: dict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
-        number = next(_hook_numbers)
-        table[number] = hook
-        if prepend:
-            table.move_to_end(number, last=False)  # type: ignore[attr-defined]
-        return RemovableHandle(lambda: table.pop(number, None))
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """hook(module, args, output) after forward; what it returns replaces the output."""
-        return self._add_hook(self._forward_hooks, (hook, with_kwargs), prepend)
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """hook(module, args) before forward; what it returns replaces the arguments."""
-        return self._add_hook(self._forward_pre_hooks, (hook, with_kwargs), prepend)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
-        return self._add_hook(self._backward_hooks, hook, prepend)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state."""
-        return self._add_hook(self._state_dict_hooks, hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, ...) before this module reads its state."""
-        return self._add_hook(self._load_state_dict_pre_hooks, hook)
-
     # -- state
 
     def get_extra_state(self) -> Any:
@@ -440,10 +422,28 @@ class Module:
         )
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
         """Parameters and persistent buffers by dotted name."""
-        return _state.state_dict(self, destination, prefix, keep_vars)
+        given = (*args, *(destination, prefix, keep_vars)[len(args) :])
+        return _state.state_dict(self, *given)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        _state.save_own(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Reads this module's own state; those below read theirs. Subclasses override it."""
+        lists = (missing_keys, unexpected_keys, error_msgs)
+        _state.load_own(self, state_dict, prefix, local_metadata, strict, *lists)
 
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
@@ -454,6 +454,9 @@ class Module:
 
     def share_memory(self: T) -> T:
         return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Changes nothing yet: modules run as they stand."""
 
     # -- text
 

@@ -35,7 +35,7 @@ class _WeightNorm:
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Replaces the parameter `name` by its norm `name`_g and its direction `name`_v."""
-    for hook, _ in module._forward_pre_hooks.values():
+    for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _WeightNorm) and hook.name == name:
             raise RuntimeError(f"The parameter ({name}) is weight-normalised already.")
     weight = getattr(module, name)
@@ -54,7 +54,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Makes `name` one parameter again."""
-    for number, (hook, _) in module._forward_pre_hooks.items():
+    for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, _WeightNorm) and hook.name == name:
             weight = scaled(getattr(module, name + "_g"), getattr(module, name + "_v"), hook.dim)
             for gone in (name, name + "_g", name + "_v"):

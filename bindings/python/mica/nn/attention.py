@@ -1,0 +1,29 @@
+"""Which way scaled_dot_product_attention goes: Mica chooses by itself, so that a wish is kept and
+has no effect, as torch treats one that it cannot fulfil by the same numbers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class SDPBackend(enum.IntEnum):
+    """The ways that torch names."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """A block in which these ways are wished for; results are the same by any of them."""
+    for backend in backends if isinstance(backends, (list, tuple, set)) else [backends]:
+        if not isinstance(backend, SDPBackend):
+            raise AssertionError(f"The backend ({backend!r}) is no SDPBackend.")
+    yield

@@ -1,0 +1,187 @@
+"""The hooks of modules: their registration, on one module and on all, and the call through them.
+
+A module keeps its hooks in dictionaries by number, named as torch names them, since programs
+look into them. Hooks on all modules lie in `_everywhere`, by the same names.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from mica._tensor import RemovableHandle
+from mica.nn.modules import _state
+
+# Every dictionary of hooks that a module has.
+TABLES = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+_everywhere: dict[str, Any] = {name: OrderedDict() for name in TABLES}
+_everywhere.update({f"{kind}_registration": OrderedDict() for kind in ("parameter", "buffer", "module")})
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What the hooks on registrations make of a value that a module is given."""
+    for hook in tuple(_everywhere[f"{kind}_registration"].values()):
+        changed = hook(module, name, value)
+        if changed is not None:
+            value = changed
+    return value
+
+
+def _add(table: Any, hook: Any, prepend: bool = False, *flags: Any) -> RemovableHandle:
+    handle = RemovableHandle(table, extra_dict=list(flags))
+    table[handle.id] = hook
+    for flag in flags:
+        flag[handle.id] = True
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+class Hooked:
+    """What Module inherits: the methods that add hooks, and the call of forward() between them."""
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """hook(module, args) before forward; what it returns replaces the arguments."""
+        flags = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []  # type: ignore[attr-defined]
+        return _add(self._forward_pre_hooks, hook, prepend, *flags)  # type: ignore[attr-defined]
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """hook(module, args, output) after forward; what it returns replaces the output."""
+        flags = [self._forward_hooks_with_kwargs] if with_kwargs else []  # type: ignore[attr-defined]
+        flags += [self._forward_hooks_always_called] if always_call else []  # type: ignore[attr-defined]
+        return _add(self._forward_hooks, hook, prepend, *flags)  # type: ignore[attr-defined]
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
+        return _add(self._backward_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    register_backward_hook = register_full_backward_hook
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """hook(module, grad_output) before backward of the module; what it returns replaces them."""
+        return _add(self._backward_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, prefix, keep_vars) before this module writes its state."""
+        return _add(self._state_dict_pre_hooks, hook)  # type: ignore[attr-defined]
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state."""
+        return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, state_dict, prefix, ...) before this module reads its state."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        def without_module(module: Any, *args: Any) -> Any:
+            return hook(*args)
+
+        return _add(self._load_state_dict_pre_hooks, hook if with_module else without_module)  # type: ignore[attr-defined]
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(module, incompatible_keys) after this module and those below read their state."""
+        return _add(self._load_state_dict_post_hooks, hook)  # type: ignore[attr-defined]
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        called: set[int] = set()
+        result = None
+        try:
+            args, kwargs = self._before(args, kwargs)
+            watch = self._watch()
+            if watch is not None:
+                args = watch.watch_inputs(args)
+            result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
+            result = self._after(args, kwargs, result, called)
+            return result if watch is None else watch.watch_outputs(result)
+        except Exception:
+            for number in tuple(self._forward_hooks_always_called):  # type: ignore[attr-defined]
+                if number not in called:
+                    self._forward_hooks[number](self, args, result)  # type: ignore[attr-defined]
+            raise
+
+    def _before(self, args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        own = self._forward_pre_hooks.items()  # type: ignore[attr-defined]
+        with_kwargs = self._forward_pre_hooks_with_kwargs  # type: ignore[attr-defined]
+        for number, hook in (*_everywhere["_forward_pre_hooks"].items(), *own):
+            changed = hook(self, args, kwargs) if number in with_kwargs else hook(self, args)
+            if changed is None:
+                continue
+            if number not in with_kwargs:
+                args = changed if isinstance(changed, tuple) else (changed,)
+            elif isinstance(changed, tuple) and len(changed) == 2:
+                args, kwargs = changed
+            else:
+                raise RuntimeError(
+                    f"A forward pre-hook with kwargs returns None or (args, kwargs), not {type(changed).__name__}."
+                )
+        return args, kwargs
+
+    def _after(self, args: Any, kwargs: dict[str, Any], result: Any, called: set[int]) -> Any:
+        own = self._forward_hooks.items()  # type: ignore[attr-defined]
+        for number, hook in (*_everywhere["_forward_hooks"].items(), *own):
+            called.add(number)
+            with_kwargs = (
+                number in self._forward_hooks_with_kwargs  # type: ignore[attr-defined]
+                or number in _everywhere["_forward_hooks_with_kwargs"]
+            )
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def _watch(self) -> Any:
+        hooks = [*_everywhere["_backward_hooks"].values(), *self._backward_hooks.values()]  # type: ignore[attr-defined]
+        before = [*_everywhere["_backward_pre_hooks"].values(), *self._backward_pre_hooks.values()]  # type: ignore[attr-defined]
+        return _state.BackwardHooks(self, hooks, before) if hooks or before else None  # type: ignore[arg-type]
+
+
+def _on_every_module(table: str) -> Callable[..., RemovableHandle]:
+    def register(
+        hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Adds a hook to every module."""
+        flags = [_everywhere[f"{table}_with_kwargs"]] if with_kwargs else []
+        return _add(_everywhere[table], hook, False, *flags)
+
+    return register
+
+
+register_module_forward_pre_hook = _on_every_module("_forward_pre_hooks")
+register_module_forward_hook = _on_every_module("_forward_hooks")
+register_module_full_backward_hook = register_module_backward_hook = _on_every_module("_backward_hooks")
+register_module_full_backward_pre_hook = _on_every_module("_backward_pre_hooks")
+register_module_parameter_registration_hook = _on_every_module("parameter_registration")
+register_module_buffer_registration_hook = _on_every_module("buffer_registration")
+register_module_module_registration_hook = _on_every_module("module_registration")
+active: list[Any] = [
+    _everywhere[n] for n in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+]

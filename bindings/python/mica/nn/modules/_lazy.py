@@ -1,0 +1,174 @@
+"""Lazy modules: layers whose sizes the first input fixes. After that call they are of the
+plain class, with parameters drawn then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mica._C import Tensor
+from mica.nn.modules import batchnorm, conv, instancenorm, linear
+from mica.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+
+
+class LazyModuleMixin:
+    """Before Module among a class's bases: initialize_parameters(input) is called with the first input.
+
+    `cls_to_become` is the class that the module takes then.
+    """
+
+    cls_to_become: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own: Any = self
+        self._initialize_hook = own.register_forward_pre_hook(_infer, with_kwargs=True)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Gives the lazy parameters their shapes and values."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer has no shape yet."""
+        own: Any = self
+        held = (*own._parameters.values(), *own._buffers.values())
+        return any(is_lazy(p) for p in held)
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        _infer(module, args, kwargs or {})
+
+
+def _infer(module: Any, args: Any, kwargs: Any) -> None:
+    module.initialize_parameters(*args, **kwargs)
+    if module.has_uninitialized_params():
+        raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
+    module._initialize_hook.remove()
+    del module.__dict__["_initialize_hook"]
+    if module.cls_to_become is not None:
+        module.__class__ = module.cls_to_become
+
+
+class _Lazy(LazyModuleMixin):
+    """What the layers below share: their plain class is made with 0 channels, whose lazy
+    parameters get their shapes by asking the class again."""
+
+    _size: str  # the attribute that the input fixes
+
+    def reset_parameters(self) -> None:
+        own: Any = self
+        if not self.has_uninitialized_params() and getattr(own, self._size) != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def _make_lazy(self, device: Any, dtype: Any, *names: str) -> None:
+        own: Any = self
+        for name in names:
+            if own._parameters.get(name) is not None:
+                own._parameters[name] = UninitializedParameter(device=device, dtype=dtype)
+            elif own._buffers.get(name) is not None:
+                own._buffers[name] = UninitializedBuffer(device=device, dtype=dtype)
+
+
+class LazyLinear(_Lazy, linear.Linear):
+    """Linear whose in_features the first input fixes."""
+
+    cls_to_become = linear.Linear
+    _size = "in_features"
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, bias, device, dtype)
+        self.out_features = out_features
+        self._make_lazy(device, dtype, "weight", "bias")
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+
+
+class _LazyConv(_Lazy):
+    _size = "in_channels"
+    _transposed = False
+    _dims: int
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        device, dtype = kwargs.get("device"), kwargs.get("dtype")
+        super().__init__(0, 0, kernel_size, *args, **kwargs)
+        self.out_channels = out_channels
+        self._make_lazy(device, dtype, "weight", "bias")
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        own: Any = self
+        if input.dim() not in (self._dims + 1, self._dims + 2):
+            raise RuntimeError(
+                f"Expected {self._dims + 1}D (unbatched) or {self._dims + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {tuple(input.shape)}"
+            )
+        own.in_channels = input.shape[-self._dims - 1]
+        if own.in_channels % own.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        sizes = (own.out_channels, own.in_channels // own.groups)
+        if self._transposed:
+            sizes = (own.in_channels, own.out_channels // own.groups)
+        own.weight.materialize((*sizes, *own.kernel_size))
+        if own.bias is not None:
+            own.bias.materialize((own.out_channels,))
+        self.reset_parameters()
+
+
+def _lazy_conv(plain: Any, dims: int, transposed: bool) -> Any:
+    text = f"{plain.__name__} whose in_channels the first input fixes."
+    names = {"cls_to_become": plain, "_dims": dims, "_transposed": transposed, "__doc__": text}
+    return type(f"Lazy{plain.__name__}", (_LazyConv, plain), {**names, "__module__": __name__})
+
+
+LazyConv1d = _lazy_conv(conv.Conv1d, 1, False)
+LazyConv2d = _lazy_conv(conv.Conv2d, 2, False)
+LazyConv3d = _lazy_conv(conv.Conv3d, 3, False)
+LazyConvTranspose1d = _lazy_conv(conv.ConvTranspose1d, 1, True)
+LazyConvTranspose2d = _lazy_conv(conv.ConvTranspose2d, 2, True)
+LazyConvTranspose3d = _lazy_conv(conv.ConvTranspose3d, 3, True)
+
+
+class _LazyNorm(_Lazy):
+    _size = "num_features"
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype)
+        self._make_lazy(device, dtype, "weight", "bias", "running_mean", "running_var")
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if not self.has_uninitialized_params():
+            return
+        own: Any = self
+        own.num_features = input.shape[1]
+        for held in (*own._parameters.values(), *own._buffers.values()):
+            if is_lazy(held):
+                held.materialize((own.num_features,))
+        self.reset_parameters()
+
+
+def _lazy_norm(plain: Any) -> Any:
+    text = f"{plain.__name__} whose num_features the first input fixes."
+    names = {"cls_to_become": plain, "__doc__": text, "__module__": __name__}
+    return type(f"Lazy{plain.__name__}", (_LazyNorm, plain), names)
+
+
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
+    _lazy_norm(plain) for plain in (batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d)
+)
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
+    _lazy_norm(plain)
+    for plain in (instancenorm.InstanceNorm1d, instancenorm.InstanceNorm2d, instancenorm.InstanceNorm3d)
+)

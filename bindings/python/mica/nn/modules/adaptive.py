@@ -1,0 +1,96 @@
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes in clusters by frequency (Grave et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mica import cat
+from mica._C import Tensor
+from mica.nn import functional as F
+from mica.nn.modules.container import ModuleList, Sequential
+from mica.nn.modules.linear import Linear
+from mica.nn.modules.module import Module
+
+
+class _ASMoutput(NamedTuple):
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """Log probabilities of the targets and their mean loss; `cutoffs` end the clusters."""
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        ends = list(cutoffs)
+        if not ends:
+            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        wrong = ends != sorted(set(ends)) or min(ends) <= 0 or max(ends) > n_classes - 1
+        if wrong or any(int(c) != c for c in ends):
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, "
+                "where each value is between 1 and n_classes-1"
+            )
+        options = {"device": device, "dtype": dtype}
+        self.in_features, self.n_classes, self.div_value = in_features, n_classes, div_value
+        self.cutoffs = [*ends, n_classes]
+        self.head_bias = head_bias
+        self.shortlist_size = self.cutoffs[0]
+        self.n_clusters = len(self.cutoffs) - 1
+        self.head_size = self.shortlist_size + self.n_clusters
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **options)
+        self.tail = ModuleList()
+        for i in range(self.n_clusters):
+            hidden = int(in_features // (div_value ** (i + 1)))
+            size = self.cutoffs[i + 1] - self.cutoffs[i]
+            first = Linear(in_features, hidden, bias=False, **options)
+            self.tail.append(Sequential(first, Linear(hidden, size, bias=False, **options)))
+
+    def reset_parameters(self) -> None:
+        self.head.reset_parameters()
+        for project, classify in self.tail:
+            project.reset_parameters()
+            classify.reset_parameters()
+
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
+        if target_.dim() not in (0, 1) or input_.dim() != target_.dim() + 1:
+            raise RuntimeError(
+                f"The input has {input_.dim()} dimensions and the target {target_.dim()}; expected 2 and 1, or 1 and 0."
+            )
+        input, target = (input_, target_) if target_.dim() else (input_.unsqueeze(0), target_.unsqueeze(0))
+        if input.size(0) != target.size(0):
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        if target.numel() and not (int(target.min()) >= 0 and int(target.max()) < self.n_classes):
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range "
+                f"[{int(target.min())}, {int(target.max())}] were found. "
+            )
+        chosen = self._get_full_log_prob(input, self.head(input))
+        output = chosen.gather(1, target.unsqueeze(1)).squeeze(1)
+        return _ASMoutput(output if target_.dim() else output.squeeze(0), (-output).mean())
+
+    def _get_full_log_prob(self, input: Tensor, head_output: Tensor) -> Tensor:
+        head = F.log_softmax(head_output, dim=1)
+        parts = [head[:, : self.shortlist_size]]
+        for i in range(self.n_clusters):
+            cluster = F.log_softmax(self.tail[i](input), dim=1)
+            parts.append(cluster + head[:, self.shortlist_size + i].unsqueeze(1))
+        return cat(parts, 1)
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """Log probabilities of all classes."""
+        return self._get_full_log_prob(input, self.head(input))
+
+    def predict(self, input: Tensor) -> Tensor:
+        """The likeliest class of each input."""
+        return self.log_prob(input).argmax(dim=1)

@@ -1,0 +1,34 @@
+"""mica.types: names for annotations, as torch.types has them."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from mica._C import Size, Tensor, device, dtype
+from mica.storage import TypedStorage as Storage
+
+_TensorOrTensors = Tensor | Sequence[Tensor]
+_dtype = dtype
+_device = device
+_qscheme = Any
+_layout = Any
+_size = Size | list[builtins.int] | tuple[builtins.int, ...]
+_symsize = Size | Sequence[builtins.int]
+_dispatchkey = builtins.str | Any
+_int = builtins.int
+_float = builtins.float
+_bool = builtins.bool
+_complex = builtins.complex
+Number = builtins.int | builtins.float | builtins.bool
+Device = device | builtins.str | builtins.int | None
+FileLike = builtins.str | os.PathLike[builtins.str] | Any
+IntLikeType = builtins.int
+FloatLikeType = builtins.float
+BoolLikeType = builtins.bool
+py_sym_types: tuple[Any, ...] = ()
+PySymType = Any
+
+__all__ = ["Device", "FileLike", "Number", "Storage"]
