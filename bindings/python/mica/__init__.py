@@ -93,6 +93,7 @@ _LAZY = (
     "optim",
     "overrides",
     "random",
+    "serialization",
     "signal",
     "special",
     "storage",
@@ -130,6 +131,7 @@ if TYPE_CHECKING:
         optim as optim,
         overrides as overrides,
         random as random,
+        serialization as serialization,
         signal as signal,
         special as special,
         storage as storage,
@@ -161,6 +163,11 @@ else:
             from mica import amp
 
             return getattr(amp, name)
+        if name.endswith("Storage"):
+            from mica import storage
+
+            if hasattr(storage, name):
+                return getattr(storage, name)
         if name in _OF_SAMPLING:
             from mica import _sampling
 

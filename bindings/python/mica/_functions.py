@@ -363,28 +363,32 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     return Tensor.split(tensor, split_size_or_sections, dim)
 
 
-def save(obj: Any, f: Any) -> None:
-    """Pickles `obj` to a path or an open file."""
-    import pickle
+def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **_: Any) -> None:
+    """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
+    stays as it was until the new one is whole."""
+    from mica import _checkpoint
 
     if hasattr(f, "write"):
-        pickle.dump(obj, f, protocol=4)
-        return
-    with open(f, "wb") as file:
-        pickle.dump(obj, file, protocol=4)
+        _checkpoint.write(obj, f, pickle_protocol, "archive")
+    else:
+        _checkpoint.save_to_path(obj, f, pickle_protocol)
 
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
-    """Reads what save() wrote. With `weights_only` nothing but tensors and plain
-    containers is built, so that a file from a stranger runs no code."""
-    from mica._unpickle import load_file
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **_: Any,
+) -> Any:
+    """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
+    tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
+    the tensors of a path are read from the file as they are used."""
+    from mica.serialization import load_from
 
-    obj = load_file(f, weights_only)
-    if map_location is None:
-        return obj
-    from mica.utils._tree import map_tensors
-
-    return map_tensors(obj, lambda t: t.to(map_location))
+    return load_from(f, map_location, weights_only is None or weights_only, bool(mmap))
 
 
 # What takes no tensors, asks of any object, or is no operator's.

@@ -314,6 +314,13 @@ _nonzero = _C._functions[""]["nonzero"]
 _where = _C._functions[""]["where"]
 
 
+def set_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Makes the tensor a view of a storage or of another tensor's."""
+    from mica.storage import set_
+
+    return set_(self, *args, **kwargs)
+
+
 def _to_backend(backend: str) -> Any:
     def move(
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
@@ -386,6 +393,7 @@ _C._add_tensor_attributes(
         "new": new,
         "to_dense": to_dense,
         "is_set_to": is_set_to,
+        "set_": set_,
         "is_conj": lambda self: False,
         "is_neg": lambda self: False,
         "is_distributed": lambda self: False,

@@ -1,0 +1,200 @@
+"""Checkpoints both ways between torch and Mica: dtypes, sharing, views, modules, optimisers, mapping."""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import mica
+
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+]
+
+
+def shown(value: Any) -> Any:
+    """A value of either library as something that compares."""
+    if hasattr(value, "stride"):
+        kind = type(value).__name__
+        dtype = str(value.dtype).rpartition(".")[2]
+        numbers = None if value.device.type == "meta" else value.detach().to(complex_or_float(value)).tolist()
+        place = (tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad)
+        return kind, dtype, numbers, place
+    if isinstance(value, dict):
+        return type(value).__name__, [(k, shown(v)) for k, v in value.items()]
+    if isinstance(value, (list, tuple)) and type(value).__name__ != "Size":
+        return type(value).__name__, [shown(v) for v in value]
+    return repr(value).replace("mica.", "torch.")
+
+
+def complex_or_float(value: Any) -> Any:
+    library = mica if isinstance(value, mica.Tensor) else torch
+    return library.complex128 if "complex" in str(value.dtype) else library.float64
+
+
+def everything(L: Any) -> dict[str, Any]:
+    base = L.arange(24.0).reshape(4, 6)
+    layer = L.nn.Linear(2, 3)
+    named = {n: L.tensor([1, 0, 1]).to(getattr(L, n)) for n in DTYPES}
+    return {
+        "dtypes": named,
+        "view": base[1:, ::2],
+        "base": base,
+        "turned": base.t(),
+        "scalar": L.tensor(2.5),
+        "empty": L.empty(0, 3),
+        "grad": L.ones(2, requires_grad=True),
+        "parameter": L.nn.Parameter(L.ones(2), requires_grad=False),
+        "meta": L.empty(2, 3, device="meta"),
+        "plain": [1, "text", None, (2.5, True), {3}, b"bytes", 2 + 1j, bytearray(b"x")],
+        "ordered": OrderedDict(a=1),
+        "objects": [L.float32, L.device("cpu"), L.Size((2, 3))],
+        "state": layer.state_dict(),
+        "large": 2**70,
+    }
+
+
+def stepped(L: Any) -> Any:
+    layer = L.nn.Linear(2, 3)
+    optim = L.optim.Adam(layer.parameters(), lr=0.1)
+    layer(L.ones(1, 2)).sum().backward()
+    optim.step()
+    return layer, optim
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica), (mica, mica)])
+def test_everything_goes_both_ways(writer: Any, reader: Any, mapped: bool, tmp_path: Path) -> None:
+    path = tmp_path / "all.pt"
+    saved = everything(writer)
+    writer.save(saved, path)
+    loaded = reader.load(path, mmap=mapped)
+    assert shown(loaded) == shown(saved)
+    pointer = "_storage_ptr" if reader is mica else "data_ptr"
+    places = [
+        t._storage_ptr() if pointer == "_storage_ptr" else t.untyped_storage().data_ptr()
+        for t in (loaded["view"], loaded["base"], loaded["turned"])
+    ]
+    assert len(set(places)) == 1
+
+
+@pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica)])
+def test_optimisers_and_modules(writer: Any, reader: Any) -> None:
+    layer, optim = stepped(writer)
+    file = io.BytesIO()
+    writer.save({"layer": layer.state_dict(), "optim": optim.state_dict()}, file)
+    file.seek(0)
+    found = reader.load(file)
+    other, other_optim = stepped(reader)
+    other.load_state_dict(found["layer"])
+    other_optim.load_state_dict(found["optim"])
+    for L, m, o in ((writer, layer, optim), (reader, other, other_optim)):
+        o.zero_grad()
+        m(L.ones(1, 2)).sum().backward()
+        o.step()
+    assert other.weight.detach().numpy() == pytest.approx(layer.weight.detach().numpy(), rel=1e-6)
+
+
+@pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica)])
+def test_whole_modules_when_they_are_trusted(writer: Any, reader: Any) -> None:
+    net = writer.nn.Sequential(
+        writer.nn.Conv2d(1, 2, 2), writer.nn.ReLU(), writer.nn.Flatten(), writer.nn.Linear(8, 2)
+    )
+    file = io.BytesIO()
+    writer.save(net, file)
+    file.seek(0)
+    loaded = reader.load(file, weights_only=False)
+    x = [[[[0.1 * i * j for i in range(3)] for j in range(3)]]]
+    ours, theirs = net(writer.tensor(x)).tolist(), loaded(reader.tensor(x)).tolist()
+    assert ours[0] == pytest.approx(theirs[0], rel=1e-5)
+    assert repr(net) == repr(loaded)
+
+
+def test_map_location(tmp_path: Path) -> None:
+    for L in (mica, torch):
+        path = tmp_path / f"{L.__name__}.pt"
+        L.save({"a": L.ones(2)}, path)
+        for wish in ("cpu", L.device("cpu"), {"cpu": "cpu"}, lambda storage, location: storage, None):
+            assert L.load(path, map_location=wish)["a"].tolist() == [1.0, 1.0]
+        assert L.load(path, map_location="meta")["a"].device.type == "meta"
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.value = 3
+
+
+def test_safe_globals(tmp_path: Path) -> None:
+    for L in (mica, torch):
+        path = tmp_path / f"{L.__name__}.pt"
+        L.save(Thing(), path)
+        with pytest.raises(Exception, match="Weights only load failed"):
+            L.load(path)
+        assert L.serialization.get_unsafe_globals_in_checkpoint(path) == [f"{__name__}.Thing"]
+        with L.serialization.safe_globals([Thing]):
+            assert L.load(path).value == 3
+        L.serialization.add_safe_globals([Thing])
+        assert Thing in L.serialization.get_safe_globals()
+        assert L.load(path).value == 3
+        L.serialization.clear_safe_globals()
+        assert L.serialization.get_safe_globals() == []
+        assert L.load(path, weights_only=False).value == 3
+
+
+def test_storages_of_two_dtypes_are_refused(tmp_path: Path) -> None:
+    for L in (mica, torch):
+        x = L.ones(4)
+        with pytest.raises(RuntimeError, match="different types"):
+            L.save([x, x.view(L.int32)], tmp_path / "x.pt")
+
+
+def storages(L: Any) -> list[Any]:
+    x = L.arange(6.0).reshape(2, 3)
+    s = x.untyped_storage()
+    t = x.storage()
+    found = [len(s), s.nbytes(), len(t), t[2], list(t)[:3], t.size(), t.element_size(), str(s.device)]
+    found += [L.FloatStorage([1.0, 2.0]).tolist(), L.LongStorage(3).size(), L.UntypedStorage(5).nbytes()]
+    y = L.empty(0).set_(t, 1, (2, 2), (3, 1))
+    found += [y.tolist(), y.storage_offset()]
+    y[0, 0] = 9
+    found += [x.tolist(), s.clone().tolist() == s.tolist(), t.untyped().nbytes()]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_storages() -> None:
+    assert storages(mica) == storages(torch)
+
+
+def test_storage_of_a_file(tmp_path: Path) -> None:
+    found = []
+    for L in (mica, torch):
+        path = tmp_path / L.__name__
+        path.write_bytes(bytes(range(16)))
+        s = L.UntypedStorage.from_file(str(path), True, 16)
+        s[0] = 200
+        private = L.UntypedStorage.from_file(str(path), False, 8)
+        private[1] = 99
+        found.append([s.tolist(), private.tolist(), list(path.read_bytes())])
+    assert found[0] == found[1]

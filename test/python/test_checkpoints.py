@@ -1,0 +1,253 @@
+"""Checkpoints that are damaged or hostile, disks that are full: refused with the reason, no code run,
+nothing overwritten. And a file that was written once must load for ever."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import pickle
+import random
+import resource
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mica
+from mica import _checkpoint
+
+GOLDEN = Path(__file__).resolve().parent.parent / "data" / "checkpoint_1.pt"
+
+
+def golden_object() -> dict[str, Any]:
+    base = mica.arange(6.0).reshape(2, 3)
+    return {
+        "base": base,
+        "row": base[1],
+        "half": mica.tensor([0.5, 1.5], dtype=mica.bfloat16),
+        "count": mica.tensor(3),
+        "wide": mica.tensor([1, 65535], dtype=mica.uint16),
+        "weight": mica.nn.Parameter(mica.ones(2)),
+        "plain": [1, "a", None, (True, 2.5)],
+    }
+
+
+def test_the_golden_file_loads() -> None:
+    loaded, made = mica.load(GOLDEN), golden_object()
+    assert list(loaded) == list(made)
+    for name, value in made.items():
+        if isinstance(value, mica.Tensor):
+            assert loaded[name].tolist() == value.tolist(), name
+            assert (loaded[name].dtype, type(loaded[name])) == (value.dtype, type(value))
+    assert loaded["plain"] == made["plain"]
+    loaded["base"][1, 0] = 7
+    assert loaded["row"][0] == 7
+
+
+def saved(obj: Any) -> bytes:
+    file = io.BytesIO()
+    mica.save(obj, file)
+    return file.getvalue()
+
+
+def with_pickle(content: bytes, **records: bytes) -> io.BytesIO:
+    """A checkpoint with this pickle and these storages."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+        archive.writestr("archive/version", "3\n")
+        for name, data in records.items():
+            archive.writestr(f"archive/data/{name[1:]}", data)
+    file.seek(0)
+    return file
+
+
+class Evil:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return (os.system, (f"touch {self.path}",))
+
+
+def test_no_code_of_a_file_runs(tmp_path: Path) -> None:
+    for protocol in (0, 2, 4, 5):
+        file = with_pickle(pickle.dumps(Evil(str(tmp_path / "ran")), protocol))
+        with pytest.raises(pickle.UnpicklingError, match="system|opcode"):
+            mica.load(file)
+    with pytest.raises(pickle.UnpicklingError):
+        mica.load(io.BytesIO(pickle.dumps(Evil(str(tmp_path / "ran")))))
+    assert not (tmp_path / "ran").exists()
+
+
+def storage_call(count: int, offset: int, size: str, stride: str, key: str = "0") -> bytes:
+    """The pickle of one tensor, by hand."""
+    text = (
+        "ctorch._utils\n_rebuild_tensor_v2\n"
+        f"((Vstorage\nctorch\nFloatStorage\nV{key}\nVcpu\nI{count}\ntQ"
+        f"I{offset}\n({size}t({stride}tI00\nccollections\nOrderedDict\n)RtR."
+    )
+    return text.encode()
+
+
+FOUR = b"\0" * 16
+HOSTILE = {
+    "beyond its storage": (storage_call(4, 1, "I4\n", "I1\n"), "needs 5 elements"),
+    "negative stride": (storage_call(4, 3, "I4\n", "I-1\n"), "stride"),
+    "negative size": (storage_call(4, 0, "I-4\n", "I1\n"), "size"),
+    "huge size": (storage_call(4, 0, "I4611686018427387904\n", "I1\n"), "needs"),
+    "more elements than bytes": (storage_call(400, 0, "I4\n", "I1\n"), "needs 1600 bytes"),
+    "no record": (storage_call(4, 0, "I4\n", "I1\n", "7"), "data/7"),
+    "another folder": (storage_call(4, 0, "I4\n", "I1\n", "../../etc/passwd"), "no record"),
+    "huge memo": (b"\x80\x02}r\xff\xff\xff\x7f.", "numbers an object"),
+    "huge bytearray": (b"cbuiltins\nbytearray\n(I100000000000\ntR.", "length"),
+    "class of its own": (b"(dcbuiltins\neval\nb.", "builtins.eval"),
+    "patched class": (b"ctorch._utils\n_rebuild_tensor_v2\n}(V_function\nI1\nub.", "damaged"),
+    "instance opcode": (b"(ios\nsystem\n.", "opcode INST"),
+    "empty": (b"", "damaged"),
+    "cut": (b"\x80\x02}q\x00(X\x03\x00\x00\x00abc", "damaged"),
+    "tensor of nothing": (
+        b"ctorch._utils\n_rebuild_tensor_v2\n(I1\nI2\nI3\nI4\nI5\nI6\ntR.",
+        "not on a storage",
+    ),
+    "foreign persistent id": (b"Vhello\nQ.", "no storage"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pickles_are_refused(name: str) -> None:
+    content, words = HOSTILE[name]
+    with pytest.raises(pickle.UnpicklingError, match=words):
+        mica.load(with_pickle(content, _0=FOUR))
+
+
+def test_a_good_pickle_by_hand_loads() -> None:
+    loaded = mica.load(with_pickle(storage_call(4, 1, "I3\n", "I1\n"), _0=FOUR))
+    assert loaded.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_compressed_and_overlapping_records_are_refused() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"\0" * 10_000_000)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="compressed"):
+        mica.load(file)
+    content = bytearray(saved([mica.ones(4), mica.zeros(4)]))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        infos = archive.infolist()
+    entry = content.rindex(infos[5].filename.encode()) - 46
+    content[entry + 42 : entry + 46] = infos[4].header_offset.to_bytes(4, "little")
+    with pytest.raises(pickle.UnpicklingError, match="overlap|two records|damaged|cut short"):
+        mica.load(io.BytesIO(bytes(content)))
+
+
+def test_a_record_with_another_checksum_is_refused() -> None:
+    content = bytearray(saved(mica.full((4,), 1.0)))
+    place = content.index(b"\0\0\x80?" * 4)
+    content[place] ^= 1
+    with pytest.raises(pickle.UnpicklingError, match="checksum"):
+        mica.load(io.BytesIO(bytes(content)))
+
+
+def test_damaged_files_give_sentences() -> None:
+    """Cut, with bytes changed, inserted or removed: an error or the object, never a crash."""
+    whole = saved(golden_object())
+    draw = random.Random(0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for _ in range(1500):
+        content = bytearray(whole)
+        kind = draw.randrange(4)
+        place = draw.randrange(len(content))
+        if kind == 0:
+            del content[place:]
+        elif kind == 1:
+            for _ in range(draw.randrange(1, 8)):
+                content[draw.randrange(len(content))] = draw.randrange(256)
+        elif kind == 2:
+            content[place:place] = bytes(draw.randrange(256) for _ in range(draw.randrange(1, 20)))
+        else:
+            del content[place : place + draw.randrange(1, 20)]
+        try:
+            mica.load(io.BytesIO(bytes(content)))
+        except pickle.UnpicklingError as error:
+            assert len(str(error)) > 20
+
+
+def test_damaged_pickles_give_sentences() -> None:
+    """The pickle alone changed, with its checksum made right."""
+    buffer = io.BytesIO()
+    pickler = _checkpoint._Pickler(buffer, 2)
+    pickler.dump(golden_object())
+    records = {f"_{key}": bytes(_checkpoint._bytes_of(flat)) for key, flat, _ in pickler.storages.values()}
+    draw = random.Random(1)
+    for _ in range(1500):
+        content = bytearray(buffer.getvalue())
+        for _ in range(draw.randrange(1, 4)):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        try:
+            mica.load(with_pickle(bytes(content), **records))
+        except pickle.UnpicklingError as error:
+            assert len(str(error)) > 20
+        except (RuntimeError, MemoryError):
+            pass
+
+
+class Unsaved:
+    def __reduce__(self) -> Any:
+        raise ValueError("not this one")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.pt"
+    mica.save({"a": mica.ones(2)}, path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="not this one"):
+        mica.save([mica.ones(2), Unsaved()], path)
+
+    def full(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        mica.save([mica.zeros(2)], path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.pt"]
+    with pytest.raises(RuntimeError, match="does not exist"):
+        mica.save(1, tmp_path / "nowhere" / "x.pt")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_raises() -> None:
+    with open("/dev/full", "wb", buffering=0) as file, pytest.raises(OSError):
+        mica.save(mica.ones(1000), file)
+
+
+def test_a_mapped_file_is_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    mica.save({"a": mica.ones(4), "b": mica.zeros(3)}, path)
+    before = zlib.crc32(path.read_bytes())
+    loaded = mica.load(path, mmap=True)
+    loaded["a"][0] = 5
+    assert loaded["a"].tolist() == [5.0, 1.0, 1.0, 1.0]
+    assert zlib.crc32(path.read_bytes()) == before
+    assert loaded["a"].data_ptr() % 64 == 0
+    with pytest.raises(ValueError, match="needs a path"):
+        mica.load(io.BytesIO(path.read_bytes()), mmap=True)
+
+
+def test_a_storage_on_a_device_that_is_not_there(tmp_path: Path) -> None:
+    content = saved(mica.ones(4))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for info in old.infolist():
+            data = old.read(info)
+            new.writestr(info.filename, data.replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0"))
+    buffer.seek(0)
+    with pytest.raises(RuntimeError, match="map_location"):
+        mica.load(buffer)
+    buffer.seek(0)
+    assert mica.load(buffer, map_location="cpu").tolist() == [1.0] * 4
