@@ -1,6 +1,7 @@
 """mica.optim: optimisers with torch's update rules, defaults and state_dict."""
 
-from mica.optim import lr_scheduler as lr_scheduler
+from mica.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+from mica.optim._adafactor import Adafactor as Adafactor
 from mica.optim._adam import (
     Adam as Adam,
     AdamW as AdamW,
@@ -12,7 +13,8 @@ from mica.optim._gradient_scaled import (
     NAdam as NAdam,
     RAdam as RAdam,
 )
-from mica.optim._optimizer import Optimizer as Optimizer
+from mica.optim._lbfgs import LBFGS as LBFGS
+from mica.optim._optimizer import Optimizer as Optimizer, ParamsT as ParamsT, required as required
 from mica.optim._others import (
     ASGD as ASGD,
     Rprop as Rprop,

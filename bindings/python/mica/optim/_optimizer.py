@@ -11,6 +11,19 @@ import mica
 from mica._C import Tensor
 from mica._tensor import RemovableHandle
 
+ParamsT = Any  # an iterable of parameters, of groups, or of names with parameters
+_params_t = ParamsT
+
+
+class _RequiredParameter:
+    """Stands for a default that must be given."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
 
 class Optimizer:
     """The base of optimisers. Subclasses define _update(group)."""

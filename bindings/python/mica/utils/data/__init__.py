@@ -1,9 +1,11 @@
 """mica.utils.data: datasets, samplers, and a loader with worker processes."""
 
 from mica.utils.data._dataset import (
+    ChainDataset as ChainDataset,
     ConcatDataset as ConcatDataset,
     Dataset as Dataset,
     IterableDataset as IterableDataset,
+    StackDataset as StackDataset,
     Subset as Subset,
     TensorDataset as TensorDataset,
     random_split as random_split,
@@ -15,10 +17,12 @@ from mica.utils.data._loader import (
 )
 from mica.utils.data._samplers import (
     BatchSampler as BatchSampler,
+    DistributedSampler as DistributedSampler,
     RandomSampler as RandomSampler,
     Sampler as Sampler,
     SequentialSampler as SequentialSampler,
     SubsetRandomSampler as SubsetRandomSampler,
+    WeightedRandomSampler as WeightedRandomSampler,
 )
 from mica.utils.data._workers import (
     WorkerInfo as WorkerInfo,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from types import GenericAlias
 from typing import Any
 
 import mica
@@ -14,17 +15,16 @@ from mica._C import Tensor
 class Dataset:
     """The base of datasets that are indexed."""
 
+    __class_getitem__ = classmethod(GenericAlias)
+
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no __getitem__().")
-
-    def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} defines no __len__().")
 
     def __add__(self, other: Any) -> ConcatDataset:
         return ConcatDataset([self, other])
 
 
-class IterableDataset:
+class IterableDataset(Dataset):
     """The base of datasets that are only iterated over."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -99,3 +99,38 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
         parts.append(Subset(dataset, order[start : start + count]))
         start += count
     return parts
+
+
+class ChainDataset(IterableDataset):
+    """Several iterable datasets, one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for d in self.datasets:
+            yield from d
+
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)
+
+
+class StackDataset(Dataset):
+    """Samples of several datasets side by side: a tuple, or a dict where they are named."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset takes datasets either by position or by name, and at least one.")
+        self.datasets: Any = kwargs or args
+        sizes = {len(d) for d in (kwargs.values() if kwargs else args)}
+        if len(sizes) != 1:
+            raise ValueError("Size mismatch between datasets")
+        self._length = sizes.pop()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {k: d[index] for k, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import GenericAlias
 from typing import Any
 
 import mica
@@ -10,6 +11,11 @@ import mica
 
 class Sampler:
     """The base of samplers: __iter__() gives indices, or lists of them."""
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, data_source: Any = None) -> None:
+        """Takes no data of its own."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__().")
@@ -100,3 +106,72 @@ class BatchSampler(Sampler):
     def __len__(self) -> int:
         count = len(self.sampler)
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+class WeightedRandomSampler(Sampler):
+    """`num_samples` indices by weights, which need not sum to one."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
+    ) -> None:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(
+                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
+            )
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = mica.as_tensor(weights, dtype=mica.double)
+        if self.weights.ndim != 1:
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = mica.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class DistributedSampler(Sampler):
+    """The indices of one process of several: every `num_replicas`-th, from `rank` on."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank.")
+        if rank >= num_replicas or rank < 0:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.epoch, self.drop_last, self.shuffle, self.seed = 0, drop_last, shuffle, seed
+        whole = drop_last and len(dataset) % num_replicas != 0
+        self.num_samples = len(dataset) // num_replicas if whole else -(-len(dataset) // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        if self.shuffle:
+            generator = mica.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = mica.randperm(len(self.dataset), generator=generator).tolist()
+        else:
+            indices = list(range(len(self.dataset)))
+        missing = self.total_size - len(indices)
+        if missing > 0:
+            indices += (indices * -(-missing // len(indices)))[:missing]
+        return iter(indices[: self.total_size][self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the order another."""
+        self.epoch = epoch

@@ -1,0 +1,142 @@
+"""Spectral normalisation (Miyato et al., 2018): a weight divided by its largest singular value, which
+power iteration follows. spectral_norm() is the older way, by a hook; the parametrisation the newer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.nn import functional as F
+from mica.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from mica.nn.modules.module import Module
+from mica.nn.parameter import Parameter
+from mica.nn.utils.parametrize import register_parametrization
+
+_TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+
+
+def _matrix(weight: Tensor, dim: int) -> Tensor:
+    if dim != 0:
+        weight = weight.permute(dim, *[d for d in range(weight.dim()) if d != dim])
+    return weight.reshape(weight.size(0), -1)
+
+
+class SpectralNorm:
+    """The hook: before forward, `name` is computed of `name`_orig."""
+
+    _version = 1
+
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
+
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+        """The weight over its norm; with power iteration the two vectors move on, in place."""
+        weight = getattr(module, f"{self.name}_orig")
+        u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
+        matrix = _matrix(weight, self.dim)
+        if do_power_iteration:
+            with mica.no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(F.normalize(mica.mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(mica.mv(matrix, v), dim=0, eps=self.eps))
+                u, v = u.clone(), v.clone()
+        return weight / mica.dot(u, mica.mv(matrix, v))  # type: ignore[no-any-return]
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Divides the parameter `name` by its spectral norm at each call."""
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+    dim = (1 if isinstance(module, _TRANSPOSED) else 0) if dim is None else dim
+    hook = SpectralNorm(name, n_power_iterations, dim, eps)
+    weight = module._parameters[name]
+    if weight is None:
+        raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    with mica.no_grad():
+        height, width = _matrix(weight, dim).size()
+        u = F.normalize(weight.new_empty(height).normal_(0, 1), dim=0, eps=eps)
+        v = F.normalize(weight.new_empty(width).normal_(0, 1), dim=0, eps=eps)
+    delattr(module, name)
+    module.register_parameter(f"{name}_orig", weight)
+    setattr(module, name, weight.data)
+    module.register_buffer(f"{name}_u", u)
+    module.register_buffer(f"{name}_v", v)
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+    """Makes `name` one parameter again."""
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            with mica.no_grad():
+                weight = hook.compute_weight(module, do_power_iteration=False)
+            for gone in (name, f"{name}_u", f"{name}_v", f"{name}_orig"):
+                delattr(module, gone)
+            module.register_parameter(name, Parameter(weight.detach()))
+            del module._forward_pre_hooks[number]
+            return module
+    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+
+
+class _SpectralNorm(Module):
+    """The parametrisation, whose vectors are buffers `_u` and `_v`."""
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        super().__init__()
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.dim = dim if dim >= 0 else dim + weight.ndim
+        self.eps, self.n_power_iterations = eps, n_power_iterations
+        if weight.ndim > 1:
+            with mica.no_grad():
+                matrix = _matrix(weight, self.dim)
+                height, width = matrix.size()
+                u, v = matrix.new_empty(height).normal_(0, 1), matrix.new_empty(width).normal_(0, 1)
+            self.register_buffer("_u", F.normalize(u, dim=0, eps=eps))
+            self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
+            self._power_method(matrix.detach(), 15)
+
+    def _power_method(self, matrix: Tensor, count: int) -> None:
+        with mica.no_grad():
+            for _ in range(count):
+                self._u.copy_(F.normalize(mica.mv(matrix, self._v), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(mica.mv(matrix.mH, self._u), dim=0, eps=self.eps))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = _matrix(weight, self.dim)
+        if self.training:
+            self._power_method(matrix.detach(), self.n_power_iterations)
+        u, v = self._u.clone(), self._v.clone()
+        return weight / mica.vdot(u, mica.mv(matrix, v))
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        return value
+
+
+def parametrized(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Divides the tensor `name` by its spectral norm, as a parametrisation."""
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    dim = (1 if isinstance(module, _TRANSPOSED) else 0) if dim is None else dim
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

@@ -1,0 +1,223 @@
+"""L-BFGS (Nocedal and Wright, algorithms 7.4 and 7.5), with the strong Wolfe line search if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.optim._optimizer import Optimizer
+
+
+def _cubic(
+    x1: float, f1: float, g1: float, x2: float, f2: float, g2: float, low: float, high: float
+) -> float:
+    """The minimum in [low, high] of the cubic through two values and slopes."""
+    d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
+    square = d1**2 - g1 * g2
+    if square < 0:
+        return (low + high) / 2.0
+    d2 = square**0.5
+    if x1 <= x2:
+        place = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+    else:
+        place = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+    return min(max(place, low), high)
+
+
+class _Point:
+    """A step length with the loss there, its gradient, and the slope along the direction."""
+
+    def __init__(self, t: float, f: float, g: Tensor, slope: float) -> None:
+        self.t, self.f, self.g, self.slope = t, f, g, slope
+
+    def cubic(self, other: _Point, low: float, high: float) -> float:
+        return _cubic(self.t, self.f, self.slope, other.t, other.f, other.slope, low, high)
+
+
+def _strong_wolfe(
+    at: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, most: int = 25
+) -> tuple[_Point, int]:
+    """A point of sufficient decrease (1e-4) and small slope (0.9), and how often the loss was computed."""
+    c1, c2 = 1e-4, 0.9
+    previous, point = start, at(t)
+    calls, steps, bracket, done = 1, 0, [], False
+    while steps < most:
+        if point.f > start.f + c1 * point.t * start.slope or (steps > 1 and point.f >= previous.f):
+            bracket = [previous, point]
+            break
+        if abs(point.slope) <= -c2 * start.slope:
+            bracket, done = [point], True
+            break
+        if point.slope >= 0:
+            bracket = [previous, point]
+            break
+        low = point.t + 0.01 * (point.t - previous.t)
+        t = previous.cubic(point, low, point.t * 10)
+        previous, point = point, at(t)
+        calls, steps = calls + 1, steps + 1
+    if steps == most:
+        bracket = [start, point]
+    stuck = False
+    low_, high_ = (0, 1) if bracket[0].f <= bracket[-1].f else (1, 0)
+    while not done and steps < most:
+        a, b = bracket[0], bracket[1]
+        if abs(b.t - a.t) * d_norm < tolerance:
+            break
+        ends = (min(a.t, b.t), max(a.t, b.t))
+        t = a.cubic(b, *ends)
+        margin = 0.1 * (ends[1] - ends[0])
+        if min(ends[1] - t, t - ends[0]) < margin:
+            if stuck or t >= ends[1] or t <= ends[0]:
+                t = ends[1] - margin if abs(t - ends[1]) < abs(t - ends[0]) else ends[0] + margin
+                stuck = False
+            else:
+                stuck = True
+        else:
+            stuck = False
+        point = at(t)
+        calls, steps = calls + 1, steps + 1
+        if point.f > start.f + c1 * point.t * start.slope or point.f >= bracket[low_].f:
+            bracket[high_] = point
+            low_, high_ = (0, 1) if bracket[0].f <= bracket[1].f else (1, 0)
+        else:
+            if abs(point.slope) <= -c2 * start.slope:
+                done = True
+            elif point.slope * (bracket[high_].t - bracket[low_].t) >= 0:
+                bracket[high_] = bracket[low_]
+            bracket[low_] = point
+    return bracket[low_ if len(bracket) > 1 else 0], calls
+
+
+class LBFGS(Optimizer):
+    """A quasi-Newton method over all parameters as one vector; step() needs a closure, called often."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        if not lr >= 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+        self._params = self.param_groups[0]["params"]
+
+    def _gradient(self) -> Tensor:
+        parts = [(mica.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params]
+        return mica.cat(parts)
+
+    def _move(self, length: Any, direction: Tensor) -> None:
+        start = 0
+        for p in self._params:
+            p.add_(direction[start : start + p.numel()].view_as(p), alpha=length)
+            start += p.numel()
+
+    def _direction(self, state: dict[str, Any], gradient: Tensor, history: int) -> Tensor:
+        """The two-loop recursion."""
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return gradient.neg()
+        old, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
+        y = gradient.sub(state["prev_flat_grad"])
+        s = state["d"].mul(state["t"])
+        ys = y.dot(s)
+        if ys > 1e-10:
+            if len(old) == history:
+                for kept in (old, steps, ro):
+                    kept.pop(0)
+            old.append(y)
+            steps.append(s)
+            ro.append(1.0 / ys)
+            state["H_diag"] = ys / y.dot(y)
+        q, weights = gradient.neg(), []
+        for y, s, r in zip(reversed(old), reversed(steps), reversed(ro)):
+            weights.append(s.dot(q) * r)
+            q = q.add(y * -weights[-1])
+        d = q.mul(state["H_diag"])
+        for y, s, r, weight in zip(old, steps, ro, reversed(weights)):
+            d = d.add(s * (weight - y.dot(d) * r))
+        return d
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Iterates up to max_iter times; gives the first loss."""
+        if closure is None:
+            raise RuntimeError("LBFGS needs a closure that computes the loss and its gradients.")
+        with mica.no_grad():
+            return self._iterate(mica.enable_grad()(closure))
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        group, state = self.param_groups[0], self.state[self._params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        first = closure()
+        loss, evaluations = float(first), 1
+        state["func_evals"] += 1
+        gradient = self._gradient()
+        if gradient.abs().max() <= group["tolerance_grad"]:
+            return first
+        for iteration in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            d = self._direction(state, gradient, group["history_size"])
+            state["prev_flat_grad"], before = gradient.clone(), loss
+            lr = group["lr"]
+            t = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            slope = gradient.dot(d)
+            if slope > -group["tolerance_change"]:
+                state.update(d=d, t=t)
+                break
+            if group["line_search_fn"] is None:
+                self._move(t, d)
+                calls = 0
+                if iteration != group["max_iter"]:
+                    loss, calls = float(closure()), 1
+                    gradient = self._gradient()
+            else:
+                start = _Point(0.0, loss, gradient.clone(), float(slope))
+                found, calls = self._search(closure, start, d, t, group["tolerance_change"])
+                loss, gradient, t = found.f, found.g, found.t
+                self._move(t, d)
+            state.update(d=d, t=t)
+            evaluations += calls
+            state["func_evals"] += calls
+            small = float(d.mul(t).abs().max()) <= group["tolerance_change"]
+            if evaluations >= group["max_eval"] or gradient.abs().max() <= group["tolerance_grad"]:
+                break
+            if small or abs(loss - before) < group["tolerance_change"]:
+                break
+        state["prev_loss"] = before
+        return first
+
+    def _search(
+        self, closure: Callable[[], Any], start: _Point, d: Tensor, t: float, tolerance: float
+    ) -> tuple[_Point, int]:
+        saved = [p.clone() for p in self._params]
+
+        def at(length: float) -> _Point:
+            self._move(length, d)
+            loss = float(closure())
+            gradient = self._gradient()
+            for p, value in zip(self._params, saved):
+                p.copy_(value)
+            return _Point(length, loss, gradient, float(gradient.dot(d)))
+
+        return _strong_wolfe(at, start, t, float(d.abs().max()), tolerance)

@@ -1,0 +1,185 @@
+"""Averages of a model's weights over training: AveragedModel, its averaging functions, SWALR."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.nn import Module
+from mica.optim._schedules import LRScheduler
+
+__all__ = [
+    "AveragedModel",
+    "SWALR",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+
+
+def _decay_in_range(decay: float) -> None:
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
+    """The exponential moving average: decay * average + (1 - decay) * current."""
+    _decay_in_range(decay)
+
+    def update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        with mica.no_grad():
+            return decay * ema_param + (1 - decay) * current_param
+
+    return update
+
+
+def get_swa_avg_fn() -> Callable[..., Any]:
+    """The equal average."""
+
+    def update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        with mica.no_grad():
+            return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return update
+
+
+def _many(update: Callable[..., Any]) -> Callable[..., Any]:
+    def update_all(averaged: Any, current: Any, num_averaged: Any) -> None:
+        for a, c in zip(averaged, current):
+            a.copy_(update(a, c.to(a.device), num_averaged))
+
+    return update_all
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
+    """The exponential moving average of lists of tensors, in place."""
+    return _many(get_ema_avg_fn(decay))
+
+
+def get_swa_multi_avg_fn() -> Callable[..., Any]:
+    """The equal average of lists of tensors, in place."""
+    return _many(get_swa_avg_fn())
+
+
+class AveragedModel(Module):
+    """A copy of a model, as `.module`, whose parameters update_parameters() averages."""
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[..., Any] | None = None,
+        multi_avg_fn: Callable[..., Any] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", mica.tensor(0, dtype=mica.int64, device=device))
+        self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Takes the model's parameters into the average."""
+        own: Iterable[Tensor] = self.module.parameters()
+        theirs: Iterable[Tensor] = model.parameters()
+        if self.use_buffers:
+            own, theirs = (
+                itertools.chain(own, self.module.buffers()),
+                itertools.chain(theirs, model.buffers()),
+            )
+        averaged = [a.detach() for a in own]
+        current = [c.detach().to(a.device) for a, c in zip(averaged, theirs)]
+        if int(self.n_averaged) == 0:
+            for a, c in zip(averaged, current):
+                a.copy_(c)
+        elif self.multi_avg_fn is not None:
+            self.multi_avg_fn(averaged, current, self.n_averaged)
+        else:
+            for a, c in zip(averaged, current):
+                update = self.avg_fn or get_swa_avg_fn()
+                whole = not a.is_floating_point() and self.avg_fn is None
+                a.copy_(c if whole else update(a, c, self.n_averaged))
+        if not self.use_buffers:
+            for b, c in zip(self.module.buffers(), model.buffers()):
+                b.detach().copy_(c.detach().to(b.device))
+        self.n_averaged += 1
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Computes the running statistics of the batch norms anew from the inputs of a loader."""
+    from mica.nn.modules.batchnorm import _BatchNorm
+
+    norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+    if not norms:
+        return
+    momenta = [m.momentum for m in norms]
+    training = model.training
+    for m in norms:
+        m.reset_running_stats()
+        m.momentum = None
+    model.train()
+    with mica.no_grad():
+        for batch in loader:
+            x = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(x if device is None else x.to(device))
+    for m, momentum in zip(norms, momenta):
+        m.momentum = momentum
+    model.train(training)
+
+
+class SWALR(LRScheduler):
+    """Anneals each group's rate to a value and keeps it there."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        swa_lr: Any,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        groups = optimizer.param_groups
+        rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
+        if len(rates) != len(groups):
+            raise ValueError(f"swa_lr has {len(rates)} values for {len(groups)} parameter groups.")
+        for rate, group in zip(rates, groups):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self._cosine = anneal_strategy == "cos"
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, t: float) -> float:
+        return (1 - math.cos(math.pi * t)) / 2 if self._cosine else t
+
+    def get_lr(self) -> list[Any]:
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before = self._share(max(0, min(1, (step - 1) / max(1, self.anneal_epochs))))
+        now = self._share(max(0, min(1, step / max(1, self.anneal_epochs))))
+        rates = []
+        for group in self.optimizer.param_groups:
+            start = (
+                group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
+            )
+            rates.append(group["swa_lr"] * now + start * (1 - now))
+        return rates
