@@ -84,7 +84,8 @@ def typename(obj: object) -> str:
     """The type's name with its module."""
     if isinstance(obj, Tensor):
         return str(obj.type())
-    return f"{type(obj).__module__}.{type(obj).__name__}"
+    module = type(obj).__module__
+    return type(obj).__name__ if module == "builtins" else f"{module}.{type(obj).__name__}"
 
 
 def get_default_device() -> Any:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# Accelerators that programs of torch name without asking whether there is one.
+_NAMED = {"cuda": "float16", "xpu": "bfloat16", "mps": "float16", "mtia": "bfloat16", "hpu": "bfloat16"}
+
+
+def _absent(device_type: str | None) -> bool:
+    """Whether it is one of those, and no plugin provides it."""
+    return device_type in _NAMED and _C._device_count(device_type) == 0
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Whether a plugin provides the device type: every device has autocast."""
     return _C._device_count(device_type) > 0
@@ -24,11 +33,15 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether autocast is on in this thread for `device_type`; without it, for any device."""
     if device_type is None:
         return bool(_C._is_any_autocast_enabled())
+    if _absent(device_type):
+        return False
     return bool(_C._get_autocast(device_type)[0])
 
 
 def get_autocast_dtype(device_type: str) -> mica.dtype:
     """The lower dtype that autocast uses on `device_type`."""
+    if _absent(device_type):
+        return getattr(mica, _NAMED[device_type])  # type: ignore[no-any-return]
     return _C._get_autocast(device_type)[1]  # type: ignore[no-any-return]
 
 
@@ -48,7 +61,7 @@ class autocast(_Mode):
 
     device_type: "cpu" or another device's. dtype: float16 or bfloat16; by default the thread's
     (bfloat16 on the CPU, float16 elsewhere). enabled=False switches it off inside an outer
-    one. cache_enabled: whether a parameter's cast is kept until the outermost context ends.
+    one; on "cuda" and its like without a plugin it is off, with a warning. cache_enabled: whether a parameter's cast is kept until the outermost context ends.
     Use it for the forward pass and the loss; gradients come in each input's own dtype. Also a
     decorator. As torch.autocast.
 
@@ -74,6 +87,15 @@ class autocast(_Mode):
                 "mica.float16 or mica.bfloat16."
             )
         self._enabled = bool(enabled)
+        self._absent = _absent(device_type)
+        if self._absent and enabled:
+            import warnings
+
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but no plugin provides it. Disabling autocast",
+                UserWarning,
+                stacklevel=2,
+            )
         self._cache_enabled = cache_enabled
         self._outer: list[tuple[bool, mica.dtype, bool]] = []
 
@@ -81,6 +103,8 @@ class autocast(_Mode):
         return autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled)
 
     def __enter__(self) -> autocast:
+        if self._absent:
+            return self
         self._outer.append((*_C._get_autocast(self.device), _C.is_autocast_cache_enabled()))
         _C._set_autocast(self.device, self._enabled, self.fast_dtype)
         if self._cache_enabled is not None:
@@ -89,6 +113,8 @@ class autocast(_Mode):
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self._absent:
+            return
         enabled, dtype, cache = self._outer.pop()
         _C._leave_autocast()
         _C._set_autocast(self.device, enabled, dtype)

@@ -53,19 +53,35 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Normal, cut off outside [a, b]."""
+    """Normal, cut off outside [a, b], by rejection: of normal draws where most lie inside, else of
+    uniform ones."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
-    with mica.no_grad():
-        low, high = below((a - mean) / std), below((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        tensor.clamp_(min=a, max=b)
+    if tensor.device.type == "meta":
         return tensor
+    inside = below((b - mean) / std) - below((a - mean) / std)
+    with mica.no_grad():
+        if inside > 0.3:
+            low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+            result = tensor.normal_(mean, std, generator=generator)
+            while (outside := (result < low) | (result > high)).any():
+                again = mica.empty_like(result).normal_(mean, std, generator=generator)
+                result = mica.where(outside, again, result)
+            return tensor if result is tensor else tensor.copy_(result)
+        peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+        result = tensor.uniform_(a, b, generator=generator).clone()
+        draws = mica.empty_like(tensor)
+        candidates, pending = result, None
+        while True:
+            heights = (candidates - mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+            rejected = draws.uniform_(generator=generator).log_().gt(heights)
+            pending = rejected if pending is None else pending & rejected
+            if not pending.any():
+                return tensor.copy_(result)
+            candidates = mica.empty_like(tensor).uniform_(a, b, generator=generator)
+            result = mica.where(pending, candidates, result)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
-from mica.nn.modules.linear import Linear
+from mica.nn.modules.linear import NonDynamicallyQuantizableLinear
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 
@@ -54,7 +54,9 @@ class MultiheadAttention(Module):
         self.register_parameter("k_proj_weight", parameter(not packed, embed_dim, self.kdim))
         self.register_parameter("v_proj_weight", parameter(not packed, embed_dim, self.vdim))
         self.register_parameter("in_proj_bias", parameter(bias, 3 * embed_dim))
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
+        )
         self.register_parameter("bias_k", parameter(add_bias_kv, 1, 1, embed_dim))
         self.register_parameter("bias_v", parameter(add_bias_kv, 1, 1, embed_dim))
         self._reset_parameters()

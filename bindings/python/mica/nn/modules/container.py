@@ -212,7 +212,12 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return _described(enumerate(self))
+        return "\n".join(
+            f"  ({i}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
+            if isinstance(p, Tensor)
+            else f"  ({i}): Object of type: {type(p).__name__}"
+            for i, p in enumerate(self)
+        )
 
 
 class ParameterDict(Module):

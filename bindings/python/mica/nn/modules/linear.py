@@ -54,6 +54,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear, by the name that attention's output projection prints."""
+
+
 class Flatten(Module):
     """Joins the dimensions from start_dim to end_dim."""
 
