@@ -47,6 +47,10 @@ SUITES = [
     Suite("array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",)),
     Suite("snippets", "{python} scripts/doc_snippets.py", "tally", quick=True, needs=("release:package",)),
     Suite("reference", "{python} scripts/reference.py", "tally", quick=True, needs=("release:package",)),
+    # Every name of torch that programs use, described: the page of docs/reference is up to date.
+    Suite("torch-names", "{python} scripts/torch_coverage.py --check", "tally", needs=("release:package",)),
+    # Other people's packages, on Mica under torch's name; the environment is made on first use.
+    Suite("torch-users", "{python} scripts/torch_users.py --check", "tally", needs=("release:package",)),
     Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800

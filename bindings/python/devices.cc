@@ -262,7 +262,16 @@ PyObject* FallbackCountsFunction(PyObject*, PyObject* reset) {
   });
 }
 
-PyMethodDef kFunctions[] = {{"_device_count", DeviceCountFunction, METH_O, nullptr},
+// A name without a plugin: devices of it can be spelled and compared, and there are none.
+PyObject* RegisterName(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    RegisterBackendName(StrView(name));
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef kFunctions[] = {{"_register_backend_name", RegisterName, METH_O, nullptr},
+                            {"_device_count", DeviceCountFunction, METH_O, nullptr},
                             {"_backend_names", BackendNames, METH_NOARGS, nullptr},
                             {"_device_properties", Properties, METH_O, nullptr},
                             {"_default_device", DefaultDevice, METH_NOARGS, nullptr},

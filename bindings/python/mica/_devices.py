@@ -33,11 +33,27 @@ __all__ = [
 ]
 
 
+_reserved: set[str] = set()
+
+
+def reserve(*names: str) -> None:
+    """Makes these names of backends known without a plugin, as programs of torch spell them."""
+    for name in names:
+        if name not in _C._backend_names():
+            _reserved.add(name)
+            _C._register_backend_name(name)
+
+
+def accelerators() -> list[str]:
+    """The backends beside the CPU that plugins provide, in the order of their loading."""
+    return [n for n in _C._backend_names()[2:] if n not in _reserved or _C._device_count(n)]
+
+
 def _device(device: Any) -> Any:
     if device is None:
         default = _C._default_device()
-        names = _C._backend_names()
-        return default if default.type != "cpu" or len(names) < 3 else _C.device(names[2])
+        names = accelerators()
+        return default if default.type != "cpu" or not names else _C.device(names[0])
     return device if isinstance(device, _C.device) else _C.device(device)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mica import _C
 from mica._devices import (
+    accelerators,
     current_stream as current_stream,
     empty_cache as empty_cache,
     max_memory_allocated as max_memory_allocated,
@@ -21,13 +22,13 @@ from mica._devices import (
 
 def current_accelerator(check_available: bool = False) -> Any:
     """The backend's device, without a number; None if there is none."""
-    names = [n for n in _C._backend_names()[2:] if not check_available or _C._device_count(n)]
+    names = [n for n in accelerators() if not check_available or _C._device_count(n)]
     return _C.device(names[0]) if names else None
 
 
 def is_available() -> bool:
     """Whether there is an accelerator with a device."""
-    return any(_C._device_count(name) for name in _C._backend_names()[2:])
+    return any(_C._device_count(name) for name in accelerators())
 
 
 def device_count() -> int:

@@ -192,6 +192,11 @@ class UntypedStorage(TypedStorage):
     def untyped(self) -> UntypedStorage:
         return self
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *, size: int = 0) -> Any:
+        """`nbytes` of a file, mapped: written back to it if `shared`, else kept private."""
+        return super().from_file(filename, shared, nbytes or size)
+
     def __repr__(self) -> str:
         lines = "".join(f" {v}\n" for v in self.tolist())
         return f"{lines}[{type(self).__name__}(device={self.device}) of size {self.size()}]"

@@ -43,8 +43,10 @@ def install() -> None:
     import os
     from pathlib import Path
 
-    from mica import _C
+    from mica import _C, _devices
     from mica.torch._finder import Finder
+
+    _devices.reserve("cuda", "xpu", "mps")
 
     finder = Finder()
     sys.meta_path.insert(0, finder)

@@ -173,3 +173,36 @@ def spawn(*args: Any, **kwargs: Any) -> Any:
 
 for _name in ("ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException"):
     setattr(spawn, _name, getattr(mica.multiprocessing, _name))
+
+
+def load_library(path: Any) -> None:
+    """Opens a plugin of Mica; a library that is built against torch raises OSError, as one that is missing."""
+    try:
+        mica.ops.load_library(str(path))
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+
+
+class DispatchKeySet(frozenset):  # type: ignore[type-arg]
+    """A set of names of torch's dispatch keys, which Mica has no use for; for `|` and guards."""
+
+    def __new__(cls, keys: Any = ()) -> DispatchKeySet:
+        return super().__new__(cls, keys if isinstance(keys, (set, frozenset, tuple, list)) else (keys,))
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(super().__or__(other))
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """Sets the dtype that autocast takes on "cuda"."""
+    mica.set_autocast_dtype("cuda", dtype)
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """Sets the dtype that autocast takes on the CPU."""
+    mica.set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switches autocast on the CPU on or off."""
+    mica.set_autocast_enabled("cpu", enabled)

@@ -215,3 +215,60 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = No
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
     """The leaves of a call's arguments."""
     return tree_leaves((args, kwargs))
+
+
+def _flatten_dict(d: Any) -> tuple[list[Any], Any]:
+    return list(d.values()), list(d)
+
+
+def _unflatten_dict(values: Iterable[Any], keys: Any) -> Any:
+    return dict(zip(keys, values))
+
+
+class MappingKey(NamedTuple):
+    """A place in a mapping, in the path of a leaf."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+class SequenceKey(NamedTuple):
+    """A place in a sequence, in the path of a leaf."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+
+class GetAttrKey(NamedTuple):
+    """An attribute, in the path of a leaf."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[Any], Any]:
+    values, keys = _flatten_dict(d)
+    return [(MappingKey(k), v) for k, v in zip(keys, values)], keys
+
+
+_dict_flatten, _dict_unflatten = _flatten_dict, _unflatten_dict
+_register_pytree_node = register_pytree_node
+Context = Any
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether an object is of a named tuple's class."""
+    return isinstance(obj, tuple) and hasattr(type(obj), "_fields")
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The class that a tree's root counts as."""
+    from collections import namedtuple
+
+    return namedtuple if is_namedtuple_instance(tree) and type(tree) not in SUPPORTED_NODES else type(tree)

@@ -96,7 +96,10 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
+        self.pin_memory_device, self.in_order = pin_memory_device, in_order
         self._iterable = isinstance(dataset, IterableDataset)
         if num_workers < 0:
             raise ValueError(f"The number of workers ({num_workers}) must not be negative.")

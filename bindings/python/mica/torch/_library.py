@@ -1,0 +1,89 @@
+"""torch.library for registrations that come before the operator: they wait for its definition.
+
+Libraries register fakes and gradients of operators that their own binary defines, which Mica does
+not load; the registrations are kept, and run once somebody defines the operator through here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mica import _C, library
+
+_waiting: dict[str, list[Any]] = {}
+
+
+def _qualified(op: Any) -> str:
+    name = op if isinstance(op, str) else str(getattr(op, "_qualname", getattr(op, "_name", op)))
+    return name.removesuffix(".default")
+
+
+def _when_defined(op: Any, register: Any) -> None:
+    """Registers at once where the operator is there, else when it is defined."""
+    name = _qualified(op)
+    if not isinstance(op, str) or _C._find_operator(name) is not None:
+        register()
+    else:
+        _waiting.setdefault(name, []).append(register)
+
+
+def _defined(name: str) -> None:
+    for register in _waiting.pop(name.partition("(")[0], []):
+        register()
+
+
+def waiting() -> list[str]:
+    """The operators that registrations wait for."""
+    return sorted(_waiting)
+
+
+def _registering(function: Any) -> Any:
+    def register(op: Any, func: Any = None, /, **options: Any) -> Any:
+        """Registers for an operator, or as a decorator."""
+        if func is None and "setup_context" not in options:
+            return lambda f: register(op, f, **options)
+        known = {k: v for k, v in options.items() if k in ("setup_context",)}
+        _when_defined(op, lambda: function(op, func, **known))
+        return func
+
+    return register
+
+
+register_fake = impl_abstract = _registering(library.register_fake)
+register_autograd = _registering(library.register_autograd)
+
+
+class Library(library.Library):
+    """A library whose implementations of operators that are not there yet wait, too."""
+
+    def __init__(self, ns: str, kind: str = "FRAGMENT", dispatch_key: str = "") -> None:
+        super().__init__(ns, kind, dispatch_key)
+        self._ns, self._dispatch_key = ns, dispatch_key
+
+    def define(self, schema: str, *args: Any, **kwargs: Any) -> Any:
+        found = super().define(schema, *args, **kwargs)
+        _defined(f"{self._ns}::{schema}")
+        return found
+
+    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", *args: Any, **kwargs: Any) -> Any:
+        name = op_name if isinstance(op_name, str) else _qualified(op_name)
+        full = name if "::" in name else f"{self._ns}::{name}"
+        parent = super()
+        _when_defined(full, lambda: parent.impl(op_name, fn, dispatch_key, *args, **kwargs))
+        return fn
+
+
+def custom_op(name: str, fn: Any = None, /, **options: Any) -> Any:
+    """Defines an operator by a function; what waited for it is registered."""
+    if fn is None:
+        return lambda f: custom_op(name, f, **options)
+    found = library.custom_op(name, **options)(fn)
+    _defined(name)
+    return found
+
+
+def define(name: str, schema: str, *args: Any, **options: Any) -> Any:
+    """Defines an operator by its schema; what waited for it is registered."""
+    found = library.define(name, schema, *args, **options)  # type: ignore[attr-defined]
+    _defined(name)
+    return found
