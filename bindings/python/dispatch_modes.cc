@@ -24,9 +24,17 @@
 namespace mica::python {
 namespace {
 
+// The modes of a thread, innermost last. A thread that ends within a mode has no
+// interpreter to give it back to, and leaves it.
+struct ThreadModes {
+  std::vector<Ref> list;
+  ~ThreadModes() {
+    for (Ref& mode : list) static_cast<void>(mode.release());
+  }
+};
 std::vector<Ref>& Modes() {
-  static thread_local std::vector<Ref> modes;  // innermost last
-  return modes;
+  static thread_local ThreadModes modes;
+  return modes.list;
 }
 
 // Includes the layer in this thread's calls or not, and in those that leave its frames.

@@ -17,10 +17,14 @@ namespace {
 constexpr int kModesToo = 2;
 constexpr int kSubclasses = 1;
 
-// What one thread carries: its modes, innermost last, and what is switched off.
+// What one thread carries: its modes, innermost last, and what is switched off. A thread that
+// ends within a mode has no interpreter to give it back to, and leaves it.
 struct ThreadOverrides {
   std::vector<Ref> modes;
   int disabled = 0;
+  ~ThreadOverrides() {
+    for (Ref& mode : modes) static_cast<void>(mode.release());
+  }
 };
 ThreadOverrides& Here() {
   static thread_local ThreadOverrides state;

@@ -7,6 +7,8 @@ import copy
 import gc
 import inspect
 import pickle
+import subprocess
+import sys
 import threading
 import weakref
 from typing import Any
@@ -286,6 +288,23 @@ def test_modes_leave_nothing_behind() -> None:
     gc.collect()
     assert alive() is None and gone() is None
     assert mica._C._dispatch_modes() == [] and mica._C._function_modes() == []
+
+
+def test_a_thread_and_a_process_may_end_within_a_mode() -> None:
+    program = (
+        "import mica, threading\n"
+        "from mica.utils.python_dispatch import DispatchMode\n"
+        "from mica.overrides import BaseMode\n"
+        "def enter():\n"
+        "    DispatchMode().__enter__()\n"
+        "    BaseMode().__enter__()\n"
+        "for _ in range(4):\n"
+        "    t = threading.Thread(target=enter); t.start(); t.join()\n"
+        "print(mica.ones(2).tolist(), flush=True)\n"
+        "enter()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0]\n", "")
 
 
 def test_reentrant_dispatch_records_again() -> None:
