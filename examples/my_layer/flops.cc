@@ -9,7 +9,7 @@
 //
 // What is counted: contraction, two for each multiply-and-add of its equation; convolution the
 // same; pointwise, one for each element of the result, however long the expression; reduction,
-// scan and row, one for each element read. Views, factories, gathers and copies count nothing.
+// scan and row, one for each element read. Views, fills, gathers and copies count nothing.
 #include "flops.h"
 
 #include <mica/layer.h>
@@ -83,13 +83,26 @@ bool Is(const MicaOperatorInfo& info, const char* class_name) {
   return std::strcmp(info.class_name, class_name) == 0;
 }
 
+// Whether the operator's program does more than to read and write: filling and copying do not.
+bool Computes(const MicaOperatorInfo& info) {
+  for (const MicaProgram* p : info.programs) {
+    for (int64_t i = 0; p && i < p->main.size; ++i) {
+      const uint16_t opcode = p->main.data[i].opcode;
+      if (opcode != MICA_OP_LOAD && opcode != MICA_OP_SCALAR && opcode != MICA_OP_CONST &&
+          opcode != MICA_OP_STORE)
+        return true;
+    }
+  }
+  return false;
+}
+
 // snippet: count
 void CountByClass(Call& call) {
   const MicaOperatorInfo& info = call.info();
   call.Next(g_bit);
   if (Is(info, "contraction"))
     Count(info, 2 * Products(call));
-  else if (Is(info, "pointwise"))
+  else if (Is(info, "pointwise") && Computes(info))
     Count(info, Made(call));
   else if (Is(info, "reduction") || Is(info, "scan") || Is(info, "row"))
     Count(info, Read(call));

@@ -33,6 +33,7 @@ def test_other_classes_count_elements():
         mica.exp(x, out=y)
         x.sum(0)
         x.t().reshape(12)
+        mica.ones(5).fill_(2.0)
     assert counter.count("pointwise") == 4 * 12
     assert counter.count("reduction") == 12
     assert counter.count() == 5 * 12

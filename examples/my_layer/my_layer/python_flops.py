@@ -36,8 +36,9 @@ class PythonFlopCounter(DispatchMode):
     def cost(self, func: Any, args: Any, result: Any) -> int:
         if func.op_class == "contraction":
             return 2 * products(func.equation, [a for a in args if isinstance(a, Tensor)])
-        if func.op_class == "pointwise":
-            return elements(result)
+        if func.op_class == "pointwise" and func.program is not None:
+            computes = {step[0] for step in func.program.codes["main"]} - {"LOAD", "SCALAR", "CONST", "STORE"}
+            return elements(result) if computes else 0
         if func._opname == "convolution":
             images, weight = args[0] if args[6] else result, args[1]
             return 2 * images.numel() * (weight.numel() // weight.shape[0])
