@@ -1,8 +1,9 @@
-"""What a device gets from the layers above it and writes no line for: vmap and autocast.
+"""What a device gets from the layers above it and writes no line for: vmap, autocast and functionalize.
 
 vmap of a sample call over all of its tensors is compared as its values are. Autocast is compared
 with the explicit casts of a policy, on the device itself: policies differ between the CPU and
-accelerators, and a policy is a matter of dtypes.
+accelerators, and a policy is a matter of dtypes. functionalize is compared with the program itself,
+on the device too: an in-place form on a view of a view, or a write to what a view operator returns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import mica
 from mica.conformance.batches import Mapped
 from mica.conformance.operator_checks import CHECKS, Case, Change, Check, described, flat, made
 from mica.conformance.operators import Entry, attempt, operator
+from mica.func import functionalize
 
 _EXAMPLES = 2
 _CALLS = 2  # of each operator
@@ -80,7 +82,43 @@ def _run_autocast(case: Case, device: str, _: Change) -> list[mica.Tensor]:
     )
 
 
+def _functionalize_cases(entry: Entry, dtype: str) -> Iterator[Case]:
+    if "inplace" in entry.forms or entry.op_class == "view":
+        yield from _cases("functionalize", entry, dtype)
+
+
+def _run_functionalize(case: Case, device: str, _: Change) -> list[mica.Tensor]:
+    """No result: the comparison is made here."""
+    (first, *rest), keyword = made(case, device, None)
+
+    def program(x: mica.Tensor) -> list[mica.Tensor]:
+        mica.manual_seed(0)
+        x = x.clone()
+        if "inplace" in case.entry.forms:
+            place = x.unsqueeze(0).squeeze(0)
+            operator(case.entry.inplace())(place, *rest, **keyword)
+        else:
+            place = operator(case.entry)(x, *rest, **keyword)
+            place.mul_(2)
+        return [x, place]
+
+    expected, refused = attempt(program, first)
+    if isinstance(refused, NotImplementedError):
+        raise refused
+    got, error = attempt(functionalize(program), first)
+    if refused is None and error is not None:
+        raise error
+    if type(refused) is not type(error):
+        raise AssertionError(f"It gives a result where the program itself raises {type(refused).__name__}.")
+    if refused is None and not all(map(_equal, got, expected)):
+        raise AssertionError("The functionalized program gives other values than the program itself.")
+    return []
+
+
 CHECKS["vmap"] = Check("vmap over all tensors of a call", _vmap_cases, _run_vmap)
 CHECKS["autocast"] = Check(
     "under autocast, what explicit casts give", _autocast_cases, _run_autocast, compared=False
+)
+CHECKS["functionalize"] = Check(
+    "functionalize of writes and views", _functionalize_cases, _run_functionalize, compared=False
 )
