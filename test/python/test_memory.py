@@ -33,7 +33,7 @@ WRITES: dict[str, str] = {
     "eq.* ne.* lt.* le.* gt.* ge.* logical_*": "in place, bool results are converted to the dtype of `self`",
     "cumsum cumprod tril triu": "in place, the result is made beside `self` and copied",
     "addmm baddbmm": "in place, the product is made beside `self`, to which it is added",
-    "scatter.* scatter_add index_add index_copy masked_scatter": "a source or index that is not dense is made so, "
+    "scatter.* scatter_add scatter_reduce.two index_add index_copy masked_scatter": "a source or index that is not dense is made so, "
     "and one that may share memory with `self` is copied",
     "cat stack block_diag": "a tensor object for each piece",
     "index_select embedding embedding_dense_backward": "rows are copied whole: a table of other strides is made dense",
