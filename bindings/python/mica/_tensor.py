@@ -219,13 +219,17 @@ _TYPE_NAMES = {
 }
 
 
+LIBRARY = "mica"  # what type() calls the library: "torch" while the shim is installed
+
+
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The type's name, or this tensor in another dtype."""
     if dtype is None:
         name = repr(self.dtype).removeprefix("mica.")
-        return "mica." + _TYPE_NAMES.get(name, name)
+        place = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"{LIBRARY}.{place}{_TYPE_NAMES.get(name, name)}"
     if isinstance(dtype, str):
-        wanted = dtype.removeprefix("mica.")
+        wanted = dtype.removeprefix("mica.").removeprefix("torch.")
         dtype = getattr(_C, next((n for n, t in _TYPE_NAMES.items() if t == wanted), wanted), None)
         if not isinstance(dtype, _C.dtype):
             raise ValueError(

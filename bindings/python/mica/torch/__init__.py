@@ -43,10 +43,11 @@ def install() -> None:
     import os
     from pathlib import Path
 
-    from mica import _C, _devices
+    from mica import _C, _devices, _tensor
     from mica.torch._finder import Finder
 
     _devices.reserve("cuda", "xpu", "mps")
+    _tensor.LIBRARY = "torch"
 
     finder = Finder()
     sys.meta_path.insert(0, finder)
@@ -67,8 +68,9 @@ def uninstall() -> None:
     """Takes the finder and torch's modules out again; objects that programs hold go on working."""
     import os
 
-    from mica import _C
+    from mica import _C, _tensor
 
+    _tensor.LIBRARY = "mica"
     while _FINDERS:
         finder = _FINDERS.pop()
         if finder in sys.meta_path:
