@@ -182,6 +182,3 @@ register_module_full_backward_pre_hook = _on_every_module("_backward_pre_hooks")
 register_module_parameter_registration_hook = _on_every_module("parameter_registration")
 register_module_buffer_registration_hook = _on_every_module("buffer_registration")
 register_module_module_registration_hook = _on_every_module("module_registration")
-active: list[Any] = [
-    _everywhere[n] for n in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
-]

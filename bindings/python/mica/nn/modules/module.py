@@ -22,10 +22,10 @@ from mica.nn.modules._hooks import (
 from mica.nn.parameter import Buffer, Parameter
 
 T = TypeVar("T", bound="Module")
-_EVERYWHERE = _hooks.active
+_FORWARD_PRE, _FORWARD = _hooks._everywhere["_forward_pre_hooks"], _hooks._everywhere["_forward_hooks"]
+_BACKWARD, _BACKWARD_PRE = _hooks._everywhere["_backward_hooks"], _hooks._everywhere["_backward_pre_hooks"]
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
-_global_backward_hooks = _hooks._everywhere["_backward_hooks"]
-_global_backward_pre_hooks = _hooks._everywhere["_backward_pre_hooks"]
+_global_backward_hooks, _global_backward_pre_hooks = _BACKWARD, _BACKWARD_PRE
 
 
 class _Keys(NamedTuple):
@@ -68,9 +68,9 @@ class Module(_hooks.Hooked):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
-        if not (own or self._backward_pre_hooks or any(_EVERYWHERE)):
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        if own or self._backward_pre_hooks or _FORWARD or _FORWARD_PRE or _BACKWARD or _BACKWARD_PRE:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
 
     _call_impl = _wrapped_call_impl = __call__
 
