@@ -115,9 +115,8 @@ Device Device::Parse(std::string_view text) {
              BackendName(backend), " has the index 0 only.");
   if (backend > keys::kMeta && hooks.count) {
     const int count = hooks.count(backend);
-    MICA_CHECK(index < count || (count == 0 && index == 0), "The device (", ToAbsl(text),
-               ") does not exist; the backend (", BackendName(backend), ") has (", count,
-               ") devices, numbered from 0.");
+    MICA_CHECK(index < count || count == 0, "The device (", ToAbsl(text), ") does not exist; the backend (",
+               BackendName(backend), ") has (", count, ") devices, numbered from 0.");
   }
   return {static_cast<int16_t>(backend), static_cast<int16_t>(index)};
 }

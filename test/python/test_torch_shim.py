@@ -33,6 +33,8 @@ PROGRAMS = {
     "import torch; print(torch.accelerator.current_accelerator(), torch.autocast('cuda', enabled=False) is not None)": "None True",
     "import torch.library as L\n@L.register_fake('theirs::op')\ndef f(x): return x\nfrom mica.torch import _library; print(_library.waiting())": "['theirs::op']",
     "import torch\ntry: torch.ops.load_library('/nowhere.so')\nexcept OSError: print('OSError')": "OSError",
+    "import torch; print(torch.device('cuda:1').index, torch.device('cuda', 1) == torch.device('cuda:1'))": "1 True",
+    "import torch\ntry: torch.ones(2, device='cuda')\nexcept NotImplementedError as e: print('plugin' in str(e))": "True",
     "import sys; print(sys.argv)": "['-c', 'one', '--two']",
     "import torch; print(torch.optim.adam.Adam is torch.optim.Adam, torch.nn.modules.linear.Linear is torch.nn.Linear)": "True True",
     "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel",
