@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import linecache
 import math
 import pickle
 from typing import Any
@@ -298,6 +300,69 @@ def test_a_training_step_with_an_optimizer() -> None:
             module(x)
         step_of(eager)(x)
     assert close(eager.weight, traced.weight) and close(eager.bias, traced.bias)
+
+
+class Cube(mica.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
+def test_custom_functions_and_checkpoints_are_opened() -> None:
+    captured = mica.randn(3, requires_grad=True)
+
+    def through_function(x: Any) -> Any:
+        return mica.autograd.grad((Cube.apply(x) * Cube.apply(captured)).sum(), (x, captured))
+
+    def through_checkpoint(x: Any) -> Any:
+        y = mica.utils.checkpoint.checkpoint(lambda a: a.sin().exp(), x, use_reentrant=False)
+        return mica.autograd.grad(y.sum(), x)
+
+    x = mica.randn(3, requires_grad=True)
+    for f in (through_function, through_checkpoint):
+        for mode in ("real", "fake", "symbolic"):
+            module = make_fx(f, tracing_mode=mode)(mica.randn(3, requires_grad=True))
+            assert close(module(x), f(x))
+
+
+def test_operators_of_python_are_recorded_whole() -> None:
+    @mica.library.custom_op("traced_test::twice", mutates_args=())
+    def twice(x: mica.Tensor) -> mica.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x: mica.Tensor) -> mica.Tensor:
+        return mica.empty_like(x)
+
+    for mode in ("real", "fake", "symbolic"):
+        module = make_fx(lambda x: mica.ops.traced_test.twice(x) + 1, tracing_mode=mode)(mica.ones(3))
+        assert called(module) == ["traced_test::twice", "mica::add.Scalar"]
+        assert close(module(mica.ones(3)), mica.full((3,), 3.0))
+
+
+def test_nothing_leaks() -> None:
+    w = mica.randn(64, 64, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        return mica.autograd.grad((x @ w).sin().sum(), w)
+
+    def used() -> int:
+        for _ in range(100):
+            make_fx(step)(mica.randn(64, 64))
+        for _ in range(10):
+            make_fx(step, tracing_mode="symbolic")(mica.randn(64, 64))
+        gc.collect()
+        return sum(isinstance(o, mica.Tensor) for o in gc.get_objects()) + len(linecache.cache)
+
+    used()
+    first = used()
+    assert used() <= first + 2
 
 
 def test_autocast_and_composites() -> None:

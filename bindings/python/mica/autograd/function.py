@@ -84,7 +84,10 @@ class Function:
             raise TypeError(
                 f"{cls.__name__}.apply() takes no keyword arguments; it was given {', '.join(kwargs)}."
             )
-        if _C._frame_kind() is not None:
+        kind = _C._frame_kind()
+        if kind == "trace":  # has an Autograd of its own, and records what forward and backward call
+            args = tuple(_C._trace_inside(a) if isinstance(a, Tensor) else a for a in args)
+        elif kind is not None:
             from mica.autograd import _function_frames
 
             return _function_frames.apply(cls, args)

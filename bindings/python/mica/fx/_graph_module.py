@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import linecache
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,9 @@ def _compiled(code: PythonCode) -> Any:
     linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
     scope = dict(code.globals)
     exec(compile(code.src, name, "exec"), scope)
-    return scope["forward"]
+    forward = scope["forward"]
+    weakref.finalize(forward, linecache.cache.pop, name, None)
+    return forward
 
 
 def _copy_attribute(source: Any, target: Module, path: str) -> None:
