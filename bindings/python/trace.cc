@@ -66,6 +66,8 @@ PyObject* ExitFrame(PyObject*, PyObject* capsule) {
     MICA_CHECK(traced.scope && frames::Current() == &traced.scope->frame(),
                "A trace is left while a transform that was entered inside of it is active.");
     traced.scope.reset();
+    // Nobody reads sizes any more, and the collector does not see through a capsule.
+    Py_XDECREF(static_cast<PyObject*>(std::exchange(traced.tape.owner, nullptr)));
     return NewNone();
   });
 }

