@@ -74,9 +74,10 @@ Tensor WrapResult(Tensor result, const Operator& op, const Frame& frame, const M
   const bool many = extra && extra->view_creation == static_cast<uint8_t>(ViewCreation::kMultiOutput);
   Tensor wrapper = Wrap(std::move(result), frame, view ? origin.wrapper : Tensor());
   if (view) {
-    const ViewCreation creation = !grad_enabled ? ViewCreation::kNoGrad
-                                  : many        ? ViewCreation::kMultiOutput
-                                                : ViewCreation::kDefault;
+    const ViewCreation creation = !grad_enabled || (op.spec().flags & kNotDifferentiable)
+                                      ? ViewCreation::kNoGrad
+                                  : many ? ViewCreation::kMultiOutput
+                                         : ViewCreation::kDefault;
     wrapper.impl()->extra->view_creation = static_cast<uint8_t>(creation);
   }
   return wrapper;

@@ -75,6 +75,18 @@ checkpoint_sequential(net, 4, x)  # the same for a Sequential, in four parts
 assert all(mica.allclose(a, b) for a, b in zip(gradients(), expected))
 net.zero_grad()
 
+# snippet: selective
+from functools import partial  # noqa: E402
+
+from mica.utils.checkpoint import create_selective_checkpoint_contexts  # noqa: E402
+
+products = [mica.ops.mica.mm.default, mica.ops.mica.addmm.default]  # or policy(context, operator, *args)
+contexts = partial(create_selective_checkpoint_contexts, products)
+checkpoint(net, x, context_fn=contexts).sum().backward()
+# end snippet
+assert all(mica.allclose(a, b) for a, b in zip(gradients(), expected))
+net.zero_grad()
+
 # snippet: mutation
 with graph.allow_mutation_on_saved_tensors():
     weight = mica.ones(3, requires_grad=True)

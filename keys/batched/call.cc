@@ -10,6 +10,7 @@
 
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
+#include "mica/ops/detach.h"
 #include "mica/ops/empty_strided.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/reshape.h"
@@ -57,6 +58,9 @@ frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame) {
   const frames::Wrapper* root = frames::Own(base, frame);
   if (!root || !root->hidden) return w;
   w->value = PlaceIn(root->value, root->number, t);  // Note [Late batches]
+  // One without history, as detach gives, stays so.
+  if (t.impl()->extra->view_creation == static_cast<uint8_t>(ViewCreation::kNoGrad))
+    w->value = ::mica::ops::op::detach::call(w->value);
   w->hidden = 1;
   frames::Refresh(t);
   return w;

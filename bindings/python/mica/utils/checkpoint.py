@@ -17,6 +17,12 @@ from mica.utils._checkpoint_run import (
     CheckpointError as CheckpointError,
     Surroundings,
 )
+from mica.utils._checkpoint_selective import (
+    SAC_IGNORED_OPS as SAC_IGNORED_OPS,
+    CheckpointPolicy as CheckpointPolicy,
+    SelectiveCheckpointContext as SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
+)
 
 ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
