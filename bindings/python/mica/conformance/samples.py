@@ -147,7 +147,7 @@ def pointwise(base: str, schema_args: list[tuple[str, str, bool]]) -> list[Call]
                 )
                 tensors += 1
             elif kind.rstrip("?") in ("Scalar", "float", "int", "bool"):
-                value = SCALARS.get(name, 2)
+                value = SCALARS.get(name, True if kind == "bool" else 2)
             else:
                 return []
             if keyword_only:
