@@ -1,8 +1,8 @@
-"""`./dev bench [ops]`: Mica beside NumPy and torch in one process, interleaved.
+"""`./dev bench [ops | train]`: Mica beside NumPy and torch in one process, interleaved.
 
 Without a name, the rows of DESIGN's budgets; `ops`, operators by size, dtype and layout
-against torch, with the peak bytes of both, the geometric mean of each size and the rows that lose. Prints a table,
-and writes a JSON and a picture to build/bench. Options: --only TEXT (rows whose group or
+against torch, with the peak bytes of both, the geometric mean of each size and the rows that lose;
+`train`, a training step of each program of examples/pytorch. Prints a table, and writes a JSON and a picture to build/bench. Options: --only TEXT (rows whose group or
 name contains it), --out FOLDER.
 """
 
@@ -171,6 +171,18 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"geometric_means": means, "losing": losing, "more_memory": more}
 
 
+def train_report(only: str) -> dict[str, Any]:
+    import program_rows
+
+    found = []
+    for r in program_rows.results(only):
+        print(f"{r.name:24} mica {r.mica_us / 1e3:9.2f} ms  torch {r.peer_us / 1e3:9.2f} ms  ratio {r.ratio:.3f}, {r.low:.3f}-{r.high:.3f}", flush=True)  # fmt: skip
+        found.append(r.as_dict())
+    mean = math.exp(sum(math.log(r["ratio"]) for r in found) / len(found))
+    print(f"geometric mean: torch's time is {1 / mean:.2f} times Mica's")
+    return {"rows": found, "geometric_mean": mean}
+
+
 def write(report: dict[str, Any], path: Path) -> None:
     """The JSON and the picture of a report."""
     path.with_suffix(".json").write_text(json.dumps(report, indent=1))
@@ -180,7 +192,7 @@ def write(report: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", nargs="?", choices=["budgets", "ops"], default="budgets")
+    parser.add_argument("table", nargs="?", choices=["budgets", "ops", "train"], default="budgets")
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
     args = parser.parse_args()
@@ -190,6 +202,10 @@ def main() -> None:
         results = run_rows(operator_rows(), args.only, with_bytes=True)
         report: dict[str, Any] = {"rows": results} | summarize(results)
         write(report, args.out / "operators")
+        return
+
+    if args.table == "train":
+        write(train_report(args.only), args.out / "train")
         return
 
     from rows import all_rows

@@ -109,15 +109,16 @@ void BufferDealloc(PyObject* o) {
 
 }  // namespace
 
-Tensor TensorFromBuffer(PyObject* object) {
+Tensor TensorFromBuffer(PyObject* object, bool kept) {
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
     Check(PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT));
-    Check(PyErr_WarnEx(PyExc_UserWarning,
-                       "The array is read-only, and Mica has no read-only tensors: writing the tensor would "
-                       "write the array.",
-                       1));
+    if (kept)
+      Check(PyErr_WarnEx(PyExc_UserWarning,
+                         "The array is read-only, and Mica has no read-only tensors: writing the tensor would "
+                         "write the array.",
+                         1));
   }
   struct Guard {
     Py_buffer* view;

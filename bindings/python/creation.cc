@@ -141,7 +141,7 @@ Tensor FromNumpyCopy(PyObject* data) {
   const Ref shape = Own(PyObject_GetAttrString(array.get(), "shape"));
   const Ref source_shape(PyObject_GetAttrString(data, "shape"));
   PyErr_Clear();
-  Tensor t = ops::clone(TensorFromBuffer(array.get()), std::nullopt);
+  Tensor t = ops::clone(TensorFromBuffer(array.get(), false), std::nullopt);
   // ascontiguousarray makes 0-d arrays 1-d.
   if (source_shape && PyTuple_Check(source_shape.get()) && PyTuple_GET_SIZE(source_shape.get()) == 0) {
     t.impl()->SetSizesStrides({}, {});

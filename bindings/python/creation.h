@@ -13,8 +13,9 @@ namespace mica::python {
 // the array for NumPy's. Throws ValueError for ragged sequences, TypeError for
 // other objects.
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device, bool pin);
-// A tensor that shares the memory of an object with the buffer protocol.
-Tensor TensorFromBuffer(PyObject* object);
+// A tensor that shares the memory of an object with the buffer protocol. Warns of a
+// read-only one unless the tensor is not `kept`, but copied.
+Tensor TensorFromBuffer(PyObject* object, bool kept = true);
 // `t` in another dtype and on another device; itself if it is so already.
 Tensor ConvertTensor(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device);
 
