@@ -35,7 +35,7 @@ BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
 OUTPUTS = {
     "mica-gen-stats": (
         ["mica-gen", "--native", "native_functions.yaml", "--derivatives", "derivatives.yaml", "--stats"],
-        r"generated|composed|by hand|total",
+        r"generated|composed|by hand|batch rules|total",
     )
 }
 BLOCK = re.compile(
