@@ -2,6 +2,7 @@
 #include "mica/bindings/python/override.h"
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "mica/bindings/python/convert.h"
@@ -55,6 +56,20 @@ Declared Look(PyTypeObject* type, Protocol protocol) {
   return {};
 }
 
+// Whether a type is PyTorch's own tensor or derives from it: its __torch_function__ speaks of
+// PyTorch's functions, and would hand Mica's back for ever.
+bool IsTorchs(PyTypeObject* type) {
+  PyObject* const mro = type->tp_mro;
+  for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    PyObject* module = base->tp_dict ? PyDict_GetItemString(base->tp_dict, "__module__") : nullptr;
+    if (std::string_view(base->tp_name) == "Tensor" && module && PyUnicode_Check(module) &&
+        PyUnicode_CompareWithASCIIString(module, "torch") == 0)
+      return true;
+  }
+  return false;
+}
+
 PyObject* g_disabled_function = nullptr;  // _C._disabled_torch_function_impl
 PyObject* g_disabled_dispatch = nullptr;  // _C._disabled_torch_dispatch_impl, Tensor's own
 PyObject* g_not_converted = nullptr;      // a set: functions whose results stay plain tensors
@@ -67,7 +82,8 @@ uint8_t TraitsSlow(PyTypeObject* type) {
   if (tensor) flags |= traits::kTensor;
   if (type != &TensorType) {
     const Declared function = Look(type, Protocol::kFunction);
-    if (function.value && function.value != g_disabled_function) flags |= traits::kFunction;
+    if (function.value && function.value != g_disabled_function && (tensor || !IsTorchs(type)))
+      flags |= traits::kFunction;
     const Declared dispatch = tensor ? Look(type, Protocol::kDispatch) : Declared();
     if (dispatch.value && dispatch.value != g_disabled_dispatch) flags |= traits::kDispatch;
   }
