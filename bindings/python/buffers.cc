@@ -115,10 +115,11 @@ Tensor TensorFromBuffer(PyObject* object, bool kept) {
     PyErr_Clear();
     Check(PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT));
     if (kept)
-      Check(PyErr_WarnEx(PyExc_UserWarning,
-                         "The array is read-only, and Mica has no read-only tensors: writing the tensor would "
-                         "write the array.",
-                         1));
+      Check(
+          PyErr_WarnEx(PyExc_UserWarning,
+                       "The array is read-only, and Mica has no read-only tensors: writing the tensor would "
+                       "write the array.",
+                       1));
   }
   struct Guard {
     Py_buffer* view;

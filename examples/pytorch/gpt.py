@@ -42,12 +42,12 @@ class GPT(nn.Module):
     def __init__(self, vocabulary):
         super().__init__()
         self.transformer = nn.ModuleDict(
-            dict(
-                wte=nn.Embedding(vocabulary, WIDTH),
-                wpe=nn.Embedding(BLOCK, WIDTH),
-                h=nn.ModuleList([Block() for _ in range(LAYERS)]),
-                ln_f=nn.LayerNorm(WIDTH),
-            )
+            {
+                "wte": nn.Embedding(vocabulary, WIDTH),
+                "wpe": nn.Embedding(BLOCK, WIDTH),
+                "h": nn.ModuleList([Block() for _ in range(LAYERS)]),
+                "ln_f": nn.LayerNorm(WIDTH),
+            }
         )
         self.lm_head = nn.Linear(WIDTH, vocabulary, bias=False)
         self.transformer.wte.weight = self.lm_head.weight

@@ -52,7 +52,9 @@ class Patches(Dataset):
     """32 x 32 patches of the four quarters of two photographs, some of them mirrored: eight classes."""
 
     def __init__(self, count, generator):
-        photographs = [torch.tensor(image).permute(2, 0, 1).float() / 255 for image in load_sample_images().images]
+        photographs = [
+            torch.tensor(image).permute(2, 0, 1).float() / 255 for image in load_sample_images().images
+        ]
         self.items = []
         for label in torch.randint(8, (count,), generator=generator).tolist():
             photograph = photographs[label // 4]

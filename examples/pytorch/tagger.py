@@ -24,7 +24,12 @@ PAD = -100
 def kind_of(token):
     if token.type == tokenize.NAME:
         return KINDS.index("keyword" if keyword.iskeyword(token.string) else "name")
-    names = {tokenize.NUMBER: "number", tokenize.STRING: "string", tokenize.COMMENT: "comment", tokenize.OP: "operator"}
+    names = {
+        tokenize.NUMBER: "number",
+        tokenize.STRING: "string",
+        tokenize.COMMENT: "comment",
+        tokenize.OP: "operator",
+    }
     return KINDS.index(names.get(token.type, "space"))
 
 

@@ -52,7 +52,10 @@ def train(steps):
     with torch.no_grad():
         logits, posterior = model(images)
         error = F.mse_loss(logits.sigmoid(), images)
-    return losses[:steps], {"bound": loss_function(logits, images, posterior).item(), "squared error": error.item()}
+    return losses[:steps], {
+        "bound": loss_function(logits, images, posterior).item(),
+        "squared error": error.item(),
+    }
 
 
 if __name__ == "__main__":

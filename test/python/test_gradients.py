@@ -33,7 +33,10 @@ NOT_DIFFERENTIABLE: dict[str, str] = dict.fromkeys(
 DEVIATIONS: dict[tuple[str, int], str] = {
     ("embedding", 1): "the row of padding_idx gets no gradient, so that training leaves it alone",
     ("to.dtype", 3): "the steps of finite differences are below those of float16",
-    **{("_keep_history", call): "it gives the values of one tensor the history of another" for call in (0, 1, 2, 4)},
+    **{
+        ("_keep_history", call): "it gives the values of one tensor the history of another"
+        for call in (0, 1, 2, 4)
+    },
 }
 
 # Fills, whose samples would be random: their history is cut (test_random_fills).
