@@ -94,9 +94,13 @@ except KeyboardInterrupt:
 """
 
 
+# A shell's background job, and what it starts, ignores Ctrl-C.
+LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def run(program: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", LISTEN + program], capture_output=True, text=True, timeout=120, check=True
     ).stdout
 
 
