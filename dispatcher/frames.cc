@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/boxed_results.h"
 #include "mica/dispatcher/frame_slots.h"
 #include "mica/tensor/no_data.h"
 #include "mica/tensor/small_pool.h"
@@ -372,18 +373,8 @@ void CallInParent(const Operator& op, const MicaValue* args, int64_t n, MicaValu
       if (((spec.written_args >> i) & 1) && Own(t, frame)) Refresh(t);
     });
   }
-  if (spec.form != OpForm::kFunctional) return;
-  const size_t count = op.schema().returns.size();
-  for (size_t i = 0; i < count; ++i) {
-    MicaValue& r = results[i];
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r = OwnedTensorValue(WrapResult(TakeTensor(r), op, frame, args, n, grad_enabled));
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
-      for (Tensor& t : list) t = WrapResult(std::move(t), op, frame, args, n, grad_enabled);
-      r.u.tensors = GiveTensorList(std::move(list));
-    }
-  }
+  ReplaceResults(op, results,
+                 [&](Tensor t) { return WrapResult(std::move(t), op, frame, args, n, grad_enabled); });
 }
 
 namespace {

@@ -8,6 +8,7 @@
 // has a reverse formula has forward mode, at the price of two backwards.
 #include <algorithm>
 
+#include "mica/dispatcher/boxed_results.h"
 #include "mica/keys/autograd/backward.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/forward.h"
@@ -20,24 +21,6 @@ namespace mica::autograd::forward {
 namespace {
 
 using frames::ForEachTensor;
-
-// Calls f(tensor) for each tensor of boxed results, which it may replace.
-template <typename F>
-void ReplaceResults(const Operator& op, MicaValue* results, F&& f) {
-  if (op.spec().form != OpForm::kFunctional) return;
-  const size_t count = op.schema().returns.size();
-  for (size_t i = 0; i < count; ++i) {
-    MicaValue& r = results[i];
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r = OwnedTensorValue(f(TakeTensor(r)));
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
-      for (Tensor& t : list)
-        if (t.defined()) t = f(std::move(t));
-      r.u.tensors = GiveTensorList(std::move(list));
-    }
-  }
-}
 
 std::vector<Tensor> TensorsOf(const Operator& op, MicaValue* results) {
   std::vector<Tensor> tensors;

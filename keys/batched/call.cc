@@ -8,6 +8,7 @@
 // are next opened.
 #include "mica/keys/batched/batched.h"
 
+#include "mica/dispatcher/boxed_results.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/detach.h"
@@ -224,25 +225,13 @@ void Call::AllAligned() {
 
 bool Call::Run(const Operator& other, const MicaValue* args, int64_t n, const Then& then) {
   other.CallBoxed(args, n, results_);
-  if (op_.spec().form != OpForm::kFunctional) return true;
-  const size_t count = op_.schema().returns.size();
-  for (size_t i = 0; i < count; ++i) {
-    MicaValue& r = results_[i];
-    const auto wrapped = [&](Tensor t) {
-      if (!t.defined()) return t;
-      if (then) t = then(std::move(t));
-      // A result that an option leaves out is empty, without a batch.
-      const bool left_out = t.numel() == 0 && (t.ndim() == 0 || t.sizes()[0] != batch());
-      return frames::Wrap(std::move(t), frame(), Tensor(), left_out ? 0 : 1);
-    };
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r = OwnedTensorValue(wrapped(TakeTensor(r)));
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
-      for (Tensor& t : list) t = wrapped(std::move(t));
-      r.u.tensors = GiveTensorList(std::move(list));
-    }
-  }
+  ReplaceResults(op_, results_, [&](Tensor t) {
+    if (!t.defined()) return t;
+    if (then) t = then(std::move(t));
+    // A result that an option leaves out is empty, without a batch.
+    const bool left_out = t.numel() == 0 && (t.ndim() == 0 || t.sizes()[0] != batch());
+    return frames::Wrap(std::move(t), frame(), Tensor(), left_out ? 0 : 1);
+  });
   return true;
 }
 

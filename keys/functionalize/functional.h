@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mica/dispatcher/adapters.h"
+#include "mica/dispatcher/boxed_results.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/functionalization.h"
 
@@ -99,23 +100,6 @@ class Level final : public Functionalization {
   bool applied_ = false;
   frames::FrameScope scope_;
 };
-
-// Calls f(tensor) for each tensor of boxed results, which it may replace.
-template <typename F>
-void ReplaceResults(const Operator& op, MicaValue* results, F&& f) {
-  if (op.spec().form != OpForm::kFunctional) return;
-  for (size_t i = 0; i < op.schema().returns.size(); ++i) {
-    MicaValue& r = results[i];
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r = OwnedTensorValue(f(TakeTensor(r)));
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      std::vector<Tensor> list = TakeTensorList(r.u.tensors);
-      for (Tensor& t : list)
-        if (t.defined()) t = f(std::move(t));
-      r.u.tensors = GiveTensorList(std::move(list));
-    }
-  }
-}
 
 int FunctionalizeKind();
 // NULL of a frame that was entered without one.
