@@ -36,7 +36,52 @@ def _half_log_det(factor: Tensor) -> Tensor:
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class _OfMatrix(Distribution):
+    """A family of a positive definite matrix, by covariance, precision or the covariance's Cholesky factor."""
+
+    _unbroadcasted_scale_tril: Tensor
+
+    @staticmethod
+    def _given(**matrices: Tensor | None) -> tuple[str, Tensor]:
+        """The name and value of the one that is given."""
+        found = [(k, v) for k, v in matrices.items() if v is not None]
+        if len(found) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            )
+        name, matrix = found[0]
+        if matrix.dim() < 2:
+            raise ValueError(
+                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        return name, matrix
+
+    def _factorise(self, name: str, matrix: Tensor) -> None:
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = mica.linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+
+    def _whole(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape[-1:] + self._event_shape[-1:])
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        factor = self._unbroadcasted_scale_tril
+        return self._whole(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        return self._whole(mica.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(_OfMatrix):
     """A normal vector, by covariance, precision or the covariance's Cholesky factor."""
 
     arg_constraints = {
@@ -63,49 +108,16 @@ class MultivariateNormal(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "scale_tril": scale_tril,
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-        }
-        found = [(k, v) for k, v in given.items() if v is not None]
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        if len(found) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = found[0]
-        if matrix.dim() < 2:
-            raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
-            )
+        name, matrix = self._given(
+            scale_tril=scale_tril, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix
+        )
         batch = mica.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.__dict__[name] = matrix.expand((*batch, -1, -1))
         self.loc = loc.expand((*batch, -1))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = mica.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
-
-    def _whole(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        return self._whole(mica.cholesky_inverse(self._unbroadcasted_scale_tril))
+        self._factorise(name, matrix)
 
     mean = mode = property(lambda self: self.loc)  # type: ignore[assignment]
 
@@ -209,7 +221,7 @@ class LowRankMultivariateNormal(Distribution):
         return h if len(self._batch_shape) == 0 else h.expand(self._batch_shape)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(_OfMatrix, ExponentialFamily):
     """Positive definite matrices: the scatter of `df` normal vectors."""
 
     arg_constraints = {
@@ -235,21 +247,9 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "scale_tril": scale_tril,
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-        }
-        found = [(k, v) for k, v in given.items() if v is not None]
-        if len(found) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = found[0]
-        if matrix.dim() < 2:
-            raise ValueError(
-                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
-            )
+        name, matrix = self._given(
+            scale_tril=scale_tril, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix
+        )
         df = mica.as_tensor(df, dtype=matrix.dtype)
         batch = mica.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df, self.__dict__[name] = df.expand(batch), matrix.expand((*batch, -1, -1))
@@ -257,28 +257,7 @@ class Wishart(ExponentialFamily):
         if (self.df <= size - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = mica.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
-
-    def _whole(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        return self._whole(mica.cholesky_inverse(self._unbroadcasted_scale_tril))
+        self._factorise(name, matrix)
 
     mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)  # type: ignore[assignment]
 
