@@ -82,10 +82,17 @@ void ReadVariants(const YamlMap& map, Entry* entry) {
         entry->python_function = true;
       else if (variant == "method")
         entry->python_method = true;
+      else if (variant == "inplace")
+        entry->python_inplace = true;
       else
-        throw Mistake(item.At(0), StrCat("Variant (", variant, ") is unknown; expected function or method."));
+        throw Mistake(item.At(0),
+                      StrCat("Variant (", variant, ") is unknown; expected function, method or inplace."));
     }
   }
+  if (entry->python_inplace && !entry->inplace)
+    throw Mistake(map.WhereValue("variants"),
+                  StrCat("Variant (inplace) of ", entry->base_name,
+                         " makes its in-place form a function; expected inplace among its forms."));
   if (entry->python_method && !has_self)
     throw Mistake(map.WhereValue("variants"),
                   StrCat("Variant (method) of ", entry->base_name,

@@ -129,7 +129,8 @@ struct Entry {
   bool structured = false;       // the backend's kernel is the out form
   bool python_function = false;  // variants
   bool python_method = false;
-  std::string python_module;  // "" is `mica` itself; "nn.functional", "linalg", ...
+  bool python_inplace = false;  // the in-place form is a function too, though it takes more than the tensor
+  std::string python_module;    // "" is `mica` itself; "nn.functional", "linalg", ...
   Names names;
 
   // Hand-written C++ functions of kernels/, "" if none: mica::meta::<meta>, ...

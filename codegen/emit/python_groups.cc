@@ -81,9 +81,9 @@ void AddEntry(GroupMap& groups, const Entry& e) {
     const std::string name = f->schema.name;
     PythonSignature method = s;
     method.as_method = e.python_method;
-    // In-place forms are functions too where the tensor is all they take.
-    const bool is_function =
-        f->form == OpForm::kFunctional || f->schema.arguments.size() == 1 || !e.functional;
+    // In-place forms are functions too where the tensor is all they take, in modules, and where asked.
+    const bool is_function = f->form == OpForm::kFunctional || f->schema.arguments.size() == 1 ||
+                             !e.functional || !e.python_module.empty() || e.python_inplace;
     PythonSignature function = s;
     function.as_function = e.python_function && is_function;
     if (e.python_module.empty()) {

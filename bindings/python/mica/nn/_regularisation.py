@@ -10,8 +10,7 @@ from mica.nn._operators import OPERATORS
 def _dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
-    result = OPERATORS[name](input, p, training)
-    return input.copy_(result) if inplace else result
+    return OPERATORS[name + "_" if inplace else name](input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -33,8 +32,7 @@ def _channel_dropout(input: Tensor, dims: int, p: float, training: bool, inplace
         )
     if input.ndim == dims + 2:
         return _dropout("feature_dropout", input, p, training, inplace)
-    result = _dropout("feature_dropout", input.unsqueeze(0), p, training, False).squeeze(0)
-    return input.copy_(result) if inplace else result
+    return _dropout("feature_dropout", input.unsqueeze(0), p, training, inplace).squeeze(0)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -55,13 +53,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """Negative elements times a slope drawn between the two; their mean outside training."""
-    result = OPERATORS["rrelu"](input, lower, upper, training)
-    return input.copy_(result) if inplace else result
-
-
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """rrelu in place."""
-    return rrelu(input, lower, upper, training, inplace=True)
+    return OPERATORS["rrelu_" if inplace else "rrelu"](input, lower, upper, training)
 
 
 def gumbel_softmax(

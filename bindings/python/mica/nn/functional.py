@@ -63,7 +63,6 @@ from mica.nn._regularisation import (  # noqa: F401
     gumbel_softmax,
     local_response_norm,
     rrelu,
-    rrelu_,
 )
 from mica.nn._resampling import (  # noqa: F401
     affine_grid,
@@ -88,7 +87,8 @@ _AS_THEY_ARE = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "adaptive_avg_pool1d",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "gelu", "softplus", "softshrink", "hardshrink", "softsign", "tanhshrink",
     "glu", "prelu", "pad", "one_hot", "cosine_similarity", "pairwise_distance", "normalize", "pixel_shuffle", "log_sigmoid",
-    "scaled_dot_product_attention", "rms_norm", "relu_", "bilinear",
+    "scaled_dot_product_attention", "rms_norm", "bilinear",
+    "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
     "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "pdist",
 )  # fmt: skip
 globals().update({name: _all[name] for name in _AS_THEY_ARE if name in _all})
@@ -97,12 +97,7 @@ if "log_sigmoid" in _all:
 
 
 def _activation(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
-    if not inplace:
-        return _all[name](input, *args)
-    if name + "_" in _all:
-        return _all[name + "_"](input, *args)
-    method = getattr(input, name + "_", None)
-    return method(*args) if method is not None else input.copy_(_all[name](input, *args))
+    return _all[name + "_" if inplace else name](input, *args)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -208,14 +203,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Zeroes elements with probability p and scales the rest, while training."""
     if p < 0.0 or p > 1.0:
         raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
-    result = _all["dropout"](input, p, training)
-    return input.copy_(result) if inplace else result
+    return _all["dropout_" if inplace else "dropout"](input, p, training)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels with probability p, while training."""
-    result = _all["feature_dropout"](input, p, training)
-    return input.copy_(result) if inplace else result
+    return _all["feature_dropout_" if inplace else "feature_dropout"](input, p, training)
 
 
 def max_pool2d(

@@ -88,15 +88,15 @@ class Module(_hooks.Hooked):
         if isinstance(value, Parameter):
             if "_parameters" not in d:
                 raise AttributeError("Parameters can be assigned only after Module.__init__() was called.")
-            self._forget(name)
+            self._forget(name, keep="_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if "_modules" not in d:
                 raise AttributeError("Modules can be assigned only after Module.__init__() was called.")
-            self._forget(name)
+            self._forget(name, keep="_modules")
             d["_modules"][name] = _hooks.registered("module", self, name, value)
         elif isinstance(value, Buffer):
-            self._forget(name)
+            self._forget(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
         elif d.get("_parameters") and name in d["_parameters"]:
             if value is not None:
@@ -123,11 +123,12 @@ class Module(_hooks.Hooked):
         if not self._forget(name):
             object.__delattr__(self, name)
 
-    def _forget(self, name: str) -> bool:
+    def _forget(self, name: str, keep: str = "") -> bool:
+        """Takes `name` out of every dictionary but `keep`, where a new value takes the old one's place."""
         d = self.__dict__
         found = False
         for kind in ("_parameters", "_buffers", "_modules"):
-            if name in d.get(kind, ()):
+            if kind != keep and name in d.get(kind, ()):
                 del d[kind][name]
                 found = True
         d.get("_non_persistent_buffers_set", set()).discard(name)
