@@ -34,7 +34,13 @@ bool IsIntSlow(PyObject* o) {
   if (PyBool_Check(o) || PyFloat_Check(o)) return false;
   if (PyLong_Check(o)) return true;
   if (IsTensor(o)) return Unwrap(o).ndim() == 0 && IsInteger(Unwrap(o).dtype());
-  return PyIndex_Check(o) && std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0;
+  return PyIndex_Check(o) && !IsNumpyArray(o);
+}
+
+bool IsNumpyArray(PyObject* o) {
+  for (const PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base)
+    if (std::strcmp(type->tp_name, "numpy.ndarray") == 0) return true;
+  return false;
 }
 
 bool IsNumberSlow(PyObject* o) {

@@ -21,6 +21,8 @@ inline bool IsInt(PyObject* o) { return PyLong_CheckExact(o) || IsIntSlow(o); }
 inline bool IsNumber(PyObject* o) { return PyLong_Check(o) || PyFloat_Check(o) || IsNumberSlow(o); }
 // A number that is no tensor.
 bool IsPlainNumber(PyObject* o);
+// A numpy.ndarray or a subclass (numpy.memmap), known by its types' names: numpy itself is not imported.
+bool IsNumpyArray(PyObject* o);
 
 int64_t ToIntSlow(PyObject* o);
 inline int64_t ToInt(PyObject* o) {

@@ -20,7 +20,9 @@ namespace {
 
 constexpr int kMaxDepth = 128;
 
-bool IsNumpy(PyObject* o) { return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0; }
+bool IsNumpy(PyObject* o) {
+  return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 || IsNumpyArray(o);
+}
 bool IsSequence(PyObject* o) {
   return PyList_Check(o) || PyTuple_Check(o) ||
          (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !IsTensor(o));
@@ -204,8 +206,7 @@ PyObject* AsTensor(PyObject*, PyObject* args, PyObject* kwargs) {
       return Wrap(ConvertTensor(t, o.dtype, o.device));
     }
     const Device device = o.device ? *o.device : CurrentThread().default_device;
-    if (IsNumpy(data) && PyObject_CheckBuffer(data) &&
-        std::strcmp(Py_TYPE(data)->tp_name, "numpy.ndarray") == 0) {
+    if (IsNumpyArray(data)) {
       return Wrap(ConvertTensor(TensorFromBuffer(data), o.dtype, device));
     }
     return Wrap(TensorFromData(data, o.dtype, device, false));
@@ -214,7 +215,7 @@ PyObject* AsTensor(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* FromNumpy(PyObject*, PyObject* array) {
   return Guarded([&] {
-    if (std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") != 0) {
+    if (!IsNumpyArray(array)) {
       Raise(PyExc_TypeError, std::string("from_numpy() takes a numpy.ndarray; this object is of type (") +
                                  TypeName(array) + ").");
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,19 @@ def test_round_trip_shares_memory(name: str) -> None:
     assert tensor.dtype == getattr(mica, name) and tensor.tolist() == array.tolist()
     back = tensor.numpy()
     assert back.dtype == array.dtype and back.ctypes.data == array.ctypes.data
+
+
+def test_subclasses_of_arrays(tmp_path: Path) -> None:
+    np.arange(6, dtype=np.uint16).tofile(tmp_path / "ids.bin")
+    mapped = np.memmap(tmp_path / "ids.bin", dtype=np.uint16, mode="r")
+    batch = mapped[1:4].astype(np.int64)
+    assert type(batch) is np.memmap
+    for make in (mica.from_numpy, mica.as_tensor):
+        tensor = make(batch)
+        assert tensor.tolist() == [1, 2, 3] and tensor.data_ptr() == batch.ctypes.data
+    assert mica.tensor(batch).tolist() == [1, 2, 3] and mica.asarray(batch).tolist() == [1, 2, 3]
+    assert mica.arange(10)[batch].tolist() == [1, 2, 3]
+    assert mica.tensor([batch, batch]).shape == (2, 3)
 
 
 def test_array_outlives_its_name() -> None:
