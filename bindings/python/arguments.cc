@@ -156,8 +156,7 @@ std::string Mismatch(const Signature& s, PyObject* self, PyObject* const* args, 
     if (!value || (spread && i == s.varargs) || Accepts(p, value, false)) continue;
     std::string text =
         Quoted(p.name) + " takes " + kTakes[static_cast<int>(p.kind)] + ", not " + DescribeArgument(value);
-    if (p.kind == Kind::kTensor && IsNumpyArray(value))
-      text += " (mica.from_numpy makes a Tensor of it)";
+    if (p.kind == Kind::kTensor && IsNumpyArray(value)) text += " (mica.from_numpy makes a Tensor of it)";
     return text;
   }
   return "";

@@ -7,8 +7,13 @@ be printed, run, walked and changed."""
 from __future__ import annotations
 
 from mica.fx import (
+    experimental as experimental,
     graph as graph,
+    graph_module as graph_module,
+    interpreter as interpreter,
     node as node,
+    passes as passes,
+    proxy as proxy,
 )
 from mica.fx._graph import Graph as Graph
 from mica.fx._graph_module import GraphModule as GraphModule
@@ -35,6 +40,9 @@ from mica.fx._size_guards import (
     sym_size as sym_size,
 )
 from mica.fx._symint import SymInt as SymInt
+from mica.fx.subgraph_rewriter import (
+    replace_pattern as replace_pattern,
+)
 
 __all__ = [
     "Graph",
@@ -49,6 +57,7 @@ __all__ = [
     "decompose",
     "make_fx",
     "map_arg",
+    "replace_pattern",
     "sym_size",
     "symbolic_trace",
     "wrap",

@@ -83,22 +83,6 @@ def _collect(a: Argument, into: dict[Node, None]) -> None:
 class Node:
     """One step of a graph. Made by the Graph's methods, never by hand."""
 
-    __slots__ = (
-        "__weakref__",
-        "_args",
-        "_input_nodes",
-        "_kwargs",
-        "_next",
-        "_prev",
-        "graph",
-        "meta",
-        "name",
-        "op",
-        "target",
-        "type",
-        "users",
-    )
-
     def __init__(
         self,
         graph: Graph,

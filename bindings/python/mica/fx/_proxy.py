@@ -34,24 +34,50 @@ class TracerBase:
         args: tuple[Argument, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
+        type_expr: Any = None,
     ) -> Node:
         """A node of the graph; override it to see each of them."""
-        return self.graph.create_node(kind, target, args, kwargs, name)
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
         """What stands for the node's value."""
         return Proxy(node, self)
 
     def create_proxy(
-        self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+        self,
+        kind: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """A node for a call with proxies among its arguments."""
-        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name)
-        return self.proxy(node)
+        """A node for a call with proxies among its arguments, and what stands for its value."""
+        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
+        return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Argument:
         """What stands in a node for `a`."""
         return map_aggregate(a, self._leaf)
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """What a loop over the value goes through; refused, as its length is known in a run alone."""
+        raise TraceError(
+            f"The value ({obj.node.name}) is iterated while it is traced, and its length is known in a run alone; "
+            "index it, or write `a, b = value`."
+        )
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """What `if` makes of the value; refused."""
+        raise TraceError(
+            f"The truth of the value ({obj.node.name}) is known in a run alone, so that `if` cannot follow it while "
+            "it is traced; use mica.where, or make the condition an argument that is no tensor."
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """What `**value` goes through."""
+        return Attribute(obj, "keys")()
 
     def _leaf(self, a: Any) -> Argument:
         return a.node if isinstance(a, Proxy) else a
@@ -74,8 +100,8 @@ class Proxy:
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
 
-    def __getattr__(self, name: str) -> _Attribute:
-        return _Attribute(self, name)
+    def __getattr__(self, name: str) -> Attribute:
+        return Attribute(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
@@ -91,16 +117,14 @@ class Proxy:
             count = _unpacked(caller)
             if count is not None:
                 return (self[i] for i in range(count))
-        raise TraceError(
-            f"The value ({self.node.name}) is iterated while it is traced, and its length is known in a run alone; "
-            "index it, or write `a, b = value`."
-        )
+        return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
-        raise TraceError(
-            f"The truth of the value ({self.node.name}) is known in a run alone, so that `if` cannot follow it while "
-            "it is traced; use mica.where, or make the condition an argument that is no tensor."
-        )
+        return self.tracer.to_bool(self)
+
+    def keys(self) -> Any:
+        """What `**value` goes through: the tracer says."""
+        return self.tracer.keys(self)
 
     def __len__(self) -> int:
         raise TraceError(
@@ -122,7 +146,7 @@ class Proxy:
         return tracer.create_proxy("call_function", func, args, kwargs or {})
 
 
-class _Attribute(Proxy):
+class Attribute(Proxy):
     """`value.name`, which is a method if it is called and an attribute if it is used."""
 
     def __init__(self, root: Proxy, name: str) -> None:
@@ -202,11 +226,11 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Whether the submodule is one node; by default Mica's own layers are."""
-        return type(m).__module__.startswith("mica.nn") and not isinstance(m, _CONTAINERS)
+        return type(m).__module__.startswith(("mica.nn", "torch.nn")) and not isinstance(m, _CONTAINERS)
 
     def path_of_module(self, mod: Module) -> str:
         """Where the submodule is found."""
-        for name, found in self.root.named_modules():
+        for name, found in self.root.named_modules(remove_duplicate=False):
             if found is mod:
                 return name
         raise NameError(f"The module ({type(mod).__name__}) is called, but it is no submodule of the root.")
@@ -252,7 +276,7 @@ class Tracer(TracerBase):
         args, kwargs = self._placeholders(function, len(first), concrete_args or {})
         with _recording(self, _globals_of(function)):
             result = function(*first, *args, **kwargs)
-        self.graph.output(self.create_arg(result))
+        self.create_node("output", "output", (self.create_arg(result),), {}, "output")
         return self.graph
 
     def _placeholders(
@@ -262,15 +286,15 @@ class Tracer(TracerBase):
         kwargs: dict[str, Any] = {}
         for name, p in list(inspect.signature(function).parameters.items())[skip:]:
             if p.kind is p.VAR_POSITIONAL:
-                args.append(self.proxy(self.graph.placeholder("*" + name)))
+                args.append(self.create_proxy("placeholder", "*" + name, (), {}))
                 continue
             if p.kind is p.VAR_KEYWORD:
                 continue
             if name in fixed:
                 value: Any = fixed[name]
             else:
-                default = ... if p.default is p.empty else p.default
-                value = self.proxy(self.graph.placeholder(name, default_value=default))
+                default = () if p.default is p.empty else (p.default,)
+                value = self.create_proxy("placeholder", name, default, {})
             if p.kind is p.KEYWORD_ONLY:
                 kwargs[name] = value
             else:

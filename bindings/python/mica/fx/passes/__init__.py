@@ -1,0 +1,1 @@
+"""mica.fx.passes: what walks graphs."""
