@@ -152,7 +152,7 @@ PyObject* GetItem(PyObject* self, PyObject* key) {
   });
 }
 
-// A value without those leading dimensions of size 1 that the target lacks.
+// A value without leading dimensions of size 1 above `ndim` dimensions.
 Tensor DropLeadingOnes(const Tensor& value, int64_t ndim) {
   int64_t drop = 0;
   while (value.ndim() - drop > ndim && value.size(drop) == 1) ++drop;
@@ -162,16 +162,12 @@ Tensor DropLeadingOnes(const Tensor& value, int64_t ndim) {
 void SetViaIndices(const Walk& w, PyObject* value) {
   Tensor v;
   if (IsTensor(value)) {
-    v = Unwrap(value);
-    int64_t ndim = w.view.ndim();  // an upper bound of the result's dimensions
-    for (const Tensor& index : w.indices)
-      if (index.defined()) ndim += index.ndim();
-    v = DropLeadingOnes(v, ndim);
+    v = DropLeadingOnes(Unwrap(value), 1);  // it broadcasts to them again
     const bool is_number = v.ndim() == 0 && v.device().is_cpu();
     if (v.dtype() != w.view.dtype() || is_number)
       v = ConvertTensor(v, w.view.dtype(), is_number ? w.view.device() : v.device());
   } else {
-    v = TensorFromData(value, w.view.dtype(), w.view.device(), false);
+    v = DropLeadingOnes(TensorFromData(value, w.view.dtype(), w.view.device(), false), 1);
   }
   Run(Work().Add(w.view).Add(v), [&] { ops::index_put_(w.view, w.indices, v); });
 }

@@ -62,6 +62,13 @@ def test_write_broadcasts_and_drops_leading_ones() -> None:
     x[0] = mica.ones(1, 1, 3)
     x[:, 1] = mica.tensor([5.0])
     assert x.tolist() == [[1, 5, 1], [0, 5, 0]]
+    for value in (mica.ones(1, 1, 3), np.ones((1, 1, 1, 3)), [[[7.0, 7.0, 7.0]]]):
+        for key in (x[:, 1] > 4, mica.tensor([0, 1]), (slice(None), mica.tensor([0, 2, 1]))):
+            x[key] = value
+            assert (x == float(np.asarray(value).max())).all()
+            x.fill_(5)
+    with pytest.raises(RuntimeError, match="does not broadcast"):
+        x[x[:, 1] > 4] = mica.ones(2, 1, 3)
 
 
 @pytest.mark.parametrize(
