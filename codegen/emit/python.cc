@@ -111,10 +111,18 @@ class FunctionEmitter {
     const PythonSignature& s = g_.signatures[i];
     return F(i).schema.arguments.size() + (s.requires_grad ? 1 : 0) + (s.out ? 1 : 0);
   }
-  // Numbers may stand for tensors after the first, in pointwise operators.
-  bool NumberOk(int i, int argument) const {
-    return argument > 0 && F(i).entry->op_class == OpClass::kPointwise &&
-           F(i).schema.arguments[argument].type.is_tensor();
+  static bool IsTensorArgument(const Function& f, size_t argument) {
+    return argument < f.schema.arguments.size() && f.schema.arguments[argument].type.is_tensor();
+  }
+  static bool IsPointwise(const Function& f) { return f.entry->op_class == OpClass::kPointwise; }
+  // Numbers may stand for tensors in pointwise operators: for the first where there is a second, which
+  // holds for all overloads of the name (div with a rounding mode is composed), and for the others.
+  bool NumberOk(int i, size_t argument) const {
+    if (!IsTensorArgument(F(i), argument)) return false;
+    if (argument > 0) return IsPointwise(F(i));
+    return IsTensorArgument(F(i), 1) &&
+           std::any_of(g_.signatures.begin(), g_.signatures.end(),
+                       [](const PythonSignature& s) { return IsPointwise(*s.function); });
   }
 
   void EmitParams(int i) {
@@ -126,7 +134,7 @@ class FunctionEmitter {
       std::string flags;
       if (arguments[a].type.is_optional()) flags += " | kOptional";
       if (arguments[a].default_value) flags += " | kDefault";
-      if (NumberOk(i, static_cast<int>(a))) flags += " | kNumberOk";
+      if (NumberOk(i, a)) flags += " | kNumberOk";
       p_.Line(StrCat("    {\"", arguments[a].name, "\", Kind::", KindOf(arguments[a].type), ", ",
                      flags.empty() ? "0" : flags.substr(3), ", ", arguments[a].list_size(), "},"));
     }
