@@ -11,6 +11,7 @@
 #include "mica/dispatcher/fallback.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/host.h"
+#include "mica/dispatcher/in_place.h"
 #include "mica/dispatcher/placement.h"
 #include "mica/dispatcher/plugins.h"
 #include "mica/dispatcher/streams.h"
@@ -60,43 +61,10 @@ Tensor CloneOf(const Tensor& t) {
 
 void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   if (call.compute_dtype < 0) {
-    for (const MicaProgram* p : spec.programs)
-      if (p) call.program = p;
+    call.program = AnyProgram(spec);
     return;
   }
   call.program = spec.programs[static_cast<int>(Kind(static_cast<DType>(call.compute_dtype)))];
-}
-
-bool SamePlace(const Tensor& a, const Tensor& b) {
-  return a.is_same(b) || (a.data() == b.data() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-                          a.dtype() == b.dtype());
-}
-
-// Whether an output shares memory with an input in a way that a kernel of this
-// class must not see. Pointwise and random kernels may write exactly in place, and
-// scatters into the tensor that they start from; pointwise operators refuse an output
-// that shares a part.
-bool MustNotAlias(const Operator& op, const Tensor& out, const char* out_name, const MicaValue* args,
-                  int64_t n) {
-  const OperatorSpec& spec = op.spec();
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t count = args[i].tag == MICA_VALUE_TENSOR    ? 1
-                          : args[i].tag == MICA_VALUE_TENSORS ? args[i].u.tensors.size
-                                                              : 0;
-    for (int64_t j = 0; j < count; ++j) {
-      MicaTensor* const p = args[i].tag == MICA_VALUE_TENSOR ? args[i].u.tensor : args[i].u.tensors.data[j];
-      if (!p) continue;
-      const Tensor& in = Tensor::Ref(p);
-      if (in.impl()->storage != out.impl()->storage) continue;
-      const bool in_place = spec.op_class == OpClass::kPointwise || spec.op_class == OpClass::kRandom ||
-                            (spec.op_class == OpClass::kScatter && i == 0);
-      if (in_place && SamePlace(in, out)) continue;
-      if (spec.op_class == OpClass::kPointwise)
-        CheckNoPartialOverlap(out, in, out_name, op.schema().arguments[static_cast<size_t>(i)].name.c_str());
-      if (GetOverlap(out, in) != Overlap::kNo) return true;
-    }
-  }
-  return false;
 }
 
 bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED); }
@@ -209,8 +177,8 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     CheckWritable(given[i], spec);
     FitOutput(spec, given[i], want, name);
     CheckNoInternalOverlap(given[i], name);
-    const bool direct =
-        given[i].dtype() == want.dtype && !(c.meta_only) && !MustNotAlias(op, given[i], name, args, n);
+    const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
+                        !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
   if (!c.meta_only && !RunKernel(c, op, meta, args, n, work)) return false;

@@ -1,4 +1,6 @@
 // Elements read by index: gather, index_select, embedding, advanced indexing, masks.
+#include <algorithm>
+
 #include "mica/kernels/portable/indexing.h"
 #include "mica/kernels/portable_declarations.h"
 #include "mica/tensor/shape.h"
@@ -48,15 +50,16 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
 }
 
 void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source, const Tensor& out) {
-  copy_(out, self, false);
   const std::vector<bool> chosen = MaskValues(mask, out.sizes());
   const std::vector<int64_t> to = AllOffsets(out), from = AllOffsets(source);
+  // Before anything is written: out may be self.
+  MICA_CHECK(std::count(chosen.begin(), chosen.end(), true) <= static_cast<int64_t>(from.size()),
+             "`mask` has more true elements than `source` has elements (", from.size(), ").");
+  copy_(out, self, false);
   size_t next = 0;
   VisitSize(out.itemsize(), [&]<typename T>() {
     for (size_t i = 0; i < to.size(); ++i) {
       if (!chosen[i]) continue;
-      MICA_CHECK(next < from.size(), "`mask` has more true elements than `source` has elements (",
-                 from.size(), ").");
       *reinterpret_cast<T*>(out.data_as<char>() + to[i]) =
           *reinterpret_cast<const T*>(source.data_as<char>() + from[next++]);
     }

@@ -138,6 +138,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterClass(registrar, "scan", Entry<RunScan>, __LINE__);
   RegisterClass(registrar, "row", Entry<RunRow>, __LINE__);
   RegisterClass(registrar, "gather", Entry<RunGather>, __LINE__);
+  RegisterClass(registrar, "fold", Entry<RunFold>, __LINE__);
   RegisterClass(registrar, "factory", Entry<RunFactory>, __LINE__);
   RegisterCopy(r);
   RegisterLayerNorm(r);

@@ -30,26 +30,13 @@ CLASSES = sorted({e.op_class for e in ENTRIES.values()} - {COMPOSED})
 
 # Names, and why their out= and in-place forms ask for memory.
 WRITES: dict[str, str] = {
-    "eq.* ne.* lt.* le.* gt.* ge.* logical_*": "in place, bool results are converted to the dtype of `self`",
-    "cumsum cumprod tril triu": "in place, the result is made beside `self` and copied",
-    "addmm baddbmm": "in place, the product is made beside `self`, to which it is added",
-    "scatter.* scatter_add scatter_reduce.two index_add index_copy masked_scatter": "a source or index that is not dense is made so, "
-    "and one that may share memory with `self` is copied",
-    "cat stack block_diag": "a tensor object for each piece",
-    "index_select embedding embedding_dense_backward": "rows are copied whole: a table of other strides is made dense",
-    "masked_select nonzero": "how many results there are is known after a pass over the values",
-    "sort.stable topk": "rows that are not dense are sorted in memory of their own",
-    "convolution *pool2d *pool3d *pool?d_with_indices": "windows are read from dense planes",
+    "convolution": "an expanded matrix is made dense for the library",
     "linalg_solve_triangular geqrf linalg_ldl_solve": "LAPACK works in place on column-major matrices",
 }
 # Names, and why they take memory beside the results, as large as an input.
 COPIES: dict[str, str] = {
-    "index_select embedding embedding_dense_backward index_add": "rows are copied whole: a table of "
-    "other strides is made dense",
-    "masked_select nonzero": "how many results there are is known after a pass over the values",
-    "sort.stable topk": "rows that are not dense are sorted in memory of their own",
     "mm mv addmm": "a matrix with stride 0 is made dense for the library",
-    "convolution *pool2d *pool3d *pool?d_with_indices": "windows are read from dense planes",
+    "convolution": "images with stride 0 are made dense for the library",
     "linalg_solve_triangular geqrf": "LAPACK works in place on column-major matrices",
     "_lstm_step _lstm_step_backward _gru_step_backward": "the gates of a step, four times its state",
 }

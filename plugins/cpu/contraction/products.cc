@@ -41,10 +41,12 @@ void Run(const Product& p, int32_t threads) {
   if (!Gemm(p, threads)) throw plugin::NotImplemented();
 }
 
-// out = self, broadcast from the right; the product is then added to it.
+// out = self, broadcast from the right; the product is then added to it. In place there is
+// nothing to do.
 void Fill(const TensorRef& self, const TensorRef& out, int32_t threads) {
   int64_t strides[8];
   if (out.ndim() > 8 || self.dtype() != out.dtype()) throw plugin::NotImplemented();
+  if (self.data<void>() == out.data<void>()) return;
   for (int32_t d = 0; d < out.ndim(); ++d) {
     const int32_t mine = d - out.ndim() + self.ndim();
     strides[d] = mine < 0 || self.size(mine) == 1 ? 0 : self.stride(mine);

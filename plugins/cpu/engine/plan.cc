@@ -259,10 +259,8 @@ class Emitter {
     const bool state = graph_.store_role[s] == Role::kState;
     const int dtype = state ? lane_ : request_.output_dtypes[graph_.stores[s]];
     const int slot = StoreSlot(s);
-    if (node.mask) {
-      if (!IsComplex(dtype)) return PushCast(MICA_BOOL, dtype, slot, node.slot);
-      return Fail("a truth value cannot be stored in a complex output", MICA_OP_STORE);
-    }
+    if (node.mask && !IsComplex(dtype)) return PushCast(MICA_BOOL, dtype, slot, node.slot);
+    if (node.mask) return EmitTruthAsComplex(dtype, slot, node.slot);
     if (state) return Push(table_->at[kOpCopy], slot, node.slot, -1, -1, MICA_OP_STORE_STATE);
     if (!IsComplex(lane_)) {
       if (IsComplex(dtype)) return Fail("a real program has a complex output", MICA_OP_STORE);
@@ -274,6 +272,17 @@ class Emitter {
     const bool done = Push(CastPlanes(dtype == MICA_C128), middle, node.slot, -1, -1, MICA_OP_STORE) &&
                       Push(Interleave(dtype), slot, middle, -1, -1, MICA_OP_STORE);
     Release(middle);
+    return done;
+  }
+
+  // Of comparisons of complex numbers, written into one of them.
+  bool EmitTruthAsComplex(int dtype, int slot, int mask) {
+    if (dtype != lane_) return Fail("a truth value cannot be stored in this complex output", MICA_OP_STORE);
+    const int number = Temporary();
+    const bool done = PushCast(MICA_BOOL, RealOf(lane_), number, mask) &&
+                      Push(table_->at[kOpZeroImaginary], number, -1, -1, -1, MICA_OP_STORE) &&
+                      Push(Interleave(dtype), slot, number, -1, -1, MICA_OP_STORE);
+    Release(number);
     return done;
   }
 

@@ -1,6 +1,7 @@
 #include "mica/plugins/cpu/indexing/advanced.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mica::cpu {
 namespace {
@@ -30,15 +31,17 @@ AdvancedIndex Resolve(const plugin::TensorRef& self, MicaTensorSpan indices) {
   }
   if (defined == 0 || past - first != defined || past > self.ndim()) throw plugin::NotImplemented();
   AdvancedIndex result;
-  for (int32_t d = 0; d < first; ++d) result.outer *= self.size(d);
-  for (int32_t d = past; d < self.ndim(); ++d) result.inner *= self.size(d);
+  result.first = first;
+  result.past = past;
+  result.ndim = static_cast<int32_t>(shape.size());
   for (int32_t d = first; d < past; ++d) {
-    const std::vector<int64_t> one = BroadcastIndices(indices.data[d], shape, self.size(d), true);
-    result.extent *= self.size(d);
-    if (result.rows.empty())
-      result.rows = one;
+    std::vector<int64_t> one = BroadcastIndices(indices.data[d], shape, self.size(d), true);
+    const int64_t stride = self.stride(d);
+    for (int64_t& i : one) i *= stride;
+    if (d == first)
+      result.offsets = std::move(one);
     else
-      for (size_t i = 0; i < one.size(); ++i) result.rows[i] = result.rows[i] * self.size(d) + one[i];
+      for (size_t i = 0; i < one.size(); ++i) result.offsets[i] += one[i];
   }
   result.sizes.assign(self.sizes(), self.sizes() + first);
   result.sizes.insert(result.sizes.end(), shape.begin(), shape.end());

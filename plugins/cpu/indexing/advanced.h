@@ -1,5 +1,5 @@
-// Advanced indexing with adjacent index tensors as rows: self[:, i, j] reads
-// `rows` runs of `inner` elements in each of `outer` parts of `extent` runs.
+// Advanced indexing with adjacent index tensors: self[:, i, j] is one slice of self for each
+// element of the broadcast indices.
 #ifndef MICA_PLUGINS_CPU_INDEXING_ADVANCED_H_
 #define MICA_PLUGINS_CPU_INDEXING_ADVANCED_H_
 
@@ -8,9 +8,10 @@
 namespace mica::cpu {
 
 struct AdvancedIndex {
-  int64_t outer = 1, extent = 1, inner = 1;
-  std::vector<int64_t> rows;   // run numbers in [0, extent), row-major over the broadcast index shape
-  std::vector<int64_t> sizes;  // of self[indices]
+  int32_t first = 0, past = 0;   // the indexed dimensions of self
+  int32_t ndim = 0;              // of the broadcast indices
+  std::vector<int64_t> offsets;  // of self's slices, in elements, row-major over the broadcast shape
+  std::vector<int64_t> sizes;    // of self[indices], where the shape stands from `first` on
 };
 
 // Throws NotImplemented for indices that are not adjacent, do not broadcast or are out

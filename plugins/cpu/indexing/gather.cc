@@ -7,90 +7,39 @@
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/indexing/advanced.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "mica/plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
 
-// A vector, counted as IndexList is.
-struct PlainRows {
-  const std::vector<int64_t>& rows;
-  int64_t operator[](int64_t i) const { return rows[static_cast<size_t>(i)]; }
-  size_t size() const { return rows.size(); }
-};
-
-// out (outer, rows, inner) from self (outer, extent, inner), both row-major.
-template <class Rows>
-void CopyRows(const void* self, int64_t outer, int64_t extent, int64_t inner, const Rows& rows, void* out,
-              int64_t itemsize, int32_t threads) {
-  const auto count = static_cast<int64_t>(rows.size());
-  VisitSize(itemsize, [&](auto unit) {
+// out's rows are self's at `rows`, along dimensions that stand in both from `first` on and
+// take `self_dims` dimensions of self and `out_dims` of out.
+void SelectSlices(const TensorRef& self, Rows rows, int32_t first, int32_t self_dims, int32_t out_dims,
+                  const TensorRef& out, int32_t threads) {
+  Slices slices;
+  slices.AddAll(out.sizes(), out.strides(), self.strides(), 0, first, 0);
+  slices.AddAll(out.sizes(), out.strides(), self.strides(), first + out_dims, out.ndim(),
+                self_dims - out_dims);
+  slices.Finish();
+  const RowsAlong places(out, first, first + out_dims);
+  int64_t count = 1;
+  for (int32_t d = first; d < first + out_dims; ++d) count *= out.size(d);
+  VisitSize(out.itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    ParallelSteps(outer * count, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(inner, 1)), 1, threads,
-                  [&](int64_t begin, int64_t end) {
-                    int64_t row = begin % count;
-                    const T* from = static_cast<const T*>(self) + begin / count * extent * inner;
-                    T* to = static_cast<T*>(out) + begin * inner;
-                    for (int64_t i = begin; i < end; row = 0, from += extent * inner) {
-                      const int64_t past = std::min(count, row + end - i);
-                      i += past - row;
-                      if (inner == 1)
-                        for (; row < past; ++row) *to++ = from[rows[row]];
-                      else
-                        for (; row < past; ++row, to += inner)
-                          std::memcpy(to, from + rows[row] * inner, static_cast<size_t>(inner) * sizeof(T));
-                    }
-                  });
+    WriteSlices(slices, out.data<T>(), places.rows(), static_cast<const T*>(self.data<T>()), rows, count,
+                false, -1, threads, Move());
   });
 }
 
-}  // namespace
-
-void Embedding(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, int64_t, int32_t, int32_t,
-               MicaTensor* out) {
-  const TensorRef w(weight);
-  const int32_t threads = ThreadsOf(call);
-  const IndexList rows = Indices(indices, w.size(0));
-  const DenseInput table(weight, w.dtype(), threads);
-  DenseOutput result(out, w.dtype(), threads);
-  CopyRows(table.data<void>(), 1, w.size(0), w.size(1), rows, result.data<void>(), w.itemsize(), threads);
-  result.Finish();
-}
-
-void IndexSelect(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* out) {
-  const TensorRef in(self);
-  const int32_t threads = ThreadsOf(call);
-  const Around around(in, dim);
-  const IndexList rows = Indices(index, around.size);
-  const DenseInput dense(self, in.dtype(), threads);
-  DenseOutput result(out, in.dtype(), threads);
-  CopyRows(dense.data<void>(), around.outer, around.size, around.inner, rows, result.data<void>(),
-           in.itemsize(), threads);
-  result.Finish();
-}
-
-void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* out) {
-  const TensorRef in(self);
-  const int32_t threads = ThreadsOf(call);
-  const AdvancedIndex at = Resolve(in, indices);
-  const DenseInput dense(self, in.dtype(), threads);
-  DenseOutput result(out, in.dtype(), threads);
-  CopyRows(dense.data<void>(), at.outer, at.extent, at.inner, PlainRows{at.rows}, result.data<void>(),
-           in.itemsize(), threads);
-  result.Finish();
-}
-
-namespace {
-
-// A line of gather: to[i] = from[i * along + index[i * stride] * step]. False where an
+// A line of gather: to[i * apart] = from[i * along + index[i * stride] * step]. False where an
 // index is not in [0, size); nothing is read for it.
 template <class T, class I>
-bool GatherLine(T* to, const T* from, int64_t along, int64_t step, const I* index, int64_t stride, int64_t n,
-                int64_t size) {
+bool GatherLine(T* to, int64_t apart, const T* from, int64_t along, int64_t step, const I* index,
+                int64_t stride, int64_t n, int64_t size) {
   const auto outside = [size](I i) { return static_cast<uint64_t>(i) >= static_cast<uint64_t>(size); };
-  if (along == 0 && step == 1 && stride == 1) {
+  if (along == 0 && step == 1 && stride == 1 && apart == 1) {
     for (int64_t i = 0; i < n; ++i) {
       if (outside(index[i])) return false;
       to[i] = from[index[i]];
@@ -100,21 +49,41 @@ bool GatherLine(T* to, const T* from, int64_t along, int64_t step, const I* inde
   for (int64_t i = 0; i < n; ++i) {
     const I place = index[i * stride];
     if (outside(place)) return false;
-    to[i] = from[i * along + place * step];
+    to[i * apart] = from[i * along + place * step];
   }
   return true;
 }
 
 }  // namespace
 
+void Embedding(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, int64_t, int32_t, int32_t,
+               MicaTensor* out) {
+  const TensorRef w(weight), to(out);
+  const IndexList rows = Indices(indices, w.size(0));
+  SelectSlices(w, {rows.data(), w.stride(0)}, 0, 1, to.ndim() - 1, to, ThreadsOf(call));
+}
+
+void IndexSelect(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* out) {
+  const TensorRef in(self), to(out);
+  const IndexList rows = Indices(index, in.ndim() == 0 ? 1 : in.size(static_cast<int>(dim)));
+  if (in.ndim() == 0) return SelectSlices(in, {rows.data(), 0}, 0, 0, 0, to, 1);
+  const auto d = static_cast<int32_t>(dim < 0 ? dim + in.ndim() : dim);
+  SelectSlices(in, {rows.data(), in.stride(d)}, d, 1, 1, to, ThreadsOf(call));
+}
+
+void Index(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* out) {
+  const TensorRef in(self);
+  const AdvancedIndex at = Resolve(in, indices);
+  SelectSlices(in, {at.offsets.data(), 1}, at.first, at.past - at.first, at.ndim, out, ThreadsOf(call));
+}
+
 void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, int32_t,
             MicaTensor* out) {
-  const TensorRef in(self), at(index);
+  const TensorRef in(self), at(index), result(out);
   if (in.ndim() == 0 || at.ndim() != in.ndim() || in.ndim() > 16) throw plugin::NotImplemented();
   if (at.dtype() != MICA_I64 && at.dtype() != MICA_I32) throw plugin::NotImplemented();
   if (dim < 0) dim += in.ndim();
   const int32_t threads = ThreadsOf(call), last = in.ndim() - 1;
-  DenseOutput result(out, in.dtype(), threads);
   const int64_t length = at.size(last), step = in.stride(static_cast<int>(dim));
   const int64_t along = dim == last ? 0 : in.stride(last), size = in.size(static_cast<int>(dim));
   const int64_t lines = at.numel() / std::max<int64_t>(length, 1);
@@ -123,18 +92,19 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
     using T = decltype(unit);
     const auto line = [&](int64_t number) {
       const T* from = in.data<T>();
+      T* to = result.data<T>();
       int64_t first = 0;
       for (int64_t d = last - 1, rest = number; d >= 0; --d) {
         const int64_t coordinate = rest % at.size(static_cast<int>(d));
         if (d != dim) from += coordinate * in.stride(static_cast<int>(d));
         first += coordinate * at.stride(static_cast<int>(d));
+        to += coordinate * result.stride(static_cast<int>(d));
         rest /= at.size(static_cast<int>(d));
       }
-      T* to = result.data<T>() + number * length;
-      return at.dtype() == MICA_I64 ? GatherLine(to, from, along, step, at.data<int64_t>() + first,
-                                                 at.stride(last), length, size)
-                                    : GatherLine(to, from, along, step, at.data<int32_t>() + first,
-                                                 at.stride(last), length, size);
+      const int64_t apart = result.stride(last), stride = at.stride(last);
+      return at.dtype() == MICA_I64
+                 ? GatherLine(to, apart, from, along, step, at.data<int64_t>() + first, stride, length, size)
+                 : GatherLine(to, apart, from, along, step, at.data<int32_t>() + first, stride, length, size);
     };
     ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
                   [&](int64_t begin, int64_t end) {
@@ -144,7 +114,6 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
   });
   // The portable kernel names the index.
   if (!valid) throw plugin::NotImplemented();
-  result.Finish();
 }
 
 }  // namespace mica::cpu

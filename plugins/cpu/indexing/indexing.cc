@@ -11,11 +11,15 @@ void RegisterIndexing(plugin::Registrar& r) {
   r.Kernel<&IndexAdd>("index_add.out");
   r.Kernel<&ScatterAdd>("scatter_add.out");
   r.Kernel<&ScatterSrc>("scatter.src_out");
+  r.Kernel<&ScatterValue>("scatter.value_out");
   r.Kernel<&ScatterReduce>("scatter_reduce.two_out");
   r.Kernel<&IndexCopy>("index_copy.out");
   r.Kernel<&IndexPut>("_index_put.out");
   r.Kernel<&Nonzero>("nonzero");
+  r.Kernel<&NonzeroOut>("nonzero.out");
   r.Kernel<&MaskedSelect>("masked_select");
+  r.Kernel<&MaskedSelectOut>("masked_select.out");
+  r.Kernel<&MaskedScatter>("masked_scatter.out");
   r.Kernel<&Bincount>("bincount");
 }
 

@@ -30,6 +30,8 @@ void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out);
 void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                 MicaTensor* out);
+void ScatterValue(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaScalar value,
+                  MicaTensor* out);
 void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                    MicaStr reduce, int32_t include_self, MicaTensor* out);
 void IndexCopy(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* source,
@@ -40,6 +42,15 @@ void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, Mi
 // masks.cc. Kernels of the functional form: the size of the result depends on data.
 MicaTensor* Nonzero(const MicaCall* call, MicaTensor* self);
 MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTensor* mask);
+// Into a given tensor, which they resize.
+void NonzeroOut(const MicaCall* call, MicaTensor* self, MicaTensor* out);
+void MaskedSelectOut(const MicaCall* call, MicaTensor* self, MicaTensor* mask, MicaTensor* out);
+void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* mask, MicaTensor* source,
+                   MicaTensor* out);
+
+// joining.cc: the class kernel "fold"
+void RunFold(const MicaCall* call, const MicaValue* args, int64_t num_args, MicaTensor* const* outputs,
+             int64_t num_outputs);
 
 // counts.cc
 MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* weights, int64_t minlength);

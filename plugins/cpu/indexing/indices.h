@@ -23,6 +23,7 @@ class IndexList {
       : copy_(std::move(copy)), data_(copy_.data()), size_(static_cast<int64_t>(copy_.size())) {}
   IndexList(const IndexList&) = delete;
   int64_t operator[](int64_t i) const { return data_[i]; }
+  const int64_t* data() const { return data_; }
   int64_t size() const { return size_; }
 
  private:
@@ -37,16 +38,6 @@ IndexList Indices(const MicaTensor* index, int64_t size);
 // which count from the end.
 std::vector<int64_t> BroadcastIndices(const MicaTensor* index, const std::vector<int64_t>& sizes,
                                       int64_t size, bool wrap);
-
-// A tensor as (outer, size, inner) around one dimension; a 0-d tensor is (1, 1, 1).
-struct Around {
-  int64_t outer = 1, size = 1, inner = 1;
-  Around(const plugin::TensorRef& t, int64_t dim) {
-    if (t.ndim() == 0) return;
-    if (dim < 0) dim += t.ndim();
-    for (int32_t d = 0; d < t.ndim(); ++d) (d < dim ? outer : d == dim ? size : inner) *= t.size(d);
-  }
-};
 
 // Whether n indices, `stride` apart, are in [0, size).
 template <class I>

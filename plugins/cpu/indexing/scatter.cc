@@ -3,63 +3,28 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "mica/plugins/cpu/engine/iteration.h"
+#include "mica/plugins/cpu/engine/numbers.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/indexing/advanced.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "mica/plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
 
-// Where `self` starts out: a copy of it in row-major order, unless it is `out` itself.
-void CopySelf(const TensorRef& self, const TensorRef& out, DenseOutput& result, int32_t threads) {
-  if (self.data<void>() == result.data<void>()) return;
-  std::vector<int64_t> strides(static_cast<size_t>(out.ndim()));
-  int64_t n = 1;
-  for (int32_t d = out.ndim() - 1; d >= 0; --d) {
-    strides[static_cast<size_t>(d)] = n;
-    n *= out.size(d);
-  }
-  CopyStrided(out.itemsize(), out.ndim(), out.sizes(), self.data<void>(), self.strides(), result.data<void>(),
-              strides.data(), threads);
+// What `out` starts from: self, unless it is `out` itself.
+void CopySelf(const TensorRef& self, const TensorRef& out, int32_t threads) {
+  if (self.data<void>() == out.data<void>()) return;
+  CopyStrided(out.itemsize(), out.ndim(), out.sizes(), self.data<void>(), self.strides(), out.data<void>(),
+              out.strides(), threads);
 }
 
-// to (outer, extent, inner) += factor * from (outer, rows, inner) at `rows`. Threads
-// divide the columns, or the outer parts: each element is added by one thread.
-template <class T>
-void AddRows(T* to, int64_t outer, int64_t extent, int64_t inner, const IndexList& rows, const T* from,
-             T factor, int64_t skip, int32_t threads) {
-  const int64_t count = rows.size();
-  const auto add = [&](int64_t o, int64_t column, int64_t past) {
-    for (int64_t r = 0; r < count; ++r) {
-      const int64_t row = rows[r];
-      if (row == skip) continue;
-      T* sum = to + (o * extent + row) * inner;
-      const T* add = from + (o * count + r) * inner;
-      if (factor == T(1))
-        for (int64_t i = column; i < past; ++i) sum[i] = Plus(sum[i], add[i]);
-      else
-        for (int64_t i = column; i < past; ++i) sum[i] = Plus(sum[i], static_cast<T>(factor * add[i]));
-    }
-  };
-  if (outer >= threads) {
-    ParallelSteps(outer, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(count * inner, 1)), 1, threads,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t o = begin; o < end; ++o) add(o, 0, inner);
-                  });
-    return;
-  }
-  ParallelSteps(inner, std::max<int64_t>(64, kIndexGrain / std::max<int64_t>(count * outer, 1)), 16, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t o = 0; o < outer; ++o) add(o, begin, end);
-                });
-}
-
-// A scatter along `dim` line by line of the index, in its order. The output is dense.
+// A scatter along `dim` line by line of the index, in its order.
 struct Lines {
   TensorRef index, src;
   int64_t dim, length, count;
@@ -70,8 +35,7 @@ struct Lines {
       : index(at), src(from), dim(d < 0 ? d + to.ndim() : d) {
     if (to.ndim() == 0 || to.ndim() > kMaxDims || at.ndim() != to.ndim() || from.ndim() != to.ndim())
       throw plugin::NotImplemented();
-    int64_t n = 1;
-    for (int32_t k = to.ndim() - 1; k >= 0; n *= to.size(k--)) out[k] = n;
+    std::copy_n(to.strides(), to.ndim(), out);
     const int32_t last = to.ndim() - 1;
     length = at.size(last);
     count = at.numel() / std::max<int64_t>(length, 1);
@@ -133,14 +97,12 @@ void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
   const int32_t threads = ThreadsOf(call);
   const Lines lines(to, dim, at, from);
   const int64_t size = to.size(static_cast<int>(lines.dim));
-  DenseOutput result(out, to.dtype(), threads);
-  CopySelf(in, to, result, threads);
+  CopySelf(in, to, threads);
   if (at.dtype() == MICA_I64)
-    ScatterLines<int64_t>(lines, result.data<T>(), size, write);
+    ScatterLines<int64_t>(lines, to.data<T>(), size, write);
   else
-    ScatterLines<int32_t>(lines, result.data<T>(), size, write);
-  finish(result.data<T>());
-  result.Finish();
+    ScatterLines<int32_t>(lines, to.data<T>(), size, write);
+  finish(to.data<T>());
 }
 
 constexpr auto kNothing = [](auto*) {};
@@ -162,6 +124,31 @@ T Smaller(T a, T b) {
   return a != a || a < b ? a : b;
 }
 
+// The elements from the first to the last that a tensor reaches.
+int64_t ReachOf(const TensorRef& t) {
+  int64_t last = 0;
+  for (int32_t d = 0; d < t.ndim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+  return last + 1;
+}
+
+// A number as an element of `dtype`; false where the portable kernel says how it is converted.
+bool ElementOf(const MicaScalar& scalar, int32_t dtype, char* element) {
+  MicaValue value = {};
+  value.tag = MICA_VALUE_SCALAR;
+  value.u.scalar = scalar;
+  const Number number = NumberOf(value);
+  const int32_t lane = LaneOf(dtype);
+  const bool truth = number.kind == Number::kInteger && (number.i == 0 || number.i == 1);
+  if (IsFloat(dtype) ? number.kind == Number::kComplex : IsComplex(dtype) || !truth) return false;
+  alignas(16) char wide[16] = {};
+  FillLanes(number, lane, wide, 1);
+  if (lane == dtype)
+    std::memcpy(element, wide, 16);
+  else
+    DirectCast(lane, dtype)(element, wide, nullptr, nullptr, 1);
+  return true;
+}
+
 // sum / count; of integers the floor.
 template <class T>
 T Mean(T sum, int64_t count) {
@@ -181,37 +168,74 @@ void EmbeddingDenseBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
   if (scale_grad_by_freq) throw plugin::NotImplemented();
   const TensorRef to(out), grad(grad_output);
   const int32_t threads = ThreadsOf(call);
-  const int32_t dtype = to.dtype() == MICA_F16 || to.dtype() == MICA_BF16 ? MICA_F32 : to.dtype();
   const IndexList rows = Indices(indices, num_weights);
-  const DenseInput values(grad_output, dtype, threads);
-  DenseOutput result(out, dtype, threads);
-  VisitAdded(dtype, [&](auto unit) {
+  const int32_t last = grad.ndim() - 1;
+  const int64_t zero[2] = {};
+  const auto add = [&](auto* sums, const int64_t* sum_strides, const auto* values, Rows value_rows,
+                       int64_t step) {
+    using T = std::remove_pointer_t<decltype(sums)>;
+    Slices slices;
+    slices.Add(to.size(1), sum_strides[1], step);
+    slices.Finish();
+    CopyStrided(sizeof(T), 2, to.sizes(), zero, zero, sums, sum_strides, threads);
+    WriteSlices(slices, sums, {rows.data(), sum_strides[0]}, values, value_rows, rows.size(), true,
+                padding_idx, threads, AddTo<T>{1});
+  };
+  if (to.dtype() == MICA_F16 || to.dtype() == MICA_BF16) {  // summed in float32
+    const DenseInput values(grad_output, MICA_F32, threads);
+    DenseOutput sums(out, MICA_F32, threads);
+    const int64_t strides[2] = {to.size(1), 1};
+    add(sums.data<float>(), strides, values.data<float>(), {nullptr, to.size(1)}, 1);
+    return sums.Finish();
+  }
+  const RowsAlong places(grad, 0, last);
+  VisitAdded(to.dtype(), [&](auto unit) {
     using T = decltype(unit);
-    std::memset(result.data<void>(), 0, static_cast<size_t>(to.numel()) * sizeof(T));
-    AddRows(result.data<T>(), 1, num_weights, to.size(1), rows, values.data<T>(), T(1), padding_idx, threads);
+    add(to.data<T>(), to.strides(), static_cast<const T*>(grad.data<T>()), places.rows(), grad.stride(last));
   });
-  result.Finish();
 }
+
+namespace {
+
+// Along `dim` of out and source, at the rows of an index_add or index_copy.
+template <class T, class Write>
+void WriteAlong(const TensorRef& out, int64_t dim, const IndexList& index, const TensorRef& source,
+                int32_t threads, Write write) {
+  Slices slices;
+  Rows to{index.data(), 0}, from{nullptr, 0};
+  if (out.ndim() > 0) {
+    const auto d = static_cast<int32_t>(dim < 0 ? dim + out.ndim() : dim);
+    to.step = out.stride(d);
+    from.step = source.ndim() > 0 ? source.stride(d) : 0;
+    slices.AddAll(out.sizes(), out.strides(), source.strides(), 0, d, 0);
+    slices.AddAll(out.sizes(), out.strides(), source.strides(), d + 1, out.ndim(), 0);
+  }
+  slices.Finish();
+  WriteSlices(slices, out.data<T>(), to, static_cast<const T*>(source.data<T>()), from, index.size(), true,
+              -1, threads, write);
+}
+
+int64_t SizeAlong(const TensorRef& t, int64_t dim) {
+  return t.ndim() == 0 ? 1 : t.size(static_cast<int>(dim));
+}
+
+}  // namespace
 
 void IndexAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* source,
               MicaScalar alpha, MicaTensor* out) {
   const TensorRef in(self), to(out), from(source);
-  if (from.dtype() != to.dtype() || in.dtype() != to.dtype() || alpha.tag == MICA_SCALAR_COMPLEX)
+  if (from.dtype() != to.dtype() || in.dtype() != to.dtype() || alpha.tag == MICA_SCALAR_COMPLEX ||
+      from.ndim() != to.ndim())
     throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call);
-  const Around around(to, dim);
-  const IndexList rows = Indices(index, around.size);
-  const DenseInput values(source, from.dtype(), threads);
-  DenseOutput result(out, to.dtype(), threads);
-  CopySelf(in, to, result, threads);
+  const IndexList rows = Indices(index, SizeAlong(to, dim));
   VisitAdded(to.dtype(), [&](auto unit) {
     using T = decltype(unit);
     const T factor = alpha.tag == MICA_SCALAR_FLOAT ? static_cast<T>(alpha.u.f) : static_cast<T>(alpha.u.i);
     if (std::is_integral_v<T> && factor != T(1)) throw plugin::NotImplemented();  // products that wrap
-    AddRows(result.data<T>(), around.outer, around.size, around.inner, rows, values.data<T>(), factor, -1,
-            threads);
+    CopySelf(in, to, threads);
+    WriteAlong<T>(to, dim, rows, from, threads, AddTo<T>{factor});
   });
-  result.Finish();
 }
 
 void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
@@ -233,15 +257,30 @@ void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
   });
 }
 
+void ScatterValue(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaScalar value,
+                  MicaTensor* out) {
+  alignas(16) char element[16] = {};
+  if (!ElementOf(value, TensorRef(out).dtype(), element)) throw plugin::NotImplemented();
+  // A tensor of the index's shape that has this element everywhere.
+  const int64_t zeros[kMaxDims] = {};
+  MicaTensor source = *out;
+  source.dl.data = element;
+  source.dl.shape = index->dl.shape;
+  source.dl.strides = const_cast<int64_t*>(zeros);
+  source.dl.ndim = index->dl.ndim;
+  if (source.dl.ndim > kMaxDims) throw plugin::NotImplemented();
+  ScatterSrc(call, self, dim, index, &source, out);
+}
+
 void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                    MicaStr reduce, int32_t include_self, MicaTensor* out) {
   const std::string_view how(reduce.data, static_cast<size_t>(reduce.size));
   VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
     using T = decltype(unit);
-    // How many numbers each element of out holds, where that matters.
+    // How many numbers each element of out holds, where that matters, by its place in memory.
     std::vector<int64_t> counts;
     if (how == "mean" || !include_self)
-      counts.assign(static_cast<size_t>(TensorRef(out).numel()), include_self ? 1 : 0);
+      counts.assign(static_cast<size_t>(ReachOf(out)), include_self ? 1 : 0);
     const auto run = [&](auto combine) {
       if (counts.empty())
         return RunScatter<T>(
@@ -266,19 +305,13 @@ void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTens
 void IndexCopy(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* source,
                MicaTensor* out) {
   const TensorRef in(self), to(out), from(source);
-  if (from.dtype() != to.dtype() || in.dtype() != to.dtype()) throw plugin::NotImplemented();
+  if (from.dtype() != to.dtype() || in.dtype() != to.dtype() || from.ndim() != to.ndim())
+    throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call);
-  const Around around(to, dim);
-  const IndexList rows = Indices(index, around.size);
-  const DenseInput values(source, from.dtype(), threads);
-  DenseOutput result(out, to.dtype(), threads);
-  CopySelf(in, to, result, threads);
-  const int64_t bytes = around.inner * to.itemsize();
-  for (int64_t o = 0; o < around.outer; ++o)
-    for (int64_t r = 0; r < rows.size(); ++r)
-      std::memcpy(result.data<char>() + (o * around.size + rows[r]) * bytes,
-                  values.data<char>() + (o * rows.size() + r) * bytes, static_cast<size_t>(bytes));
-  result.Finish();
+  const IndexList rows = Indices(index, SizeAlong(to, dim));
+  CopySelf(in, to, threads);
+  VisitSize(to.itemsize(),
+            [&](auto unit) { WriteAlong<decltype(unit)>(to, dim, rows, from, threads, Move()); });
 }
 
 void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* values,
@@ -288,37 +321,27 @@ void IndexPut(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, Mi
   const int32_t threads = ThreadsOf(call);
   const AdvancedIndex at = Resolve(to, indices);
   const auto ndim = static_cast<int32_t>(at.sizes.size());
-  const auto count = static_cast<int64_t>(at.rows.size());
   if (from.ndim() > ndim) throw plugin::NotImplemented();
-  // values, broadcast and dense: (outer, rows, inner)
-  std::vector<int64_t> theirs(at.sizes.size()), mine(at.sizes.size());
-  int64_t n = 1;
-  for (int32_t d = ndim - 1; d >= 0; --d) {
-    const auto i = static_cast<size_t>(d);
-    const int32_t own = d - ndim + from.ndim();
-    theirs[i] = own < 0 || from.size(own) == 1 ? 0 : from.stride(own);
-    mine[i] = n;
-    n *= at.sizes[i];
-  }
-  const Temporary dense(n * to.itemsize());
-  CopyStrided(to.itemsize(), ndim, at.sizes.data(), from.data<void>(), theirs.data(), dense.data(),
-              mine.data(), threads);
-  DenseOutput result(out, to.dtype(), threads);
-  CopySelf(in, to, result, threads);
-  if (accumulate) {
-    VisitAdded(to.dtype(), [&](auto unit) {
-      using T = decltype(unit);
-      const IndexList rows(at.rows.data(), count);
-      AddRows(result.data<T>(), at.outer, at.extent, at.inner, rows, dense.data<T>(), T(1), -1, threads);
-    });
-  } else {
-    const int64_t bytes = at.inner * to.itemsize();
-    for (int64_t o = 0; o < at.outer; ++o)
-      for (int64_t r = 0; r < count; ++r)
-        std::memcpy(result.data<char>() + (o * at.extent + at.rows[static_cast<size_t>(r)]) * bytes,
-                    dense.data() + (o * count + r) * bytes, static_cast<size_t>(bytes));
-  }
-  result.Finish();
+  std::vector<int64_t> strides(at.sizes.size());  // of values, broadcast
+  for (int32_t d = ndim - 1, own = from.ndim() - 1; d >= 0 && own >= 0; --d, --own)
+    if (from.size(own) != 1) strides[static_cast<size_t>(d)] = from.stride(own);
+  const int32_t behind = at.first + at.ndim - at.past;
+  Slices slices;
+  slices.AddAll(to.sizes(), to.strides(), strides.data(), 0, at.first, 0);
+  slices.AddAll(to.sizes(), to.strides(), strides.data(), at.past, to.ndim(), behind);
+  slices.Finish();
+  const RowsAlong places(at.sizes.data(), strides.data(), at.first, at.first + at.ndim);
+  const auto count = static_cast<int64_t>(at.offsets.size());
+  const auto write = [&](auto unit, auto how) {
+    using T = decltype(unit);
+    CopySelf(in, to, threads);
+    WriteSlices(slices, to.data<T>(), {at.offsets.data(), 1}, static_cast<const T*>(from.data<T>()),
+                places.rows(), count, true, -1, threads, how);
+  };
+  if (accumulate)
+    VisitAdded(to.dtype(), [&](auto unit) { write(unit, AddTo<decltype(unit)>{1}); });
+  else
+    VisitSize(to.itemsize(), [&](auto unit) { write(unit, Move()); });
 }
 
 }  // namespace mica::cpu

@@ -3,6 +3,7 @@
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/pooling/each_plane.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/pooling/windows.h"
 
@@ -25,21 +26,21 @@ T Divisor(const AverageWindows& w, const Window& layer, const Window& row, const
   return static_cast<T>(count(layer) * count(row) * count(column));
 }
 
-// Calls f(place in the plane) for the elements of a window.
+// Calls f(layer, row, column) for the elements of a window.
 template <class F>
-void ForEachIn(const Planes& plane, const Window& layer, const Window& row, const Window& column, F&& f) {
+void ForEachIn(const Window& layer, const Window& row, const Window& column, F&& f) {
   for (int64_t z = layer.begin; z < layer.end; ++z)
     for (int64_t y = row.begin; y < row.end; ++y)
-      for (int64_t x = column.begin; x < column.end; ++x) f((z * plane.height + y) * plane.width + x);
+      for (int64_t x = column.begin; x < column.end; ++x) f(z, y, x);
 }
 
 template <class T>
-void AveragePlane(const T* in, const Planes& plane, const AverageWindows& w, T* out) {
+void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out) {
   for (const Window& layer : w.layers)
     for (const Window& row : w.rows)
       for (const Window& column : w.columns) {
         T sum = 0;
-        ForEachIn(plane, layer, row, column, [&](int64_t at) { sum += in[at]; });
+        ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) { sum += in.at(z, y, x); });
         // A window that lies in the padding alone has no elements and averages to 0.
         const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
         *out++ = any ? sum / Divisor<T>(w, layer, row, column) : T(0);
@@ -52,49 +53,48 @@ void SpreadPlane(const T* grad, const AverageWindows& w, T* to, const Planes& pl
     for (const Window& row : w.rows)
       for (const Window& column : w.columns) {
         const T share = *grad++ / Divisor<T>(w, layer, row, column);
-        ForEachIn(plane, layer, row, column, [&](int64_t at) { to[at] += share; });
+        ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) {
+          to[(z * plane.height + y) * plane.width + x] += share;
+        });
       }
 }
 
-// `small` has one element a window, `large` holds the planes; one of them is written.
 template <class T>
-void Average(const DenseInput& large, const Planes& planes, const AverageWindows& w, DenseOutput& small,
+void Average(const PlaneReader& in, const Planes& planes, const AverageWindows& w, const PlaneWriter& out,
              int32_t threads) {
-  ParallelSteps(
-      planes.count, PlaneGrain(planes.area() + w.made()), 1, threads, [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p)
-          AveragePlane(large.data<T>() + p * planes.area(), planes, w, small.data<T>() + p * w.made());
-      });
+  EachPlane(planes.count, PlaneGrain(planes.area() + w.made()), in.scratch_bytes(), out.scratch_bytes(),
+            threads, [&](int64_t p, char* read, char* written) {
+              AveragePlane(in.Read<T>(p, read), w, out.Begin<T>(p, written));
+              out.End(p, written);
+            });
 }
+// `small` has one element a window, `large` holds the planes and is written.
 template <class T>
-void Spread(const DenseInput& small, const Planes& planes, const AverageWindows& w, DenseOutput& large,
+void Spread(const DenseInput& small, const Planes& planes, const AverageWindows& w, const PlaneWriter& large,
             int32_t threads) {
-  ParallelSteps(planes.count, PlaneGrain(planes.area() + w.made()), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t p = begin; p < end; ++p) {
-                    T* to = large.data<T>() + p * planes.area();
-                    std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
-                    SpreadPlane(small.data<T>() + p * w.made(), w, to, planes);
-                  }
-                });
+  EachPlane(planes.count, PlaneGrain(planes.area() + w.made()), 0, large.scratch_bytes(), threads,
+            [&](int64_t p, char*, char* written) {
+              T* to = large.Begin<T>(p, written);
+              std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
+              SpreadPlane(small.data<T>() + p * w.made(), w, to, planes);
+              large.End(p, written);
+            });
 }
 
 void RunAverage(const MicaCall* call, MicaTensor* self, int32_t spatial, const AverageWindows& w,
                 MicaTensor* out) {
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
-  const DenseInput in(self, dtype, threads);
-  DenseOutput result(out, dtype, threads);
-  (dtype == MICA_F32 ? Average<float> : Average<double>)(in, Planes(self, spatial), w, result, threads);
-  result.Finish();
+  (dtype == MICA_F32 ? Average<float> : Average<double>)(PlaneReader(self, spatial, dtype),
+                                                         Planes(self, spatial), w,
+                                                         PlaneWriter(out, spatial, dtype), threads);
 }
 
 void RunSpread(const MicaCall* call, MicaTensor* grad_output, int32_t spatial, const AverageWindows& w,
                MicaTensor* grad_input) {
   const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
   const DenseInput grad(grad_output, dtype, threads);
-  DenseOutput result(grad_input, dtype, threads);
-  (dtype == MICA_F32 ? Spread<float> : Spread<double>)(grad, Planes(grad_input, spatial), w, result, threads);
-  result.Finish();
+  (dtype == MICA_F32 ? Spread<float> : Spread<double>)(grad, Planes(grad_input, spatial), w,
+                                                       PlaneWriter(grad_input, spatial, dtype), threads);
 }
 
 template <int32_t kSpatial>

@@ -8,6 +8,7 @@
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/pooling/each_plane.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/pooling/windows.h"
 
@@ -22,17 +23,17 @@ struct MaxWindows : PlaneWindows {
 };
 
 template <class T>
-void MaxOfWindow(const T* in, const Planes& plane, const MaxWindows& w, const Window& layer,
+void MaxOfWindow(const PlaneView<T>& in, const Planes& plane, const MaxWindows& w, const Window& layer,
                  const Window& row, const Window& column, T* out, int64_t* index) {
   // A wide dilation may leave a window in the padding alone: minus infinity, at 0.
   const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
   int64_t best = any ? (layer.begin * plane.height + row.begin) * plane.width + column.begin : 0;
-  T most = any ? in[best] : -std::numeric_limits<T>::infinity();
+  T most = any ? in.at(layer.begin, row.begin, column.begin) : -std::numeric_limits<T>::infinity();
   for (int64_t z = layer.begin; z < layer.end; z += w.layer_step)
     for (int64_t y = row.begin; y < row.end; y += w.row_step) {
       const int64_t line = (z * plane.height + y) * plane.width;
       for (int64_t x = column.begin; x < column.end; x += w.column_step) {
-        const T value = in[line + x];
+        const T value = in.at(z, y, x);
         if (value > most || std::isnan(value)) {
           most = value;
           best = line + x;
@@ -44,15 +45,16 @@ void MaxOfWindow(const T* in, const Planes& plane, const MaxWindows& w, const Wi
 }
 
 template <class T>
-void MaxOfPlane(const T* in, const Planes& plane, const MaxWindows& w, T* out, int64_t* indices) {
+void MaxOfPlane(const PlaneView<T>& in, const Planes& plane, const MaxWindows& w, T* out, int64_t* indices) {
   for (const Window& layer : w.layers)
     for (const Window& row : w.rows)
       for (const Window& column : w.columns) MaxOfWindow(in, plane, w, layer, row, column, out++, indices++);
 }
 
 // The window that most networks use. Four windows at a time: rows of images are often
-// no wider, and 64-bit indices fill four registers' halves anyway.
-void MaxOfPairs(const float* in, const Planes& plane, const MaxWindows& w, float* out, int64_t* indices) {
+// no wider, and 64-bit indices fill four registers' halves anyway. Columns lie side by side.
+void MaxOfPairs(const PlaneView<float>& in, const Planes& plane, const MaxWindows& w, float* out,
+                int64_t* indices) {
   const int64_t width = plane.width;
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<int32_t, 4> di;
@@ -60,8 +62,8 @@ void MaxOfPairs(const float* in, const Planes& plane, const MaxWindows& w, float
   const auto columns = static_cast<int64_t>(w.columns.size());
   const auto twice = hn::ShiftLeft<1>(hn::Iota(di, 0));
   for (const Window& row : w.rows) {
-    const float* upper = in + row.begin * width;
-    const float* lower = upper + width;
+    const float* upper = in.data + row.begin * in.row;
+    const float* lower = upper + in.row;
     int64_t x = 0;
     for (; x + 4 <= columns; x += 4) {
       hn::Vec<decltype(d)> a, b, c, e;
@@ -92,49 +94,48 @@ void MaxOfPairs(const float* in, const Planes& plane, const MaxWindows& w, float
 }
 
 template <class T>
-void MaxPlanes(const DenseInput& input, const Planes& in, const MaxWindows& w, DenseOutput& output,
-               DenseOutput& indices, int32_t threads) {
+void MaxPlanes(const PlaneReader& input, const Planes& in, const MaxWindows& w, const PlaneWriter& output,
+               const PlaneWriter& indices, int32_t threads) {
   const int64_t made = w.made();
-  ParallelSteps(in.count, PlaneGrain(in.area() + 4 * made), 1, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const T* from = input.data<T>() + p * in.area();
-      T* to = output.data<T>() + p * made;
-      int64_t* at = indices.data<int64_t>() + p * made;
-      if constexpr (std::is_same_v<T, float>) {
-        if (w.pairs) {
-          MaxOfPairs(from, in, w, to, at);
-          continue;
-        }
-      }
-      MaxOfPlane(from, in, w, to, at);
-    }
-  });
+  EachPlane(in.count, PlaneGrain(in.area() + 4 * made), input.scratch_bytes(),
+            output.scratch_bytes() + indices.scratch_bytes(), threads,
+            [&](int64_t p, char* read, char* written) {
+              const PlaneView<T> from = input.Read<T>(p, read);
+              char* places = written + output.scratch_bytes();
+              T* to = output.Begin<T>(p, written);
+              int64_t* at = indices.Begin<int64_t>(p, places);
+              bool done = false;
+              if constexpr (std::is_same_v<T, float>) {
+                done = w.pairs && from.column == 1;
+                if (done) MaxOfPairs(from, in, w, to, at);
+              }
+              if (!done) MaxOfPlane(from, in, w, to, at);
+              output.End(p, written);
+              indices.End(p, places);
+            });
 }
 
 void RunMax(const MicaCall* call, MicaTensor* self, int32_t spatial, const MaxWindows& windows,
             MicaTensor* out, MicaTensor* indices) {
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
-  const DenseInput input(self, dtype, threads);
-  DenseOutput values(out, dtype, threads), places(indices, MICA_I64, threads);
-  (dtype == MICA_F32 ? MaxPlanes<float> : MaxPlanes<double>)(input, Planes(self, spatial), windows, values,
-                                                             places, threads);
-  values.Finish();
-  places.Finish();
+  (dtype == MICA_F32 ? MaxPlanes<float>
+                     : MaxPlanes<double>)(PlaneReader(self, spatial, dtype), Planes(self, spatial), windows,
+                                          PlaneWriter(out, spatial, dtype),
+                                          PlaneWriter(indices, spatial, MICA_I64), threads);
 }
 
 template <class T>
 void Distribute(const DenseInput& grad, const DenseInput& indices, const Planes& out, const Planes& in,
-                DenseOutput& result, int32_t threads) {
-  ParallelSteps(in.count, PlaneGrain(in.area() + 2 * out.area()), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t p = begin; p < end; ++p) {
-                    const T* from = grad.data<T>() + p * out.area();
-                    const int64_t* at = indices.data<int64_t>() + p * out.area();
-                    T* to = result.data<T>() + p * in.area();
-                    std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
-                    for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
-                  }
-                });
+                const PlaneWriter& result, int32_t threads) {
+  EachPlane(in.count, PlaneGrain(in.area() + 2 * out.area()), 0, result.scratch_bytes(), threads,
+            [&](int64_t p, char*, char* written) {
+              const T* from = grad.data<T>() + p * out.area();
+              const int64_t* at = indices.data<int64_t>() + p * out.area();
+              T* to = result.Begin<T>(p, written);
+              std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
+              for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
+              result.End(p, written);
+            });
 }
 
 // The indices come from the caller, who may have made them up.
@@ -174,11 +175,10 @@ void MaxPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*,
                      MicaIntSpan, MicaIntSpan, int32_t, MicaTensor* indices, MicaTensor* grad_input) {
   const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
   const DenseInput grad(grad_output, dtype, threads), places(indices, MICA_I64, threads);
-  DenseOutput result(grad_input, dtype, threads);
+  const PlaneWriter result(grad_input, kSpatial, dtype);
   const Planes out(grad_output, kSpatial), in(grad_input, kSpatial);
   CheckIndices(places, out.count * out.area(), in.area());
   (dtype == MICA_F32 ? Distribute<float> : Distribute<double>)(grad, places, out, in, result, threads);
-  result.Finish();
 }
 
 // For the unit tests.

@@ -1,8 +1,7 @@
 // What the pooling kernels share: planes and the windows over them.
 //
-// A tensor of (batch,) channels, (depth,) height, width is a row of planes, adjacent in memory
-// once DenseInput and DenseOutput have made them so; kernels run over planes in
-// parallel and over windows inside one.
+// A tensor of (batch,) channels, (depth,) height, width is a row of planes (planes.h); kernels
+// run over planes in parallel (each_plane.h) and over windows inside one.
 #ifndef MICA_PLUGINS_CPU_POOLING_WINDOWS_H_
 #define MICA_PLUGINS_CPU_POOLING_WINDOWS_H_
 

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/indexing/indices.h"
 #include "mica/plugins/cpu/sorting/keys.h"
@@ -18,6 +17,10 @@ namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
+
+int64_t LengthAlong(const TensorRef& t, int64_t dim) {
+  return t.ndim() == 0 ? 1 : t.size(static_cast<int>(dim));
+}
 
 // Under this a comparison sort is faster than counting.
 constexpr int64_t kShort = 256;
@@ -83,62 +86,82 @@ void Order(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare, int
   }
 }
 
-// One line of around.size elements, around.inner apart, as are the results.
+// Elements of a line, `step` apart.
+template <class T>
+struct Line {
+  T* data;
+  int64_t step;
+  T& operator[](int64_t i) const { return data[i * step]; }
+};
+
 template <class Rule, class Bits>
-void SortLine(Rule, const Bits* from, const Around& around, bool descending, int64_t kept,
-              std::vector<Entry<Bits>>& entries, std::vector<Entry<Bits>>& spare, Bits* values,
-              int64_t* positions) {
-  entries.resize(static_cast<size_t>(around.size));
-  for (int64_t j = 0; j < around.size; ++j) {
-    const Bits key = Rule::KeyOf(from[j * around.inner]);
+void SortLine(Rule, Line<const Bits> from, int64_t length, bool descending, int64_t kept,
+              std::vector<Entry<Bits>>& entries, std::vector<Entry<Bits>>& spare, Line<Bits> values,
+              Line<int64_t> positions) {
+  entries.resize(static_cast<size_t>(length));
+  for (int64_t j = 0; j < length; ++j) {
+    const Bits key = Rule::KeyOf(from[j]);
     entries[static_cast<size_t>(j)] = {descending ? static_cast<Bits>(~key) : key, static_cast<uint32_t>(j)};
   }
   Order(entries, spare, kept);
   for (int64_t j = 0; j < kept; ++j) {
     const int64_t position = entries[static_cast<size_t>(j)].position();
-    values[j * around.inner] = from[position * around.inner];
-    positions[j * around.inner] = position;
+    values[j] = from[position];
+    positions[j] = position;
   }
 }
+
+// Where lines along dimension `dim` of a tensor begin and how their elements follow.
+struct LinesAlong {
+  const TensorRef t;
+  const int32_t dim;
+  int64_t step() const { return t.ndim() == 0 ? 0 : t.stride(dim); }
+  int64_t Begin(int64_t line) const {
+    int64_t offset = 0;
+    for (int32_t d = t.ndim() - 1; d >= 0; --d) {
+      if (d == dim) continue;
+      offset += line % t.size(d) * t.stride(d);
+      line /= t.size(d);
+    }
+    return offset;
+  }
+  template <class T>
+  Line<T> At(int64_t line) const {
+    return {t.data<T>() + Begin(line), step()};
+  }
+};
 
 void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descending, int64_t kept,
                MicaTensor* values, MicaTensor* indices) {
   const TensorRef in(self);
-  const int32_t threads = ThreadsOf(call);
-  const Around around(in, dim);
-  if (around.size >= UINT32_MAX) throw plugin::NotImplemented();
-  const DenseInput dense(self, in.dtype(), threads);
-  DenseOutput sorted(values, in.dtype(), threads), places(indices, MICA_I64, threads);
+  const int64_t length = LengthAlong(in, dim);
+  if (length >= UINT32_MAX) throw plugin::NotImplemented();
+  const auto along = static_cast<int32_t>(dim < 0 ? dim + in.ndim() : dim);
+  const LinesAlong from{in, along}, sorted{values, along}, places{indices, along};
   std::atomic<bool> no_memory{false};
   VisitOrdered(in.dtype(), [&](auto rule) {
     using Bits = typename decltype(rule)::Bits;
-    const int64_t lines = around.outer * around.inner;
-    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(around.size, 1)), 1,
-                  threads, [&](int64_t begin, int64_t end) {
+    const int64_t lines = in.numel() / std::max<int64_t>(length, 1);
+    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(length, 1)), 1,
+                  ThreadsOf(call), [&](int64_t begin, int64_t end) {
                     try {
                       std::vector<Entry<Bits>> entries, spare;
-                      for (int64_t line = begin; line < end; ++line) {
-                        const int64_t o = line / around.inner, i = line % around.inner,
-                                      to = o * kept * around.inner + i;
-                        SortLine(rule, dense.data<Bits>() + o * around.size * around.inner + i, around,
-                                 descending, kept, entries, spare, sorted.data<Bits>() + to,
-                                 places.data<int64_t>() + to);
-                      }
+                      for (int64_t line = begin; line < end; ++line)
+                        SortLine(rule, from.At<const Bits>(line), length, descending, kept, entries, spare,
+                                 sorted.At<Bits>(line), places.At<int64_t>(line));
                     } catch (const std::bad_alloc&) {
                       no_memory = true;
                     }
                   });
   });
   if (no_memory) throw std::bad_alloc();
-  sorted.Finish();
-  places.Finish();
 }
 
 }  // namespace
 
 void SortStable(const MicaCall* call, MicaTensor* self, MicaOptInt, int64_t dim, int32_t descending,
                 MicaTensor* values, MicaTensor* indices) {
-  SortLines(call, self, dim, descending != 0, Around(self, dim).size, values, indices);
+  SortLines(call, self, dim, descending != 0, LengthAlong(self, dim), values, indices);
 }
 
 void TopK(const MicaCall* call, MicaTensor* self, int64_t k, int64_t dim, int32_t largest, int32_t,
