@@ -1,10 +1,11 @@
 // composites_<i>.cc: composites that nobody writes by hand, and their
 // declarations in kernels/generated_composites.h.
 //
-// A `body:` becomes one expression over operators. The in-place and out forms of
-// a composite, and of an operator that sizes its own result, compute the
-// functional form and copy: out= is resized first, as other out forms are. Where a
-// body is but a choice of one call, its out form hands `out` to that call.
+// A `body:` becomes one expression over operators. The last call of a body writes into
+// `out`, or into `self` where it has it as first argument and an in-place form. Where a
+// gradient may be recorded, where a body ends otherwise and where there is none, the
+// in-place and out forms compute the functional form and copy: out= is resized first, as
+// other out forms are.
 #include <algorithm>
 
 #include "mica/codegen/emit/emitters.h"
@@ -20,25 +21,30 @@ std::string Trimmed(std::string text) {
   return text;
 }
 
-// The functional form's call; an in-place form gives what stands for `self`, and what
-// is written has the dtype, unless another is asked for.
+// What is written has the dtype, unless another is asked for: the text of an out form's
+// `dtype`, or "" where that is the argument alone.
+std::string AskedDType(const Function& f) {
+  const int dtype = f.schema.FindArgument("dtype");
+  if (f.form != OpForm::kOut || dtype < 0 ||
+      !f.schema.arguments[static_cast<size_t>(dtype)].type.is_optional())
+    return "";
+  const std::string& out = f.arguments[f.entry->functional->arguments.size()].name;
+  const std::string& name = f.arguments[static_cast<size_t>(dtype)].name;
+  const std::string asked = StrCat("std::optional<DType>(", name, ".value_or(", out, ".dtype()))");
+  if (!f.schema.arguments[0].type.is(schema::TypeKind::kTensor)) return asked;
+  // A real `out` of complex numbers (a norm) does not make them real before.
+  return StrCat("(IsComplex(", f.arguments[0].name, ".dtype()) && !IsComplex(", out, ".dtype()) ? ", name,
+                " : ", asked, ")");
+}
+
+// The functional form's call; an in-place form gives what stands for `self`.
 std::string FunctionalCall(const Function& f, const std::string& self) {
   const Function& functional = *f.entry->functional;
   std::vector<std::string> names;
   for (size_t i = 0; i < functional.arguments.size(); ++i)
     names.push_back(i == 0 && !self.empty() ? self : f.arguments[i].name);
-  const int dtype = f.schema.FindArgument("dtype");
-  if (f.form == OpForm::kOut && dtype >= 0 &&
-      f.schema.arguments[static_cast<size_t>(dtype)].type.is_optional()) {
-    const std::string& out = f.arguments[functional.arguments.size()].name;
-    std::string& name = names[static_cast<size_t>(dtype)];
-    const bool of_tensor = f.schema.arguments[0].type.is(schema::TypeKind::kTensor);
-    const std::string asked = StrCat("std::optional<DType>(", name, ".value_or(", out, ".dtype()))");
-    // A real `out` of complex numbers (a norm) does not make them real before.
-    name = of_tensor ? StrCat("(IsComplex(", names[0], ".dtype()) && !IsComplex(", out, ".dtype()) ? ", name,
-                              " : ", asked, ")")
-                     : asked;
-  }
+  const std::string asked = AskedDType(f);
+  if (!asked.empty()) names[static_cast<size_t>(f.schema.FindArgument("dtype"))] = asked;
   return StrCat("::", f.entry->ns, "::ops::op::", functional.struct_name, "::call(", Join(names, ", "), ")");
 }
 
@@ -73,50 +79,85 @@ bool AsksForNothing(const FormulaExpr& e) {
   return std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
 }
 
-bool IsOneCall(const FormulaExpr& e) {
+// The form of the last call `e` that writes into what `f` writes, or NULL.
+const Function* Writer(const Function& f, const FormulaExpr& e) {
   const bool called = e.kind == FormulaExpr::Kind::kCall && e.function->form == OpForm::kFunctional &&
-                      e.function->entry->out && e.function->schema.returns.size() == 1;
-  return called && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
+                      e.function->schema.returns.size() == 1 && e.type.is_tensor();
+  if (!called) return nullptr;
+  if (f.form == OpForm::kOut) return e.function->entry->out;
+  const bool of_self = !e.operands.empty() && e.operands[0].kind == FormulaExpr::Kind::kName &&
+                       CppIdentifier(e.operands[0].text) == f.arguments[0].name;
+  return of_self ? e.function->entry->inplace : nullptr;
 }
 
-// Whether each way through a body ends in one call of an operator that has an out form,
-// or in a tensor that exists.
-bool EndsInOneCall(const FormulaExpr& e) {
+// Calls visit(e) for what each way through a body ends in, with whether memory is asked for before.
+template <class Visit>
+void VisitEnds(const FormulaExpr& e, bool asked, Visit visit) {
   using Kind = FormulaExpr::Kind;
   switch (e.kind) {
     case Kind::kLet:
-      return AsksForNothing(e.operands[0]) && EndsInOneCall(e.operands[1]);
+      return VisitEnds(e.operands[1], asked || !AsksForNothing(e.operands[0]), visit);
+    case Kind::kDo:
+      return VisitEnds(e.operands.back(), true, visit);
     case Kind::kCheck:
-      return EndsInOneCall(e.operands.back());
+      return VisitEnds(e.operands.back(), asked, visit);
     case Kind::kIf:
-      return AsksForNothing(e.operands[0]) && EndsInOneCall(e.operands[1]) && EndsInOneCall(e.operands[2]);
+      VisitEnds(e.operands[1], asked || !AsksForNothing(e.operands[0]), visit);
+      return VisitEnds(e.operands[2], asked || !AsksForNothing(e.operands[0]), visit);
     default:
-      return IsOneCall(e) || AsksForNothing(e);
+      return visit(e, asked);
   }
 }
 
-// An out form whose body can hand `out` to its last call: its result needs no memory of its own.
-bool WritesThrough(const Function& f) {
+// How the last calls of a body may write in place of a copy.
+enum class Through {
+  kNever,
+  kUnrecorded,  // what else is called may be saved for a gradient
+  kAlways,      // the body is a choice of one call, which minds its own gradient
+};
+Through WritesThrough(const Function& f) {
   const Entry& entry = *f.entry;
-  return f.form == OpForm::kOut && entry.functional && entry.formula && !entry.derivative &&
-         f.schema.returns.size() == 1 && f.schema.FindArgument("dtype") < 0 &&
-         EndsInOneCall(entry.formula->root);
+  if (f.form == OpForm::kFunctional || !entry.functional || !entry.formula || f.schema.returns.size() != 1)
+    return Through::kNever;
+  bool any = false, always = f.form == OpForm::kOut && !entry.derivative;
+  VisitEnds(entry.formula->root, false, [&](const FormulaExpr& e, bool asked) {
+    const bool writes = Writer(f, e) != nullptr;
+    any = any || writes;
+    const bool one = writes && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
+    always = always && !asked && (one || AsksForNothing(e));
+  });
+  return always ? Through::kAlways : any ? Through::kUnrecorded : Through::kNever;
 }
 
 void EmitBodyInto(const Function& f, Printer& p) {
-  const std::string& out = f.arguments.back().name;
+  const bool is_out = f.form == OpForm::kOut;
+  const std::string& target = is_out ? f.arguments.back().name : f.arguments[0].name;
+  const std::string asked = AskedDType(f);
+  if (!asked.empty())
+    p.Print({{"asked", asked}}, "[[maybe_unused]] const std::optional<DType> asked = $asked$;");
   EmitOptions options;
-  options.name = [](const FormulaExpr& name) { return CppIdentifier(name.text); };
+  options.name = [&](const FormulaExpr& name) {
+    return !asked.empty() && name.text == "dtype" ? std::string("asked") : CppIdentifier(name.text);
+  };
   options.result = [&](const FormulaExpr& value, const std::string& text) {
-    if (!IsOneCall(value))
-      return StrCat("CopyToOut(", out, ", ", text, ");\nLogWrite(", out, ", ", CppString(f.full_name),
-                    ");\nreturn;");
-    const Function& called = *value.function->entry->out;
-    const std::string arguments = EmitArguments(value, options);
-    return StrCat("return ::", called.entry->ns, "::ops::op::", called.struct_name, "::call(", arguments,
-                  arguments.empty() ? "" : ", ", out, ");");
+    const Function* writer = Writer(f, value);
+    if (!writer)
+      return StrCat(is_out ? "CopyToOut(" : "CopyToSelf(", target, ", ", text, ");\nLogWrite(", target, ", ",
+                    CppString(f.full_name), ");\nreturn;");
+    std::string arguments = EmitArguments(value, options);
+    if (is_out) StrAppend(&arguments, arguments.empty() ? "" : ", ", target);
+    return StrCat("return ::", writer->entry->ns, "::ops::op::", writer->struct_name, "::call(", arguments,
+                  ");");
   };
   p.Line(Trimmed(EmitStatements(f.entry->formula->root, options, true, 0)));
+}
+
+std::string TensorArguments(const Function& f) {
+  std::vector<std::string> tensors;
+  for (size_t i = 0; i < f.arguments.size(); ++i)
+    if (f.schema.arguments[i].type.is_tensor() || f.schema.arguments[i].type.is_tensor_list())
+      tensors.push_back(f.arguments[i].name);
+  return Join(tensors, ", ");
 }
 
 void EmitBody(const FormulaTree& tree, bool returns, Printer& p) {
@@ -139,12 +180,8 @@ void EmitCopies(const Function& f, Printer& p) {
   const size_t outputs = f.schema.returns.size();
   std::string self;
   if (f.form == OpForm::kInplace) {
-    std::vector<std::string> tensors;
-    for (size_t i = 0; i < f.arguments.size(); ++i)
-      if (f.schema.arguments[i].type.is_tensor() || f.schema.arguments[i].type.is_tensor_list())
-        tensors.push_back(f.arguments[i].name);
     self = "before";
-    p.Print({{"self", f.arguments[0].name}, {"tensors", Join(tensors, ", ")}},
+    p.Print({{"self", f.arguments[0].name}, {"tensors", TensorArguments(f)}},
             "const Tensor before = BeforeWrite($self$, $tensors$);");
   }
   p.Print({{"call", FunctionalCall(f, self)}}, "const auto computed = $call$;");
@@ -158,6 +195,20 @@ void EmitCopies(const Function& f, Printer& p) {
       p.Print({{"target", target}, {"value", value}}, "CopyToSelf($target$, $value$);");
     p.Print({{"target", target}, {"name", CppString(f.full_name)}}, "LogWrite($target$, $name$);");
   }
+}
+
+// An in-place or out form.
+void EmitWriting(const Function& f, Printer& p) {
+  const Through through = WritesThrough(f);
+  if (through == Through::kAlways) return EmitBodyInto(f, p);
+  if (through == Through::kUnrecorded) {
+    p.Print({{"tensors", TensorArguments(f)}}, "if (!AnyRecorded($tensors$)) {");
+    p.Indent();
+    EmitBodyInto(f, p);
+    p.Outdent();
+    p.Line("}");
+  }
+  EmitCopies(f, p);
 }
 
 // Shared by all: in an anonymous namespace of each shard.
@@ -177,11 +228,15 @@ constexpr const char* kHelpers = R"(
     if (Recorded(t)) return true;
   return false;
 }
+template <typename... T>
+bool AnyRecorded(const T&... inputs) {
+  return (Recorded(inputs) || ...);
+}
 // What the functional form gets for a tensor that its result then overwrites: a copy
 // where it may be saved for a gradient.
 template <typename... T>
 Tensor BeforeWrite(const Tensor& self, const T&... inputs) {
-  return (Recorded(inputs) || ...) ? ops::clone(self) : self;
+  return AnyRecorded(inputs...) ? ops::clone(self) : self;
 }
 [[maybe_unused]] void CopyToSelf(const Tensor& self, const Tensor& value) {
   MICA_CHECK(self.sizes() == value.sizes(), "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
@@ -220,10 +275,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
       p.Indent();
       if (&f == &entry->primary())
         EmitBody(*entry->formula, entry->functional != nullptr, p);
-      else if (WritesThrough(f))
-        EmitBodyInto(f, p);
       else
-        EmitCopies(f, p);
+        EmitWriting(f, p);
       p.Outdent();
       p.Line("}");
     }
