@@ -1,18 +1,19 @@
-// normal_ of dense float32 and half types, from 16 elements on: the generator's words
+// normal_ of dense float32, complex64 and half types, from 16 elements on: the generator's words
 // become Box-Muller pairs by vectors.
 //
 // The stream is torch's, as tensor/random.cc draws it: blocks of 16 elements, of which
 // the first 8 words give radii and the last 8 angles, 8 cosines and then 8 sines; an
-// incomplete last block is drawn anew over the last 16 elements. The angle is rounded
-// to float32 as torch rounds it, all that follows is computed in float64 (to about
-// 1e-9, so that rounding to float32 is all the error), hence within 2 ULP of torch.
+// incomplete last block is drawn anew over the last 16 elements. Logarithm, sine and
+// cosine are the single-precision ones of the Cephes library (S. L. Moshier), with the
+// additions fused that torch's AVX2 build fuses, so that float32 is torch's there bit for
+// bit; without fused multiply-add, as torch's other builds, within 2 ULP.
 // Any other tensor is left to the portable kernel.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/random/normal.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
-#include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -24,93 +25,86 @@ HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Real = hn::CappedTag<double, 8>;
-using RealVec = hn::Vec<Real>;
-using Bits = hn::RebindToSigned<Real>;
-using Narrow = hn::Rebind<float, Real>;
-using Words = hn::Rebind<int32_t, Real>;
+using Lanes = hn::CappedTag<float, 8>;
+using Vec = hn::Vec<Lanes>;
+using Ints = hn::RebindToSigned<Lanes>;
 
-// c[0] + c[1] x + ... by Horner's rule.
+// c[0] x^(n-1) + ... + c[n-1] by Horner's rule.
 template <size_t kCount>
-HWY_INLINE RealVec Polynomial(RealVec x, const double (&c)[kCount]) {
-  const Real d;
-  RealVec sum = hn::Set(d, c[kCount - 1]);
-  for (size_t i = kCount - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+HWY_INLINE Vec Polynomial(Vec x, const float (&c)[kCount]) {
+  const Lanes d;
+  Vec sum = hn::Set(d, c[0]);
+  for (size_t i = 1; i < kCount; ++i) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
   return sum;
 }
 
-// log of positive normal numbers: x = 2^e m with m in [2/3, 4/3), and log(m) is the
-// series of 2 atanh((m - 1) / (m + 1)).
-HWY_INLINE RealVec Logarithm(RealVec x) {
-  const Real d;
-  const Bits di;
-  static constexpr double kSeries[] = {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11};
+// log of positive normal numbers: x = 2^e (1 + m) with 1 + m in [sqrt(1/2), sqrt(2)), and
+// log(1 + m) = m - m^2 / 2 + m^3 P(m).
+HWY_INLINE Vec Logarithm(Vec x) {
+  const Lanes d;
+  const Ints di;
+  static constexpr float kSeries[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+                                      -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+                                      2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+  const Vec one = hn::Set(d, 1.0f);
   const auto bits = hn::BitCast(di, x);
-  const auto two_thirds = hn::BitCast(di, hn::Set(d, 2.0 / 3));
-  const auto e = hn::And(hn::Sub(bits, two_thirds), hn::Set(di, static_cast<int64_t>(0xfff) << 52));
-  const RealVec m = hn::BitCast(d, hn::Sub(bits, e));
-  // The exponent, in the top 12 bits, as a number: through the low bits of 1.5 * 2^52.
-  const RealVec magic = hn::Set(d, 6755399441055744.0);
-  const auto whole = hn::Add(hn::BitCast(di, magic), hn::ShiftRight<52>(e));
-  const RealVec exponent = hn::Sub(hn::BitCast(d, whole), magic);
-  const RealVec one = hn::Set(d, 1.0);
-  const RealVec s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
-  return hn::MulAdd(exponent, hn::Set(d, 0.69314718055994530942),
-                    hn::Mul(s, Polynomial(hn::Mul(s, s), kSeries)));
+  const Vec mantissa = hn::BitCast(
+      d, hn::Or(hn::And(bits, hn::Set(di, 0x7fffff)), hn::BitCast(di, hn::Set(d, 0.5f))));  // in [1/2, 1)
+  const Vec exponent = hn::ConvertTo(d, hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 126)));
+  const auto low = hn::Lt(mantissa, hn::Set(d, 0.707106781186547524f));
+  const Vec e = hn::Sub(exponent, hn::IfThenElseZero(low, one));
+  const Vec m = hn::Add(hn::Sub(mantissa, one), hn::IfThenElseZero(low, mantissa));
+  const Vec square = hn::Mul(m, m);
+  // log(2) in two parts, the smaller first.
+  Vec rest = hn::Mul(Polynomial(m, kSeries), m);
+  rest = hn::MulAdd(rest, square, hn::Mul(e, hn::Set(d, -2.12194440e-4f)));
+  rest = hn::NegMulAdd(square, hn::Set(d, 0.5f), rest);
+  return hn::MulAdd(e, hn::Set(d, 0.693359375f), hn::Add(m, rest));
 }
 
-// Sine and cosine of x in [0, 7], by Taylor's series about the nearest multiple of pi/2.
-HWY_INLINE void SineAndCosine(RealVec x, RealVec* sine, RealVec* cosine) {
-  const Real d;
-  const Bits di;
-  static constexpr double kSine[] = {1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800};
-  static constexpr double kCosine[] = {1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800};
-  const RealVec magic = hn::Set(d, 6755399441055744.0);
-  const RealVec shifted = hn::Add(hn::Mul(x, hn::Set(d, 0.63661977236758134308)), magic);
-  const auto quarter = hn::BitCast(di, shifted);  // its low bits
-  const RealVec k = hn::Sub(shifted, magic);
-  // pi/2 in two parts; the first has so few bits that its product with k is exact.
-  RealVec rest = hn::NegMulAdd(k, hn::Set(d, 1.5707963267341256), x);
-  rest = hn::NegMulAdd(k, hn::Set(d, 6.0771005065061922e-11), rest);
-  const RealVec square = hn::Mul(rest, rest);
-  const RealVec s = hn::Mul(rest, Polynomial(square, kSine));
-  const RealVec c = Polynomial(square, kCosine);
-  const auto odd = hn::MaskFromVec(hn::BitCast(d, hn::ShiftLeft<63>(quarter)));
-  const RealVec sign = hn::SignBit(d);
-  const auto next = hn::Add(quarter, hn::Set(di, 1));
-  *sine = hn::Xor(hn::IfThenElse(odd, c, s), hn::And(hn::BitCast(d, hn::ShiftLeft<62>(quarter)), sign));
-  *cosine = hn::Xor(hn::IfThenElse(odd, s, c), hn::And(hn::BitCast(d, hn::ShiftLeft<62>(next)), sign));
-}
-
-// mean + std * x, rounded to float32 after the product as torch does.
-HWY_INLINE void StoreScaled(RealVec x, double mean, double std, float* out) {
-  const Real d;
-  const Narrow narrow;
-  auto rounded = hn::DemoteTo(narrow, x);
-  if (mean != 0 || std != 1)
-    rounded = hn::DemoteTo(narrow, hn::MulAdd(hn::PromoteTo(d, rounded), hn::Set(d, std), hn::Set(d, mean)));
-  hn::StoreU(rounded, narrow, out);
+// Sine and cosine of x in [0, 7], by polynomials about the nearest even multiple of pi/4.
+HWY_INLINE void SineAndCosine(Vec x, Vec* sine, Vec* cosine) {
+  const Lanes d;
+  const Ints di;
+  static constexpr float kSine[] = {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f};
+  static constexpr float kCosine[] = {2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f};
+  auto octant = hn::ConvertTo(di, hn::Mul(x, hn::Set(d, 1.27323954473516f)));
+  octant = hn::And(hn::Add(octant, hn::Set(di, 1)), hn::Set(di, ~1));
+  const Vec k = hn::ConvertTo(d, octant);
+  // pi/4 in three parts, whose products with k are exact.
+  Vec rest = hn::MulAdd(k, hn::Set(d, -0.78515625f), x);
+  rest = hn::MulAdd(k, hn::Set(d, -2.4187564849853515625e-4f), rest);
+  rest = hn::MulAdd(k, hn::Set(d, -3.77489497744594108e-8f), rest);
+  const Vec square = hn::Mul(rest, rest);
+  Vec c = hn::Mul(Polynomial(square, kCosine), square);
+  c = hn::MulSub(c, square, hn::Mul(square, hn::Set(d, 0.5f)));
+  c = hn::Add(c, hn::Set(d, 1.0f));
+  const Vec s = hn::MulAdd(hn::Mul(Polynomial(square, kSine), square), rest, rest);
+  const auto odd = hn::MaskFromVec(hn::BitCast(d, hn::ShiftLeft<30>(octant)));  // of the quarters
+  const Vec sign = hn::SignBit(d);
+  const auto next = hn::Add(octant, hn::Set(di, 2));
+  *sine = hn::Xor(hn::IfThenElse(odd, c, s), hn::And(hn::BitCast(d, hn::ShiftLeft<29>(octant)), sign));
+  *cosine = hn::Xor(hn::IfThenElse(odd, s, c), hn::And(hn::BitCast(d, hn::ShiftLeft<29>(next)), sign));
 }
 
 // Turns `blocks` blocks of 16 words into normal numbers where they stand.
-void NormalBlocks(float* data, int64_t blocks, double mean, double std) {
-  const Real d;
-  const Narrow narrow;
-  const Words words;
+void NormalBlocks(float* data, int64_t blocks, float mean, float std) {
+  const Lanes d;
+  const Ints words;
   const auto low = hn::Set(words, 0xffffff);
-  const auto unit = hn::Set(narrow, 1.0f / 16777216.0f);
-  const auto two_pi = hn::Set(narrow, 6.28318530717958647692f);
+  const Vec unit = hn::Set(d, 1.0f / 16777216.0f), two_pi = hn::Set(d, 6.28318530717958647692f);
+  const Vec center = hn::Set(d, mean), scale = hn::Set(d, std);
   for (float* block = data; blocks > 0; --blocks, block += 16) {
     for (size_t j = 0; j < 8; j += hn::Lanes(d)) {
       const int32_t* at = reinterpret_cast<const int32_t*>(block + j);
-      const auto u1 = hn::Mul(hn::ConvertTo(narrow, hn::And(hn::LoadU(words, at), low)), unit);
-      const auto u2 = hn::Mul(hn::ConvertTo(narrow, hn::And(hn::LoadU(words, at + 8), low)), unit);
-      const RealVec log = Logarithm(hn::PromoteTo(d, hn::Sub(hn::Set(narrow, 1.0f), u1)));
-      const RealVec radius = hn::Sqrt(hn::Mul(hn::Set(d, -2.0), log));
-      RealVec sine, cosine;
-      SineAndCosine(hn::PromoteTo(d, hn::Mul(two_pi, u2)), &sine, &cosine);
-      StoreScaled(hn::Mul(radius, cosine), mean, std, block + j);
-      StoreScaled(hn::Mul(radius, sine), mean, std, block + j + 8);
+      const Vec u1 = hn::Mul(hn::ConvertTo(d, hn::And(hn::LoadU(words, at), low)), unit);
+      const Vec u2 = hn::Mul(hn::ConvertTo(d, hn::And(hn::LoadU(words, at + 8), low)), unit);
+      const Vec log = Logarithm(hn::Sub(hn::Set(d, 1.0f), u1));
+      const Vec radius = hn::Sqrt(hn::Mul(hn::Set(d, -2.0f), log));
+      Vec sine, cosine;
+      SineAndCosine(hn::Mul(two_pi, u2), &sine, &cosine);
+      hn::StoreU(hn::MulAdd(hn::Mul(radius, cosine), scale, center), d, block + j);
+      hn::StoreU(hn::MulAdd(hn::Mul(radius, sine), scale, center), d, block + j + 8);
     }
   }
 }
@@ -130,8 +124,9 @@ constexpr int64_t kChunk = 1 << 16;
 
 void Normal(const MicaCall* call, MicaTensor* self, double mean, double std, MicaGenerator* generator) {
   const plugin::TensorRef out(self);
-  const int64_t n = out.numel();
-  const int32_t dtype = out.dtype();
+  const bool complex = out.dtype() == MICA_C64;
+  const int64_t n = out.numel() * (complex ? 2 : 1);
+  const int32_t dtype = complex ? MICA_F32 : out.dtype();
   const bool half = dtype == MICA_F16 || dtype == MICA_BF16;
   const bool serves = (dtype == MICA_F32 || half) && out.contiguous() && n >= kBlock && std >= 0;
   if (!serves) throw plugin::NotImplemented();
@@ -140,7 +135,7 @@ void Normal(const MicaCall* call, MicaTensor* self, double mean, double std, Mic
   const auto run = HWY_DYNAMIC_DISPATCH(NormalBlocks);
   const MicaDevice cpu = {};
   // torch takes mean and std in float32.
-  const double m = static_cast<float>(mean), s = static_cast<float>(std);
+  const auto m = static_cast<float>(mean), s = static_cast<float>(complex ? std / std::numbers::sqrt2 : std);
   std::vector<float> buffer(static_cast<size_t>(half ? std::min(n, kChunk) : 0));
   // Draws `words` words for elements from `at` on, and makes the whole blocks of them.
   const auto draw = [&](int64_t at, int64_t words) {
