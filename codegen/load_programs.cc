@@ -184,6 +184,20 @@ YAML::Node NodeForKind(const YamlMap& map, std::string_view key, ComputeKind kin
                            " dtypes; expected it, `default:`, or `supports:` without them."));
 }
 
+// `hot: true` is for what a backend can make one loop of.
+void CheckHot(const YamlMap& map, const Entry& entry) {
+  const Program* program = entry.programs[3].get();
+  if (entry.op_class != OpClass::kPointwise || !program || program->num_outputs != 1)
+    throw Mistake(map.WhereValue("hot"), StrCat("Operator ", entry.base_name,
+                                                " is hot; expected class pointwise with one result, "
+                                                "and a program for floating dtypes."));
+  for (const MicaInstruction& in : program->main)
+    if (!CanBeHot(in.opcode))
+      throw Mistake(map.WhereValue("hot"),
+                    StrCat("Operator ", entry.base_name, " is hot and calls ", Info(in.opcode).name,
+                           "; expected arithmetic, comparisons, `where` and sqrt alone."));
+}
+
 std::shared_ptr<Program> CompileReduction(const YamlMap& map, const Entry& entry, ComputeKind kind) {
   const Reduce reduce = ReadReduce(map, NodeForKind(map, "reduce", kind));
   std::shared_ptr<Program> program = NewProgram(entry, JoinTexts(reduce.combine));
@@ -436,6 +450,7 @@ void ReadPrograms(const YamlMap& map, Entry* entry) {
     default:
       break;
   }
+  if (entry->hot) CheckHot(map, *entry);
 }
 
 }  // namespace mica::codegen

@@ -39,6 +39,7 @@ constexpr Emitter kEmitters[] = {
     {"python", &EmitPython},
     {"stubs", &EmitStubs},
     {"docs", &EmitDocs},
+    {"hot", &EmitHot, false},
     {"opencl", &EmitOpenCl, false},
     {"plugin", &EmitPlugin, false},
 };

@@ -23,6 +23,8 @@ void EmitRegistry(const Model& model, OutputFolder& out);
 // The form's composite is generated: a `body:`, or a form that computes the
 // functional one and copies the result.
 bool NeedsGeneratedComposite(const Function& f);
+// A code as rows of MicaInstruction: "{4,0,0,0,0,0},".
+std::string InstructionTable(const Code& code);
 // Prints an entry's programs as static tables; gives "{&program_add_Tensor_0, nullptr, ...}"
 // without the braces.
 std::string EmitPrograms(const Entry& entry, Printer& p);
@@ -49,6 +51,8 @@ void EmitDocs(const Model& model, OutputFolder& out);
 // plugin/operators.{h,cc,py,pyi}: a plugin's own operators, against the SDK; only
 // where --emit names it or with --base
 void EmitPlugin(const Model& model, OutputFolder& out);
+// hot/programs.h; only where --emit names it
+void EmitHot(const Model& model, OutputFolder& out);
 // opencl/mica_programs.h; only where --emit names it
 void EmitOpenCl(const Model& model, OutputFolder& out);
 

@@ -7,15 +7,6 @@
 namespace mica::codegen {
 namespace {
 
-std::string CodeText(const Code& code) {
-  std::string text;
-  for (const MicaInstruction& in : code)
-    StrAppend(&text, "{", static_cast<int>(in.opcode), ",", static_cast<int>(in.dst), ",",
-              static_cast<int>(in.a), ",", static_cast<int>(in.b), ",", static_cast<int>(in.c), ",",
-              static_cast<int>(in.aux), "},");
-  return text;
-}
-
 // Prints the tables of one program, `name` being the MicaProgram's.
 void EmitProgram(const std::string& name, const Program& program, Printer& p) {
   if (program.next) EmitProgram(name + "_next", *program.next, p);
@@ -33,7 +24,7 @@ void EmitProgram(const std::string& name, const Program& program, Printer& p) {
       fields += "{nullptr, 0}, ";
       continue;
     }
-    p.Print({{"name", name}, {"field", field}, {"code", CodeText(*code)}},
+    p.Print({{"name", name}, {"field", field}, {"code", InstructionTable(*code)}},
             "constexpr MicaInstruction $name$_$field$[] = {$code$};");
     StrAppend(&fields, "{", name, "_", field, ", ", code->size(), "}, ");
   }

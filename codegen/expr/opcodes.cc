@@ -145,6 +145,32 @@ bool TakesMask(int opcode, int i) {
   }
 }
 
+bool CanBeHot(int opcode) {
+  switch (opcode) {
+    case MICA_OP_LOAD:
+    case MICA_OP_SCALAR:
+    case MICA_OP_CONST:
+    case MICA_OP_STORE:
+    case MICA_OP_ADD:
+    case MICA_OP_SUB:
+    case MICA_OP_MUL:
+    case MICA_OP_DIV:
+    case MICA_OP_NEG:
+    case MICA_OP_ABS:
+    case MICA_OP_MIN:
+    case MICA_OP_MAX:
+    case MICA_OP_SQUARE:
+    case MICA_OP_RECIPROCAL:
+    case MICA_OP_SQRT:
+    case MICA_OP_SELECT:
+    case MICA_OP_IS_NAN:
+    case MICA_OP_IS_INF:
+      return true;
+    default:
+      return opcode >= MICA_OP_EQ && opcode <= MICA_OP_MASK_NOT && opcode != MICA_OP_MASK_XOR;
+  }
+}
+
 bool IsRandom(int opcode) {
   return opcode == MICA_OP_U01 || opcode == MICA_OP_NORMAL || opcode == MICA_OP_BITS;
 }

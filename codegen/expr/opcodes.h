@@ -34,6 +34,8 @@ std::vector<std::string> FunctionNames();
 bool HasMeaning(int opcode, ComputeKind kind);
 // Operand `i` is a mask.
 bool TakesMask(int opcode, int i);
+// A hot program (emit/hot.cc) may contain it: sources, arithmetic, comparisons, masks.
+bool CanBeHot(int opcode);
 // Results differ from call to call, so that equal instructions are kept apart.
 bool IsRandom(int opcode);
 

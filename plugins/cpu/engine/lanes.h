@@ -37,6 +37,7 @@ enum EngineOpcode : int {
   kOpZeroImaginary,             // imaginary plane of dst = 0
   kOpIota,                      // dst = a[0] + i * a[1] (a is two int64)
   kOpSplat,                     // dst = a[0] everywhere (a is a register)
+  kOpHot,                       // a whole program (hot.h); no primitive
   kEngineOpcodeCount,
 };
 

@@ -70,6 +70,7 @@ class Emitter {
     for (int i = 0; i < graph_.count; ++i) last_[i] = i;
     for (int i = 0; i < graph_.count; ++i) {
       if (!graph_.nodes[i].live) continue;
+      if (graph_.nodes[i].opcode == kOpHot) std::fill_n(last_, i, i);
       for (const int16_t operand : graph_.nodes[i].operand) {
         if (operand >= 0) last_[operand] = i;
       }
@@ -121,6 +122,7 @@ class Emitter {
     if (IsConstant(node)) return EmitConstant(node);
     if (IsVarying(node)) return EmitVarying(i);
     if (node.opcode == MICA_OP_CAST) return EmitRounding(node);
+    if (node.opcode == kOpHot) return EmitHot(i);
     const int a = node.operand[0] < 0 ? -1 : graph_.nodes[node.operand[0]].slot;
     const int b = node.operand[1] < 0 ? -1 : graph_.nodes[node.operand[1]].slot;
     const int c = node.operand[2] < 0 ? -1 : graph_.nodes[node.operand[2]].slot;
@@ -136,6 +138,17 @@ class Emitter {
     }
     node.slot = static_cast<int16_t>(ResultSlot(i));
     return Push(table->at[node.opcode], node.slot, a, b, c, node.opcode);
+  }
+
+  // One step that reads all nodes before it.
+  bool EmitHot(int i) {
+    if (plan_.num_steps == kMaxSteps) return Fail("the program is too long for the CPU engine", -1);
+    for (int k = 0; k < i; ++k) plan_.hot_slots[k] = static_cast<uint8_t>(graph_.nodes[k].slot);
+    const int slot = ResultSlot(i);
+    graph_.nodes[i].slot = static_cast<int16_t>(slot);
+    plan_.hot_slots[i] = static_cast<uint8_t>(slot);
+    plan_.steps[plan_.num_steps++] = {};
+    return true;
   }
 
   bool IsBoolInput(const Node& node) const {
@@ -231,6 +244,7 @@ class Emitter {
     for (int k = 0; k < graph_.count; ++k) {
       const Node& node = graph_.nodes[k];
       if (!node.live || node.opcode == MICA_OP_TO_MASK) continue;
+      if (node.opcode == kOpHot) return false;
       for (const int16_t operand : node.operand) {
         if (operand == i) return false;
       }
@@ -305,8 +319,10 @@ class Emitter {
 
 void Compile(const PlanRequest& request, Plan* plan) {
   Graph graph;
-  const bool read = ReadGraph(request, &graph);
-  const PrimitiveTable* narrow = read ? NarrowTableFor(request, graph) : nullptr;
+  plan->hot = request.whole ? FindHotLoop(*request.program, request.lane) : nullptr;
+  if (plan->hot != nullptr) HotGraph(request, &graph);
+  const bool read = plan->hot != nullptr || ReadGraph(request, &graph);
+  const PrimitiveTable* narrow = read && plan->hot == nullptr ? NarrowTableFor(request, graph) : nullptr;
   plan->lane = narrow != nullptr ? request.output_dtypes[graph.stores[0]] : request.lane;
   plan->lane_size = static_cast<int32_t>(DtypeSize(plan->lane));
   int64_t widest = plan->lane_size;

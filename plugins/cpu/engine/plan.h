@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "mica/plugins/cpu/engine/hot.h"
 #include "mica/plugins/cpu/engine/lanes.h"
 
 namespace mica::cpu {
@@ -27,7 +28,7 @@ inline constexpr int kMaxSteps = 120;
 inline constexpr int kMaxSlots = 120;
 
 struct Step {
-  Primitive run;
+  Primitive run;  // NULL: the plan's hot loop
   uint8_t dst, a, b, c;
 };
 
@@ -63,7 +64,8 @@ struct PlanRequest {
   int8_t num_inputs, num_outputs;
   int8_t input_dtypes[kMaxInputs];
   int8_t output_dtypes[kMaxResults];
-  int8_t padding[6];  // zero: keys compare as bytes
+  int8_t whole;       // a hot loop may stand for the program: the class is pointwise
+  int8_t padding[5];  // zero: keys compare as bytes
 };
 
 struct Plan {
@@ -81,6 +83,8 @@ struct Plan {
   int16_t num_constants = 0;
   bool reads_after_result = false;  // a step follows the writing of a result
   Primitive splat = nullptr;        // kOpSplat of the lane
+  HotLoop hot = nullptr;
+  uint8_t hot_slots[kMaxHotOperands] = {};  // in the loop's order
   Step steps[kMaxSteps];
   Binding varying[kMaxInputs + kMaxResults];
   Binding results[kMaxResults];

@@ -16,7 +16,7 @@ struct OpcodeInfo {
 #define M kResultMask
 #define N kResultNone
 #define MICA_INFO(name, arity, result) {arity, result},
-constexpr OpcodeInfo kInfo[] = {MICA_FORALL_OPCODES(MICA_INFO){1, L}, {3, L}, {1, L}, {1, L}, {1, L}};
+constexpr OpcodeInfo kInfo[] = {MICA_FORALL_OPCODES(MICA_INFO){1, L}, {3, L}, {1, L}, {1, L}, {1, L}, {0, L}};
 #undef MICA_INFO
 #undef L
 #undef M
@@ -175,6 +175,22 @@ class Reader {
 };
 
 }  // namespace
+
+void HotGraph(const PlanRequest& request, Graph* graph) {
+  const auto add = [graph](int opcode, int aux) {
+    Node& node = graph->nodes[graph->count++];
+    node.opcode = static_cast<int16_t>(opcode);
+    node.aux = static_cast<int16_t>(aux);
+    node.live = true;
+  };
+  for (int i = 0; i < request.program->num_inputs; ++i) add(MICA_OP_LOAD, i);
+  for (int i = 0; i < request.program->num_scalars; ++i) add(MICA_OP_SCALAR, i);
+  add(kOpHot, 0);
+  graph->num_stores = 1;
+  graph->stores[0] = 0;
+  graph->store_node[0] = static_cast<int16_t>(graph->count - 1);
+  graph->store_role[0] = Role::kOutput;
+}
 
 bool ReadGraph(const PlanRequest& request, Graph* graph) { return Reader(request, graph).Read(); }
 

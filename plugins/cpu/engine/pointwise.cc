@@ -87,6 +87,7 @@ PlanRequest MakeRequest(const Call& call, int64_t num_outputs, uint64_t numbers)
   request.lane = LaneOf(call.call->compute_dtype);
   request.num_inputs = static_cast<int8_t>(program.num_inputs);
   request.num_outputs = static_cast<int8_t>(num_outputs);
+  request.whole = 1;
   for (int i = 0; i < program.num_inputs; ++i)
     request.input_dtypes[i] = static_cast<int8_t>(DtypeOf(call.inputs[i]));
   for (int i = 0; i < num_outputs; ++i)
@@ -129,11 +130,20 @@ void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n)
   }
 }
 
+void RunHot(const Plan& plan, char* const* slots, int64_t n) {
+  void* operands[kMaxHotOperands];
+  for (int k = 0; k < kMaxHotOperands; ++k) operands[k] = slots[plan.hot_slots[k]];
+  plan.hot(operands, n);
+}
+
 inline int RunSteps(const Plan& plan, int first, int last, char* const* slots, int64_t n) {
   int flags = 0;
   for (int s = first; s < last; ++s) {
     const Step& step = plan.steps[s];
-    flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
+    if (step.run == nullptr)
+      RunHot(plan, slots, n);
+    else
+      flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
   }
   return flags;
 }
@@ -363,7 +373,9 @@ void RunGeneral(const Call& call, const Plan& plan) {
     for (int r = 0; k >= plan.num_results && r < plan.num_results; ++r)
       aliased |= it.operands[k].data == it.operands[r].data;
   }
-  bound.whole = plan.num_steps == 1 && plan.num_constants == 0 && !IsComplex(plan.lane);
+  // A hot loop reads one lane of a constant; another step reads as many as it writes.
+  bound.whole =
+      plan.num_steps == 1 && (plan.num_constants == 0 || plan.hot != nullptr) && !IsComplex(plan.lane);
   for (int k = 0; k < it.num_operands; ++k) bound.whole &= it.operands[k].flat;
   bound.staged = plan.reads_after_result && aliased;
   const int64_t grain = std::max<int64_t>(kGrain / (plan.num_steps + 1), plan.block);

@@ -1,0 +1,103 @@
+// hot/programs.h: the float programs of operators that say `hot: true`, each as one
+// expression of C++ over scalars, for the CPU plugin to compile as a loop of its own
+// (plugins/cpu/engine/hot.cc). What the block programs keep in L1 between two steps
+// stays in registers there.
+//
+//   struct Hot0 {
+//     static constexpr int kInputs = 1, kNumbers = 0;
+//     static constexpr const char* kSource = "...";
+//     static constexpr MicaInstruction kCode[] = {...};  // with kSource, says which program it is
+//     template <class L> static HWY_INLINE L Do(L x0) { ... return r4; }
+//   };
+//   #define MICA_FORALL_HOT(X) X(Hot0) ...
+//
+// OP_ and an opcode's name, M (a mask) and CONST are the plugin's; the loader has seen to
+// it that a hot program has one result and calls nothing that CanBeHot() refuses.
+#include <cmath>
+
+#include "mica/codegen/emit/emitters.h"
+#include "mica/codegen/expr/opcodes.h"
+#include "mica/codegen/names.h"
+#include "mica/codegen/text.h"
+
+namespace mica::codegen {
+namespace {
+
+std::string SourceText(const MicaInstruction& in, const Program& program) {
+  if (in.opcode == MICA_OP_LOAD) return StrCat("x", in.aux);
+  if (in.opcode == MICA_OP_SCALAR) return StrCat("n", in.aux);
+  const double value = program.constants[static_cast<size_t>(in.aux)].f;
+  return StrCat("static_cast<L>(", CppDouble(value), ")");
+}
+
+std::string Statements(const Program& program) {
+  std::string text;
+  for (const MicaInstruction& in : program.main) {
+    const OpcodeInfo& info = Info(in.opcode);
+    const std::string a = StrCat("r", static_cast<int>(in.a));
+    if (in.opcode == MICA_OP_STORE) {
+      StrAppend(&text, "    return ", a, ";\n");
+      continue;
+    }
+    StrAppend(&text, "    const ", info.result == 'M' ? "bool" : "L", " r", static_cast<int>(in.dst), " = ");
+    if (info.arity == 0) {
+      StrAppend(&text, SourceText(in, program), ";\n");
+      continue;
+    }
+    StrAppend(&text, "OP_", info.name, "(", a);
+    const uint8_t more[] = {in.b, in.c};
+    for (int k = 1; k < info.arity; ++k) StrAppend(&text, ", r", static_cast<int>(more[k - 1]));
+    text += ");\n";
+  }
+  return text;
+}
+
+std::string Parameters(const Program& program) {
+  std::string text;
+  for (size_t i = 0; i < program.input_args.size(); ++i) StrAppend(&text, text.empty() ? "" : ", ", "L x", i);
+  for (size_t i = 0; i < program.scalar_args.size(); ++i) StrAppend(&text, ", L n", i);
+  return text;
+}
+
+}  // namespace
+
+std::string InstructionTable(const Code& code) {
+  std::string text;
+  for (const MicaInstruction& in : code)
+    StrAppend(&text, "{", static_cast<int>(in.opcode), ",", static_cast<int>(in.dst), ",",
+              static_cast<int>(in.a), ",", static_cast<int>(in.b), ",", static_cast<int>(in.c), ",",
+              static_cast<int>(in.aux), "},");
+  return text;
+}
+
+void EmitHot(const Model& model, OutputFolder& out) {
+  Printer structs;
+  std::string list;
+  int count = 0;
+  for (const auto& entry : model.entries) {
+    const Program* program = entry->hot ? entry->programs[3].get() : nullptr;
+    if (!program) continue;
+    structs.Print({{"name", StrCat("Hot", count)},
+                   {"operator", entry->primary().full_name},
+                   {"inputs", StrCat(program->input_args.size())},
+                   {"numbers", StrCat(program->scalar_args.size())},
+                   {"source", CppString(program->source)},
+                   {"code", InstructionTable(program->main)},
+                   {"parameters", Parameters(*program)},
+                   {"statements", Statements(*program)}},
+                  R"(// $operator$
+struct $name$ {
+  static constexpr int kInputs = $inputs$, kNumbers = $numbers$;
+  static constexpr const char* kSource = $source$;
+  static constexpr MicaInstruction kCode[] = {$code$};
+  template <class L>
+  static HWY_INLINE L Do($parameters$) {
+$statements$  }
+};)");
+    StrAppend(&list, " X(Hot", count++, ")");
+  }
+  out.Write("hot/programs.h", StrCat(GeneratedBanner("Hot operators' programs as C++."), structs.text(),
+                                     "#define MICA_FORALL_HOT(X)", list, "\n"));
+}
+
+}  // namespace mica::codegen

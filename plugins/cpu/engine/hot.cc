@@ -1,0 +1,94 @@
+// Loops of whole expressions, for the operators that say `hot: true` in their entry.
+//
+// mica-gen writes the expressions (hot/programs.h) over the functors of
+// float_ops-inl.h, so that a value is the same as the block program's; the compiler turns
+// each loop into vectors of each instruction set. A program is known by its text and code.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/hot.cc"
+#include "hwy/foreach_target.h"
+//
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "mica/plugins/cpu/engine/float_ops-inl.h"
+#include "mica/plugins/cpu/engine/hot.h"
+#include "mica/plugins/cpu/engine/loops-inl.h"
+
+#define OP_ADD FloatAdd::Do
+#define OP_SUB FloatSub::Do
+#define OP_MUL FloatMul::Do
+#define OP_DIV FloatDiv::Do
+#define OP_MIN FloatMin::Do
+#define OP_MAX FloatMax::Do
+#define OP_NEG FloatNeg::Do
+#define OP_ABS FloatAbs::Do
+#define OP_SQUARE FloatSquare::Do
+#define OP_RECIPROCAL FloatReciprocal::Do
+#define OP_SQRT FloatSqrt::Do
+#define OP_IS_NAN FloatIsNan::Do
+#define OP_IS_INF FloatIsInf::Do
+#define OP_EQ OpEq::Do
+#define OP_NE OpNe::Do
+#define OP_LT OpLt::Do
+#define OP_LE OpLe::Do
+#define OP_GT OpGt::Do
+#define OP_GE OpGe::Do
+#define OP_MASK_AND(a, b) ((a) & (b))
+#define OP_MASK_OR(a, b) ((a) | (b))
+#define OP_MASK_NOT(a) (!(a))
+#define OP_SELECT(m, a, b) ((m) ? (a) : (b))
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::cpu::HWY_NAMESPACE {
+
+#include <hot/programs.h>
+
+template <class T, class F, size_t... I, size_t... N>
+void Loop(void* const* operands, int64_t n, std::index_sequence<I...>, std::index_sequence<N...>) {
+  const T* inputs[] = {static_cast<const T*>(operands[I])...};
+  const T numbers[] = {T{0}, *static_cast<const T*>(operands[F::kInputs + static_cast<int>(N)])...};
+  T* out = static_cast<T*>(operands[F::kInputs + F::kNumbers]);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = F::template Do<T>(inputs[I][i]..., numbers[N + 1]...);
+}
+
+template <class T, class F>
+void Hot(void* const* operands, int64_t n) {
+  static_assert(F::kInputs + F::kNumbers < kMaxHotOperands);
+  Loop<T, F>(operands, n, std::make_index_sequence<F::kInputs>(), std::make_index_sequence<F::kNumbers>());
+}
+
+// Constants follow from the text.
+template <class F>
+bool Is(const MicaProgram& program) {
+  return program.main.size == static_cast<int64_t>(std::size(F::kCode)) &&
+         std::memcmp(program.main.data, F::kCode, sizeof(F::kCode)) == 0 &&
+         std::strcmp(program.source, F::kSource) == 0;
+}
+
+HotLoop HotLoopOf(const MicaProgram& program, bool narrow) {
+#define MICA_TRY(F) \
+  if (Is<F>(program)) return narrow ? &Hot<float, F> : &Hot<double, F>;
+  MICA_FORALL_HOT(MICA_TRY)
+#undef MICA_TRY
+#undef MICA_FORALL_HOT
+  return nullptr;
+}
+
+}  // namespace mica::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mica::cpu {
+HWY_EXPORT(HotLoopOf);
+
+HotLoop FindHotLoop(const MicaProgram& program, int32_t lane) {
+  if (lane != MICA_F32 && lane != MICA_F64) return nullptr;
+  if (std::strcmp(program.class_name, "pointwise") != 0 || program.num_outputs != 1) return nullptr;
+  return HWY_DYNAMIC_DISPATCH(HotLoopOf)(program, lane == MICA_F32);
+}
+
+}  // namespace mica::cpu
+#endif
