@@ -187,15 +187,17 @@ YAML::Node NodeForKind(const YamlMap& map, std::string_view key, ComputeKind kin
 // `hot: true` is for what a backend can make one loop of.
 void CheckHot(const YamlMap& map, const Entry& entry) {
   const Program* program = entry.programs[3].get();
-  if (entry.op_class != OpClass::kPointwise || !program || program->num_outputs != 1)
-    throw Mistake(map.WhereValue("hot"), StrCat("Operator ", entry.base_name,
-                                                " is hot; expected class pointwise with one result, "
-                                                "and a program for floating dtypes."));
+  const bool one_loop = entry.op_class == OpClass::kPointwise || entry.op_class == OpClass::kFactory;
+  if (!one_loop || !program || program->num_outputs != 1)
+    throw Mistake(map.WhereValue("hot"),
+                  StrCat("Operator ", entry.base_name,
+                         " is hot; expected class pointwise or factory with one result, "
+                         "and a program for floating dtypes."));
   for (const MicaInstruction& in : program->main)
-    if (!CanBeHot(in.opcode))
+    if (!CanBeHot(in.opcode) || (in.opcode == MICA_OP_COORD && in.aux != 0))
       throw Mistake(map.WhereValue("hot"),
                     StrCat("Operator ", entry.base_name, " is hot and calls ", Info(in.opcode).name,
-                           "; expected arithmetic, comparisons, `where` and sqrt alone."));
+                           "; expected arithmetic, comparisons, `where`, sqrt and `i0` alone."));
 }
 
 std::shared_ptr<Program> CompileReduction(const YamlMap& map, const Entry& entry, ComputeKind kind) {

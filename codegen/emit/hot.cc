@@ -25,6 +25,7 @@ namespace {
 
 std::string SourceText(const MicaInstruction& in, const Program& program) {
   if (in.opcode == MICA_OP_LOAD) return StrCat("x", in.aux);
+  if (in.opcode == MICA_OP_COORD) return "x0";
   if (in.opcode == MICA_OP_SCALAR) return StrCat("n", in.aux);
   const double value = program.constants[static_cast<size_t>(in.aux)].f;
   return StrCat("static_cast<L>(", CppDouble(value), ")");
@@ -52,9 +53,14 @@ std::string Statements(const Program& program) {
   return text;
 }
 
+// A factory reads its one coordinate instead of tensors.
+size_t Inputs(const Program& program) {
+  return program.class_name == "factory" ? 1 : program.input_args.size();
+}
+
 std::string Parameters(const Program& program) {
   std::string text;
-  for (size_t i = 0; i < program.input_args.size(); ++i) StrAppend(&text, text.empty() ? "" : ", ", "L x", i);
+  for (size_t i = 0; i < Inputs(program); ++i) StrAppend(&text, text.empty() ? "" : ", ", "L x", i);
   for (size_t i = 0; i < program.scalar_args.size(); ++i) StrAppend(&text, ", L n", i);
   return text;
 }
@@ -79,7 +85,7 @@ void EmitHot(const Model& model, OutputFolder& out) {
     if (!program) continue;
     structs.Print({{"name", StrCat("Hot", count)},
                    {"operator", entry->primary().full_name},
-                   {"inputs", StrCat(program->input_args.size())},
+                   {"inputs", StrCat(Inputs(*program))},
                    {"numbers", StrCat(program->scalar_args.size())},
                    {"source", CppString(program->source)},
                    {"code", InstructionTable(program->main)},

@@ -150,6 +150,7 @@ bool CanBeHot(int opcode) {
     case MICA_OP_LOAD:
     case MICA_OP_SCALAR:
     case MICA_OP_CONST:
+    case MICA_OP_COORD:
     case MICA_OP_STORE:
     case MICA_OP_ADD:
     case MICA_OP_SUB:

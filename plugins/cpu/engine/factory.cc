@@ -42,6 +42,7 @@ class Factory {
     request.code_size = program_.main.size;
     request.lane = lane;
     request.num_outputs = 1;
+    request.whole = 1;
     request.output_dtypes[0] = static_cast<int8_t>(out_.dtype());
     plan_ = FindPlan(request);
     bool runs = plan_->error == nullptr && plan_->num_results == 1;
@@ -81,7 +82,7 @@ class Factory {
       slots[s] = scratch + static_cast<int64_t>(s) * plan_->slot_bytes;
     const int64_t block = std::min<int64_t>(plan_->block, end - first);
     FillConstants(slots, block);
-    int flags = RunSteps(0, plan_->num_fixed, slots, block);
+    int flags = RunSteps(*plan_, 0, plan_->num_fixed, slots, block);
     int64_t at[kMaxDims];
     for (; row < last_row; ++row) {
       char* to = out_.data<char>() + Locate(row, at) * out_.itemsize();
@@ -89,19 +90,10 @@ class Factory {
         const int64_t n = std::min(block, end - p);
         SetCoordinates(slots, at, p);
         slots[plan_->results[0].slot] = to + p * out_.itemsize();
-        flags |= RunSteps(plan_->num_fixed, plan_->num_steps, slots, n);
+        flags |= RunSteps(*plan_, plan_->num_fixed, plan_->num_steps, slots, n);
       }
     }
     if (flags != 0) flags_ |= flags;
-  }
-
-  int RunSteps(int first, int last, char* const* slots, int64_t n) const {
-    int flags = 0;
-    for (int s = first; s < last; ++s) {
-      const Step& step = plan_->steps[s];
-      flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
-    }
-    return flags;
   }
 
   // The coordinates of a row's beginning, and its place in elements.

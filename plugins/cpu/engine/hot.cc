@@ -86,7 +86,7 @@ HWY_EXPORT(HotLoopOf);
 
 HotLoop FindHotLoop(const MicaProgram& program, int32_t lane) {
   if (lane != MICA_F32 && lane != MICA_F64) return nullptr;
-  if (std::strcmp(program.class_name, "pointwise") != 0 || program.num_outputs != 1) return nullptr;
+  if (program.num_outputs != 1) return nullptr;
   return HWY_DYNAMIC_DISPATCH(HotLoopOf)(program, lane == MICA_F32);
 }
 

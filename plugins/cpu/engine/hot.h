@@ -1,4 +1,4 @@
-// Hot programs: pointwise expressions with a loop of their own; see hot.cc.
+// Hot programs: pointwise and factory expressions with a loop of their own; see hot.cc.
 #ifndef MICA_PLUGINS_CPU_ENGINE_HOT_H_
 #define MICA_PLUGINS_CPU_ENGINE_HOT_H_
 
@@ -10,11 +10,11 @@ namespace mica::cpu {
 
 inline constexpr int kMaxHotOperands = 8;
 
-// operands: inputs, numbers (one lane each), then the result. An input and the result
-// may be the same memory or do not overlap.
+// operands: inputs (a factory's coordinate is one), numbers (one lane each), then the result. An input and
+// the result may be the same memory or do not overlap.
 using HotLoop = void (*)(void* const* operands, int64_t n);
 
-// The loop of a pointwise program in lanes of float32 or float64, or NULL.
+// The loop of a pointwise or factory program in lanes of float32 or float64, or NULL.
 HotLoop FindHotLoop(const MicaProgram& program, int32_t lane);
 
 }  // namespace mica::cpu

@@ -12,6 +12,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "mica/plugins/cpu/engine/lanes.h"
@@ -102,6 +103,12 @@ int Iota(void* dst, const void* a, const void*, const void*, int64_t n) {
   T* d = static_cast<T*>(dst);
   const int64_t first = static_cast<const int64_t*>(a)[0];
   const int64_t step = static_cast<const int64_t*>(a)[1];
+  if constexpr (std::is_floating_point_v<T>) {  // coordinates are exact in double, blocks short
+    const double from = static_cast<double>(first), by = static_cast<double>(step);
+    MICA_IVDEP
+    for (int32_t i = 0; i < static_cast<int32_t>(n); ++i) d[i] = static_cast<T>(from + i * by);
+    return kFlagNone;
+  }
   MICA_IVDEP
   for (int64_t i = 0; i < n; ++i) d[i] = static_cast<T>(first + i * step);
   return kFlagNone;

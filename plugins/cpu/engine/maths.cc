@@ -4,7 +4,7 @@
 // range; where its range is narrower than the function's, the lanes outside are
 // computed again by the C library (see `Patched`). In float32, exp, log, erf, tanh
 // and sigmoid are our own (float_maths-inl.h), since programs call them most. Functions without a vector
-// form (lgamma, digamma, erfinv, nextafter) run lane by lane, in double.
+// form (lgamma, digamma, nextafter) run lane by lane, in double.
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/maths.cc"
@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "mica/plugins/cpu/engine/erf-inl.h"
+#include "mica/plugins/cpu/engine/erfinv-inl.h"
 #include "mica/plugins/cpu/engine/float_maths-inl.h"
 #include "mica/plugins/cpu/engine/loops-inl.h"
 #include "mica/plugins/cpu/engine/scalar_maths.h"
@@ -273,6 +274,12 @@ int ErrorFunction(void* dst, const void* a, const void* b, const void* c, int64_
 }
 
 template <class T>
+int InverseErrorFunction(void* dst, const void* a, const void*, const void*, int64_t n) {
+  MapErfinv(static_cast<const T*>(a), static_cast<T*>(dst), n);
+  return kFlagNone;
+}
+
+template <class T>
 void FillMaths(PrimitiveTable* table) {
   Primitive* at = table->at;
   at[MICA_OP_EXP] = Vector1<T, Exp>;
@@ -306,7 +313,7 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_REMAINDER] = Vector2<T, Remainder>;
   at[MICA_OP_FLOOR_DIV] = Vector2<T, FloorDiv>;
   at[MICA_OP_NEXTAFTER] = Map2<T, T, LaneNextAfter>;
-  at[MICA_OP_ERFINV] = Scalar1<T, ScalarErfinv>;
+  at[MICA_OP_ERFINV] = InverseErrorFunction<T>;
   at[MICA_OP_LGAMMA] = Scalar1<T, ScalarLgamma>;
   at[MICA_OP_DIGAMMA] = Scalar1<T, ScalarDigamma>;
 }

@@ -64,7 +64,7 @@ struct PlanRequest {
   int8_t num_inputs, num_outputs;
   int8_t input_dtypes[kMaxInputs];
   int8_t output_dtypes[kMaxResults];
-  int8_t whole;       // a hot loop may stand for the program: the class is pointwise
+  int8_t whole;       // a hot loop may stand for the program: pointwise and factory
   int8_t padding[5];  // zero: keys compare as bytes
 };
 
@@ -93,6 +93,22 @@ struct Plan {
 
 // Fills `plan`; on a program that cannot run sets its error.
 void Compile(const PlanRequest& request, Plan* plan);
+
+// Runs the steps [first, last) over n elements of the slots; returns their flags.
+inline int RunSteps(const Plan& plan, int first, int last, char* const* slots, int64_t n) {
+  int flags = 0;
+  for (int s = first; s < last; ++s) {
+    const Step& step = plan.steps[s];
+    if (step.run == nullptr) {
+      void* operands[kMaxHotOperands];
+      for (int k = 0; k < kMaxHotOperands; ++k) operands[k] = slots[plan.hot_slots[k]];
+      plan.hot(operands, n);
+    } else {
+      flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
+    }
+  }
+  return flags;
+}
 
 // The plan of the request, compiled at most once a process.
 const Plan* FindPlan(const PlanRequest& request);

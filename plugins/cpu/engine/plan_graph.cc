@@ -2,6 +2,7 @@
 #include "mica/plugins/cpu/engine/plan_graph.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mica::cpu {
 namespace {
@@ -184,6 +185,7 @@ void HotGraph(const PlanRequest& request, Graph* graph) {
     node.live = true;
   };
   for (int i = 0; i < request.program->num_inputs; ++i) add(MICA_OP_LOAD, i);
+  if (std::strcmp(request.program->class_name, "factory") == 0) add(MICA_OP_COORD, 0);
   for (int i = 0; i < request.program->num_scalars; ++i) add(MICA_OP_SCALAR, i);
   add(kOpHot, 0);
   graph->num_stores = 1;

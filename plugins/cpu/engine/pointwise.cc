@@ -130,24 +130,6 @@ void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n)
   }
 }
 
-void RunHot(const Plan& plan, char* const* slots, int64_t n) {
-  void* operands[kMaxHotOperands];
-  for (int k = 0; k < kMaxHotOperands; ++k) operands[k] = slots[plan.hot_slots[k]];
-  plan.hot(operands, n);
-}
-
-inline int RunSteps(const Plan& plan, int first, int last, char* const* slots, int64_t n) {
-  int flags = 0;
-  for (int s = first; s < last; ++s) {
-    const Step& step = plan.steps[s];
-    if (step.run == nullptr)
-      RunHot(plan, slots, n);
-    else
-      flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);
-  }
-  return flags;
-}
-
 // Scratch memory for the plan's slots and, behind them, `more` bytes.
 char* BindScratch(const Plan& plan, char** slots, int64_t more = 0) {
   char* scratch = Scratch(static_cast<int64_t>(plan.num_slots) * plan.slot_bytes + more);

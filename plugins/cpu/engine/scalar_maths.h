@@ -7,16 +7,11 @@
 
 namespace mica::cpu {
 
-// The inverse of erf: NaN outside [-1, 1], ±inf at ±1.
-double Erfinv(double x);
 // log |gamma(x)|.
 double LogGamma(double x);
 // The derivative of LogGamma: ∓inf at ±0, NaN at negative integers.
 double Digamma(double x);
 
-struct ScalarErfinv {
-  static double Do(double x) { return Erfinv(x); }
-};
 struct ScalarLgamma {
   static double Do(double x) { return LogGamma(x); }
 };

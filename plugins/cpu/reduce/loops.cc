@@ -21,10 +21,11 @@ namespace {
 
 constexpr int64_t kGrain = 32768;
 
-enum class Kind { kNone, kSum, kMean, kMax, kMin, kNorm, kLogSumExp, kVar, kStd, kVarMean };
+enum class Kind { kNone, kSum, kProduct, kMean, kMax, kMin, kNorm, kLogSumExp, kVar, kStd, kVarMean };
 
 Kind KindOf(std::string_view hint) {
   if (hint == "sum") return Kind::kSum;
+  if (hint == "prod") return Kind::kProduct;
   if (hint == "mean") return Kind::kMean;
   if (hint == "amax") return Kind::kMax;
   if (hint == "amin") return Kind::kMin;
@@ -42,6 +43,9 @@ void FinishRow(const RowLoops& loops, Kind kind, const char* x, int64_t n, doubl
   switch (kind) {
     case Kind::kSum:
       out[0] = loops.sum(x, n);
+      return;
+    case Kind::kProduct:
+      out[0] = loops.product(x, n);
       return;
     case Kind::kMean:
       out[0] = loops.sum(x, n) / count;

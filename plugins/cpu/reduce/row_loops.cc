@@ -65,6 +65,29 @@ double Sum(const void* x, int64_t n) {
   return SumBy(static_cast<const S*>(x), n, Same());
 }
 
+template <class S>
+double Product(const void* data, int64_t n) {
+  using M = Memory<S>;
+  const Tag<LaneOf<S>> d;
+  const S* x = static_cast<const S*>(data);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto p0 = hn::Set(d, 1), p1 = p0, p2 = p0, p3 = p0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    p0 = hn::Mul(p0, M::Load(x + i));
+    p1 = hn::Mul(p1, M::Load(x + i + lanes));
+    p2 = hn::Mul(p2, M::Load(x + i + 2 * lanes));
+    p3 = hn::Mul(p3, M::Load(x + i + 3 * lanes));
+  }
+  HWY_ALIGN LaneOf<S> parts[HWY_MAX_BYTES / sizeof(LaneOf<S>)];
+  hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), d, parts);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) parts[k] *= parts[k + half];
+  LaneOf<S> product = parts[0];
+  for (; i < n; ++i) product *= M::Get(x[i]);
+  return static_cast<double>(product);
+}
+
 template <class T>
 struct SquaredDifference {
   T mean;
@@ -375,17 +398,9 @@ void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* gra
 
 template <class S>
 RowLoops MakeRowLoops() {
-  return {Sum<S>,
-          Squares<S>,
-          Extreme<S, true>,
-          Extreme<S, false>,
-          LogSumExp<S>,
-          Softmax<S>,
-          LogSoftmax<S>,
-          SoftmaxBackward<S>,
-          LogSoftmaxBackward<S>,
-          LayerNorm<S>,
-          LayerNormBackward<S>};
+  return {Sum<S>,       Product<S>,          Squares<S>,    Extreme<S, true>,   Extreme<S, false>,
+          LogSumExp<S>, Softmax<S>,          LogSoftmax<S>, SoftmaxBackward<S>, LogSoftmaxBackward<S>,
+          LayerNorm<S>, LayerNormBackward<S>};
 }
 
 const RowLoops* FindRowLoops(int32_t dtype) {

@@ -15,6 +15,7 @@ namespace mica::cpu {
 
 struct RowLoops {
   double (*sum)(const void* x, int64_t n);
+  double (*product)(const void* x, int64_t n);
   // Of squared differences from `mean`.
   double (*squares)(const void* x, int64_t n, double mean);
   // NaN if any element is.
