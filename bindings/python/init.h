@@ -15,6 +15,7 @@ void InitLibrary(PyObject* module);        // operator_object.cc, library.cc
 void InitPlugins(PyObject* module);        // plugins.cc
 void InitDevices(PyObject* module);
 void InitAutocast(PyObject* module);     // autocast.cc
+void InitModuleSlots(PyObject* module);  // module_slots.cc
 void InitOverridable(PyObject* module);  // overridable.cc
 
 }  // namespace mica::python

@@ -167,6 +167,7 @@ void InitModule(PyObject* module) {
   InitOverridable(module);
   InitDispatchModes(module);
   InitSubclasses(module);
+  InitModuleSlots(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

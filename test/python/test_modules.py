@@ -154,3 +154,112 @@ def test_data_loader() -> None:
     assert sorted(seen) == list(range(10)) and seen != list(range(10))
     assert len(DataLoader(data, batch_size=4, drop_last=True)) == 2
     assert [len(p) for p in random_split(data, [0.7, 0.3])] == [7, 3]
+
+
+def _doubled(self: Any, x: Any) -> Any:
+    return x * 2
+
+
+class _Doubled(nn.Module):
+    forward = _doubled
+
+
+class _OwnGetattr(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(mica.ones(2))
+
+    def __getattr__(self, name: str) -> Any:
+        return "own" if name == "own" else super().__getattr__(name)
+
+
+def _patched(owner: Any, name: str, value: Any, run: Any) -> Any:
+    """What run() gives while an attribute is another, and after it is back."""
+    before = owner.__dict__.get(name)
+    setattr(owner, name, value)
+    try:
+        changed = run()
+    finally:
+        delattr(owner, name) if before is None else setattr(owner, name, before)
+    return changed, run()
+
+
+def _on_instance(m: nn.Module) -> Any:
+    return _patched(m, "forward", lambda x: x * 3, lambda: float(m(mica.ones(()))))
+
+
+def _on_class(m: nn.Module) -> Any:
+    return _patched(_Doubled, "forward", lambda self, x: x * 4, lambda: float(m(mica.ones(()))))
+
+
+def _call_of_class(m: nn.Module) -> Any:
+    return _patched(_Doubled, "__call__", lambda self, x: x * 5, lambda: float(m(mica.ones(()))))
+
+
+def _call_of_module(m: nn.Module) -> Any:
+    original = nn.Module.__call__
+    return _patched(nn.Module, "__call__", lambda s, x: original(s, x) * 3, lambda: float(m(mica.ones(()))))
+
+
+def _getattr_of_class(m: nn.Module) -> Any:
+    return _patched(_Doubled, "__getattr__", lambda self, name: name, lambda: getattr(m, "absent", None))
+
+
+def _property_first(m: nn.Module) -> Any:
+    m.register_buffer("shown", mica.ones(()))
+    return _patched(
+        _Doubled,
+        "shown",
+        property(lambda self: "property"),
+        lambda: float(m.shown) if not isinstance(m.shown, str) else m.shown,
+    )
+
+
+def _hooks_on_all(m: nn.Module) -> Any:
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, out: out + 1)
+    changed = float(m(mica.ones(())))
+    handle.remove()
+    return changed, float(m(mica.ones(())))
+
+
+def _hook_on_one(m: nn.Module) -> Any:
+    handle = m.register_forward_pre_hook(lambda module, args: (args[0] * 10,))
+    changed = float(m(mica.ones(())))
+    handle.remove()
+    return changed, float(m(mica.ones(())))
+
+
+_PROTOCOL = {
+    _on_instance: (3.0, 2.0),
+    _on_class: (4.0, 2.0),
+    _call_of_class: (5.0, 2.0),
+    _call_of_module: (6.0, 2.0),
+    _getattr_of_class: ("absent", None),
+    _property_first: ("property", 1.0),
+    _hooks_on_all: (3.0, 2.0),
+    _hook_on_one: (20.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("change", _PROTOCOL, ids=lambda f: f.__name__.strip("_"))
+def test_what_a_call_or_an_attribute_finds_follows_every_change(change: Any) -> None:
+    assert change(_Doubled()) == _PROTOCOL[change]
+
+
+def test_a_class_keeps_its_own_getattr_and_may_change_its_class() -> None:
+    m = _OwnGetattr()
+    assert m.own == "own" and m.weight.shape == (2,)
+    with pytest.raises(AttributeError, match="absent"):
+        m.absent  # noqa: B018
+
+    class Mixed(dict, _Doubled):  # type: ignore[type-arg, misc]
+        pass
+
+    class Same(_Doubled):
+        pass
+
+    other = Same()
+    other.__class__ = _Doubled
+    assert float(other(mica.ones(()))) == 2.0 and float(Mixed(x=1) and _Doubled()(x=mica.ones(()))) == 2.0
+    with pytest.raises(TypeError, match="positional"):
+        other(1, 2)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import mica
+from mica import _C
 from mica._C import Tensor
 from mica.nn.modules import _hooks, _state
 from mica.nn.modules._hooks import (
@@ -66,6 +67,7 @@ class Module(_hooks.Hooked):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
 
+    # What calls a module is the slot in module_slots.cc, as long as no class has another __call__.
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
         if own or self._backward_pre_hooks or _FORWARD or _FORWARD_PRE or _BACKWARD or _BACKWARD_PRE:
@@ -73,6 +75,10 @@ class Module(_hooks.Hooked):
         return self.forward(*args, **kwargs)
 
     _call_impl = _wrapped_call_impl = __call__
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _C._fast_module(cls)
 
     # -- attributes
 
@@ -479,3 +485,7 @@ class Module(_hooks.Hooked):
         if not lines and not children:
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+_C._init_modules(Module.__call__, Module.__getattr__, _FORWARD, _FORWARD_PRE, _BACKWARD, _BACKWARD_PRE)
+_C._fast_module(Module)
