@@ -21,7 +21,15 @@ PyObject* FromValue(const MicaValue& v, const schema::Type& type);
 PyObject* TakeResult(MicaValue& v, const schema::Type& type);
 // An operator called with owned values: what the Python call returns.
 PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments);
-// The same through the operator's decomposition, which it must have (spec().composite).
+// The operator for each row of its arguments, given by place or by name; one that is a list
+// where the schema has none is a column, the others are the same for each row. Gives a list
+// of results, None where the operator writes its arguments, NotImplemented where a function
+// mode or a tensor's type wants calls of functions.
+PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs);
+// _with_gradients(params): those of a list that have a gradient, their gradients, and whether
+// one of them is complex.
+PyObject* WithGradients(PyObject* module, PyObject* params);
+// CallBoxed through the operator's decomposition, which it must have (spec().composite).
 PyObject* CallDecomposition(const Operator& op, const std::vector<Value>& arguments);
 // A Python result as the operator's results, which their receiver owns.
 void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results);

@@ -144,11 +144,16 @@ PyObject* Bind(PyObject* self, PyObject* all) {
     return Py_BuildValue("(OO)", list.get(), named.get());
   });
 }
-PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
-                                  {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
-                                  {"_decompose", Decompose, METH_VARARGS, nullptr},
-                                  {"_bind", Bind, METH_VARARGS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyObject* Rows(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return Guarded([&] { return CallRows(OpOf(self), args, kwargs); });
+}
+PyMethodDef kOperatorMethods[] = {
+    {"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+    {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
+    {"_decompose", Decompose, METH_VARARGS, nullptr},
+    {"_bind", Bind, METH_VARARGS, nullptr},
+    {"_rows", reinterpret_cast<PyCFunction>(Rows), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 // ---- kernels written in Python
 
@@ -378,6 +383,7 @@ PyObject* RedispatchBelow(PyObject*, PyObject* args) {
 }
 
 PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nullptr},
+                            {"_with_gradients", WithGradients, METH_O, nullptr},
                             {"_set_check_writes", SetCheckWritesTo, METH_O, nullptr},
                             {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
                             {"_exclude", Exclude<true>, METH_O, nullptr},

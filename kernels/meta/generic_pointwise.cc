@@ -147,6 +147,7 @@ bool TryFast(const OperatorSpec& spec, const MicaValue* args, MetaResult& result
 }  // namespace
 
 void GenericPointwise(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
+  result.outputs.reserve(static_cast<size_t>(spec.num_outputs));
   if (TryFast(spec, args, result)) return;
   const DType common = CommonDType(spec, args);
   const DTypes dtypes = ApplyRule(spec, common);

@@ -130,9 +130,9 @@ ROWS: list[Row] = [
     (lambda: ones(2, device="meta").tolist(), NotImplementedError, ["meta", "no values"]),
     # --- optimisers
     (lambda: optim.Adam([leaf()], lr="a"), TypeError, ["lr", "number", "str"]),
-    (lambda: optim.Adam([leaf()], capturable=True), NotImplementedError, ["capturable=True"]),
-    (lambda: optim.SGD([{"lr": 1}]), ValueError, ["'params'", "['lr']"]),
-    (lambda: optim.SGD([leaf()]).load_state_dict({}), ValueError, ["'param_groups'"]),
+    (lambda: optim.Adam([leaf()], fused=True, foreach=True), RuntimeError, ["`fused`", "`foreach`"]),
+    (lambda: optim.SGD([{"lr": 1}]), KeyError, ["'params'", "['lr']"]),
+    (lambda: optim.SGD([leaf()]).load_state_dict({}), KeyError, ["'param_groups'"]),
     (lambda: optim.lr_scheduler.StepLR(3, 1), TypeError, ["Optimizer", "int"]),
 ]  # fmt: skip
 

@@ -296,12 +296,21 @@ int64_t Numel(const MicaTensor* tensor) {
   return n;
 }
 
+// Whether the call has the form that RunTiny runs: a block or less, outputs dense and alike.
+bool IsTiny(const Call& call, const Plan& plan, int64_t num_outputs, int64_t n) {
+  if (n > plan.block || (num_outputs > 1 && plan.num_results != num_outputs)) return false;
+  for (int64_t r = 0; r < num_outputs; ++r) {
+    if ((call.outputs[r]->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
+    if (r > 0 && !SameSizes(call.outputs[r], call.outputs[0])) return false;
+  }
+  return true;
+}
+
 // One block or less of operands that are all dense and alike, or one number.
 bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
   const MicaTensor* out = call.outputs[0];
   const int64_t n = Numel(out);
-  if (n > plan.block || plan.num_results > 1 || num_outputs > 1) return false;
-  if ((out->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
+  if (!IsTiny(call, plan, num_outputs, n)) return false;
   uint32_t numbers = 0;  // inputs of one element, by their place in plan.varying
   for (int v = 0; v < plan.num_varying; ++v) {
     const Binding& binding = plan.varying[v];
@@ -313,7 +322,7 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
     numbers |= uint32_t{1} << v;
   }
   char* slots[kMaxSlots];
-  if (numbers != 0 || plan.num_slots > plan.num_varying + plan.num_results) {
+  if (numbers != 0 || plan.num_slots > plan.num_varying + plan.num_results || plan.num_results > 1) {
     char* scratch = BindScratch(plan, slots);
     if (scratch == nullptr) throw std::bad_alloc();
     FillConstants(plan, call, scratch, n);
@@ -329,9 +338,15 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
       slot = static_cast<char*>(input->dl.data);
     }
   }
-  if (plan.num_results == 1) slots[plan.results[0].slot] = static_cast<char*>(out->dl.data);
+  // Several results stay in scratch memory until the last step: they may lie over inputs.
+  if (plan.num_results == 1)
+    slots[plan.results[0].slot] = static_cast<char*>(call.outputs[plan.results[0].index]->dl.data);
   const int flags = RunSteps(plan, 0, plan.num_steps, slots, n);
   if (flags != 0) ThrowFlags(flags);
+  for (int r = 0; plan.num_results > 1 && r < plan.num_results; ++r) {
+    const auto& to = call.outputs[plan.results[r].index]->dl;
+    std::memcpy(to.data, slots[plan.results[r].slot], static_cast<size_t>(n * to.dtype.bits / 8));
+  }
   return true;
 }
 

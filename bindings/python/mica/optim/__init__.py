@@ -14,6 +14,7 @@ from mica.optim._gradient_scaled import (
     RAdam as RAdam,
 )
 from mica.optim._lbfgs import LBFGS as LBFGS
+from mica.optim._muon import Muon as Muon
 from mica.optim._optimizer import Optimizer as Optimizer, ParamsT as ParamsT, required as required
 from mica.optim._others import (
     ASGD as ASGD,
@@ -21,3 +22,4 @@ from mica.optim._others import (
 )
 from mica.optim._rmsprop import RMSprop as RMSprop
 from mica.optim._sgd import SGD as SGD
+from mica.optim._sparse_adam import SparseAdam as SparseAdam

@@ -5,62 +5,77 @@ from __future__ import annotations
 from typing import Any
 
 import mica
-from mica.optim._optimizer import Optimizer, check_range, gradients
+from mica._C import Tensor
+from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, scalar
 
 
-class Adafactor(Optimizer):
+class Adafactor(GroupOptimizer):
     """Adaptive steps in sublinear memory."""
-
-    _hints = {"foreach": None, "maximize": False}
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-2,
+        lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
         weight_decay: float = 0.0,
-        **hints: Any,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
     ) -> None:
-        check_range("lr", lr, 0.0)
-        if beta2_decay > 0:
-            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        if d < 1:
-            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        check_rate(lr)
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"The option beta2_decay should be <= 0 but is: {beta2_decay}.")
+        if eps[0] is not None:
+            check_range("eps[0]", eps[0], 0.0)
+        check_range("eps[1]", eps[1], 0.0)
+        if not d >= 1.0:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}.")
         check_range("weight_decay", weight_decay, 0.0)
-        values = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, values, hints)
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        eps1, eps2 = group["eps"]
-        for p, grad in gradients(group):
-            state = self.state[p]
-            if not state:
-                state["step"] = mica.tensor(0.0)
-                if p.dim() > 1:
-                    state["row_var"] = p.new_zeros((*p.shape[:-1], 1))
-                    state["col_var"] = p.new_zeros((*p.shape[:-2], 1, p.shape[-1]))
-                else:
-                    state["variance"] = mica.zeros_like(p)
-            state["step"] += 1
-            step = float(state["step"])
-            small = mica.finfo(p.dtype).eps if eps1 is None else eps1
-            one_minus_beta2 = step ** group["beta2_decay"]
-            rho = min(group["lr"], 1 / step**0.5)
-            alpha = max(eps2, float(p.norm(2)) / p.numel() ** 0.5) * rho
-            if group["weight_decay"] != 0:
-                p.mul_(1 - group["lr"] * group["weight_decay"])
-            if p.dim() > 1:
-                rows = grad.norm(dim=-1, keepdim=True).square_().div_(grad.size(-1))
-                state["row_var"].lerp_(rows, one_minus_beta2)
-                columns = grad.norm(dim=-2, keepdim=True).square_().div_(grad.size(-2))
-                state["col_var"].lerp_(columns, one_minus_beta2)
-                variance = state["row_var"] @ state["col_var"]
-                variance.div_(state["row_var"].mean(dim=-2, keepdim=True).clamp_(min=small))
-            else:
-                state["variance"].lerp_(grad.square(), one_minus_beta2)
-                variance = state["variance"].clone()
-            update = variance.clamp_(min=small * small).rsqrt_().mul_(grad)
-            clip = max(1.0, float(update.norm(2)) / (update.numel() ** 0.5 * group["d"]))
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        if p.is_complex():
+            raise RuntimeError(f"Adafactor does not support complex parameters; this one is of ({p.dtype}).")
+        super()._begin(group, p, own)
+        if p.ndim > 1:
+            own["row_var"] = p.grad.new_zeros((*p.shape[:-1], 1))
+            own["col_var"] = p.grad.new_zeros((*p.shape[:-2], 1, p.shape[-1]))
+        else:
+            own["variance"] = mica.zeros_like(p.grad)
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        lr, decay = scalar(group["lr"]), group["weight_decay"]
+        rows.prepare(group, 0)
+        steps = self._advance(rows)
+        for p, grad, state, step in zip(rows.params, rows.grads, rows.states, steps):
+            small, least = group["eps"]
+            small = mica.finfo(p.dtype).eps if small is None else small
+            alpha = max(least, p.norm(2).item() / p.numel() ** 0.5) * min(lr, 1 / step**0.5)
+            if decay != 0:
+                p.mul_(1 - lr * decay)
+            update = _variance(grad, state, step ** group["beta2_decay"], small)
+            update = update.clamp_(min=small * small).rsqrt_().mul_(grad)
+            clip = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
             p.add_(update, alpha=-alpha / clip)
+
+
+def _variance(grad: Tensor, state: dict[str, Any], weight: float, small: float) -> Tensor:
+    """The estimate of grad's second moment, after `state` has taken grad in."""
+    if grad.ndim <= 1:
+        return state["variance"].lerp_(grad * grad, weight).clone()
+    for name, dim in (("row_var", -1), ("col_var", -2)):
+        mean = grad.norm(dim=dim, keepdim=True).square_().div_(grad.size(dim))
+        state[name].lerp_(mean, weight)
+    found = state["row_var"] @ state["col_var"]
+    return found.div_(state["row_var"].mean(dim=-2, keepdim=True).clamp_(min=small))

@@ -2,74 +2,79 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import mica
-from mica.optim._optimizer import Optimizer, check_range, gradients
+from mica._C import Tensor
+from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_range, check_rate, run, scalar
 
 
-class Adam(Optimizer):
+class Adam(GroupOptimizer):
     """Steps by running means of the gradient and of its square."""
 
-    _hints = {"foreach": None, "differentiable": False, "capturable": False, "fused": None}
+    _slots = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-        **hints: Any,
     ) -> None:
-        check_range("lr", lr, 0.0)
+        check_rate(lr, foreach, capturable)
         check_range("eps", eps, 0.0)
-        check_range("betas[0]", betas[0], 0.0, 1.0)
-        check_range("betas[1]", betas[1], 0.0, 1.0)
+        check_betas(betas)
         check_range("weight_decay", weight_decay, 0.0)
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or isinstance(betas[0], int):
+            raise ValueError(f"The option betas {tuple(betas)} must be either both floats or both Tensors.")
+        if isinstance(betas[0], Tensor) and foreach and not capturable:
+            raise ValueError("betas as Tensors are not supported for capturable=False and foreach=True.")
         defaults = {
             "lr": lr,
-            "betas": betas,
+            "betas": tuple(map(scalar, betas)),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
             "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
-        super().__init__(params, defaults, hints)
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        lr, eps, decay = group["lr"], group["eps"], group["weight_decay"]
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        super()._begin(group, p, own)
+        if group["amsgrad"]:
+            own["max_exp_avg_sq"] = mica.zeros_like(p)
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        lr, eps, decay = scalar(group["lr"]), group["eps"], group["weight_decay"]
         beta1, beta2 = group["betas"]
-        for p, grad in gradients(group):
-            state = self.state[p]
-            if not state:
-                state["step"] = mica.tensor(0.0)
-                state["exp_avg"] = mica.zeros_like(p)
-                state["exp_avg_sq"] = mica.zeros_like(p)
-                if group["amsgrad"]:
-                    state["max_exp_avg_sq"] = mica.zeros_like(p)
-            state["step"].add_(1)
-            step = state["step"].item()
-            if decay != 0:
-                if group["decoupled_weight_decay"]:
-                    p.mul_(1 - lr * decay)
-                else:
-                    grad = grad.add(p, alpha=decay)
-            mean, square = state["exp_avg"], state["exp_avg_sq"]
-            mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            if group["amsgrad"]:
-                mica.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
-                square = state["max_exp_avg_sq"]
-            root = math.sqrt(1 - beta2**step)
-            denominator = square.sqrt().div_(root).add_(eps)
-            p.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+        kept = 1.0
+        if group["decoupled_weight_decay"]:
+            kept, decay = 1 - lr * decay, 0
+
+        def numbers(step: float) -> tuple[Any, ...]:
+            root = (1 - beta2**step) ** 0.5
+            return 1 - beta1, beta2, 1 - beta2, root, eps, lr / (1 - beta1**step), kept
+
+        rows.prepare(group, decay)
+        steps = self._advance(rows)
+        if group["amsgrad"]:
+            run("_amsgrad_step", group, rows, (*self._slots, "max_exp_avg_sq"), steps, numbers)
+        else:
+            run("_adam_step", group, rows, self._slots, steps, numbers)
 
 
 class AdamW(Adam):
@@ -78,14 +83,17 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
         super().__init__(
             params,
@@ -94,7 +102,10 @@ class AdamW(Adam):
             eps,
             weight_decay,
             amsgrad,
+            foreach=foreach,
             maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
             decoupled_weight_decay=True,
-            **hints,
         )

@@ -4,22 +4,20 @@ others, 2011), Adadelta (Zeiler, 2012), Adamax (Kingma and Ba, 2015), NAdam (Doz
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import mica
-from mica.optim._optimizer import Optimizer, check_range, gradients
+from mica._C import Tensor
+from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_range, check_rate, run, scalar
 
 
-class Adagrad(Optimizer):
+class Adagrad(GroupOptimizer):
     """p -= lr * g / (sqrt(sum of all g^2) + eps), with a rate that decays."""
-
-    _hints = {"foreach": None, "differentiable": False, "fused": None}
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-2,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -27,9 +25,11 @@ class Adagrad(Optimizer):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
-        **hints: Any,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        for name, value in (("lr", lr), ("lr_decay", lr_decay), ("weight_decay", weight_decay), ("eps", eps)):
+        check_rate(lr)
+        for name, value in (("lr_decay", lr_decay), ("weight_decay", weight_decay), ("eps", eps)):
             check_range(name, value, 0.0)
         check_range("initial_accumulator_value", initial_accumulator_value, 0.0)
         defaults = {
@@ -38,130 +38,135 @@ class Adagrad(Optimizer):
             "eps": eps,
             "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
             "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
         }
-        super().__init__(params, defaults, {"foreach": foreach, **hints})
+        super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p] = {
-                    "step": mica.tensor(0.0),
-                    "sum": mica.full_like(p, initial_accumulator_value).detach(),
-                }
+                self._begin(group, p, self.state[p])
 
-    def _update(self, group: dict[str, Any]) -> None:
-        for p, grad in gradients(group, decay=True):
-            state = self.state[p]
-            state["step"] += 1
-            rate = group["lr"] / (1 + (state["step"].item() - 1) * group["lr_decay"])
-            total = state["sum"].addcmul_(grad, grad)
-            p.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        super()._begin(group, p, own)
+        first = self.defaults["initial_accumulator_value"]
+        own["sum"] = mica.full_like(p, complex(first, first) if p.is_complex() else first).detach()
+
+    def share_memory(self) -> None:
+        """Moves the sums to memory that processes share."""
+        for own in self.state.values():
+            own["sum"].share_memory_()
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        lr, decay, eps = scalar(group["lr"]), group["lr_decay"], group["eps"]
+        rows.prepare(group, group["weight_decay"])
+        steps = self._advance(rows)
+        run("_adagrad_step", group, rows, ("sum",), steps, lambda step: (eps, lr / (1 + (step - 1) * decay)))
 
 
-class Adadelta(Optimizer):
+class Adadelta(GroupOptimizer):
     """Steps by the ratio of running root mean squares of steps and of gradients."""
 
-    _hints = {"foreach": None, "differentiable": False, "capturable": False}
+    _slots = ("square_avg", "acc_delta")
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1.0,
+        lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
         foreach: bool | None = None,
         *,
+        capturable: bool = False,
         maximize: bool = False,
-        **hints: Any,
+        differentiable: bool = False,
     ) -> None:
-        check_range("lr", lr, 0.0)
-        check_range("rho", rho, 0.0, 1.0 + 1e-12)
+        check_rate(lr)
+        check_range("rho", rho, 0.0, 1.0, last=True)
         check_range("eps", eps, 0.0)
         check_range("weight_decay", weight_decay, 0.0)
-        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults, {"foreach": foreach, **hints})
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        for p, grad in gradients(group, decay=True):
-            state = self.state[p]
-            if not state:
-                state["step"] = mica.tensor(0.0)
-                state["square_avg"] = mica.zeros_like(p)
-                state["acc_delta"] = mica.zeros_like(p)
-            state["step"] += 1
-            square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-            steps = state["acc_delta"]
-            step = steps.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
-            steps.mul_(rho).addcmul_(step, step, value=1 - rho)
-            p.add_(step, alpha=-group["lr"])
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        rho, eps, lr = group["rho"], group["eps"], scalar(group["lr"])
+        rows.prepare(group, group["weight_decay"])
+        steps = self._advance(rows)
+        run("_adadelta_step", group, rows, self._slots, steps[:1], lambda _: (rho, 1 - rho, eps, lr))
 
 
-class _MomentOptimizer(Optimizer):
+class _MomentOptimizer(GroupOptimizer):
     """Those with betas, eps and decay, whose state begins with a running mean."""
 
-    _hints = {"foreach": None, "differentiable": False, "capturable": False}
-    _second = "exp_avg_sq"
+    _slots = ("exp_avg", "exp_avg_sq")
 
-    def __init__(
-        self, params: Any, options: dict[str, Any], decoupled: bool | None, hints: dict[str, Any]
-    ) -> None:
-        for name in ("lr", "eps", "weight_decay"):
-            check_range(name, options[name], 0.0)
-        for i, beta in enumerate(options["betas"]):
-            check_range(f"betas[{i}]", beta, 0.0, 1.0)
-        if decoupled is not None:
-            options["decoupled_weight_decay"] = decoupled
-        super().__init__(params, options, hints)
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        check_rate(defaults["lr"])
+        check_range("eps", defaults["eps"], 0.0)
+        check_betas(defaults["betas"])
+        check_range("weight_decay", defaults["weight_decay"], 0.0)
+        super().__init__(params, defaults)
 
-    def _start(self, p: Any) -> dict[str, Any]:
-        state = self.state[p]
-        if not state:
-            state["step"] = mica.tensor(0.0)
-            state["exp_avg"] = mica.zeros_like(p)
-            state[self._second] = mica.zeros_like(p)
-        state["step"] += 1
-        return state
-
-    def _decayed(self, group: dict[str, Any], p: Any, grad: Any) -> Any:
+    def _kept(self, group: dict[str, Any], rows: Rows) -> Any:
+        """What the decay leaves of the parameter; where it is coupled it is added to the gradient."""
         decay = group["weight_decay"]
-        if decay == 0:
-            return grad
-        if not group.get("decoupled_weight_decay"):
-            return grad.add(p, alpha=decay)
-        p.mul_(1 - group["lr"] * decay)
-        return grad
+        if group.get("decoupled_weight_decay"):
+            rows.prepare(group, 0)
+            return 1 - scalar(group["lr"]) * decay
+        rows.prepare(group, decay)
+        return 1.0
 
 
 class Adamax(_MomentOptimizer):
     """Adam with a running maximum of |g| for its running mean square."""
 
-    _second = "exp_inf"
+    _slots = ("exp_avg", "exp_inf")
 
     def __init__(
         self,
         params: Any,
-        lr: float = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         foreach: bool | None = None,
         *,
         maximize: bool = False,
-        **hints: Any,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, options, None, {"foreach": foreach, **hints})
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        for p, grad in gradients(group):
-            state = self._start(p)
-            grad = self._decayed(group, p, grad)
-            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            largest = mica.maximum(state["exp_inf"].mul_(beta2), grad.abs().add_(group["eps"]))
-            state["exp_inf"].copy_(largest)
-            p.addcdiv_(mean, largest, value=-group["lr"] / (1 - beta1 ** state["step"].item()))
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])
+        self._kept(group, rows)
+        steps = self._advance(rows)
+
+        def numbers(step: float) -> tuple[Any, ...]:
+            return 1 - beta1, beta2, eps, lr / (1 - beta1**step)
+
+        run("_adamax_step", group, rows, self._slots, steps, numbers)
 
 
 class NAdam(_MomentOptimizer):
@@ -170,45 +175,56 @@ class NAdam(_MomentOptimizer):
     def __init__(
         self,
         params: Any,
-        lr: float = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **hints: Any,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
         check_range("momentum_decay", momentum_decay, 0.0)
-        options = {
+        defaults = {
             "lr": lr,
             "betas": betas,
             "eps": eps,
             "weight_decay": weight_decay,
             "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
             "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
         }
-        super().__init__(params, options, decoupled_weight_decay, hints)
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        lr, decay = group["lr"], group["momentum_decay"]
-        for p, grad in gradients(group):
-            fresh = not self.state[p]
-            state = self._start(p)
-            if fresh:
-                state["mu_product"] = mica.tensor(1.0)
-            step = state["step"].item()
-            grad = self._decayed(group, p, grad)
-            mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
-            mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
-            product = state["mu_product"].mul_(mu).item()
-            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            root = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-            p.addcdiv_(grad, root, value=-lr * (1.0 - mu) / (1.0 - product))
-            p.addcdiv_(mean, root, value=-lr * mu_next / (1.0 - product * mu_next))
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        super()._begin(group, p, own)
+        own["mu_product"] = mica.ones_like(own["step"])
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])
+        slowness = group["momentum_decay"]
+        kept = self._kept(group, rows)
+        steps = self._advance(rows)
+        products = [state["mu_product"] for state in rows.states]
+
+        def mu(step: float) -> float:
+            return float(beta1 * (1.0 - 0.5 * 0.96 ** (step * slowness)))
+
+        def numbers(key: tuple[float, float]) -> tuple[Any, ...]:
+            step, product = key
+            following = mu(step + 1)
+            rates = lr * (1.0 - mu(step)) / (1.0 - product), lr * following / (1.0 - product * following)
+            return 1 - beta1, beta2, 1 - beta2, 1 - beta2**step, eps, *rates, kept
+
+        mica._foreach_mul_(products, [mu(step) for step in steps])
+        keys = list(zip(steps, [product.item() for product in products]))
+        run("_nadam_step", group, rows, self._slots, keys, numbers)
 
 
 class RAdam(_MomentOptimizer):
@@ -217,32 +233,52 @@ class RAdam(_MomentOptimizer):
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         decoupled_weight_decay: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **hints: Any,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, options, decoupled_weight_decay, hints)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])
         longest = 2 / (1 - beta2) - 1
-        for p, grad in gradients(group):
-            state = self._start(p)
-            step = state["step"].item()
-            grad = self._decayed(group, p, grad)
-            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            left = 1 - beta2**step
-            length = longest - 2 * step * beta2**step / left
-            update = mean / (1 - beta1**step)
-            if length > 5.0:
-                rectified = (length - 4) * (length - 2) * longest
-                rectified /= (longest - 4) * (longest - 2) * length
-                update = update.mul_(math.sqrt(rectified * left)).div_(square.sqrt().add_(group["eps"]))
-            p.add_(update, alpha=-group["lr"])
+
+        def length(step: float) -> float:
+            return float(longest - 2 * step * beta2**step / (1 - beta2**step))
+
+        def rectified(step: float) -> tuple[Any, ...]:
+            n = length(step)
+            ratio = (n - 4) * (n - 2) * longest / ((longest - 4) * (longest - 2) * n)
+            rate = lr / (1 - beta1**step) * (ratio * (1 - beta2**step)) ** 0.5
+            return 1 - beta1, beta2, 1 - beta2, 1.0, eps, rate, kept
+
+        def plain(step: float) -> tuple[Any, ...]:
+            return 1 - beta1, beta2, 1 - beta2, lr / (1 - beta1**step), kept
+
+        kept = self._kept(group, rows)
+        steps = self._advance(rows)
+        for operator, numbers, chosen in (
+            ("_adam_step", rectified, [length(step) > 5.0 for step in steps]),
+            ("_moments_step", plain, [length(step) <= 5.0 for step in steps]),
+        ):
+            if True in chosen:
+                keys = [step for step, use in zip(steps, chosen) if use]
+                run(operator, group, rows.where(chosen), self._slots, keys, numbers)

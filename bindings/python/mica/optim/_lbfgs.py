@@ -8,6 +8,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.optim._optimizer import Optimizer
+from mica.optim._steps import check_rate, scalar
 
 
 def _cubic(
@@ -37,7 +38,7 @@ class _Point:
 
 
 def _strong_wolfe(
-    at: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, most: int = 25
+    at: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, most: int
 ) -> tuple[_Point, int]:
     """A point of sufficient decrease (1e-4) and small slope (0.9), and how often the loss was computed."""
     c1, c2 = 1e-4, 0.9
@@ -57,7 +58,7 @@ def _strong_wolfe(
         t = previous.cubic(point, low, point.t * 10)
         previous, point = point, at(t)
         calls, steps = calls + 1, steps + 1
-    if steps == most:
+    if steps >= most:
         bracket = [start, point]
     stuck = False
     low_, high_ = (0, 1) if bracket[0].f <= bracket[-1].f else (1, 0)
@@ -90,6 +91,11 @@ def _strong_wolfe(
     return bracket[low_ if len(bracket) > 1 else 0], calls
 
 
+def _real(tensor: Tensor) -> Tensor:
+    """A complex tensor as pairs of numbers, another as it is."""
+    return mica.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
 class LBFGS(Optimizer):
     """A quasi-Newton method over all parameters as one vector; step() needs a closure, called often."""
 
@@ -104,10 +110,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        if not lr >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if line_search_fn not in (None, "strong_wolfe"):
-            raise RuntimeError("only 'strong_wolfe' is supported")
+        check_rate(lr)
         defaults = {
             "lr": lr,
             "max_iter": max_iter,
@@ -123,12 +126,12 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _gradient(self) -> Tensor:
-        parts = [(mica.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params]
-        return mica.cat(parts)
+        parts = [mica.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        return mica.cat([_real(g).reshape(-1) for g in parts])
 
     def _move(self, length: Any, direction: Tensor) -> None:
         start = 0
-        for p in self._params:
+        for p in map(_real, self._params):
             p.add_(direction[start : start + p.numel()].view_as(p), alpha=length)
             start += p.numel()
 
@@ -161,7 +164,10 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Iterates up to max_iter times; gives the first loss."""
         if closure is None:
-            raise RuntimeError("LBFGS needs a closure that computes the loss and its gradients.")
+            raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients.")
+        search = self.param_groups[0]["line_search_fn"]
+        if search not in (None, "strong_wolfe"):
+            raise RuntimeError(f"The line search ({search}) is unknown: only 'strong_wolfe' is supported.")
         with mica.no_grad():
             return self._iterate(mica.enable_grad()(closure))
 
@@ -179,7 +185,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             d = self._direction(state, gradient, group["history_size"])
             state["prev_flat_grad"], before = gradient.clone(), loss
-            lr = group["lr"]
+            lr = scalar(group["lr"])
             t = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if state["n_iter"] == 1 else lr
             slope = gradient.dot(d)
             if slope > -group["tolerance_change"]:
@@ -193,7 +199,8 @@ class LBFGS(Optimizer):
                     gradient = self._gradient()
             else:
                 start = _Point(0.0, loss, gradient.clone(), float(slope))
-                found, calls = self._search(closure, start, d, t, group["tolerance_change"])
+                most = group["max_eval"] - evaluations
+                found, calls = self._search(closure, start, d, t, group["tolerance_change"], most)
                 loss, gradient, t = found.f, found.g, found.t
                 self._move(t, d)
             state.update(d=d, t=t)
@@ -208,7 +215,7 @@ class LBFGS(Optimizer):
         return first
 
     def _search(
-        self, closure: Callable[[], Any], start: _Point, d: Tensor, t: float, tolerance: float
+        self, closure: Callable[[], Any], start: _Point, d: Tensor, t: float, tolerance: float, most: int
     ) -> tuple[_Point, int]:
         saved = [p.clone() for p in self._params]
 
@@ -220,4 +227,4 @@ class LBFGS(Optimizer):
                 p.copy_(value)
             return _Point(length, loss, gradient, float(gradient.dot(d)))
 
-        return _strong_wolfe(at, start, t, float(d.abs().max()), tolerance)
+        return _strong_wolfe(at, start, t, float(d.abs().max()), tolerance, most)

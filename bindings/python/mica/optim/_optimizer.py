@@ -1,8 +1,14 @@
-"""Optimizer: parameter groups, state, and their state_dict."""
+"""Optimizer: parameter groups, state, hooks, and their state_dict.
+
+Subclasses define step(); the first instance of each wraps it, so that hooks run around it
+whoever wrote it. Those of Mica derive from GroupOptimizer (_steps.py).
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
@@ -13,6 +19,16 @@ from mica._tensor import RemovableHandle
 
 ParamsT = Any  # an iterable of parameters, of groups, or of names with parameters
 _params_t = ParamsT
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_TABLES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
 
 
 class _RequiredParameter:
@@ -25,21 +41,60 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
+def _add(table: Any, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls hook(optimizer, args, kwargs) before the steps of every optimizer."""
+    return _add(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls hook(optimizer, args, kwargs) after the steps of every optimizer."""
+    return _add(_global_optimizer_post_hooks, hook)
+
+
+def _with_hooks(
+    step: Callable[..., Any], self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+        changed = hook(self, args, kwargs)
+        if changed is None:
+            continue
+        if not isinstance(changed, tuple) or len(changed) != 2:
+            raise RuntimeError(
+                f"A hook before step() returns None or (args, kwargs); this one returned {_shown(changed)}."
+            )
+        args, kwargs = changed
+        if args and args[0] is self:  # torch's hooks see the optimizer among the arguments
+            args = args[1:]
+    result = step(self, *args, **kwargs)
+    for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
+        hook(self, args, kwargs)
+    return result
+
+
 class Optimizer:
-    """The base of optimisers. Subclasses define _update(group)."""
+    """The base of optimisers: subclasses define step(closure=None)."""
 
-    # Options about how a step is computed, not what: kept in the groups, as torch keeps them.
-    _hints: dict[str, Any] = {}
+    defaults: dict[str, Any]
+    state: dict[Any, Any]
+    param_groups: list[dict[str, Any]]
 
-    def __init__(self, params: Any, defaults: dict[str, Any], hints: dict[str, Any] | None = None) -> None:
-        self.defaults = {**defaults, **self._checked_hints(hints or {})}
-        self._step_hooks: dict[str, dict[int, Any]] = {"before": {}, "after": {}}
-        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self.param_groups: list[dict[str, Any]] = []
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._add_tables()
         if isinstance(params, Tensor):
             raise TypeError(
                 "An optimiser takes an iterable of parameters or of groups; it was given one Tensor."
             )
+        self.state = defaultdict(dict)
+        self.param_groups = []
         groups = list(params)
         if not groups:
             raise ValueError("An optimiser needs at least one parameter; the list is empty.")
@@ -48,85 +103,129 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def _checked_hints(self, given: dict[str, Any]) -> dict[str, Any]:
-        name = type(self).__name__
-        for key, value in given.items():
-            if key not in self._hints:
-                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{key}'")
-            if value and key in ("capturable", "differentiable"):
-                raise NotImplementedError(
-                    f"{name} takes its steps eagerly and without a gradient of their own; leave out {key}=True."
-                )
-        return {**self._hints, **given}
+    def _add_tables(self) -> None:
+        for table in _TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+        self._patch_step_function()
+
+    def _patch_step_function(self) -> None:
+        """Lets the class's step() run between its hooks."""
+        step = type(self).step
+        if getattr(step, "hooked", None) is None:
+            type(self).step = self.profile_hook_step(step)  # type: ignore[method-assign]
+            type(self).step.hooked = True  # type: ignore[attr-defined]
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with the hooks of its optimizer around it."""
+
+        @functools.wraps(func)
+        def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            own = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+            if own or _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
+                return _with_hooks(func, self, args, kwargs)
+            return func(self, *args, **kwargs)
+
+        return step
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._add_tables()
+        self.defaults.setdefault("differentiable", False)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters with options of their own."""
-        if not isinstance(param_group, dict) or "params" not in param_group:
-            raise ValueError(
+        if not isinstance(param_group, dict):
+            raise TypeError(
                 f"A parameter group is a dict with the key 'params'; this one is {_shown(param_group)}."
             )
-        params = param_group["params"]
-        items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
-        if items and isinstance(items[0], tuple):  # named parameters
-            param_group["param_names"] = [name for name, _ in items]
-            items = [p for _, p in items]
-        seen = {id(p) for group in self.param_groups for p in group["params"]}
-        for p in items:
+        _read_params(param_group)
+        for p in param_group["params"]:
             if not isinstance(p, Tensor):
                 raise TypeError(f"A parameter must be a Tensor; this one is of type ({type(p).__name__}).")
-            if not p.is_leaf:
-                raise ValueError("A parameter of an optimiser must be a leaf tensor; this one was computed.")
-            if id(p) in seen:
-                raise ValueError("A parameter stands in more than one group.")
-            seen.add(id(p))
-        self.param_groups.append({**self.defaults, **param_group, "params": items})
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
+                raise ValueError(
+                    "A parameter of an optimiser must be a leaf tensor; can't optimize one that was computed."
+                )
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"The parameter group has no value for the option ({name}), which has no default."
+                )
+            param_group.setdefault(name, default)
+        self._check_distinct(param_group)
+        self.param_groups.append(param_group)
+
+    def _check_distinct(self, param_group: dict[str, Any]) -> None:
+        params = param_group["params"]
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn("A parameter group holds a parameter twice, which gets two steps.", stacklevel=4)
+        for group in self.param_groups:
+            if ("param_names" in group) != ("param_names" in param_group):
+                raise ValueError("Either all parameter groups of an optimiser have names or none has.")
+        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        if not seen.isdisjoint(id(p) for p in params):
+            raise ValueError("A parameter stands in more than one group.")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Takes the gradients away, or zeroes them."""
+        zeroed = []
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    continue
                 if set_to_none:
                     p.grad = None
-                else:
-                    p.grad = p.grad.detach()
-                    p.grad.zero_()
+                elif p.grad is not None:
+                    if p.grad.grad_fn is not None:
+                        p.grad = p.grad.detach()
+                    else:
+                        p.grad.requires_grad_(False)
+                    zeroed.append(p.grad)
+        if zeroed:
+            mica._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates every parameter that has a gradient; `closure` computes the loss first."""
-        for hook in tuple(self._step_hooks["before"].values()):
-            hook(self, (closure,), {})
-        loss = None
-        if closure is not None:
-            with mica.enable_grad():
-                loss = closure()
-        with mica.no_grad():
-            for group in self.param_groups:
-                self._update(group)
-        for hook in tuple(self._step_hooks["after"].values()):
-            hook(self, (closure,), {})
-        return loss
+        """Updates the parameters; `closure` computes the loss first."""
+        raise NotImplementedError(f"Optimizer ({type(self).__name__}) has no step() method.")
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(optimizer, args, kwargs) before every step."""
-        return self._add_hook("before", hook)
+        """Calls hook(optimizer, args, kwargs) before every step; it may return both anew."""
+        return _add(self._optimizer_step_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) after every step."""
-        return self._add_hook("after", hook)
+        return _add(self._optimizer_step_post_hooks, hook)  # type: ignore[attr-defined]
 
-    def _add_hook(self, when: str, hook: Callable[..., Any]) -> RemovableHandle:
-        hooks = self._step_hooks[when]
-        number = max(hooks, default=-1) + 1
-        hooks[number] = hook
-        return RemovableHandle(lambda: hooks.pop(number, None))
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer) before state_dict()."""
+        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
-    def _update(self, group: dict[str, Any]) -> None:
-        raise NotImplementedError
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer, state_dict) after state_dict(); it may return another."""
+        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer, state_dict) before load_state_dict(); it may return another."""
+        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer) after load_state_dict()."""
+        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def state_dict(self) -> dict[str, Any]:
         """State and groups; parameters are numbered in order."""
+        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):  # type: ignore[attr-defined]
+            hook(self)
         numbers: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
@@ -135,35 +234,55 @@ class Optimizer:
             packed = {k: v for k, v in group.items() if k != "params"}
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {numbers[id(p)]: dict(s) for p, s in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
+        found: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in tuple(self._optimizer_state_dict_post_hooks.values()):  # type: ignore[attr-defined]
+            changed = hook(self, found)
+            found = found if changed is None else changed
+        return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what state_dict() gave, for parameters in the same order."""
-        if not isinstance(state_dict, dict) or not {"state", "param_groups"} <= state_dict.keys():
-            raise ValueError(
-                f"An optimiser's state is a dict with the keys 'state' and 'param_groups'; this one is {_shown(state_dict)}."
+        given = dict(state_dict) if isinstance(state_dict, dict) else state_dict
+        for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):  # type: ignore[attr-defined]
+            changed = hook(self, given)
+            given = given if changed is None else changed
+        if not isinstance(given, dict) or not {"state", "param_groups"} <= given.keys():
+            raise (KeyError if isinstance(given, dict) else TypeError)(
+                f"An optimiser's state is a dict with the keys 'state' and 'param_groups'; this one is {_shown(given)}."
             )
-        groups = deepcopy(state_dict["param_groups"])
+        groups = deepcopy(given["param_groups"])
+        by_number = self._numbered(groups)
+        state: dict[Any, Any] = defaultdict(dict)
+        for number, values in given["state"].items():
+            owner = by_number.get(number)
+            if owner is None:
+                state[number] = values
+            else:
+                state[owner[0]] = _cast(owner[0], values, owner[1])
+        for own, new in zip(self.param_groups, groups):
+            new["params"] = own["params"]
+            if "param_names" in own:
+                new.setdefault("param_names", own["param_names"])
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):  # type: ignore[attr-defined]
+            hook(self)
+
+    def _numbered(self, groups: list[dict[str, Any]]) -> dict[int, tuple[Tensor, dict[str, Any]]]:
+        """The parameter of each number in a state, with the group that the state has it in."""
         if len(groups) != len(self.param_groups):
             raise ValueError(
                 f"The state has {len(groups)} parameter groups; the optimiser has {len(self.param_groups)}."
             )
-        by_number: dict[int, Tensor] = {}
+        found = {}
         for i, (own, given) in enumerate(zip(self.param_groups, groups)):
             if len(own["params"]) != len(given["params"]):
                 raise ValueError(
                     f"Group ({i}) has {len(given['params'])} parameters in the state and {len(own['params'])} here."
                 )
-            by_number.update(zip(given["params"], own["params"]))
-            params = own["params"]
-            own.clear()
-            own.update(given)
-            own["params"] = params
-        self.state = defaultdict(dict)
-        for number, values in state_dict["state"].items():
-            p = by_number[number]
-            self.state[p] = {k: _like(v, p, k) for k, v in values.items()}
+            for number, p in zip(given["params"], own["params"]):
+                found[number] = (p, given)
+        return found
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -173,12 +292,38 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _like(value: Any, p: Tensor, key: str) -> Any:
-    if not isinstance(value, Tensor):
-        return deepcopy(value)
-    if key != "step" and p.is_floating_point():
-        return value.to(p.device, p.dtype, copy=True)
-    return value.clone()
+def _read_params(group: dict[str, Any]) -> None:
+    """Makes `params` of a group a list, and `param_names` of the names in it."""
+    if "params" not in group:
+        raise KeyError(f"A parameter group has the key 'params'; this one is {_shown(group)}.")
+    params = group["params"]
+    if isinstance(params, set):
+        raise TypeError("Parameters must come in an order that stays; a set has none. Give a list.")
+    items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
+    names = [item[0] for item in items if isinstance(item, tuple)]
+    group["params"] = [item[1] if isinstance(item, tuple) else item for item in items]
+    if names and len(names) != len(items):
+        raise ValueError(
+            f"Of ({len(items)}) parameters of a group ({len(names)}) have names; give all names or none."
+        )
+    if names:
+        group["param_names"] = names
+
+
+def _cast(p: Tensor, value: Any, group: dict[str, Any], key: str = "") -> Any:
+    """A deep copy of a parameter's state, its tensors of the parameter's device and dtype."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            on_device = group.get("capturable") or group.get("fused")
+            return value.to(dtype=mica.float32, device=p.device) if on_device else value
+        if p.is_floating_point():
+            return value.to(dtype=p.dtype, device=p.device)
+        return value.to(device=p.device)
+    if isinstance(value, dict):
+        return {k: _cast(p, v, group, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return type(value)(_cast(p, v, group) for v in value)  # type: ignore[call-arg]
+    return value
 
 
 def _shown(value: Any) -> str:
@@ -188,24 +333,3 @@ def _shown(value: Any) -> str:
         if isinstance(value, dict)
         else f"of type ({type(value).__name__})"
     )
-
-
-def check_range(name: str, value: float, low: float, high: float | None = None) -> None:
-    """Raises ValueError where an option is out of its range, TypeError where it is no number."""
-    if not isinstance(value, (int, float, Tensor)):
-        raise TypeError(f"The option {name} is a number; this value is of type ({type(value).__name__}).")
-    if value < low or (high is not None and value >= high):
-        text = f"at least {low}" if high is None else f"in [{low}, {high})"
-        raise ValueError(f"The option {name} ({value}) must be {text}.")
-
-
-def gradients(group: dict[str, Any], decay: bool = False) -> Iterable[tuple[Tensor, Tensor]]:
-    """The parameters of a group that have a gradient, with it; with `decay`, that of weight decay added."""
-    for p in group["params"]:
-        grad = p.grad
-        if grad is None:
-            continue
-        grad = -grad if group.get("maximize") else grad
-        if decay and group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
-        yield p, grad

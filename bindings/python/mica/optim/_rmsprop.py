@@ -5,28 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import mica
-from mica.optim._optimizer import Optimizer, check_range, gradients
+from mica._C import Tensor
+from mica.optim._sgd import descend
+from mica.optim._steps import GroupOptimizer, Rows, apply, check_range, check_rate
 
 
-class RMSprop(Optimizer):
+class RMSprop(GroupOptimizer):
     """p -= lr * g / (sqrt(v) + eps) with v a running mean of g^2, centered and with momentum if asked."""
 
-    _hints = {"foreach": None, "differentiable": False, "capturable": False}
+    _slots = ("square_avg",)
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-2,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
-        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **hints: Any,
+        differentiable: bool = False,
     ) -> None:
-        for name, value in (("lr", lr), ("alpha", alpha), ("eps", eps), ("momentum", momentum)):
+        check_rate(lr)
+        for name, value in (("eps", eps), ("momentum", momentum), ("alpha", alpha)):
             check_range(name, value, 0.0)
         check_range("weight_decay", weight_decay, 0.0)
         defaults = {
@@ -36,29 +40,28 @@ class RMSprop(Optimizer):
             "eps": eps,
             "centered": centered,
             "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
             "maximize": maximize,
+            "differentiable": differentiable,
         }
-        super().__init__(params, defaults, hints)
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
-        for p, grad in gradients(group):
-            if group["weight_decay"] != 0:
-                grad = grad.add(p, alpha=group["weight_decay"])
-            state = self.state[p]
-            if not state:
-                state["step"] = mica.tensor(0.0)
-                state["square_avg"] = mica.zeros_like(p)
-                if group["momentum"] > 0:
-                    state["momentum_buffer"] = mica.zeros_like(p)
-                if group["centered"]:
-                    state["grad_avg"] = mica.zeros_like(p)
-            state["step"] += 1
-            square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-            if group["centered"]:
-                mean = state["grad_avg"].lerp_(grad, 1 - alpha)
-                square = square.addcmul(mean, mean, value=-1)
-            step = grad / (square.sqrt() + eps)
-            if group["momentum"] > 0:
-                step = state["momentum_buffer"].mul_(group["momentum"]).add_(step)
-            p.add_(step, alpha=-lr)
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        super()._begin(group, p, own)
+        if group["momentum"] > 0:
+            own["momentum_buffer"] = mica.zeros_like(p)
+        if group["centered"]:
+            own["grad_avg"] = mica.zeros_like(p)
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        alpha, eps = group["alpha"], group["eps"]
+        self._advance(rows)
+        rows.prepare(group, group["weight_decay"])
+        scaled = [mica.empty_like(g) for g in rows.grads]
+        state = [rows.column(name) for name in ("square_avg", *(["grad_avg"] if group["centered"] else []))]
+        operator = "_rmsprop_scale_centered" if group["centered"] else "_rmsprop_scale"
+        numbers = (alpha, 1 - alpha, eps)
+        apply(operator, [rows.grads, *state], [scaled, *state], numbers, group["differentiable"])
+        rows.grads = scaled
+        descend(group, rows, 1.0)

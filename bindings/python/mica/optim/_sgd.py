@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from mica.optim._optimizer import Optimizer, check_range, gradients
+import mica
+from mica._C import Tensor
+from mica.optim._steps import GroupOptimizer, Rows, check_fused, check_range, check_rate, run, scalar
 
 
-class SGD(Optimizer):
+class SGD(GroupOptimizer):
     """p -= lr * g, with momentum, Nesterov's variant and weight decay."""
-
-    _hints = {"foreach": None, "differentiable": False, "fused": None}
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        check_range("lr", lr, 0.0)
+        check_rate(lr)
         check_range("momentum", momentum, 0.0)
         check_range("weight_decay", weight_decay, 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov's momentum needs a momentum and zero dampening.")
+            raise ValueError(
+                f"Nesterov momentum needs a momentum ({momentum}) above zero and zero dampening ({dampening})."
+            )
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -36,21 +40,38 @@ class SGD(Optimizer):
             "weight_decay": weight_decay,
             "nesterov": nesterov,
             "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
         }
-        super().__init__(params, defaults, hints)
+        super().__init__(params, defaults)
 
-    def _update(self, group: dict[str, Any]) -> None:
-        lr, momentum = group["lr"], group["momentum"]
-        decay, dampening, nesterov = group["weight_decay"], group["dampening"], group["nesterov"]
-        for p, grad in gradients(group):
-            if decay != 0:
-                grad = grad.add(p, alpha=decay)
-            if momentum != 0:
-                state = self.state[p]
-                buffer = state.get("momentum_buffer")
-                if buffer is None:
-                    buffer = state["momentum_buffer"] = grad.detach().clone()
-                else:
-                    buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
-                grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
-            p.add_(grad, alpha=-lr)
+    def _keeps_state(self, group: dict[str, Any]) -> bool:
+        return bool(group["momentum"] != 0)
+
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        if group["fused"]:
+            check_fused(p)
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        rows.prepare(group, scalar(group["weight_decay"]))
+        descend(group, rows, 1 - group["dampening"])
+
+
+def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
+    """Takes lr times the gradients, or their running sums, from the parameters."""
+    lr, momentum = scalar(group["lr"]), group["momentum"]
+    if momentum == 0:
+        if isinstance(lr, Tensor):
+            mica._foreach_sub_(rows.params, mica._foreach_mul(rows.grads, lr))
+        else:
+            mica._foreach_add_(rows.params, rows.grads, alpha=-lr)
+        return
+    rates = []  # the first gradient is the first sum
+    for p, state in zip(rows.given, rows.states):
+        first = state.get("momentum_buffer") is None
+        if first:
+            state["momentum_buffer"] = mica.zeros_like(p)
+        rates.append(1.0 if first else rate)
+    operator = "_sgd_nesterov_step" if group.get("nesterov") else "_sgd_step"
+    run(operator, group, rows, ("momentum_buffer",), rates, lambda r: (momentum, r, lr))

@@ -1,0 +1,297 @@
+"""GroupOptimizer: optimizers whose step is an operator over all parameters of a group.
+
+A subclass says in `_slots` which tensors it keeps a parameter, names an operator (an entry
+of native_functions.yaml, "optimizers' steps") and gives its numbers in `_numbers`. The
+operator takes the parameter, its gradient and its state, and gives the new ones; it is run
+over lists in one call. With differentiable=True the same entry's program is run from
+ordinary operators, which have gradients.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator as python_operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mica
+from mica import _C
+from mica._C import Tensor
+from mica.optim._optimizer import Optimizer
+
+
+class Rows:
+    """Of the parameters of a group that have a gradient: they, their gradients and states."""
+
+    def __init__(
+        self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], any_complex: bool
+    ) -> None:
+        self.given, self.params, self.grads, self.states = params, params, grads, states
+        self.any_complex = any_complex
+        if any_complex:
+            self.complex = [p.is_complex() for p in params]
+            self.params, self.grads = self._real(params), self._real(grads)
+
+    def _real(self, tensors: list[Tensor]) -> list[Tensor]:
+        return [mica.view_as_real(t) if c else t for t, c in zip(tensors, self.complex)]
+
+    def column(self, name: str) -> list[Tensor]:
+        """One state of all parameters, complex ones as pairs of numbers."""
+        found = [state[name] for state in self.states]
+        return self._real(found) if self.any_complex else found
+
+    def where(self, chosen: list[bool]) -> Rows:
+        """Some of the rows."""
+        if False not in chosen:
+            return self
+        found = copy.copy(self)
+        for name, values in vars(self).items():
+            if isinstance(values, list):
+                setattr(found, name, [value for value, use in zip(values, chosen) if use])
+        return found
+
+    def prepare(self, group: dict[str, Any], decay: Any) -> None:
+        """Turns the gradients where the group maximizes; adds `decay` times the parameters."""
+        if group["maximize"]:
+            self.grads = mica._foreach_neg(self.grads)
+        if isinstance(decay, Tensor):
+            self.grads = mica._foreach_add(self.grads, mica._foreach_mul(self.params, decay))
+        elif decay != 0:
+            self.grads = mica._foreach_add(self.grads, self.params, alpha=decay)
+
+
+def scalar(value: Any) -> Any:
+    """The number in a Tensor that needs no gradient; other values as they are."""
+    return value.item() if isinstance(value, Tensor) and not value.requires_grad else value
+
+
+class GroupOptimizer(Optimizer):
+    """An optimizer that steps group by group."""
+
+    _slots: tuple[str, ...] = ()  # the state that is like the parameter, zeros at first
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        check_hints(defaults)
+        if defaults.get("fused"):
+            self._step_supports_amp_scaling = True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name in ("foreach", "fused"):
+                if name in self.defaults:
+                    group.setdefault(name, None)
+            for name in ("maximize", "differentiable", "capturable", "amsgrad", "nesterov"):
+                if name in self.defaults:
+                    group.setdefault(name, False)
+            if "decoupled_weight_decay" in self.defaults:
+                group.setdefault("decoupled_weight_decay", self.defaults["decoupled_weight_decay"])
+        for own in self.state.values():  # states of old files hold numbers
+            for name in ("step", "mu_product", "eta", "mu"):
+                if isinstance(own, dict) and isinstance(own.get(name), (int, float)):
+                    own[name] = mica.tensor(float(own[name]), dtype=_step_dtype())
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates every parameter that has a gradient; `closure` computes the loss first."""
+        loss = None
+        if closure is not None:
+            with mica.enable_grad():
+                loss = closure()
+        before = _C._set_grad_enabled(bool(self.defaults.get("differentiable")))
+        try:
+            for group in self.param_groups:
+                rows = self._rows(group)
+                if rows.params:
+                    self._update(group, rows)
+        finally:
+            _C._set_grad_enabled(before)
+        return loss
+
+    def _update(self, group: dict[str, Any], rows: Rows) -> None:
+        raise NotImplementedError(f"Optimizer ({type(self).__name__}) says no update of a group.")
+
+    def _rows(self, group: dict[str, Any]) -> Rows:
+        params, grads, any_complex = _C._with_gradients(group["params"])
+        states: Any = [{}] * len(params)
+        if self._keeps_state(group):
+            state = self.state
+            states = [state[p] for p in params]
+            if not all(states):
+                for p, own in zip(params, states):
+                    if len(own) == 0:
+                        self._begin(group, p, own)
+        if group.get("capturable"):
+            raise AssertionError(
+                "With capturable=True the parameters must be on a device that captures graphs of steps "
+                f"(cuda, xpu, hpu, xla); these are on ({params[0].device.type if params else 'none'})."
+            )
+        return Rows(params, grads, states, any_complex)
+
+    def _keeps_state(self, group: dict[str, Any]) -> bool:
+        return True
+
+    def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        """Fills the state of a parameter before its first step."""
+        if group.get("fused"):
+            check_fused(p)
+        own["step"] = mica.tensor(0.0, dtype=_step_dtype())
+        for name in self._slots:
+            own[name] = mica.zeros_like(p)
+
+    def _advance(self, rows: Rows) -> list[float]:
+        """Counts a step of each parameter; gives the counts."""
+        steps = [state["step"] for state in rows.states]
+        mica._foreach_add_(steps, 1)
+        return [s.item() for s in steps]
+
+
+def _step_dtype() -> mica.dtype:
+    return mica.float64 if mica.get_default_dtype() == mica.float64 else mica.float32
+
+
+def run(
+    operator: str,
+    group: dict[str, Any],
+    rows: Rows,
+    slots: Sequence[str],
+    keys: list[Any],
+    numbers: Callable[[Any], tuple[Any, ...]],
+) -> None:
+    """Lets `operator` write the parameters and their `slots` over. numbers(key) are its other
+    arguments; the key of a parameter (its count of steps, say) is mostly that of all."""
+    state = [rows.column(name) for name in slots]
+    others = number_columns(keys, numbers)
+    apply(operator, [rows.params, rows.grads, *state], [rows.params, *state], others, group["differentiable"])
+
+
+def number_columns(keys: list[Any], numbers: Callable[[Any], tuple[Any, ...]]) -> Sequence[Any]:
+    """numbers(key) where all keys are one, else a list for each number."""
+    first = keys[0]
+    if all(key == first for key in keys):
+        return numbers(first)
+    return [list(column) for column in zip(*map(numbers, keys))]
+
+
+def apply(
+    operator: str, inputs: list[list[Tensor]], outputs: list[list[Tensor]], others: Any, differentiable: bool
+) -> None:
+    """Calls an operator over columns of tensors; its results take the place of `outputs`."""
+    if differentiable:
+        return _differentiable(operator, inputs, outputs, others)
+    out = _operator(f"{operator}.out")
+    if out._rows(*inputs, *others, *outputs) is NotImplemented:  # nobody can know this operator
+        before = _C._disable_functions(3)
+        try:
+            out._rows(*inputs, *others, *outputs)
+        finally:
+            _C._restore_functions(before)
+    return None
+
+
+@functools.cache
+def _operator(name: str) -> Any:
+    return _C._find_operator(f"mica::{name}")
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return mica.maximum(a, b) if isinstance(b, Tensor) else mica.clamp_min(a, b)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    return mica.minimum(a, b) if isinstance(b, Tensor) else mica.clamp_max(a, b)
+
+
+def _select(mask: Any, a: Any, b: Any) -> Any:
+    return mica.where(mask, a, b) if isinstance(mask, Tensor) else a if mask else b
+
+
+# What the programs' opcodes are as operators, where the name is another.
+_OPCODES: dict[str, Callable[..., Any]] = {
+    **{name.upper(): getattr(python_operator, name) for name in ("add", "sub", "mul", "eq", "lt", "gt")},
+    "DIV": python_operator.truediv,
+    "MAX": _maximum,
+    "MIN": _minimum,
+    "SELECT": _select,
+}
+
+
+def _differentiable(
+    operator: str, inputs: list[list[Tensor]], outputs: list[list[Tensor]], others: Any
+) -> None:
+    for i in range(len(inputs[0])):
+        tensors = [column[i].clone() for column in inputs]  # which the writes below leave as they are
+        numbers = [n[i] if isinstance(n, list) else n for n in others]
+        for column, value in zip(outputs, interpret(operator, [*tensors, *numbers])):
+            column[i].copy_(value)
+
+
+def interpret(operator: str, arguments: list[Any]) -> list[Any]:
+    """The results of an operator's program over whole tensors, from ordinary operators."""
+    _, codes, constants, inputs, scalars = _operator(operator).program
+    registers: dict[int, Any] = {}
+    results: dict[int, Any] = {}
+    for opcode, register, read, aux in codes["main"]:
+        values = [registers[r] for r in read]
+        if opcode == "LOAD":
+            registers[register] = arguments[inputs[aux]]
+        elif opcode == "SCALAR":
+            registers[register] = arguments[scalars[aux]]
+        elif opcode == "CONST":
+            registers[register] = constants[aux]
+        elif opcode == "STORE":
+            results[aux] = values[0]
+        else:
+            function = _OPCODES.get(opcode) or getattr(mica, opcode.lower())
+            registers[register] = function(*values)
+    return [results[i] for i in range(len(results))]
+
+
+def fill(tensors: list[Tensor], values: list[float]) -> None:
+    """Writes a number into each tensor."""
+    _operator("fill_.Scalar")._rows(tensors, values)
+
+
+def check_fused(p: Tensor) -> None:
+    """fused=True is for floating parameters."""
+    if not p.is_floating_point():
+        raise RuntimeError(
+            f"fused=True needs parameters of floating dtypes; this one is of ({p.dtype}) on ({p.device.type})."
+        )
+
+
+def check_hints(defaults: dict[str, Any]) -> None:
+    """fused goes neither with foreach nor with differentiable."""
+    if defaults.get("fused") and defaults.get("differentiable"):
+        raise RuntimeError("`fused` does not support `differentiable`: give one of them.")
+    if defaults.get("fused") and defaults.get("foreach"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together: give one of them.")
+
+
+def check_range(name: str, value: Any, low: float, high: float | None = None, last: bool = False) -> None:
+    """Raises ValueError where an option is out of its range [low, high), with `last` [low, high],
+    TypeError where it is no number."""
+    if not isinstance(value, (int, float, Tensor)):
+        raise TypeError(f"The option {name} is a number; this value is of type ({type(value).__name__}).")
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(
+            f"The option {name} is a tensor of ({value.numel()}) elements; it must have 1 element."
+        )
+    inside = high is None or value < high or (last and value == high)
+    if not (value >= low and inside):
+        text = f"at least {low}" if high is None else f"in [{low}, {high}{']' if last else ')'}"
+        raise ValueError(f"The option {name} ({value}) must be {text}.")
+
+
+def check_rate(lr: Any, foreach: Any = None, capturable: bool = False) -> None:
+    """What a learning rate may be: a number from 0 on, or a tensor of one."""
+    check_range("lr", lr, 0.0)
+    if isinstance(lr, Tensor) and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True.")
+
+
+def check_betas(betas: Any) -> None:
+    """Two numbers of [0, 1)."""
+    check_range("betas[0]", betas[0], 0.0, 1.0)
+    check_range("betas[1]", betas[1], 0.0, 1.0)
