@@ -8,7 +8,16 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_range, check_rate, run, scalar
+from mica.optim._steps import (
+    GroupOptimizer,
+    Rows,
+    check_betas,
+    check_range,
+    check_rate,
+    run,
+    scalar,
+    step_dtype,
+)
 
 
 class Adagrad(GroupOptimizer):
@@ -203,8 +212,8 @@ class NAdam(_MomentOptimizer):
         super().__init__(params, defaults)
 
     def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
+        own.update(step=None, mu_product=mica.tensor(1.0, dtype=step_dtype()))  # in torch's order
         super()._begin(group, p, own)
-        own["mu_product"] = mica.ones_like(own["step"])
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])

@@ -91,7 +91,7 @@ class GroupOptimizer(Optimizer):
         for own in self.state.values():  # states of old files hold numbers
             for name in ("step", "mu_product", "eta", "mu"):
                 if isinstance(own, dict) and isinstance(own.get(name), (int, float)):
-                    own[name] = mica.tensor(float(own[name]), dtype=_step_dtype())
+                    own[name] = mica.tensor(float(own[name]), dtype=step_dtype())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient; `closure` computes the loss first."""
@@ -136,7 +136,7 @@ class GroupOptimizer(Optimizer):
         """Fills the state of a parameter before its first step."""
         if group.get("fused"):
             check_fused(p)
-        own["step"] = mica.tensor(0.0, dtype=_step_dtype())
+        own["step"] = mica.tensor(0.0, dtype=step_dtype())
         for name in self._slots:
             own[name] = mica.zeros_like(p)
 
@@ -147,7 +147,8 @@ class GroupOptimizer(Optimizer):
         return [s.item() for s in steps]
 
 
-def _step_dtype() -> mica.dtype:
+def step_dtype() -> mica.dtype:
+    """Of the counts of steps, which lie on the CPU."""
     return mica.float64 if mica.get_default_dtype() == mica.float64 else mica.float32
 
 
