@@ -6,6 +6,7 @@
 
 #include "mica/tensor/allocator.h"
 #include "mica/tensor/error.h"
+#include "mica/tensor/holders.h"
 #include "mica/tensor/small_pool.h"
 
 namespace mica {
@@ -88,8 +89,6 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
   }
   MICA_CHECK(resizable_, "The storage (", nbytes_, " bytes) holds foreign memory and cannot grow to ", nbytes,
              " bytes.");
-  MICA_CHECK(use_count() == 1, "The storage (", nbytes_, " bytes) is shared by ", use_count(),
-             " tensors and cannot grow to ", nbytes, " bytes; resize a clone instead.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
   if (keep && nbytes_ > 0) {
@@ -100,8 +99,9 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
       throw;
     }
   }
-  if (!inline_data_) allocator.Free(data_, capacity_);
-  data_ = fresh;
+  void* old = std::exchange(data_, fresh);
+  if (use_count() > 1) internal::MoveTensors(this, old, this);
+  if (!inline_data_) allocator.Free(old, capacity_);
   nbytes_ = capacity_ = nbytes;
   inline_data_ = false;
 }

@@ -28,8 +28,8 @@ class StorageImpl {
   void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }
   // Gives the block a new size, keeping the old contents up to the smaller one.
-  // data() may change, so growing throws unless resizable() and one tensor alone
-  // holds the storage; ResizeTensor (tensor.h) keeps that tensor's pointer right.
+  // data() may change, so growing throws unless resizable(). Where several tensors
+  // hold the storage they all follow (holders.h); a single one, ResizeTensor's, does not.
   // The contents are copied on their device, in the order of its current stream.
   void Resize(int64_t nbytes, bool keep = true);
 

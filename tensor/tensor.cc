@@ -169,7 +169,7 @@ void TensorImpl::Destroy() {
     if (refs().fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   }
   delete extra;
-  if (storage) storage->Release();
+  if (StorageImpl* held = std::exchange(storage, nullptr)) held->Release();  // holders.h reads it
   if (has_flag(tensor_flags::kExternalDims)) delete[] dl.shape;
   internal::SmallFree(this, kImplClass);
 }

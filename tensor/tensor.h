@@ -235,8 +235,8 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
                   bool detached = false);
 
 // Gives `self` new sizes and strides, growing its storage when needed; the
-// contents stay. For resize_ and out= arguments; a storage that other tensors
-// share does not grow (kRuntime Error). Sizes are checked as in EmptyTensor.
+// contents stay. For resize_ and out= arguments; foreign memory does not grow
+// (kRuntime Error), what other tensors share does. Sizes are checked as in EmptyTensor.
 // Without `keep`, the contents are lost, which lets a block of a device grow.
 void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides, bool keep = true);
 

@@ -9,7 +9,10 @@
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/ops/to.h"
+#include "mica/tensor/holders.h"
 #include "mica/tensor/shape.h"
+
+#include <cstring>
 
 namespace mica::python {
 namespace {
@@ -58,6 +61,37 @@ PyObject* DataPtr(PyObject* self, PyObject*) {
 PyObject* StoragePtr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(Unwrap(self).storage()->data()); }
 PyObject* StorageBytes(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(Unwrap(self).storage()->nbytes());
+}
+PyObject* StorageUsers(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLong(Unwrap(self).storage()->use_count());
+}
+// Resizes a storage in bytes; every tensor over it stays where it stands in it.
+PyObject* ResizeStorage(PyObject* self, PyObject* size) {
+  return Guarded([&] {
+    const int64_t nbytes = PyLong_AsLongLong(size);
+    if (PyErr_Occurred()) throw PythonErrorIsSet();
+    const Tensor& t = Unwrap(self);
+    StorageImpl* storage = t.impl()->storage;
+    const int64_t offset = t.storage_offset() * t.itemsize();
+    storage->Resize(nbytes);
+    t.impl()->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + offset);
+    return NewNone();
+  });
+}
+// Copies a storage's bytes into another tensor's memory, of the same size, and makes every
+// tensor over the storage one over that memory.
+PyObject* MoveStorage(PyObject* self, PyObject* target) {
+  return Guarded([&] {
+    StorageImpl* from = Unwrap(self).impl()->storage;
+    StorageImpl* to = Unwrap(target).impl()->storage;
+    MICA_CHECK(from->device().is_cpu() && to->device().is_cpu() && from->nbytes() == to->nbytes(),
+               "A storage of ", from->nbytes(), " bytes on ", from->device().ToString(),
+               " cannot move to one of ", to->nbytes(), " bytes on ", to->device().ToString(), ".");
+    if (from == to) return NewNone();
+    if (from->nbytes() > 0) std::memcpy(to->data(), from->data(), from->nbytes());
+    internal::MoveTensors(from, from->data(), to);
+    return NewNone();
+  });
 }
 PyObject* IsFloatingPoint(PyObject* self, PyObject*) { return NewBool(IsFloating(Unwrap(self).dtype())); }
 PyObject* IsComplexMethod(PyObject* self, PyObject*) { return NewBool(IsComplex(Unwrap(self).dtype())); }
@@ -241,6 +275,9 @@ PyMethodDef kTensorMethods[] = {
      "data_ptr() -> int\n\nThe address of the first element."},
     {"_storage_ptr", StoragePtr, METH_NOARGS, nullptr},
     {"_storage_nbytes", StorageBytes, METH_NOARGS, nullptr},
+    {"_storage_users", StorageUsers, METH_NOARGS, nullptr},
+    {"_resize_storage", ResizeStorage, METH_O, nullptr},
+    {"_move_storage", MoveStorage, METH_O, nullptr},
     {"is_floating_point", Asking<"is_floating_point", IsFloatingPoint>::Alone, METH_NOARGS,
      "is_floating_point() -> bool"},
     {"is_complex", Asking<"is_complex", IsComplexMethod>::Alone, METH_NOARGS, "is_complex() -> bool"},

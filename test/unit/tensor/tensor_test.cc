@@ -144,8 +144,13 @@ TEST_CASE("tensors resize and keep their contents", "[tensor]") {
     std::memset(t.data_as<int32_t>() + 3, 0, (n - 3) * 4);
   }
   const Tensor view = MakeView(t, {2}, {1}, 0);
-  MICA_REQUIRE_ERROR((ResizeTensor(t, {4000000}, {1}), 0), "is shared by 2 tensors");
-  ResizeTensor(view, {1000000}, {1});  // fits: no growth
+  const Tensor deep = MakeView(t, {1, 1, 1, 1, 1, 2}, {2, 2, 2, 2, 2, 1}, 4);
+  const void* before = t.data();
+  ResizeTensor(view, {4000000}, {1});
+  CHECK(view.data() != before);
+  CHECK(t.data() == view.data());
+  CHECK(deep.data() == t.data_as<int32_t>() + 1);
+  CHECK(deep.data_as<int32_t>()[1] == 2);
   static int deleted = 0;
   deleted = 0;
   int32_t memory[4] = {1, 2, 3, 4};
