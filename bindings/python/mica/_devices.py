@@ -249,17 +249,31 @@ def is_pinned(self: Tensor) -> bool:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Refused: memory of other processes is not opened."""
-    raise NotImplementedError(
-        f"The memory of a tensor on the device ({self.device}) cannot be shared with another process: the "
-        "host has no shared memory and does not drive `ipc_export` of the device table, which is reserved; "
-        "send the tensor itself, whose values are copied."
-    )
+    """Moves the tensor's memory, and so every view of it, to where other processes can see it."""
+    if self.device.type not in ("cpu", "meta"):
+        raise NotImplementedError(
+            f"The memory of a tensor on the device ({self.device}) cannot be shared with another process: the "
+            "host does not drive `ipc_export` of the device table, which is reserved; "
+            "send the tensor itself, whose values are copied."
+        )
+    import mica._reductions as sharing  # multiprocessing sends it without a copy from now on
+
+    sharing.memory.share(self)
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes can see the tensor's memory."""
+    import sys
+
+    memory = sys.modules.get("mica._shared_memory")  # not imported: nothing is shared
+    return self.device.type not in ("cpu", "meta") or (memory is not None and memory.is_shared(self))
 
 
 _C._add_tensor_attributes(
     {
         "is_pinned": is_pinned,
+        "is_shared": is_shared,
         "pin_memory": pin_memory,
         "record_stream": record_stream,
         "share_memory_": share_memory_,

@@ -433,7 +433,6 @@ _C._add_tensor_attributes(
         "storage": storage,
         "get_device": get_device,
         "is_pinned": lambda self, device=None: False,
-        "is_shared": lambda self: False,
         **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }
 )

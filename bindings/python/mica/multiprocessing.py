@@ -1,5 +1,5 @@
-"""mica.multiprocessing: the standard library's, whose queues and pipes carry tensors by value, with
-torch's start_processes() and spawn(). Tensors are copied: processes share no memory through Mica yet."""
+"""mica.multiprocessing: the standard library's, whose queues, pipes and processes take tensors by
+their memory, which both sides then see (_reductions.py), with torch's start_processes() and spawn()."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from multiprocessing import (
 )
 from typing import Any
 
-_strategy = ["file_descriptor"]
+from mica import _reductions, _shared_memory
+from mica._reductions import init_reductions as init_reductions
+
+reductions = _reductions
 
 
 def _supports_context() -> bool:
@@ -26,15 +29,22 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """The name that was set; tensors are copied by any."""
-    return _strategy[-1]
+    """How memory is shared: "file_descriptor" or "file_system"."""
+    return _shared_memory._strategy[-1]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Takes a name of a way to share memory; tensors are copied by any."""
+    """Sets how memory is shared from now on. "file_descriptor": nameless, and it goes with the last
+    process. "file_system": files of /dev/shm, for where descriptors are scarce or cannot be sent."""
     if new_strategy not in get_all_sharing_strategies():
-        raise AssertionError(f"The sharing strategy ({new_strategy}) is unknown.")
-    _strategy[-1] = new_strategy
+        raise AssertionError(
+            f"The sharing strategy ({new_strategy!r}) is unknown; expected one of {get_all_sharing_strategies()}."
+        )
+    _shared_memory._strategy[-1] = new_strategy
+    if new_strategy == "file_system":
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()  # before children are made, so that all have the same
 
 
 class ProcessException(Exception):

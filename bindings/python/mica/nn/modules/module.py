@@ -460,7 +460,8 @@ class Module(_hooks.Hooked):
         return _IncompatibleKeys(missing, unexpected)
 
     def share_memory(self: T) -> T:
-        return self
+        """Moves parameters and buffers to memory that other processes can see."""
+        return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Changes nothing yet: modules run as they stand."""

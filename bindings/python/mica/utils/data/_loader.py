@@ -2,81 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 import mica
-from mica._C import Tensor
-from mica.utils.data._dataset import IterableDataset, TensorDataset
+from mica.utils.data import _collate, _workers
+from mica.utils.data._collate import default_collate, default_convert
+from mica.utils.data._datapipe import IterDataPipe, apply_seed, apply_shuffle_settings, draw_seed
+from mica.utils.data._dataset import IterableDataset
+from mica.utils.data._fetch import IterableFetcher, MapFetcher
 from mica.utils.data._samplers import BatchSampler, RandomSampler, SequentialSampler
 
-
-def default_collate(batch: list[Any]) -> Any:
-    """Samples joined: tensors stacked, numbers made tensors, containers element by element."""
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return _stack(batch)
-    if isinstance(first, (bool, int)):
-        return mica.tensor(batch)
-    if isinstance(first, float):
-        return mica.tensor(batch, dtype=mica.float64)
-    if isinstance(first, dict):
-        return {key: default_collate([sample[key] for sample in batch]) for key in first}
-    if isinstance(first, (list, tuple)):
-        odd = next((i for i, sample in enumerate(batch) if len(sample) != len(first)), None)
-        if odd is not None:
-            raise RuntimeError(
-                f"Sample ({odd}) of a batch has {len(batch[odd])} parts and sample (0) has {len(first)}. "
-                "Give all samples the same parts, or pass DataLoader a collate_fn that joins yours."
-            )
-        joined = [default_collate(list(column)) for column in zip(*batch)]
-        return joined if isinstance(first, list) or not hasattr(first, "_fields") else type(first)(*joined)
-    if type(first).__module__ == "numpy":
-        return _stack([mica.as_tensor(sample) for sample in batch])
-    if isinstance(first, (str, bytes)):
-        return batch
-    raise TypeError(
-        f"Samples of type ({type(first).__name__}) cannot be joined to a batch; expected tensors, NumPy arrays, "
-        "numbers, strings, dicts, lists or tuples. Pass DataLoader a collate_fn that joins yours."
-    )
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
-def _stack(batch: list[Tensor]) -> Tensor:
-    for i, sample in enumerate(batch):
-        if isinstance(sample, Tensor) and sample.shape != batch[0].shape:
-            raise RuntimeError(
-                f"Sample ({i}) of a batch has the shape {list(sample.shape)} and sample (0) has {list(batch[0].shape)}; "
-                "a batch stacks tensors of one shape. Pad or cut them in the dataset, or pass DataLoader a collate_fn "
-                "that joins yours."
-            )
-    return mica.stack(batch)
+class _InfiniteConstantSampler:
+    """What stands for the indices of a dataset that has none."""
 
-
-def default_convert(sample: Any) -> Any:
-    """One sample with its NumPy arrays and numbers made tensors."""
-    if isinstance(sample, dict):
-        return {key: default_convert(value) for key, value in sample.items()}
-    if isinstance(sample, (list, tuple)):
-        items = [default_convert(item) for item in sample]
-        return type(sample)(*items) if hasattr(sample, "_fields") else type(sample)(items)
-    return mica.as_tensor(sample) if type(sample).__module__ == "numpy" else sample
-
-
-def _pinned(batch: Any) -> Any:
-    """The batch with its tensors in pinned memory, in dicts, lists and tuples too; an object with a
-    method pin_memory decides for itself."""
-    if isinstance(batch, dict):
-        return {key: _pinned(value) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        items = [_pinned(item) for item in batch]
-        return type(batch)(*items) if hasattr(batch, "_fields") else type(batch)(items)
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
 
 
 class DataLoader:
     """Iterates over a dataset in batches, shuffled if asked, loaded by worker processes if asked."""
+
+    __initialized = False
 
     def __init__(
         self,
@@ -86,7 +40,7 @@ class DataLoader:
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
@@ -99,94 +53,264 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        self.pin_memory_device, self.in_order = pin_memory_device, in_order
-        self._iterable = isinstance(dataset, IterableDataset)
-        if num_workers < 0:
-            raise ValueError(f"The number of workers ({num_workers}) must not be negative.")
-        if num_workers and self._iterable:
-            raise NotImplementedError(
-                "An IterableDataset is loaded in the calling process; num_workers must be 0."
-            )
-        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last.")
-        if sampler is not None and shuffle:
-            raise ValueError("sampler excludes shuffle.")
-        if batch_size is not None and (not isinstance(batch_size, int) or batch_size <= 0):
-            raise ValueError(
-                f"The batch size ({batch_size}) must be a positive integer, or None for single samples."
-            )
+        _check_numbers(num_workers, timeout, prefetch_factor, persistent_workers)
+        _check_choices(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self._is_iterable = isinstance(dataset, IterableDataset)
+        if isinstance(dataset, IterDataPipe) and shuffle is not None:
+            dataset = apply_shuffle_settings(dataset, shuffle)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.batch_size = None if batch_sampler is not None else batch_size
-        self.drop_last, self.generator = drop_last, generator
-        self.pin_memory, self.persistent_workers = pin_memory, persistent_workers
+        self.drop_last, self.generator, self.in_order = drop_last, generator, in_order
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self.persistent_workers = persistent_workers
         self.worker_init_fn, self.multiprocessing_context = worker_init_fn, multiprocessing_context
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
-        if sampler is None and not self._iterable:
+        if sampler is None and self._is_iterable:
+            sampler = _InfiniteConstantSampler()
+        elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         self.sampler = sampler
-        if batch_sampler is None and batch_size is not None and not self._iterable:
+        if batch_sampler is None and batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_sampler = batch_sampler
-        self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
-        self._gathers = collate_fn is None and type(dataset) is TensorDataset
+        self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
+        self._IterableDataset_len_called: int | None = None
+        self._iterator: Any = None
+        self.__initialized = True
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.__initialized and name in _FIXED:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized."
+            )
+        super().__setattr__(name, value)
 
     @property
-    def batched(self) -> bool:
-        return self.batch_size is not None or self.batch_sampler is not None
+    def multiprocessing_context(self) -> Any:
+        """How worker processes are started: a context of multiprocessing, or None for the usual one."""
+        return self.__context
 
-    def __iter__(self) -> Iterator[Any]:
-        if not self.pin_memory:
-            return self._load()
-        if not mica._C._has_pinned_memory():
-            warnings.warn(
-                "pin_memory=True has no effect: no device that is loaded has pinned memory.", stacklevel=2
-            )
-            return self._load()
-        return map(_pinned, self._load())
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            import multiprocessing
 
-    def _load(self) -> Iterator[Any]:
-        # One number is drawn before the order is, for the workers and without them, as torch does.
-        seed = int(mica.empty((), dtype=mica.int64).random_(generator=self.generator).item())
-        if self._iterable:
-            return self._iterate()
-        batches = iter(self.batch_sampler if self.batched else self.sampler)
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
+                    f"but num_workers is ({self.num_workers})."
+                )
+            methods = multiprocessing.get_all_start_methods()
+            if isinstance(context, str) and context not in methods:
+                raise ValueError(
+                    f"multiprocessing_context option should specify a valid start method in {methods}, "
+                    f"but it is ({context!r})."
+                )
+            context = multiprocessing.get_context(context) if isinstance(context, str) else context
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the "
+                    f"start method, but it is a {type(context).__name__}."
+                )
+        self.__context = context
+
+    def _context(self) -> Any:
+        import multiprocessing
+
+        context = self.multiprocessing_context or multiprocessing.get_context()
+        return context if context.get_start_method() else multiprocessing.get_context("fork")
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
-            return map(self._fetch, batches)
-        from mica.utils.data import _workers
+            return _SingleProcessDataLoaderIter(self)
+        return _MultiProcessingDataLoaderIter(self)
 
-        return _workers.load(
-            batches,
-            self._fetch,
-            dataset=self.dataset,
-            num_workers=self.num_workers,
-            prefetch=self.prefetch_factor or 2,
-            seed=seed,
-            init=self.worker_init_fn,
-            timeout=self.timeout,
-            context=self.multiprocessing_context,
-        )
-
-    def _iterate(self) -> Iterator[Any]:
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
-
-    def _fetch(self, places: Any) -> Any:
-        if not self.batched:
-            return self.collate_fn(self.dataset[places])
-        if self._gathers:
-            index = mica.tensor(places, dtype=mica.int64)  # one gather instead of many rows
-            return [t.index_select(0, index) for t in self.dataset.tensors]
-        return self.collate_fn([self.dataset[i] for i in places])
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        if self._iterator is None or self._iterator.closed:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
-        if self._iterable:
-            count = len(self.dataset)
-            if self.batch_size is None:
-                return count
-            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-        return len(self.batch_sampler if self.batched else self.sampler)
+        if not self._is_iterable:
+            return len(self._index_sampler)
+        count = self._IterableDataset_len_called = len(self.dataset)
+        if self.batch_size is None:
+            return count
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warns of more workers than this process may use cores."""
+        cores = len(os.sched_getaffinity(0))
+        if self.num_workers > cores:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total; this process may use "
+                f"{cores} cores, and more workers than that slow each other down.",
+                stacklevel=3,
+            )
+
+
+def _check_numbers(workers: int, timeout: float, prefetch: int | None, persistent: bool) -> None:
+    if workers < 0:
+        raise ValueError(f"The number of workers ({workers}) must not be negative.")
+    if timeout < 0:
+        raise ValueError(f"The timeout ({timeout}) must not be negative.")
+    if workers == 0 and prefetch is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing: num_workers is 0."
+        )
+    if prefetch is not None and prefetch <= 0:
+        raise ValueError(f"The prefetch_factor ({prefetch}) must be positive.")
+    if persistent and workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0.")
+
+
+def _check_choices(
+    dataset: Any, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
+) -> None:
+    given = {"sampler": sampler, "batch_sampler": batch_sampler}
+    if isinstance(dataset, IterableDataset):
+        if not isinstance(dataset, IterDataPipe) and shuffle not in (None, False):
+            given["shuffle"] = shuffle
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got ({value})."
+                )
+    if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        raise ValueError(
+            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler and drop_last."
+        )
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle.")
+    if batch_size is None and drop_last:
+        raise ValueError(
+            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last."
+        )
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size <= 0):
+        raise ValueError(
+            f"The batch size ({batch_size}) must be a positive integer, or None for single samples."
+        )
+
+
+class _BaseDataLoaderIter:
+    """One pass over a loader: the order, the seed, and what was given so far."""
+
+    closed = False
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader, self._dataset = loader, loader.dataset
+        self._index_sampler, self._num_workers = loader._index_sampler, loader.num_workers
+        self._collate_fn, self._drop_last = loader.collate_fn, loader.drop_last
+        self._auto_collation, self._timeout = loader._auto_collation, loader.timeout
+        self._persistent_workers = loader.persistent_workers
+        self._pin_memory = loader.pin_memory and mica._C._has_pinned_memory()
+        if loader.pin_memory and not self._pin_memory:
+            warnings.warn(
+                "pin_memory=True has no effect: no device that is loaded has pinned memory.", stacklevel=4
+            )
+        self._seed_pipes(loader)
+        self._sampler_iter = iter(self._index_sampler)
+        # One number is drawn before the order is, for the workers and without them, as torch does.
+        seed = mica.empty((), dtype=mica.int64).random_(generator=loader.generator)
+        self._base_seed = int(seed.item())
+        self._num_yielded = 0
+
+    def _seed_pipes(self, loader: DataLoader) -> None:
+        self._shared_seed = draw_seed(self._dataset, loader.generator)
+        apply_seed(self._dataset, self._shared_seed)
+
+    def _reset(self, loader: DataLoader) -> None:
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._seed_pipes(loader)
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        return self
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        batch = self._next_data()
+        if self._pin_memory:
+            batch = _collate.pin(batch)
+        self._num_yielded += 1
+        promised = self._loader._IterableDataset_len_called
+        if promised is not None and self._num_yielded > promised and self._loader._is_iterable:
+            warnings.warn(
+                f"Length of IterableDataset {self._dataset} was reported to be {promised} (when accessing "
+                f"len(dataloader)), but {self._num_yielded} samples have been fetched. With workers, each must take a "
+                "part of the dataset: see get_worker_info().",
+                stacklevel=2,
+            )
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled.")
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Loads in the caller's process."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        _workers.shard(self._dataset, 1, 0)
+        kind = IterableFetcher if loader._is_iterable else MapFetcher
+        self._dataset_fetcher = kind(self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
+
+    def _next_data(self) -> Any:
+        return self._dataset_fetcher.fetch(next(self._sampler_iter))
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Loads in worker processes, which end with it, with its last batch, or with Ctrl-C."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        from mica.utils.data._parallel import Pool
+
+        self._pool = Pool(loader, self._base_seed)
+        self._shutdown_workers = weakref.finalize(self, self._pool.close)
+        self._seed_pipes(loader)  # torch draws here too, once the workers have their seeds
+        self._pool.start(self._sampler_iter)
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        """Whether its workers have ended."""
+        return not self._pool.links
+
+    @property
+    def _workers(self) -> list[Any]:
+        return [link.process for link in self._pool.links]
+
+    def _reset(self, loader: DataLoader) -> None:
+        super()._reset(loader)
+        self._pool.reset(self._shared_seed)
+        self._pool.start(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        try:
+            return self._pool.next(self._sampler_iter)
+        except StopIteration:
+            if not self._persistent_workers:
+                self._shutdown_workers()
+            raise
+        except KeyboardInterrupt:
+            self._shutdown_workers()
+            raise

@@ -1,26 +1,38 @@
-"""Worker processes of a DataLoader: each loads the batches whose numbers it is given.
+"""A worker process of a DataLoader: what runs in it, and how it sends what it loads.
 
-Batches are handed out in turn, `prefetch` ahead for each worker, and come back in
-order. An exception in a worker is raised where the batch is awaited, with the worker's
-traceback in its message; a worker that dies is an error that says so.
+A worker reads tasks from its end of a socket and answers each on the same socket. A batch's tensors
+lie in shared memory; the message says where. Segments are used again: the main process says which
+of them nobody holds any more, so that after the first few batches no page is mapped or cleared.
+_parallel.py is the main process's side.
+
+Messages to a worker: (epoch, number, places); (epoch, None, seed of pipes) for a new epoch; (None, freed keys,
+None) alone gives segments back; None ends it. Messages from it: (epoch, number, kind, opened
+segments, dropped keys, content), and then the descriptors of the segments that were opened.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import io
 import os
 import queue
 import signal
+import socket
+import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import reduction
 from typing import Any
 
 import mica
 
+BATCH, FAILURE, END, READY = range(4)
+_WATCH_SECONDS = 5
+_KEPT_BYTES = 256 << 20  # of idle segments, for each worker
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class WorkerInfo:
     """What get_worker_info() says inside a worker."""
 
@@ -28,6 +40,8 @@ class WorkerInfo:
     num_workers: int
     seed: int
     dataset: Any
+    rng: Any = None
+    worker_method: str | None = "multiprocessing"
 
 
 _info: WorkerInfo | None = None
@@ -39,9 +53,22 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 @dataclass
-class _Failure:
+class Failure:
+    """An exception of a worker, with its traceback as text."""
+
     kind: type[BaseException]
     text: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        kind = type(error)
+        if issubclass(kind, StopIteration):  # raised where a batch is awaited it would end the loop
+            kind = RuntimeError
+        try:
+            reduction.ForkingPickler.dumps(kind)
+        except Exception:  # a class that only the worker has
+            kind = RuntimeError
+        return cls(kind, "".join(traceback.format_exception(error)))
 
     def raise_(self, worker: int) -> None:
         message = f"Worker process ({worker}) of a DataLoader raised:\n{self.text}"
@@ -52,133 +79,244 @@ class _Failure:
         raise error
 
 
-class _Uninterrupted:
-    """Keeps Ctrl-C back until the end of the block: a process that is being started must not be lost."""
+class Arena:
+    """A worker's shared memory: segments that are used again when both processes are done with them."""
 
-    def __enter__(self) -> None:
-        self._before: Any = None
-        self._pressed: list[Any] = []
-        if threading.current_thread() is threading.main_thread() and callable(
-            signal.getsignal(signal.SIGINT)
-        ):
-            self._before = signal.signal(signal.SIGINT, lambda *frame: self._pressed.append(frame))
+    def __init__(self) -> None:
+        self._segments: dict[int, Any] = {}
+        self._busy: dict[int, int] = {}  # uses in either process
+        self._idle: dict[int, list[int]] = {}  # by size
+        self._idle_bytes = 0
+        self._next = 0
+        self.opened: list[int] = []
+        self.dropped: list[int] = []
 
-    def __exit__(self, *exc: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            if self._pressed:
-                self._before(*self._pressed[0])
+    def allocate(self, nbytes: int) -> Any:
+        """A flat tensor of so many bytes in a segment that nobody uses."""
+        from mica import _shared_memory as memory
+
+        step = max(4096, 1 << max(nbytes.bit_length() - 3, 0))  # at most a fourth more than asked for
+        size = -(-nbytes // step) * step
+        free = self._idle.get(size)
+        if free:
+            key = free.pop()
+            self._idle_bytes -= size
+        else:
+            key, self._next = self._next, self._next + 1
+            self._segments[key] = memory.create_unnamed(size)
+            self.opened.append(key)
+        self._busy[key] = 1
+        return memory.lease(memory.Handle(self._segments[key], nbytes, key), lambda: self.done(key))
+
+    def sent(self, key: int) -> None:
+        """Counts a use in the main process, which gives it back by done()."""
+        self._busy[key] += 1
+
+    def done(self, key: int) -> None:
+        """One use less; at none the segment is idle, and the oldest idle ones may go."""
+        self._busy[key] -= 1
+        if self._busy[key]:
+            return
+        size = self._segments[key].nbytes
+        self._idle.setdefault(size, []).append(key)
+        self._idle_bytes += size
+        while self._idle_bytes > max(_KEPT_BYTES, 2 * size):
+            oldest = next(keys for keys in self._idle.values() if keys)
+            gone = oldest.pop(0)
+            self._idle_bytes -= self._segments.pop(gone).nbytes
+            self.dropped.append(gone)
+
+    def news(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+        """Segments that the main process does not know yet, with their sizes; those that are no more;
+        and the descriptors of the first, which are this process's no longer once they are sent."""
+        opened = [(key, self._segments[key].nbytes) for key in self.opened if key in self._segments]
+        fds = [self._segments[key].fd for key, _ in opened]
+        dropped, self.opened, self.dropped = self.dropped, [], []
+        return opened, dropped, fds
+
+    def close_fds(self, opened: list[tuple[int, int]]) -> None:
+        """Closes the descriptors that the main process has now."""
+        for key, _ in opened:
+            self._segments[key].close_fd()
 
 
-def _next_task(tasks: Any, parent: int) -> Any:
-    """The next task; None after the last one, or when the main process is gone."""
-    while os.getppid() == parent:
+class _Pickler(reduction.ForkingPickler):
+    """Writes a batch; its tensors are in the arena, or are copied there."""
+
+    def __init__(self, file: Any, arena: Arena) -> None:
+        from mica import _shared_memory
+
+        super().__init__(file, 5)
+        self._arena, self._handle = arena, _shared_memory.Handle
+        self._copies: dict[int, Any] = {}
+        self._alive: list[Any] = []  # until the message is sent
+        self.keys: set[int] = set()
+
+    def persistent_id(self, obj: Any) -> Any:
+        if type(obj) is not self._handle or obj.key is None:
+            return None
+        self.keys.add(obj.key)
+        return (obj.key, obj.nbytes)
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not mica.Tensor:
+            return NotImplemented
+        from mica import _reductions, _shared_memory as memory
+
+        if obj.device.type != "cpu" or mica._C._is_wrapper(obj):
+            return NotImplemented
+        _reductions.check_leaf(obj)
+        if not obj.numel():
+            empty = mica.empty_strided(obj.shape, obj.stride(), dtype=obj.dtype)
+            return _reductions.reduce_tensor(empty.requires_grad_(obj.requires_grad))
+        handle = memory.handle_of(obj)
+        if handle is None:
+            obj = self._copied(obj)
+            handle = memory.handle_of(obj)
+        return _reductions.placed(obj, handle)
+
+    def _copied(self, t: Any) -> Any:
+        """The tensor in the arena. What the worker keeps stays its own. Tensors that share a storage
+        which one of them fills share it still; of a larger one a view goes alone."""
+        from mica import _shared_memory as memory
+
+        base, whole = t._storage_ptr(), t._storage_nbytes()
+        flat = self._copies.get(base)
+        if flat is None and whole == t.numel() * t.itemsize:
+            flat = self._copies[base] = self._arena.allocate(whole)
+            flat.view(t.dtype).copy_(t.detach().as_strided([t.numel()], [1], 0))
+        if flat is not None:
+            elements = flat[: whole // t.itemsize * t.itemsize].view(t.dtype)
+            made = elements.as_strided(t.shape, t.stride(), t.storage_offset()).detach()
+        else:
+            made = memory.empty(tuple(t.shape), t.dtype).copy_(t.detach())
+        self._alive += [t, made]
+        return made.requires_grad_(t.requires_grad)
+
+
+def _seed(base: int, worker: int) -> None:
+    """Seeds the generators of Mica, of random and of NumPy, as torch does."""
+    import random
+
+    random.seed(base + worker)
+    mica.manual_seed(base + worker)
+    if "numpy" in sys.modules or os.environ.get("MICA_TORCH"):
+        import numpy as np
+
+        words = [worker, base & 0xFFFFFFFF, base >> 32, 0]
+        np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+
+class _Worker:
+    def __init__(self, connection: Any, fetcher: Callable[[], Any]) -> None:
+        self.connection, self.parent = connection, os.getppid()
+        self.tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.arena, self.epoch = Arena(), 0
+        self.make_fetcher, self.fetcher, self.failure = fetcher, None, None
+
+    def read(self) -> None:
+        """Moves tasks from the socket to the queue, so that the main process never waits to send one.
+        Ends the process when the main one is gone: nobody waits for the batch it is loading."""
+        while True:
+            try:
+                while not self.connection.poll(_WATCH_SECONDS):
+                    if os.getppid() != self.parent:
+                        os._exit(1)
+                task = self.connection.recv()
+            except (EOFError, OSError):
+                os._exit(1)
+            if task is None:
+                self.epoch = -1  # what is still in the queue is not wanted
+            elif task[0] is not None:
+                self.epoch = task[0]
+            self.tasks.put(task)
+            if task is None:
+                return
+
+    def run(self) -> None:
+        """Answers tasks until the last."""
+        while (task := self.tasks.get()) is not None:
+            epoch, number, places = task
+            if epoch is None:
+                for key in number:
+                    self.arena.done(key)
+            elif epoch == self.epoch:
+                self.answer(epoch, number, *self.result(number, places))
+
+    def result(self, number: int | None, places: Any) -> tuple[int, Any]:
         try:
-            return tasks.get(timeout=5)
-        except queue.Empty:
-            continue
-    return None
+            if self.failure is not None:
+                return FAILURE, self.failure
+            if number is None:
+                from mica.utils.data._datapipe import apply_seed
+
+                apply_seed(_info.dataset if _info else None, places)
+            if number is None or self.fetcher is None:
+                self.fetcher = self.make_fetcher()
+            return (READY, None) if number is None else (BATCH, self.fetcher.fetch(places))
+        except StopIteration as stop:
+            if type(self.fetcher).__name__ == "IterableFetcher":
+                return END, None
+            return FAILURE, Failure.of(stop)
+        except Exception as error:
+            return FAILURE, Failure.of(error)
+
+    def answer(self, epoch: int, number: int | None, kind: int, result: Any) -> None:
+        content = io.BytesIO()
+        pickler = _Pickler(content, self.arena)
+        try:
+            pickler.dump(result)
+        except Exception as error:  # what cannot be sent is the dataset's error, not a hang
+            kind, content = FAILURE, io.BytesIO()
+            pickler = _Pickler(content, self.arena)
+            pickler.dump(Failure.of(error))
+        for key in pickler.keys:
+            self.arena.sent(key)
+        opened, dropped, fds = self.arena.news()
+        self.connection.send((epoch, number, kind, opened, dropped, content.getvalue()))
+        if fds:
+            with socket.fromfd(self.connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
+                for i in range(0, len(fds), 64):
+                    reduction.sendfds(s, fds[i : i + 64])
+            self.arena.close_fds(opened)
 
 
-def _work(
+def shard(dataset: Any, count: int, part: int) -> None:
+    """Gives a pipe its part of `count`."""
+    from mica.utils.data._datapipe import IterDataPipe, MapDataPipe, apply_sharding
+
+    if isinstance(dataset, (IterDataPipe, MapDataPipe)):
+        apply_sharding(dataset, count, part)
+
+
+def work(
     info: WorkerInfo,
-    fetch: Callable[[Any], Any],
+    fetcher: Callable[[], Any],
     init: Callable[[int], None] | None,
-    tasks: Any,
-    results: Any,
-    parent: int,
+    connection: Any,
+    others: list[Any],
+    base_seed: int,
 ) -> None:
+    """The main function of a worker process."""
     global _info
-    _info = info
+    from mica import _reductions, _shared_memory  # noqa: F401
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends the workers
-    mica.manual_seed(info.seed)
+    for other in others:  # a forked worker has the main process's ends too
+        other.close()
     mica.set_num_threads(1)
-    failure = None
+    _seed(base_seed, info.id)
+    _info = info
+    worker = _Worker(connection, fetcher)
+    threading.Thread(target=worker.read, daemon=True).start()
     try:
+        shard(info.dataset, info.num_workers, info.id)
         if init is not None:
             init(info.id)
     except Exception as error:
-        failure = _Failure(type(error), traceback.format_exc())
-    while (task := _next_task(tasks, parent)) is not None:
-        number, places = task
-        try:
-            result = failure or fetch(places)
-        except Exception as error:
-            result = _Failure(type(error), traceback.format_exc())
-        results.put((number, info.id, result))
-
-
-def load(
-    batches: Iterator[Any],
-    fetch: Callable[[Any], Any],
-    *,
-    dataset: Any,
-    num_workers: int,
-    prefetch: int,
-    seed: int,
-    init: Callable[[int], None] | None,
-    timeout: float,
-    context: Any,
-) -> Iterator[Any]:
-    """fetch(batch) of each batch, in order, computed by worker processes."""
-    if context is None or isinstance(context, str):
-        context = multiprocessing.get_context(context)
-    results = context.Queue()
-    tasks = [context.Queue() for _ in range(num_workers)]
-    workers: list[Any] = []
-    sent = given = 0
-    arrived: dict[int, tuple[int, Any]] = {}
-
-    def send() -> None:
-        nonlocal sent
-        batch = next(batches, None)
-        if batch is not None:
-            tasks[sent % num_workers].put((sent, batch))
-            sent += 1
-
+        worker.failure = Failure.of(error)
     try:
-        with _Uninterrupted():
-            for i in range(num_workers):
-                info = WorkerInfo(i, num_workers, seed + i, dataset)
-                arguments = (info, fetch, init, tasks[i], results, os.getpid())
-                process = context.Process(target=_work, args=arguments, daemon=True)
-                process.start()
-                workers.append(process)
-        for _ in range(prefetch * num_workers):
-            send()
-        while given < sent:
-            while given not in arrived:
-                number, worker, result = _await(results, workers, timeout)
-                arrived[number] = (worker, result)
-            worker, result = arrived.pop(given)
-            given += 1
-            send()
-            if isinstance(result, _Failure):
-                result.raise_(worker)
-            yield result
-    finally:
-        for task in tasks:
-            task.put(None)
-        for process in workers:
-            process.join(timeout=5)
-            if process.is_alive():
-                process.terminate()
-        for q in [results, *tasks]:
-            q.cancel_join_thread()
-            q.close()
-
-
-def _await(results: Any, workers: list[Any], timeout: float) -> Any:
-    waited = 0.0
-    while True:
-        try:
-            return results.get(timeout=0.5)
-        except queue.Empty:
-            waited += 0.5
-        for i, process in enumerate(workers):
-            if not process.is_alive():
-                raise RuntimeError(
-                    f"Worker process ({i}) of a DataLoader ended with exit code ({process.exitcode})."
-                )
-        if timeout and waited >= timeout:
-            raise RuntimeError(f"No batch came from the workers of a DataLoader within ({timeout}) seconds.")
+        with _shared_memory.allocating_by(worker.arena.allocate):
+            worker.run()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # nobody reads the batches any more

@@ -1,0 +1,120 @@
+"""How tensors go from process to process: where their memory is, not what stands in it.
+
+Importing this lets the pickler of multiprocessing (queues, pipes, arguments of processes) send
+tensors, parameters and storages so. A tensor that is not in shared memory yet is moved there, and
+every view of it too, so that both processes see what either writes.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from multiprocessing import reduction
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import mica
+from mica import _shared_memory as memory
+from mica._C import Tensor
+from mica._serialization import _rebuild_subclass, reduce_tensor as _by_value
+from mica.storage import _TYPES, TypedStorage, UntypedStorage
+
+_opened: weakref.WeakValueDictionary[Any, memory.Segment] = weakref.WeakValueDictionary()
+
+
+def reduce_handle(handle: memory.Handle) -> Any:
+    """By its name or its descriptor; opening it gives a flat tensor of its bytes."""
+    segment = handle.segment
+    if segment.name is not None:
+        memory.count_users(segment.name, 1)  # for the process that opens it
+        return (_open_name, (segment.name, segment.nbytes, handle.nbytes))
+    if segment.fd < 0:
+        raise RuntimeError(
+            "The tensor's shared memory belongs to a loader's worker and cannot be sent on; send a clone()."
+        )
+    return (_open_fd, (reduction.DupFd(segment.fd), segment.nbytes, handle.nbytes))
+
+
+def _open_fd(duplicate: Any, capacity: int, nbytes: int) -> Tensor:
+    fd = duplicate.detach()
+    status = os.fstat(fd)
+    key = (status.st_dev, status.st_ino)
+    segment = _opened.get(key)
+    if segment is None:
+        _opened[key] = segment = memory.Segment(fd, capacity)
+    else:
+        os.close(fd)
+    return memory.lease(memory.Handle(segment, nbytes))
+
+
+def _open_name(name: str, capacity: int, nbytes: int) -> Tensor:
+    segment = _opened.get(name)
+    if segment is None:
+        fd = os.open(os.path.join(memory._DIRECTORY, name), os.O_RDWR | os.O_CLOEXEC)
+        _opened[name] = segment = memory.Segment(fd, capacity, name)
+        segment.close_fd()
+    else:
+        memory.count_users(name, -1)
+    return memory.lease(memory.Handle(segment, nbytes))
+
+
+def rebuild_tensor(
+    flat: Tensor,
+    dtype: Any,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+) -> Tensor:
+    """The tensor that a process sent, over the bytes that it opened."""
+    whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize]
+    made = whole.view(dtype).as_strided(size, stride, offset).detach()
+    return made.requires_grad_() if requires_grad else made
+
+
+def check_leaf(t: Tensor) -> None:
+    """Refuses a tensor with history."""
+    if t.requires_grad and not t.is_leaf:
+        raise RuntimeError(
+            "A tensor with a history cannot be sent to another process, for autograd does not go across processes; "
+            "send x.detach() for its values."
+        )
+
+
+def placed(t: Tensor, handle: Any) -> Any:
+    """The reduction of a tensor over the memory that `handle` tells of."""
+    place = (t.dtype, t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad)
+    return (rebuild_tensor, (handle, *place))
+
+
+def reduce_tensor(t: Tensor) -> Any:
+    """What multiprocessing's pickler writes for a tensor."""
+    check_leaf(t)
+    if type(t) is not Tensor:
+        return (_rebuild_subclass, (type(t), t.detach(), t.requires_grad, dict(t.__dict__)))
+    if t.device.type != "cpu" or mica._C._is_wrapper(t) or not t._storage_nbytes():
+        return _by_value(t)
+    memory.share(t)
+    return placed(t, memory.handle_of(t))
+
+
+def _rebuild_storage(kind: type, flat: Tensor) -> Any:
+    return kind(flat)
+
+
+def reduce_storage(storage: TypedStorage) -> Any:
+    """What multiprocessing's pickler writes for a storage."""
+    return (_rebuild_storage, (type(storage), storage._flat))
+
+
+def init_reductions() -> None:
+    """Registers all of them."""
+    for kind in (Tensor, mica.nn.Parameter, mica.nn.Buffer):
+        ForkingPickler.register(kind, reduce_tensor)
+    from mica import storage
+
+    for kind in (UntypedStorage, TypedStorage, *[getattr(storage, name) for name in _TYPES]):
+        ForkingPickler.register(kind, reduce_storage)
+
+
+init_reductions()
