@@ -120,8 +120,21 @@ struct Walk {
   }
 };
 
+// Whether a list stands for a tuple of indices, as in torch: x[[i, j]] is x[i, j] where i or j is
+// a tensor, a list, a slice, None or .... A list of numbers, and one of 32 and more, is an index tensor.
+bool IsListOfKeys(PyObject* key) {
+  if (!PyList_Check(key) || PyList_GET_SIZE(key) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
+    PyObject* const e = PyList_GET_ITEM(key, i);
+    if (e == Py_None || e == Py_Ellipsis || PySlice_Check(e) || IsTensor(e) || PySequence_Check(e))
+      return true;
+  }
+  return false;
+}
+
 Walk WalkKey(const Tensor& self, PyObject* key) {
   Walk w{self, {}, 0};
+  if (IsListOfKeys(key)) return WalkKey(self, Ref(PyList_AsTuple(key)).get());
   if (!PyTuple_Check(key)) {
     w.Take(key, self.ndim(), true);
     return w;

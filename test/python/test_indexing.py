@@ -108,3 +108,15 @@ def test_deletion_and_length() -> None:
     with pytest.raises(TypeError):
         len(mica.tensor(1))
     assert [int(v) for v in mica.arange(3)] == [0, 1, 2]
+
+
+def test_a_list_of_indices_is_a_tuple_of_them():
+    x = mica.arange(24.0).reshape(4, 6)
+    i, j = mica.tensor([0, 1]), mica.tensor([1, 2])
+    for key in ([i, j], [[0, 1], [1, 2]], [slice(0, 2), 1], [None, 0], [..., 0], [i]):
+        assert mica.equal(x[key], x[tuple(key)])
+    assert x[[0, 1]].shape == (2, 6)
+    assert x[[[0, 1]] * 32].shape == (32, 2, 6)
+    y = x.clone()
+    y[[i, j]] = -1.0
+    assert (y == -1).nonzero().tolist() == [[0, 1], [1, 2]]
