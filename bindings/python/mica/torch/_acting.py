@@ -4,6 +4,7 @@ back what it was given, and says so once; helpers of torch._utils."""
 from __future__ import annotations
 
 import collections
+import os
 import warnings
 from typing import Any
 
@@ -176,7 +177,15 @@ for _name in ("ProcessContext", "ProcessException", "ProcessExitedException", "P
 
 
 def load_library(path: Any) -> None:
-    """Opens a plugin of Mica; a library that is built against torch raises OSError, as one that is missing."""
+    """Opens a plugin of Mica; a library that is built against torch raises OSError, as one that is missing.
+
+    The library of a package whose operators a plugin provides (torchvision) is not opened: the plugin
+    stands in for it.
+    """
+    from mica.torch import _library
+
+    if _library.stands_in(os.path.basename(os.path.dirname(str(path)))):
+        return
     try:
         mica.ops.load_library(str(path))
     except RuntimeError as error:

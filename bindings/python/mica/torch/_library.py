@@ -1,16 +1,27 @@
 """torch.library for registrations that come before the operator: they wait for its definition.
 
 Libraries register fakes and gradients of operators that their own binary defines, which Mica does
-not load; the registrations are kept, and run once somebody defines the operator through here.
+not load; the registrations are kept, and run once somebody defines the operator through here. For
+operators that a plugin of Mica provides in the library's place they are dropped.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mica import _C, library
+from mica import _C, _runtime as runtime, library
 
 _waiting: dict[str, list[Any]] = {}
+# Namespaces that a plugin of Mica provides in the place of a package's library: its operators
+# have their gradients, shapes and autocast policies, so that registrations for them are dropped.
+_stand_ins: set[str] = set()
+
+
+def stands_in(package: str) -> bool:
+    """Whether a plugin provides the operators of this package; from then on it stands in for it."""
+    if any(f"operators:{package}" in p["provides"].split(",") for p in runtime.plugins()):
+        _stand_ins.add(package)
+    return package in _stand_ins
 
 
 def _qualified(op: Any) -> str:
@@ -21,6 +32,8 @@ def _qualified(op: Any) -> str:
 def _when_defined(op: Any, register: Any) -> None:
     """Registers at once where the operator is there, else when it is defined."""
     name = _qualified(op)
+    if name.partition("::")[0] in _stand_ins:
+        return
     if not isinstance(op, str) or _C._find_operator(name) is not None:
         register()
     else:
