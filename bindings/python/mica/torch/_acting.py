@@ -1,11 +1,10 @@
-"""Functions that torch has and that mean something only under its name: what compiles gives
-back what it was given, and says so once; helpers of torch._utils."""
+"""Functions that torch has and that mean something only under its name: queries, marks, helpers of
+torch._utils, and what opens libraries."""
 
 from __future__ import annotations
 
 import collections
 import os
-import warnings
 from typing import Any
 
 import mica
@@ -51,33 +50,6 @@ class TorchVersion(str):
 __version__ = TorchVersion(VERSION)
 
 
-_said: set[str] = set()
-
-
-def _once(name: str) -> None:
-    if name in _said:
-        return
-    _said.add(name)
-    warnings.warn(
-        f"{name} gives back what it was given: Mica runs it as it stands, without compiling. "
-        "This is said once.",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
-def compile(model: Any = None, **options: Any) -> Any:
-    """The function or module itself; as a decorator with options, too."""
-    _once("torch.compile")
-    return (lambda f: f) if model is None else model
-
-
-def script(obj: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """The function, class or module itself."""
-    _once("torch.jit.script")
-    return (lambda f: f) if obj is None else obj
-
-
 def annotate(the_type: Any, the_value: Any) -> Any:
     """The value: torch.jit.annotate names a type for the compiler alone."""
     return the_value
@@ -86,6 +58,11 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 def sym_ite(condition: Any, yes: Any, no: Any) -> Any:
     """`yes` where the condition holds, else `no`."""
     return yes if condition else no
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """The operator: `reduction` is 0 (none), 1 (mean over all elements) or 2 (sum)."""
+    return mica.ops.mica.kl_div(input, target, reduction, log_target=log_target)
 
 
 def assert_async(condition: Any, message: str = "") -> None:

@@ -329,6 +329,7 @@ class Module(_hooks.Hooked):
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
+        memory_format = kwargs.pop("memory_format", None)
         probe = mica.empty(0).to(*args, **kwargs)
         if not (probe.is_floating_point() or probe.is_complex()):
             raise TypeError(
@@ -340,7 +341,6 @@ class Module(_hooks.Hooked):
         device_given = (
             any(isinstance(a, (mica.device, str, Tensor)) for a in args) or kwargs.get("device") is not None
         )
-        memory_format = kwargs.get("memory_format")
 
         def convert(t: Tensor) -> Tensor:
             floating = t.is_floating_point() or t.is_complex()

@@ -1,0 +1,31 @@
+"""torch.testing._internal.common_utils.TestCase, which packages' own tests compare tensors with."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mica import testing
+from mica._C import Tensor
+
+
+class TestCase(unittest.TestCase):
+    """A unittest.TestCase whose assertEqual compares tensors and numbers by closeness, in containers too."""
+
+    def assertEqual(self, first: Any, second: Any, msg: Any = None, **tolerances: Any) -> None:
+        """Raises AssertionError where the two differ; atol=, rtol=, equal_nan= as in assert_close."""
+        if isinstance(first, Mapping) and isinstance(second, Mapping):
+            super().assertEqual(set(first), set(second), msg)
+            for key, value in first.items():
+                self.assertEqual(value, second[key], msg, **tolerances)
+        elif all(isinstance(v, Sequence) and not isinstance(v, str) for v in (first, second)):
+            super().assertEqual(len(first), len(second), msg)
+            for a, b in zip(first, second):
+                self.assertEqual(a, b, msg, **tolerances)
+        elif isinstance(first, (Tensor, int, float)) and isinstance(second, (Tensor, int, float)):
+            known = {k: v for k, v in tolerances.items() if k in ("atol", "rtol")}
+            options = {"equal_nan": True, "check_dtype": tolerances.get("exact_dtype", True), **known}
+            testing.assert_close(first, second, **options)
+        else:
+            super().assertEqual(first, second, msg)
