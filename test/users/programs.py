@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from architectures import ARCHITECTURES, Architecture
 from torch import nn
 
 
@@ -207,69 +208,87 @@ def torchvision_models() -> None:
     assert torchvision.utils.make_grid(torch.rand(4, 3, 5, 5)).shape[0] == 3
 
 
-_TINY = {
-    "num_hidden_layers": 2,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 4,
-    "vocab_size": 99,
-    "max_position_embeddings": 64,
-}
-_CAUSAL = {
-    "Llama": {"num_key_value_heads": 2},
-    "Mistral": {"num_key_value_heads": 2},
-    "Qwen2": {"num_key_value_heads": 2},
-    "Qwen3": {"num_key_value_heads": 2, "head_dim": 8},
-    "Gemma": {"num_key_value_heads": 2, "head_dim": 8},
-    "Gemma2": {"num_key_value_heads": 2, "head_dim": 8},
-    "Phi": {},
-    "Phi3": {"num_key_value_heads": 2, "pad_token_id": 0},
-    "GPTNeoX": {},
-    "GPT2LMHead": {"n_layer": 2, "n_embd": 32, "n_head": 4},
-    "OPT": {"ffn_dim": 48, "word_embed_proj_dim": 32},
-    "Bloom": {"n_head": 4, "n_layer": 2},
-    "Falcon": {"num_attention_heads": 4},
-    "StableLm": {"num_key_value_heads": 2},
-}
-_MASKED = ("Bert", "Roberta", "Electra", "DistilBert", "Albert", "DebertaV2")
+def torchvision_operators() -> None:
+    from torchvision import ops
+
+    boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 11, 11], [4, 4, 12, 14]])
+    assert ops.nms(boxes, torch.tensor([0.7, 0.9, 0.8]), 0.5).tolist() == [1, 2]
+    assert ops.batched_nms(boxes, torch.ones(3), torch.tensor([0, 1, 0]), 0.5).tolist() == [0, 1, 2]
+    x = torch.rand(1, 4, 16, 16, requires_grad=True)
+    for pool in (
+        ops.RoIAlign((2, 2), 1.0, 2),
+        ops.RoIPool((2, 2), 1.0),
+        ops.PSRoIAlign((2, 2), 1.0, 2),
+        ops.PSRoIPool((2, 2), 1.0),
+    ):
+        x.grad = None
+        pool(x, [boxes]).sum().backward()
+        assert abs(float(x.grad.sum()) - 3 * (16 if "PS" not in type(pool).__name__ else 4)) < 1e-3, pool
+    assert torch.allclose(ops.roi_align(torch.ones(1, 1, 16, 16), [boxes], 3), torch.ones(3, 1, 3, 3))
+    conv = ops.DeformConv2d(4, 3, 3, padding=1)
+    still = F.conv2d(x, conv.weight, conv.bias, padding=1)
+    assert torch.allclose(conv(x, torch.zeros(1, 18, 16, 16)), still, atol=1e-5)
 
 
-def _causal(name: str) -> Any:
+def torchvision_detects() -> None:
+    from torchvision.models import detection
+
+    torch.manual_seed(0)
+    sizes = {"weights": None, "weights_backbone": None, "num_classes": 3, "min_size": 64, "max_size": 64}
+    net = detection.fasterrcnn_mobilenet_v3_large_320_fpn(**sizes)
+    target = {"boxes": torch.tensor([[2.0, 2, 30, 40]]), "labels": torch.tensor([1])}
+    losses = net([torch.rand(3, 64, 64)], [target])
+    sum(losses.values()).backward()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
+    found = net.eval()([torch.rand(3, 64, 64)])[0]
+    assert found["boxes"].shape[1] == 4 and len(found["boxes"]) == len(found["scores"])
+
+
+def torchvision_transforms() -> None:
+    from torchvision import transforms as v1, tv_tensors
+    from torchvision.transforms import v2
+
+    image = torch.arange(3 * 24 * 20, dtype=torch.uint8).reshape(3, 24, 20)
+    boxes = tv_tensors.BoundingBoxes([[1, 2, 5, 6]], format="XYXY", canvas_size=(24, 20))
+    both = v2.Compose([v2.RandomHorizontalFlip(1.0), v2.Resize((12, 10))])({"image": image, "boxes": boxes})
+    assert both["boxes"].tolist() == [[7, 1, 9, 3]] and type(both["boxes"]) is tv_tensors.BoundingBoxes
+    torch.manual_seed(0)
+    for make in (
+        v2.RandAugment,
+        v2.TrivialAugmentWide,
+        v2.AugMix,
+        v2.RandomPhotometricDistort,
+        v1.AutoAugment,
+    ):
+        assert make()(image).shape == image.shape
+    for make in (v2.RandomPerspective, v1.RandomPerspective, v2.RandomErasing, v2.RandomEqualize):
+        assert make(p=1.0)(image).shape == image.shape
+    steps = [
+        v1.ToPILImage(),
+        v1.Resize(16),
+        v1.RandomCrop(12),
+        v1.ToTensor(),
+        v1.Normalize((0.5,) * 3, (0.5,) * 3),
+    ]
+    assert v1.Compose(steps)(image).shape == (3, 12, 12)
+    mixed, shares = v2.MixUp(num_classes=3)(torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 0]))
+    assert mixed.shape == (4, 3, 8, 8) and torch.allclose(shares.sum(1), torch.ones(4))
+
+
+def _architecture(row: Architecture) -> Any:
     def run() -> None:
-        import transformers
-
         torch.manual_seed(0)
-        config = getattr(transformers, f"{name.removesuffix('LMHead')}Config")(**{**_TINY, **_CAUSAL[name]})
-        head = f"{name}Model" if name.endswith("LMHead") else f"{name}ForCausalLM"
-        net = getattr(transformers, head)(config)
-        tokens = torch.randint(3, 90, (2, 7))
-        found = net(input_ids=tokens, labels=tokens)
-        assert found.logits.shape == (2, 7, config.vocab_size)
-        found.loss.backward()
-        assert any(p.grad is not None for p in net.parameters())
-        net.eval()
-        with torch.no_grad():
-            assert net.generate(tokens, max_new_tokens=4, do_sample=False, pad_token_id=0).shape == (2, 11)
-
-    run.__name__ = f"transformers_{name.lower()}"
-    return run
-
-
-def _masked(name: str) -> Any:
-    def run() -> None:
-        import transformers
-
-        torch.manual_seed(0)
-        extra = {"dim": 32, "n_heads": 4, "n_layers": 2, "hidden_dim": 48} if name == "DistilBert" else {}
-        extra.update({"embedding_size": 32} if name in ("Electra", "Albert") else {})
-        config = getattr(transformers, f"{name}Config")(**{**_TINY, **extra})
-        net = getattr(transformers, f"{name}ForMaskedLM")(config)
+        net = row.build()
         tokens = torch.randint(3, 90, (2, 7))
         found = net(input_ids=tokens, attention_mask=torch.ones_like(tokens), labels=tokens)
-        found.loss.backward()
         assert found.logits.shape == (2, 7, 99)
+        found.loss.backward()
+        assert any(p.grad is not None for p in net.parameters())
+        if row.kind != "masked":
+            done = net.eval().generate(tokens, max_new_tokens=4, do_sample=False, pad_token_id=0)
+            assert done.shape[0] == 2 and done.shape[1] <= 11
 
-    run.__name__ = f"transformers_{name.lower()}"
+    run.__name__ = f"transformers_{row.name.lower()}"
     return run
 
 
@@ -285,8 +304,10 @@ PROGRAMS = [
     x_transformers_models,
     accelerate_trains,
     torchvision_models,
-    *[_causal(name) for name in _CAUSAL],
-    *[_masked(name) for name in _MASKED],
+    torchvision_operators,
+    torchvision_detects,
+    torchvision_transforms,
+    *[_architecture(row) for row in ARCHITECTURES],
 ]
 
 

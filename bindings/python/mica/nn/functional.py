@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._grouped_mm import grouped_mm as grouped_mm
 from mica._override import install as _install
 from mica.nn._attention import multi_head_attention_forward  # noqa: F401
 from mica.nn._losses import (  # noqa: F401

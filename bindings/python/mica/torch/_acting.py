@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import mica
+from mica import _grouped_mm
 from mica._C import Tensor
 from mica.torch._table import VERSION
 
@@ -63,6 +64,13 @@ def sym_ite(condition: Any, yes: Any, no: Any) -> Any:
 def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
     """The operator: `reduction` is 0 (none), 1 (mean over all elements) or 2 (sum)."""
     return mica.ops.mica.kl_div(input, target, reduction, log_target=log_target)
+
+
+def grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Tensor:
+    """torch._grouped_mm: nn.functional.grouped_mm by position."""
+    return _grouped_mm.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
 def assert_async(condition: Any, message: str = "") -> None:
