@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "mica/bindings/python/result_types.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/pinned_memory.h"
 
@@ -259,40 +260,13 @@ Dims BoundArguments::Ints(int i, int size) const {
   return None(i) ? Dims() : ToIntList(values_[i], size);
 }
 
-namespace {
-
-// "mica.return_types.max(\nvalues=...,\nindices=...)", as torch prints it.
-PyObject* ResultRepr(PyObject* o) {
-  return Guarded([&] {
-    std::string text = TypeName(o);
-    const Ref fields = Own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__match_args__"));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
-      const Ref value = Own(PyObject_Repr(PyTuple_GET_ITEM(o, i)));
-      text += i ? ",\n" : "(\n";
-      text +=
-          std::string(StrView(PyTuple_GET_ITEM(fields.get(), i))) + "=" + std::string(StrView(value.get()));
-    }
-    return NewStr(text + ")");
-  });
-}
-
-}  // namespace
-
 PyObject* ToPythonTuple(ResultNames& names, Tensor* tensors, int count) {
   if (!names.fields) {
     Ref tuple = Own(PyTuple_New(count));
     for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, Wrap(std::move(tensors[i])));
     return tuple.release();
   }
-  if (!names.type) {
-    PyStructSequence_Field fields[16] = {};
-    for (int i = 0; names.fields[i]; ++i) fields[i].name = names.fields[i];
-    PyStructSequence_Desc desc = {names.type_name, "", fields, count};
-    names.type = PyStructSequence_NewType(&desc);
-    if (!names.type) throw PythonErrorIsSet();
-    names.type->tp_repr = ResultRepr;
-    PyType_Modified(names.type);
-  }
+  if (!names.type) names.type = NamedResultType(names.type_name, names.fields, count);
   Ref result = Own(PyStructSequence_New(names.type));
   for (int i = 0; i < count; ++i) PyStructSequence_SetItem(result.get(), i, Wrap(std::move(tensors[i])));
   return result.release();

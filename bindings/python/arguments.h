@@ -263,7 +263,7 @@ inline PyObject* ToPython(DType d) { return FromDType(d); }
 inline PyObject* ToPython(const Scalar& s) { return FromScalar(s); }
 // Several results: a named tuple of a type made once per operator.
 struct ResultNames {
-  const char* type_name;      // "mica.return_types.max"
+  const char* type_name;      // "max": the type is mica.return_types.max
   const char* const* fields;  // NULL-terminated; NULL itself: a plain tuple
   PyTypeObject* type = nullptr;
 };

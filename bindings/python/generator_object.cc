@@ -92,6 +92,15 @@ PyObject* SetState(PyObject* self, PyObject* state) {
 PyObject* CloneState(PyObject* self, PyObject*) {
   return Guarded([&] { return WrapGenerator(&GeneratorType, AsGenerator(self)->Clone()); });
 }
+// Pickled as a device, the stream's algorithm and its state.
+PyObject* Reduce(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    const Ref state = Own(GetState(self, nullptr)), device = Own(FromDevice(AsGenerator(self)->device()));
+    const Ref module = Own(PyImport_ImportModule("mica._random"));
+    return Py_BuildValue("N(OsO)", Check(PyObject_GetAttrString(module.get(), "_rebuild_generator")),
+                         device.get(), std::string(AsGenerator(self)->algorithm()).c_str(), state.get());
+  });
+}
 PyObject* GetDevice(PyObject* self, void*) {
   return Guarded([&] { return FromDevice(AsGenerator(self)->device()); });
 }
@@ -114,6 +123,7 @@ PyMethodDef kMethods[] = {
     {"get_state", GetState, METH_NOARGS, "get_state() -> Tensor\n\nThe state as bytes."},
     {"set_state", SetState, METH_O, "set_state(state) -> Generator"},
     {"clone_state", CloneState, METH_NOARGS, "clone_state() -> Generator\n\nA generator in the same state."},
+    {"__reduce__", Reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef kAttributes[] = {
     {"device", GetDevice, nullptr, "The device whose random numbers it draws.", nullptr},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mica/bindings/python/convert.h"
+#include "mica/bindings/python/library_name.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/tensor/dtype.h"
 
@@ -17,6 +18,7 @@ struct NumberedObject {  // dtype, layout, memory_format
 };
 struct DeviceObject {
   PyObject_HEAD Device device;
+  bool numbered;  // device("cuda:0") names one device, device("cuda") the backend's current one
 };
 
 NumberedObject g_dtypes[kDTypeCount];
@@ -36,7 +38,7 @@ constexpr Alias kAliases[] = {{"float", DType::kF32},  {"double", DType::kF64}, 
 DType DTypeOfObject(PyObject* o) { return static_cast<DType>(reinterpret_cast<NumberedObject*>(o)->number); }
 
 PyObject* NumberedRepr(PyObject* o) {
-  return PyUnicode_FromFormat("mica.%s", reinterpret_cast<NumberedObject*>(o)->name);
+  return PyUnicode_FromFormat("%s.%s", LibraryName(), reinterpret_cast<NumberedObject*>(o)->name);
 }
 // Pickled by name.
 PyObject* Reduce(PyObject* o, PyObject*) {
@@ -50,10 +52,21 @@ PyMethodDef kNumberedMethods[] = {{"__reduce__", Reduce, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 PyObject* DTypeToComplex(PyObject* o, PyObject*) {
-  const DType d = DTypeOfObject(o);
-  return FromDType(d == DType::kF64 || d == DType::kC128 ? DType::kC128 : DType::kC64);
+  return Guarded([&] {
+    const DType d = DTypeOfObject(o);
+    MICA_CHECK(IsComplex(d) || d == DType::kF16 || d == DType::kBF16 || d == DType::kF32 || d == DType::kF64,
+               "No complex dtype lies over ", Name(d), "; there are those over float32 and float64.");
+    return FromDType(d == DType::kF64 || d == DType::kC128 ? DType::kC128 : DType::kC64);
+  });
 }
-PyObject* DTypeToReal(PyObject* o, PyObject*) { return FromDType(RealOf(DTypeOfObject(o))); }
+PyObject* DTypeToReal(PyObject* o, PyObject*) {
+  return Guarded([&] {
+    const DType d = DTypeOfObject(o);
+    MICA_CHECK(IsComplex(d) || IsFloating(d), "No complex dtype lies over ", Name(d),
+               ", whose parts to_real() names.");
+    return FromDType(RealOf(d));
+  });
+}
 PyMethodDef kDTypeMethods[] = {
     {"__reduce__", Reduce, METH_NOARGS, nullptr},
     {"to_complex", DTypeToComplex, METH_NOARGS, "The complex dtype over this one."},
@@ -76,28 +89,46 @@ PyGetSetDef kDTypeAttributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 Device& DeviceOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
-bool HasIndex(Device d) { return !d.is_cpu() && !d.is_meta(); }
+bool HasIndex(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->numbered; }
+
+PyObject* NewDevice(Device d, bool numbered) {
+  auto* o = PyObject_New(DeviceObject, &DeviceType);
+  if (!o) throw PythonErrorIsSet();
+  o->device = d;
+  o->numbered = numbered;
+  return reinterpret_cast<PyObject*>(o);
+}
 
 PyObject* DeviceNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return Guarded([&]() -> PyObject* {
     static const char* names[] = {"type", "index", nullptr};
+    static const char* other_names[] = {"device", nullptr};  // device(device="cuda:0")
     PyObject* type = nullptr;
     PyObject* index = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+    const bool other = kwargs && PyDict_GetItemString(kwargs, "device");
+    if (other ? !PyArg_ParseTupleAndKeywords(args, kwargs, "O:device", const_cast<char**>(other_names), &type)
+              : !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                             &index))
       return nullptr;
-    Device d = ToDevice(type);
-    if (index != Py_None) d = Device::Parse(absl::StrCat(BackendName(d.backend), ":", ToInt(index)));
-    return FromDevice(d);
+    const Device d = ToDevice(type);
+    if (index != Py_None)
+      return NewDevice(Device::Parse(absl::StrCat(BackendName(d.backend), ":", ToInt(index))), true);
+    const bool text = PyUnicode_Check(type) != 0;
+    return NewDevice(
+        d, text ? StrView(type).find(':') != std::string_view::npos : !IsDevice(type) || HasIndex(type));
   });
 }
 PyObject* DeviceRepr(PyObject* o) {
   const Device d = DeviceOf(o);
   const std::string& name = BackendName(d.backend);
-  if (!HasIndex(d)) return PyUnicode_FromFormat("device(type='%s')", name.c_str());
+  if (!HasIndex(o)) return PyUnicode_FromFormat("device(type='%s')", name.c_str());
   return PyUnicode_FromFormat("device(type='%s', index=%d)", name.c_str(), d.index);
 }
 PyObject* DeviceStr(PyObject* o) {
-  return Guarded([&] { return NewStr(DeviceOf(o).ToString()); });
+  return Guarded([&] {
+    const Device d = DeviceOf(o);
+    return NewStr(HasIndex(o) ? absl::StrCat(BackendName(d.backend), ":", d.index) : BackendName(d.backend));
+  });
 }
 PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
   if (!IsDevice(a) || !IsDevice(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -125,6 +156,16 @@ PyObject* DeviceExit(PyObject*, PyObject*) {
     return NewNone();
   });
 }
+// As a decorator: the function runs inside a block of the device.
+PyObject* DeviceCall(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return Guarded([&] {
+    const Ref module = Own(PyImport_ImportModule("mica._functions"));
+    const Ref decorate = Own(PyObject_GetAttrString(module.get(), "_on_device"));
+    PyObject* function = nullptr;
+    if (kwargs || !PyArg_ParseTuple(args, "O:device", &function)) throw PythonErrorIsSet();
+    return Check(PyObject_CallFunctionObjArgs(decorate.get(), o, function, nullptr));
+  });
+}
 PyMethodDef kDeviceMethods[] = {{"__reduce__", DeviceReduce, METH_NOARGS, nullptr},
                                 {"__enter__", DeviceEnter, METH_NOARGS, nullptr},
                                 {"__exit__", DeviceExit, METH_VARARGS, nullptr},
@@ -134,9 +175,9 @@ PyGetSetDef kDeviceAttributes[] = {
      "The name of the backend.", nullptr},
     {"index",
      [](PyObject* o, void*) -> PyObject* {
-       return HasIndex(DeviceOf(o)) ? PyLong_FromLong(DeviceOf(o).index) : NewNone();
+       return HasIndex(o) ? PyLong_FromLong(DeviceOf(o).index) : NewNone();
      },
-     nullptr, "The number of the device; None where a backend has one only.", nullptr},
+     nullptr, "The number of the device; None where none was given.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 void ReadyNumbered(PyTypeObject& type, const char* name, const char* doc) {
@@ -171,12 +212,7 @@ PyTypeObject DeviceType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyObject* FromDType(DType d) { return Borrowed(g_dtypes[static_cast<int>(d)]); }
 PyObject* FromLayout(Layout) { return Borrowed(g_layouts[0]); }
 PyObject* FromMemoryFormat(MemoryFormat f) { return Borrowed(g_formats[static_cast<int>(f)]); }
-PyObject* FromDevice(Device d) {
-  auto* o = PyObject_New(DeviceObject, &DeviceType);
-  if (!o) throw PythonErrorIsSet();
-  o->device = d;
-  return reinterpret_cast<PyObject*>(o);
-}
+PyObject* FromDevice(Device d) { return NewDevice(d, !d.is_cpu() && !d.is_meta()); }
 DType AsDType(PyObject* o) { return DTypeOfObject(o); }
 Device AsDevice(PyObject* o) { return DeviceOf(o); }
 MemoryFormat AsMemoryFormat(PyObject* o) {
@@ -205,6 +241,7 @@ void InitMetadataObjects(PyObject* module) {
   DeviceType.tp_new = DeviceNew;
   DeviceType.tp_repr = DeviceRepr;
   DeviceType.tp_str = DeviceStr;
+  DeviceType.tp_call = DeviceCall;
   DeviceType.tp_hash = [](PyObject* o) -> Py_hash_t {
     return DeviceOf(o).backend * 1000003 + DeviceOf(o).index + 7;
   };

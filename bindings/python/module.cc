@@ -8,6 +8,8 @@
 #include "mica/bindings/python/graph_node.h"
 #include "mica/bindings/python/init.h"
 #include "mica/bindings/python/interrupt.h"
+#include "mica/bindings/python/library_name.h"
+#include "mica/bindings/python/result_types.h"
 #include "mica/dispatcher/explain.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/structured.h"
@@ -168,6 +170,8 @@ void InitModule(PyObject* module) {
   InitDispatchModes(module);
   InitSubclasses(module);
   InitModuleSlots(module);
+  InitLibraryName(module);
+  InitResultTypes(module);
   Check(PyModule_AddFunctions(module, kFunctions));
   Check(PyModule_AddFunctions(module, kCreationFunctions));
   Check(PyModule_AddFunctions(module, kDlpackFunctions));

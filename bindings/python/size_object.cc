@@ -1,6 +1,7 @@
 // mica.Size: a tuple of integers that prints as a size, has numel(), and stays a
 // Size when sliced, added or repeated.
 #include "mica/bindings/python/convert.h"
+#include "mica/bindings/python/library_name.h"
 #include "mica/bindings/python/metadata_objects.h"
 
 namespace mica::python {
@@ -32,7 +33,7 @@ PyObject* SizeNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* SizeRepr(PyObject* o) {
   return Guarded([&] {
-    std::string text = "mica.Size([";
+    std::string text = std::string(LibraryName()) + ".Size([";
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
       const Ref item = Own(PyObject_Repr(PyTuple_GET_ITEM(o, i)));
       text += i ? ", " : "";
@@ -59,6 +60,7 @@ PyMethodDef kSizeMethods[] = {
     {"numel", SizeNumel, METH_NOARGS, "The number of elements of a tensor of this size."},
     {"__reduce__", SizeReduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
+PyNumberMethods g_number;
 PySequenceMethods g_sequence;
 PyMappingMethods g_mapping;
 
@@ -80,6 +82,10 @@ PyObject* FromInts(IntSpan ints) {
 
 void InitSize(PyObject* module) {
   g_sequence.sq_concat = [](PyObject* a, PyObject* b) {
+    return SizeOfTuple(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+  };
+  // `(1,) + size` is a Size too, which only a number's slot hears of.
+  g_number.nb_add = [](PyObject* a, PyObject* b) {
     if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
     return SizeOfTuple(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
   };
@@ -100,6 +106,7 @@ void InitSize(PyObject* module) {
   SizeType.tp_new = SizeNew;
   SizeType.tp_repr = SizeRepr;
   SizeType.tp_methods = kSizeMethods;
+  SizeType.tp_as_number = &g_number;
   SizeType.tp_as_sequence = &g_sequence;
   SizeType.tp_as_mapping = &g_mapping;
   Check(PyType_Ready(&SizeType));

@@ -226,7 +226,7 @@ class FunctionEmitter {
     std::string fields;
     for (const auto& r : returns) StrAppend(&fields, "\"", r.name, "\", ");
     p_.Line(StrCat("static const char* const fields[] = {", fields, "nullptr};"));
-    p_.Line(StrCat("static ResultNames names = {\"mica.return_types.", f.schema.name, "\", fields};"));
+    p_.Line(StrCat("static ResultNames names = {\"", f.schema.name, "\", fields};"));
   }
 
   // `const T a3 = ...;`

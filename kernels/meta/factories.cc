@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mica/dispatcher/thread_state.h"
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 void Factory(MetaResult& result, IntSpan sizes, DType dtype, std::optional<Device> device) {
   CheckedNumel(sizes);
-  AddOutput(result, sizes, dtype, device.value_or(Device{}));
+  AddOutput(result, sizes, dtype, device.value_or(CurrentThread().default_device));
   ComputeIn(result, dtype);
 }
 

@@ -28,9 +28,9 @@ Tensor RunLeafHooks(const Tensor& leaf, Tensor grad) {
 namespace {
 
 // Whether the caller's reference to `t` is the only way to its memory: nobody
-// else holds it, or the tensor that it is a view of.
+// else holds it, or the tensor that it is a view of, and it is no foreign memory.
 bool IsAlone(const Tensor& t) {
-  if (t.impl()->refs().load(std::memory_order_relaxed) != 1) return false;
+  if (t.impl()->refs().load(std::memory_order_relaxed) != 1 || !t.impl()->storage->resizable()) return false;
   if (!t.is_view()) return t.impl()->storage->use_count() == 1;
   return t.impl()->storage->use_count() == 2 &&
          t.impl()->extra->view_base->refs().load(std::memory_order_relaxed) == 1;

@@ -22,7 +22,7 @@ constexpr uint32_t kNodesBetweenChecks = 32;
 bool IsOurs(const Tensor& sum) {
   return !CurrentThread().grad_enabled && !frames::Current() &&
          sum.impl()->refs().load(std::memory_order_relaxed) == 1 && sum.impl()->storage->use_count() == 1 &&
-         sum.is_contiguous();
+         sum.impl()->storage->resizable() && sum.is_contiguous();
 }
 
 // `sum` plus `grad`; into `sum`'s memory if nobody else can see it.

@@ -7,6 +7,7 @@
 #include "mica/keys/autograd/backward.h"
 #include "mica/keys/autograd/copy_on_write.h"
 #include "mica/keys/autograd/custom.h"
+#include "mica/keys/autograd/data_alias.h"
 #include "mica/keys/autograd/forward.h"
 #include "mica/keys/autograd/grad_frame.h"
 #include "mica/keys/autograd/graph_task.h"
@@ -107,7 +108,7 @@ class Table final : public AutogradInterface {
   }
 
   void SetData(const Tensor& t, const Tensor& data) override;
-  Tensor Data(const Tensor& t) override { return DetachedAlias(t); }
+  Tensor Data(const Tensor& t) override { return DataAlias(t); }
   void RetainGrad(const Tensor& t) override { autograd::RetainGrad(t); }
   bool RetainsGrad(const Tensor& t) override { return GetMeta(t) && GetMeta(t)->retained; }
 
@@ -260,8 +261,9 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
   if (to == from) return;
-  from->storage->Retain();
-  StorageImpl* old = std::exchange(to->storage, from->storage);
+  StorageImpl* const storage = OwnerOf(from->storage);
+  storage->Retain();
+  StorageImpl* old = std::exchange(to->storage, storage);
   to->dl.data = from->dl.data;
   to->dl.device = from->dl.device;
   to->dl.dtype = from->dl.dtype;

@@ -191,8 +191,8 @@ def test_mixed_devices_are_refused_with_the_fix(python_device, call, pair):
     with pytest.raises(RuntimeError) as error:
         call(a, b)
     text = str(error.value)
-    for d in pair:
-        assert f"({mica.device(d)})" in text, text
+    for t in (a, b):
+        assert f"({t.device})" in text, text
     assert ".to('" in text, text
 
 

@@ -32,7 +32,7 @@ PROGRAMS = {
     "import torch; from torch.testing._internal.common_utils import TestCase as T; T().assertEqual({'a': [torch.ones(2)]}, {'a': [torch.ones(2)]})\ntry: T().assertEqual([torch.ones(2)], [torch.zeros(2)])\nexcept AssertionError: print('differs')": "differs",
     "import torch; print(torch.ops.load_library('/x/torchvision/_C.so'), torch.library.register_fake('torchvision::nms')(len) is len, torch.ops.torchvision.nms(torch.rand(0, 4), torch.rand(0), 0.5).shape == (0,))": "None True True",
     "import torch; print(torch.backends.cudnn.benchmark); torch.backends.cudnn.benchmark = True; print(torch.backends.cudnn.benchmark)": "False\nTrue",
-    "import torch, unittest.mock as k\nwith k.patch('torch.nn.functional.linear', lambda *a: 7): print(torch.nn.Linear(1, 1)(0))\nprint(torch.nn.Linear(1, 1)(torch.ones(1)).shape)": "7\nmica.Size([1])",
+    "import torch, unittest.mock as k\nwith k.patch('torch.nn.functional.linear', lambda *a: 7): print(torch.nn.Linear(1, 1)(0))\nprint(torch.nn.Linear(1, 1)(torch.ones(1)).shape)": "7\ntorch.Size([1])",
     "import torch; x = torch.ones(1); print(x.type(), x.type('torch.LongTensor').type(), torch.device('cuda').type)": "torch.FloatTensor torch.LongTensor cuda",
     "import torch; print(torch.accelerator.current_accelerator(), torch.autocast('cuda', enabled=False) is not None)": "None True",
     "import torch.library as L\n@L.register_fake('theirs::op')\ndef f(x): return x\nfrom mica.torch import _library; print(_library.waiting())": "['theirs::op']",

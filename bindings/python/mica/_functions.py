@@ -23,6 +23,7 @@ __all__ = [
     "from_dlpack",
     "get_default_device",
     "set_default_device",
+    "set_default_tensor_type",
     "is_complex",
     "is_floating_point",
     "is_storage",
@@ -61,8 +62,10 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """False: storages are not Python objects."""
-    return False
+    """Whether it is a storage, typed or not."""
+    from mica.storage import TypedStorage
+
+    return isinstance(obj, TypedStorage)
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -84,8 +87,9 @@ def typename(obj: object) -> str:
     """The type's name with its module."""
     if isinstance(obj, Tensor):
         return str(obj.type())
-    module = type(obj).__module__
-    return type(obj).__name__ if module == "builtins" else f"{module}.{type(obj).__name__}"
+    own = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(own, "__module__", None) or ""
+    return own.__qualname__ if module in ("builtins", "") else f"{module}.{own.__qualname__}"
 
 
 def get_default_device() -> Any:
@@ -96,6 +100,34 @@ def get_default_device() -> Any:
 def set_default_device(device: Any) -> None:
     """Where factories of this thread make tensors from now on; None says cpu."""
     _C._set_default_device("cpu" if device is None else device)
+
+
+def _on_device(device: Any, function: Any) -> Any:
+    """What `@device` makes of a function."""
+    import functools
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with device:
+            return function(*args, **kwargs)
+
+    return run
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Sets the default dtype, and the default device, by an old tensor type or its name."""
+    name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+    module, _, kind = name.rpartition(".")
+    library, _, backend = module.partition(".")
+    import mica
+
+    legacy = getattr(mica, kind, None)
+    if library not in ("mica", "torch") or not hasattr(legacy, "_dtype"):
+        raise TypeError(f"Argument `t` ({t!r}) names no tensor type; expected one as torch.FloatTensor.")
+    if not legacy._dtype.is_floating_point:
+        raise TypeError(f"The default tensor type is of floating-point numbers; ({name}) is not.")
+    set_default_device(backend or "cpu")
+    _C.set_default_dtype(legacy._dtype)
 
 
 _deterministic = [False, False]
@@ -406,6 +438,7 @@ _install(
         "load",
         "save",
         "set_default_device",
+        "set_default_tensor_type",
         "set_float32_matmul_precision",
         "typename",
         "use_deterministic_algorithms",

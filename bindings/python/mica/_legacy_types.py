@@ -26,15 +26,34 @@ _DTYPES = {
 
 class _LegacyType(type):
     _dtype: Any
+    is_cuda = is_sparse = False
+    layout = _C.strided
+
+    @property
+    def dtype(cls) -> Any:
+        """The dtype of the tensors."""
+        return cls._dtype
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype == cls._dtype
 
-    def __call__(cls, *args: Any) -> Tensor:
-        """Uninitialised of the given sizes, or a copy of data."""
-        if all(isinstance(a, int) for a in args) and args:
-            return _C._functions[""]["empty"](args, dtype=cls._dtype)
-        return _C.tensor(args[0] if args else [], dtype=cls._dtype)
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        """Uninitialised of the given sizes, a copy of data, or a tensor of this dtype itself."""
+        if args and all(isinstance(a, int) for a in args):
+            return _C._functions[""]["empty"](args, dtype=cls._dtype, device=device)
+        data = args[0] if args else []
+        if isinstance(data, _C.Size):
+            return _C._functions[""]["empty"](tuple(data), dtype=cls._dtype, device=device)
+        if isinstance(data, Tensor):
+            if data.dtype != cls._dtype:
+                raise TypeError(
+                    f"{cls.__name__}() takes a tensor of its own dtype ({cls._dtype}); this one's is ({data.dtype}). "
+                    f"Use x.to({cls._dtype})."
+                )
+            return data.detach()
+        if len(args) > 1 or isinstance(data, (str, float)):
+            raise TypeError(f"{cls.__name__}() takes sizes or one object with data; it was given {args}.")
+        return _C.tensor(data, dtype=cls._dtype, device=device)
 
 
 def install(namespace: dict[str, Any]) -> None:

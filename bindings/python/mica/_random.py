@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 default_generator: Generator = _C._default_generator("cpu")
 
 
+def _rebuild_generator(device: Any, algorithm: str, state: Tensor) -> Generator:
+    """What a pickled generator is loaded by."""
+    generator = Generator(device, algorithm)
+    generator.set_state(state)
+    return generator
+
+
 def manual_seed(seed: int) -> Generator:
     """Seeds the default generators of all devices; returns the CPU's."""
     try:

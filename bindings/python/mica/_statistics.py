@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -291,3 +292,5 @@ _C._add_tensor_attributes(
         "unique_consecutive": unique_consecutive,
     }
 )
+
+_install(globals())

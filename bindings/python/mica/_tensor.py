@@ -17,11 +17,11 @@ class RemovableHandle:
     Made of a function that does so, or of the dictionary that holds the hook under `id`.
     """
 
-    _next = 0
+    next_id = 0
 
     def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
         self._remove: Any = hooks if callable(hooks) else None
         self._tables = [] if callable(hooks) else [hooks, *_as_list(extra_dict)]
 
@@ -37,6 +37,18 @@ class RemovableHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+    def __reduce__(self) -> Any:
+        if self._remove is not None:
+            raise TypeError("The handle of a tensor's hook cannot be pickled: hooks are not.")
+        return (RemovableHandle._again, (self.id, self._tables))
+
+    @staticmethod
+    def _again(number: int, tables: Any) -> RemovableHandle:
+        handle = RemovableHandle(*tables[:1], extra_dict=tables[1:]) if tables else RemovableHandle({})
+        handle.id = number
+        RemovableHandle.next_id = max(RemovableHandle.next_id, number + 1)
+        return handle
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -188,6 +200,18 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
+def __copy__(self: Tensor) -> Tensor:
+    """A tensor of the same class over the same memory, with what hangs on it."""
+    result = self.detach()
+    if type(result) is not type(self):
+        result = Tensor._make_subclass(type(self), result)
+    if self.requires_grad:
+        result.requires_grad_()
+    if self.__dict__:
+        result.__dict__.update(self.__dict__)
+    return result
+
+
 def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
     from mica._serialization import reduce_tensor
 
@@ -225,17 +249,21 @@ LIBRARY = "mica"  # what type() calls the library: "torch" while the shim is ins
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The type's name, or this tensor in another dtype."""
     if dtype is None:
-        name = repr(self.dtype).removeprefix("mica.")
+        name = repr(self.dtype).rpartition(".")[2]
         place = "" if self.device.type == "cpu" else f"{self.device.type}."
         return f"{LIBRARY}.{place}{_TYPE_NAMES.get(name, name)}"
+    wanted = getattr(dtype, "_dtype", dtype)
     if isinstance(dtype, str):
-        wanted = dtype.removeprefix("mica.").removeprefix("torch.")
-        dtype = getattr(_C, next((n for n, t in _TYPE_NAMES.items() if t == wanted), wanted), None)
-        if not isinstance(dtype, _C.dtype):
+        module, _, name = dtype.rpartition(".")
+        found = next((n for n, t in _TYPE_NAMES.items() if t == name), None)
+        if found is None or module not in ("mica", "torch"):
             raise ValueError(
-                f"Argument `dtype` ('{wanted}') names no type; expected one as mica.FloatTensor."
+                f"Argument `dtype` ('{dtype}') names no type; expected one as {LIBRARY}.FloatTensor."
             )
-    return self.to(dtype, non_blocking=non_blocking)
+        wanted = getattr(_C, found)
+    if not isinstance(wanted, _C.dtype):
+        raise TypeError(f"Argument `dtype` ({dtype!r}) is no dtype, tensor type or name of one.")
+    return self.to(wanted, non_blocking=non_blocking)
 
 
 def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
@@ -418,6 +446,7 @@ _C._add_tensor_attributes(
         "__format__": __format__,
         "__complex__": __complex__,
         "__reversed__": __reversed__,
+        "__copy__": __copy__,
         "__deepcopy__": __deepcopy__,
         "__reduce_ex__": __reduce_ex__,
         "__module__": "mica",

@@ -25,18 +25,37 @@ _SUBNORMAL = {
 
 
 def _name(value: dtype) -> str:
-    return repr(value).removeprefix("mica.")
+    return repr(value).rpartition(".")[2]
 
 
-class finfo:
+def _checked(value: object, name: str) -> dtype:
+    if not isinstance(value, dtype):
+        raise TypeError(f"{name}() takes a dtype; it was given ({value!r}).")
+    return value
+
+
+class _Limits:
+    """Two are equal that are of one class and dtype."""
+
+    dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+class finfo(_Limits):
     """Limits of a floating-point dtype (of a complex dtype's parts)."""
 
     def __init__(self, type: dtype | None = None) -> None:
-        kind = (type or _C.get_default_dtype()).to_real()
-        if not kind.is_floating_point:
+        type = _checked(_C.get_default_dtype() if type is None else type, "finfo")
+        if not (type.is_floating_point or type.is_complex):
             raise TypeError(
                 f"finfo() takes a floating-point or complex dtype; it was given ({type}). Use iinfo()."
             )
+        kind = type.to_real()
         self.dtype = _name(kind)
         self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
         self.min = -self.max
@@ -50,11 +69,11 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype."""
 
     def __init__(self, type: dtype) -> None:
-        name = _name(type)
+        name = _name(_checked(type, "iinfo"))
         if type.is_floating_point or type.is_complex or name == "bool":
             raise TypeError(f"iinfo() takes an integer dtype; it was given ({type}). Use finfo().")
         self.dtype = name

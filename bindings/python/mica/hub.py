@@ -33,6 +33,8 @@ def set_dir(d: Any) -> None:
 
 
 def _entries(repo_or_dir: Any, source: str) -> Any:
+    if source not in ("local", "github"):
+        raise ValueError(f"The source ({source!r}) is unknown; expected 'github' or 'local'.")
     if source != "local":
         raise RuntimeError(
             f"mica.hub opens local sources only: clone {repo_or_dir} and call with source='local' and its folder."

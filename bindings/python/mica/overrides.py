@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import mica
-from mica import _C
+from mica import _C, _tensor
 from mica._C import Tensor
 from mica._override import (
     DisableFunction as DisableFunction,
@@ -197,7 +197,49 @@ def _overridable() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Callable[.
     return functions, names
 
 
+# Factories, which have no tensor to ask (modes see them), and what asks of any object.
 _IGNORED = frozenset(
+    [
+        "arange",
+        "as_tensor",
+        "bartlett_window",
+        "blackman_window",
+        "empty",
+        "empty_strided",
+        "eye",
+        "from_file",
+        "full",
+        "hamming_window",
+        "hann_window",
+        "is_storage",
+        "is_tensor",
+        "kaiser_window",
+        "linspace",
+        "logspace",
+        "normal",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+        "range",
+        "scalar_tensor",
+        "tensor",
+        "tril_indices",
+        "triu_indices",
+        "typename",
+        "zeros",
+        "ones",
+        "vander",
+        "frombuffer",
+        "asarray",
+        "are_deterministic_algorithms_enabled",
+        "broadcast_shapes",
+        "initial_seed",
+        "manual_seed",
+        "seed",
+        "compile",
+    ]
+) | frozenset(
     (
         "as_subclass",
         "can_cast",
@@ -218,7 +260,21 @@ _IGNORED = frozenset(
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that can be intercepted, by the module or class where they stand."""
-    return {space: list(functions) for space, functions in _overridable()[0].items()}
+    return {_shown(space): list(functions) for space, functions in _overridable()[0].items()}
+
+
+def _shown(space: Any) -> Any:
+    """The module as the program knows it: torch's while `import torch` gives Mica."""
+    if _tensor.LIBRARY != "torch" or isinstance(space, type):
+        return space
+    from mica.torch import namespace
+
+    return namespace(space.__name__.replace("mica", "torch", 1))
+
+
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """For each function that can be intercepted a stand-in that takes anything and gives -1."""
+    return {function: lambda *args, **kwargs: -1 for function in _overridable()[1]}
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
@@ -235,7 +291,8 @@ def resolve_name(f: Any) -> str | None:
         return str(f)
     if isinstance(f, OpPacket):
         return f._qualified
-    return _overridable()[1].get(f)
+    name = _overridable()[1].get(f)
+    return name if name is None else f"{_tensor.LIBRARY}{name.removeprefix('mica')}"
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:

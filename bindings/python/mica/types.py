@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any, Union
 
 from mica._C import Size, Tensor, device, dtype
 from mica.storage import TypedStorage as Storage
@@ -24,7 +24,7 @@ _bool = builtins.bool
 _complex = builtins.complex
 Number = builtins.int | builtins.float | builtins.bool
 Device = device | builtins.str | builtins.int | None
-FileLike = builtins.str | os.PathLike[builtins.str] | Any
+FileLike = Union[builtins.str, os.PathLike[builtins.str], IO[bytes]]  # noqa: UP007 - shown as torch's
 IntLikeType = builtins.int
 FloatLikeType = builtins.float
 BoolLikeType = builtins.bool

@@ -103,7 +103,7 @@ class _Box:
 
 
 def _look(result: Any) -> str:
-    dtype = str(result.dtype).removeprefix("mica.")
+    dtype = str(result.dtype).rpartition(".")[2]
     place = "" if result.device.type == "cpu" else f" {result.device}"
     return f"{dtype}{list(result.shape)}{place}"
 

@@ -35,7 +35,7 @@ _MOVES = ("view", "gather")
 
 def dtype_name(dtype: Any) -> str:
     """ "float32" of mica.float32."""
-    return str(dtype).removeprefix("mica.")
+    return str(dtype).rpartition(".")[2]
 
 
 class _Portable:

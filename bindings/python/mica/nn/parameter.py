@@ -59,22 +59,16 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that belongs to a module's state and needs no gradient."""
+    """A tensor that belongs to a module's state: of the data's own class, and marked."""
 
     __torch_function__ = _C._disabled_torch_function_impl
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        if (
-            data is not None
-            and type(data) not in (Tensor, Parameter, cls)
-            and not issubclass(cls, type(data))
-        ):
-            buffer: Any = _of_subclass(data, data.requires_grad, "_is_buffer")
-        else:
-            buffer = Tensor._make_subclass(cls, mica.empty(0) if data is None else data)
+        source = mica.empty(0) if data is None else data
+        buffer: Any = _of_subclass(source, source.requires_grad, "_is_buffer")
         buffer.persistent = persistent
-        return buffer
+        return buffer  # type: ignore[no-any-return]
 
 
 class _Lazy:

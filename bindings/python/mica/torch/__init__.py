@@ -53,6 +53,7 @@ def install() -> None:
     sys.meta_path.insert(0, finder)
     _FINDERS.append(finder)
     _C._add_tensor_attributes({"__module__": "torch"})
+    _C._set_library_name("torch")
     site = str(Path(__file__).with_name("_site"))
     paths = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     root = str(Path(__file__).resolve().parent.parent.parent)
@@ -69,8 +70,11 @@ def uninstall() -> None:
     import os
 
     from mica import _C, _tensor
+    from mica.torch import _homes
 
     _tensor.LIBRARY = "mica"
+    _C._set_library_name("mica")
+    _homes.restore()
     while _FINDERS:
         finder = _FINDERS.pop()
         if finder in sys.meta_path:

@@ -11,7 +11,8 @@ import types
 from pathlib import Path
 from typing import Any
 
-from mica.torch import _table
+from mica import _tensor
+from mica.torch import _homes, _table
 
 FILE = str(Path(__file__).with_name("__init__.py"))
 _made: dict[str, TorchModule] = {}
@@ -32,7 +33,8 @@ class TorchModule(types.ModuleType):
         path = f"{self.__name__}.{name}"
         if name.startswith("__") and not _table.known(path):
             if name == "__all__":
-                return [n for n in dir(self) if not n.startswith("_")]
+                own = [getattr(real, "__all__", None) for real in _table.real_modules(self.__name__)]
+                return own[0] if own and own[0] else [n for n in dir(self) if not n.startswith("_")]
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         try:
             value = _table.resolve(path)
@@ -40,6 +42,8 @@ class TorchModule(types.ModuleType):
             raise AttributeError(str(absent), name=name, obj=self) from None
         if isinstance(value, types.ModuleType) or callable(value):
             self.__dict__[name] = value
+            if _tensor.LIBRARY == "torch":
+                _homes.move(value, self.__name__, name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

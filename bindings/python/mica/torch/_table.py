@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 import types
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -210,5 +211,13 @@ def names_in(path: str) -> set[str]:
         if hand().get(f"{path}.{n}", Entry("", "", False)).kind != "absent"
     }
     for real in real_modules(path):
-        found.update(n for n in dir(real) if path != "torch" or n not in _OWN)
+        found.update(n for n in dir(real) if (path != "torch" or n not in _OWN) and not _is_leak(real, n))
     return found
+
+
+def _is_leak(real: types.ModuleType, name: str) -> bool:
+    """Whether a module of Mica has a name only because its source imports it from Python's own library."""
+    value = real.__dict__.get(name)
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    top = str(home).partition(".")[0]
+    return name == "annotations" or (top in sys.stdlib_module_names and top != "builtins" and top != "math")

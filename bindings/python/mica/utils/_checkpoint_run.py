@@ -232,7 +232,7 @@ class Call:
 
 
 def _look(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('mica.')}{list(tensor.shape)} on {tensor.device}"
+    return f"{str(tensor.dtype).rpartition('.')[2]}{list(tensor.shape)} on {tensor.device}"
 
 
 def _line() -> str:

@@ -1,3 +1,24 @@
-"""Handles of hooks."""
+"""mica.utils.hooks: handles of hooks, and what marks those that no file should keep."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
 
 from mica._tensor import RemovableHandle as RemovableHandle
+
+
+def unserializable_hook(f: Any) -> Any:
+    """Marks a hook that is left out, with a warning, where a tensor or module is saved."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warns of hooks that saving the tensor leaves out."""
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"The hook ({hook!r}) of a tensor is not saved; mark it by unserializable_hook() if it need not be.",
+                stacklevel=2,
+            )

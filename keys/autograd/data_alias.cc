@@ -1,0 +1,70 @@
+// Storages over the memory of others; see data_alias.h.
+#include "mica/keys/autograd/data_alias.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "mica/dispatcher/frames.h"
+#include "mica/keys/autograd/meta.h"
+#include "mica/tensor/no_data.h"
+
+namespace mica::autograd {
+namespace {
+
+// Owner by alias. Aliases are few: those that Python programs hold.
+struct Owners {
+  std::mutex lock;
+  std::unordered_map<StorageImpl*, StorageImpl*> of;
+};
+Owners& AllOwners() {
+  static auto* const owners = new Owners();
+  return *owners;
+}
+
+// What an alias gives its storage as context: both ends, filled in once the storage exists.
+struct Link {
+  StorageImpl* alias;
+  StorageImpl* owner;
+};
+
+void Unlink(void* context) {
+  auto* const link = static_cast<Link*>(context);
+  {
+    std::lock_guard guard(AllOwners().lock);
+    AllOwners().of.erase(link->alias);
+  }
+  link->owner->Release();
+  delete link;
+}
+
+Storage AliasOf(StorageImpl* owner) {
+  auto* const link = new Link{nullptr, owner};
+  owner->Retain();
+  Storage alias = Storage::FromMemory(owner->data(), owner->nbytes(), owner->device(), Unlink, link);
+  link->alias = alias.get();
+  std::lock_guard guard(AllOwners().lock);
+  AllOwners().of.emplace(alias.get(), owner);
+  return alias;
+}
+
+}  // namespace
+
+StorageImpl* OwnerOf(StorageImpl* storage) {
+  if (storage->resizable()) return storage;
+  std::lock_guard guard(AllOwners().lock);
+  const auto found = AllOwners().of.find(storage);
+  return found == AllOwners().of.end() ? storage : found->second;
+}
+
+Tensor DataAlias(const Tensor& t) {
+  Tensor alias = DetachedAlias(t);
+  const bool shown =
+      frames::IsWrapper(t) || t.keys().has(keys::kPythonSubclass) || t.keys().has(keys::kNoData);
+  if (shown || t.is_inference() || t.device().is_meta()) return alias;
+  StorageImpl* const before = alias.impl()->storage;
+  alias.impl()->storage = AliasOf(OwnerOf(before)).release();
+  before->Release();
+  return alias;
+}
+
+}  // namespace mica::autograd
