@@ -111,9 +111,8 @@ Device Device::Parse(std::string_view text) {
              "); the known ones are: ", KnownBackends(),
              ". A device comes with its plugin: `mica doctor` says where plugins are looked for and what "
              "became of each.");
-  MICA_CHECK((backend > 1) || index == 0, "The device (", ToAbsl(text), ") has an index (", index, "); ",
-             BackendName(backend), " has the index 0 only.");
-  if (backend > keys::kMeta && hooks.count) {
+  if (backend <= keys::kMeta) return {static_cast<int16_t>(backend), 0};  // "cpu:3" is the CPU
+  if (hooks.count) {
     const int count = hooks.count(backend);
     MICA_CHECK(index < count || count == 0, "The device (", ToAbsl(text), ") does not exist; the backend (",
                BackendName(backend), ") has (", count, ") devices, numbered from 0.");

@@ -1,6 +1,7 @@
 // mica.dtype, mica.layout, mica.memory_format and mica.device.
 #include "mica/bindings/python/metadata_objects.h"
 
+#include <charconv>
 #include <cstring>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct NumberedObject {  // dtype, layout, memory_format
 };
 struct DeviceObject {
   PyObject_HEAD Device device;
-  bool numbered;  // device("cuda:0") names one device, device("cuda") the backend's current one
+  int number;  // as it was given, -1 for none: device("cuda") is the backend's current one
 };
 
 NumberedObject g_dtypes[kDTypeCount];
@@ -89,13 +90,13 @@ PyGetSetDef kDTypeAttributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 Device& DeviceOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
-bool HasIndex(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->numbered; }
+int NumberOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->number; }
 
-PyObject* NewDevice(Device d, bool numbered) {
+PyObject* NewDevice(Device d, int number) {
   auto* o = PyObject_New(DeviceObject, &DeviceType);
   if (!o) throw PythonErrorIsSet();
   o->device = d;
-  o->numbered = numbered;
+  o->number = number;
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -110,24 +111,33 @@ PyObject* DeviceNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
               : !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
                                              &index))
       return nullptr;
+    if (IsDevice(type) && index == Py_None) return Py_NewRef(type);
     const Device d = ToDevice(type);
-    if (index != Py_None)
-      return NewDevice(Device::Parse(absl::StrCat(BackendName(d.backend), ":", ToInt(index))), true);
-    const bool text = PyUnicode_Check(type) != 0;
-    return NewDevice(
-        d, text ? StrView(type).find(':') != std::string_view::npos : !IsDevice(type) || HasIndex(type));
+    if (index != Py_None) {
+      const int64_t number = ToInt(index);
+      return NewDevice(Device::Parse(absl::StrCat(BackendName(d.backend), ":", number)),
+                       static_cast<int>(number));
+    }
+    if (!PyUnicode_Check(type)) return NewDevice(d, d.index);  // the number of an accelerator
+    const std::string_view text = StrView(type);
+    const size_t colon = text.find(':');
+    int number = -1;
+    if (colon != std::string_view::npos)
+      std::from_chars(text.data() + colon + 1, text.data() + text.size(), number);
+    return NewDevice(d, number);
   });
 }
 PyObject* DeviceRepr(PyObject* o) {
   const Device d = DeviceOf(o);
   const std::string& name = BackendName(d.backend);
-  if (!HasIndex(o)) return PyUnicode_FromFormat("device(type='%s')", name.c_str());
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", name.c_str(), d.index);
+  if (NumberOf(o) < 0) return PyUnicode_FromFormat("device(type='%s')", name.c_str());
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", name.c_str(), NumberOf(o));
 }
 PyObject* DeviceStr(PyObject* o) {
   return Guarded([&] {
     const Device d = DeviceOf(o);
-    return NewStr(HasIndex(o) ? absl::StrCat(BackendName(d.backend), ":", d.index) : BackendName(d.backend));
+    return NewStr(NumberOf(o) < 0 ? BackendName(d.backend)
+                                  : absl::StrCat(BackendName(d.backend), ":", NumberOf(o)));
   });
 }
 PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
@@ -175,7 +185,7 @@ PyGetSetDef kDeviceAttributes[] = {
      "The name of the backend.", nullptr},
     {"index",
      [](PyObject* o, void*) -> PyObject* {
-       return HasIndex(o) ? PyLong_FromLong(DeviceOf(o).index) : NewNone();
+       return NumberOf(o) < 0 ? NewNone() : PyLong_FromLong(NumberOf(o));
      },
      nullptr, "The number of the device; None where none was given.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -212,7 +222,7 @@ PyTypeObject DeviceType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyObject* FromDType(DType d) { return Borrowed(g_dtypes[static_cast<int>(d)]); }
 PyObject* FromLayout(Layout) { return Borrowed(g_layouts[0]); }
 PyObject* FromMemoryFormat(MemoryFormat f) { return Borrowed(g_formats[static_cast<int>(f)]); }
-PyObject* FromDevice(Device d) { return NewDevice(d, !d.is_cpu() && !d.is_meta()); }
+PyObject* FromDevice(Device d) { return NewDevice(d, d.is_cpu() || d.is_meta() ? -1 : d.index); }
 DType AsDType(PyObject* o) { return DTypeOfObject(o); }
 Device AsDevice(PyObject* o) { return DeviceOf(o); }
 MemoryFormat AsMemoryFormat(PyObject* o) {

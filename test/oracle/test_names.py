@@ -104,7 +104,7 @@ def raises(f: Any) -> str:
     try:
         f()
     except Exception as error:
-        return type(error).__name__
+        return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
     return "nothing"
 
 

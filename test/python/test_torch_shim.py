@@ -43,6 +43,20 @@ PROGRAMS = {
     "import torch; print(torch.optim.adam.Adam is torch.optim.Adam, torch.nn.modules.linear.Linear is torch.nn.Linear)": "True True",
     "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel",
     "import torch, pickle; print(pickle.loads(pickle.dumps(torch)) is torch)": "True",
+    # What a program asks of classes: where they live, their source, their annotations, pickles of them.
+    "import torch; print(torch.Tensor.__module__, torch.nn.Linear.__module__, torch.optim.AdamW.__module__, torch.zeros(2).dtype, torch.Size([1]))": "torch torch.nn.modules.linear torch.optim.adamw torch.float32 torch.Size([1])",
+    "import torch, inspect; print(inspect.getsource(torch.nn.Linear).split(':')[0], inspect.getsource(torch.optim.Adam).split(':')[0])": "class Linear(Module) class Adam(Optimizer)",
+    "import torch, typing; print(sorted(typing.get_type_hints(torch.nn.Linear)), typing.get_type_hints(torch.nn.Linear.__init__)['bias'])": "['training'] <class 'bool'>",
+    "import torch, pickle; c = torch.distributions.Normal; print(c.__module__, pickle.loads(pickle.dumps(c)) is c)": "torch.distributions.normal True",
+    "from torch.optim.adam import Adam; import torch.optim.sgd, torch; print(Adam is torch.optim.Adam, torch.optim.sgd.SGD is torch.optim.SGD)": "True True",
+    "import torch, warnings\nwith warnings.catch_warnings(record=True) as w:\n    warnings.simplefilter('always'); [torch.jit.script(len) for _ in range(3)]; f = torch.compile(dynamic=True)(len); print(len(w), f is len)": "2 True",
+    "try: import torch.nowhere\nexcept ModuleNotFoundError as e: print(e.name)\ntry: from torch.nn import nowhere\nexcept ImportError as e: print('nowhere' in str(e))": "torch.nowhere\nTrue",
+    "import torch\nfor kind in (AssertionError, RuntimeError):\n    try: torch.ones(1).cuda()\n    except kind: print(kind.__name__)": "AssertionError\nRuntimeError",
+    "import torch\nfor f in (torch.jit.load, torch.onnx.export, torch.export.export, torch.distributed.init_process_group, torch.jit.ScriptModule, torch.utils.cpp_extension.load):\n    try: f()\n    except NotImplementedError as e: print(str(e).split()[0])": "torch.jit.load\ntorch.onnx.export\ntorch.export.export\ntorch.distributed.init_process_group\ntorch.jit.ScriptModule\ntorch.utils.cpp_extension.load",
+    "from torch.nn.functional import *; from torch import *; print(relu(tensor([-1.0])), linear is not None)": "tensor([0.]) True",
+    "import torch; print('Any' in dir(torch.types), 'annotations' in dir(torch.nn.functional), 'relu' in dir(torch.nn.functional))": "False False True",
+    # import torch is quick: none of these is loaded for it.
+    "import torch, sys; print([m for m in ('numpy', 'inspect', 'dataclasses', 'asyncio', 'mica.nn', 'mica.optim', 'importlib.metadata') if m in sys.modules])": "[]",
 }
 
 

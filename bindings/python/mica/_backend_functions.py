@@ -32,9 +32,13 @@ def _present(backend: str) -> bool:
     return _C._device_count(backend) > 0
 
 
+class NoDeviceError(AssertionError, RuntimeError):
+    """A backend is named that no plugin provides; both of the kinds that torch raises then."""
+
+
 def _needed(backend: str) -> None:
     if not _present(backend):
-        raise RuntimeError(
+        raise NoDeviceError(
             f"No plugin provides a device of the backend '{backend}'; mica.plugins() lists what is loaded."
         )
 

@@ -8,8 +8,12 @@ modules as torch has them.
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
+
+from mica.torch import _table
 
 _FILE = Path(__file__).with_name("homes.txt")
 _moved: list[tuple[Any, str]] = []
@@ -35,17 +39,35 @@ def home(module: str, name: str) -> str | None:
     return inside[0] if len(inside) == 1 else None
 
 
+@functools.cache
+def _names() -> dict[str, set[str]]:
+    """The names of each module."""
+    found: dict[str, set[str]] = {}
+    for name, modules in _homes().items():
+        for module in modules:
+            found.setdefault(module, set()).add(name.partition("@")[0])
+    return found
+
+
+def names(module: str) -> set[str]:
+    """What torch defines in a module; nothing for a module that is no home."""
+    return _names().get(module, set())
+
+
 def _move(value: Any, module: str, name: str) -> None:
     own = getattr(value, "__module__", None)
     if not isinstance(own, str) or own.split(".")[0] != "mica" or getattr(value, "__name__", None) != name:
         return
     found = home(module, name)
-    if found is not None:
-        try:
-            value.__module__ = found
-        except (AttributeError, TypeError):
-            return  # a builtin of the extension module
-        _moved.append((value, own))
+    if found is None or not _table.is_module(found):
+        return
+    try:
+        value.__module__ = found
+    except (AttributeError, TypeError):
+        return  # a builtin of the extension module
+    _moved.append((value, own))
+    if found != "torch":  # inspect.getsource() looks into the file of the module
+        importlib.import_module(found).__dict__["__file__"] = sys.modules[own].__file__
 
 
 def move(value: Any, module: str, name: str) -> None:

@@ -26,6 +26,10 @@ class TorchModule(types.ModuleType):
         own = self.__dict__
         own["__file__"] = FILE
         own["_mica_replaced"] = {}
+        for real in reversed(_table.real_modules(name)) if name != "torch" else ():
+            # Annotations of its classes are looked up here, so that it has what the source imports.
+            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or _table.is_leak(real, n))
+            own["__file__"] = real.__file__
         if _table.is_package(name):
             own["__path__"] = []
 
@@ -62,7 +66,8 @@ class TorchModule(types.ModuleType):
         super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.__dict__, *_table.names_in(self.__name__)} - {"_mica_replaced"})
+        own = {n for n in self.__dict__ if not _table.is_leak(self, n)}
+        return sorted({*own, *_table.names_in(self.__name__)} - {"_mica_replaced"})
 
     def __repr__(self) -> str:
         return f"<module '{self.__name__}' of Mica {_table.VERSION}>"

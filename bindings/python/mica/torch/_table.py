@@ -95,7 +95,18 @@ def real_modules(path: str) -> tuple[types.ModuleType, ...]:
             module = real.__dict__[name]
         if module is not None and module.__name__.startswith("mica"):
             found.append(module)
-    return tuple(found)
+    return tuple(found) or _ancestor(path)
+
+
+def _ancestor(path: str) -> tuple[types.ModuleType, ...]:
+    """Mica's module that has what torch defines in a smaller one: torch.optim.adam is mica.optim."""
+    from mica.torch import _homes
+
+    names = _homes.names(path)
+    parent = path.rpartition(".")[0]
+    if not names or any(part.startswith("_") for part in path.split(".")):
+        return ()
+    return tuple(real for real in real_modules(parent) if any(hasattr(real, n) for n in names))
 
 
 def known(path: str) -> bool:
@@ -211,13 +222,13 @@ def names_in(path: str) -> set[str]:
         if hand().get(f"{path}.{n}", Entry("", "", False)).kind != "absent"
     }
     for real in real_modules(path):
-        found.update(n for n in dir(real) if (path != "torch" or n not in _OWN) and not _is_leak(real, n))
+        found.update(n for n in dir(real) if (path != "torch" or n not in _OWN) and not is_leak(real, n))
     return found
 
 
-def _is_leak(real: types.ModuleType, name: str) -> bool:
+def is_leak(real: types.ModuleType, name: str) -> bool:
     """Whether a module of Mica has a name only because its source imports it from Python's own library."""
     value = real.__dict__.get(name)
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     top = str(home).partition(".")[0]
-    return name == "annotations" or (top in sys.stdlib_module_names and top != "builtins" and top != "math")
+    return name == "annotations" or (top in sys.stdlib_module_names and top != "builtins")
