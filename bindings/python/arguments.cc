@@ -296,7 +296,7 @@ void AddFunctions(PyObject* module, const PythonFunctionShard& shard) {
       Check(PyDict_SetItemString(all.get(), f.module, fresh.get()));
       space = fresh.get();
     }
-    const Ref name = Own(NewStr("mica"));
+    const Ref name = Own(NewStr(*f.module ? std::string("mica.") + f.module : std::string("mica")));
     const Ref function = Own(PyCFunction_NewEx(&f.def, nullptr, name.get()));
     Check(PyDict_SetItemString(space, f.def.ml_name, function.get()));
   }

@@ -1,5 +1,5 @@
-"""The public names, one by one: an expression of names.txt gives the same in torch and under the shim,
-and every module starts from torch's weights, prints as torch's and computes what torch's does.
+"""The public names, one by one: an expression of names.txt gives the same in torch and under the shim.
+Modules are compared in test_modules.py, with the configurations of modules.txt.
 
 docs/reference/torch_coverage.md counts a name as tested when it stands here, in a program of another
 oracle test, or in the conformance page.
@@ -244,23 +244,6 @@ def inputs(L: Any, text: str) -> list[Any]:
         else:
             made.append(L.sin(L.arange(float(count)) * (1.3 + n)).reshape(shape))
     return made
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", MODULES)
-def test_module(text: str) -> None:
-    found = []
-    for L in (SHIM, torch):
-        L.manual_seed(11)
-        module = eval(f"L.nn.{text}", {"L": L})
-        state = {k: v.clone() for k, v in module.state_dict().items()}
-        random = "Dropout" in text or "RReLU" in text or "Fractional" in text
-        result = (module.eval() if random and "Frac" not in text else module)(*inputs(L, MODULES[text]))
-        result = list(result) if isinstance(result, tuple) else result
-        found.append(
-            [repr(module), plain(state), plain(result), sorted(n for n, _ in module.named_parameters())]
-        )
-    agree(*found, text, 5e-5)
 
 
 def stepped(L: Any, name: str, arguments: str) -> Any:

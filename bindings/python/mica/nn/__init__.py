@@ -107,8 +107,11 @@ from mica.nn.modules.loss import (
     HuberLoss as HuberLoss,
     KLDivLoss as KLDivLoss,
     L1Loss as L1Loss,
+    LinearCrossEntropyLoss as LinearCrossEntropyLoss,
+    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
     MSELoss as MSELoss,
     NLLLoss as NLLLoss,
+    NLLLoss2d as NLLLoss2d,
     SmoothL1Loss as SmoothL1Loss,
 )
 from mica.nn.modules.margin_losses import (

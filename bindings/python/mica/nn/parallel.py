@@ -23,8 +23,9 @@ class DataParallel(Module):
                 f"DataParallel over {len(ids)} devices of {accelerator} is not there yet; "
                 "pass device_ids=[0], or use one process a device."
             )
-        self.dim, self.module, self.device_ids = dim, module, ids if accelerator is not None else []
-        self.output_device = output_device
+        self.module, self.device_ids = module, ids if accelerator is not None else []
+        if accelerator is not None:
+            self.dim, self.output_device = dim, output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)

@@ -116,7 +116,7 @@ class UninitializedBuffer(_Lazy, Buffer):
     _real = Buffer
 
     def __new__(
-        cls, device: Any = None, dtype: Any = None, persistent: bool = True, requires_grad: bool = False
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
         made: Any = Tensor._make_subclass(cls, mica.empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent

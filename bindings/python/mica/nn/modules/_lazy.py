@@ -3,6 +3,7 @@ plain class, with parameters drawn then."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from mica._C import Tensor
@@ -89,14 +90,16 @@ class LazyLinear(_Lazy, linear.Linear):
 
 class _LazyConv(_Lazy):
     _size = "in_channels"
-    _transposed = False
+    transposed: bool
     _dims: int
 
     def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
-        device, dtype = kwargs.get("device"), kwargs.get("dtype")
+        given = inspect.signature(type(self)).bind(out_channels, kernel_size, *args, **kwargs).arguments
+        if given.get("groups", 1) <= 0:
+            raise ValueError(f"The number of groups ({given['groups']}) must be positive.")
         super().__init__(0, 0, kernel_size, *args, **kwargs)
         self.out_channels = out_channels
-        self._make_lazy(device, dtype, "weight", "bias")
+        self._make_lazy(given.get("device"), given.get("dtype"), "weight", "bias")
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         if not self.has_uninitialized_params():
@@ -111,7 +114,7 @@ class _LazyConv(_Lazy):
         if own.in_channels % own.groups != 0:
             raise ValueError("in_channels must be divisible by groups")
         sizes = (own.out_channels, own.in_channels // own.groups)
-        if self._transposed:
+        if own.transposed:
             sizes = (own.in_channels, own.out_channels // own.groups)
         own.weight.materialize((*sizes, *own.kernel_size))
         if own.bias is not None:
@@ -119,34 +122,37 @@ class _LazyConv(_Lazy):
         self.reset_parameters()
 
 
-def _lazy_conv(plain: Any, dims: int, transposed: bool) -> Any:
-    text = f"{plain.__name__} whose in_channels the first input fixes."
-    names = {"cls_to_become": plain, "_dims": dims, "_transposed": transposed, "__doc__": text}
-    return type(f"Lazy{plain.__name__}", (_LazyConv, plain), {**names, "__module__": __name__})
+def _without_first(plain: Any) -> inspect.Signature:
+    """The signature of a class whose first argument the input fixes."""
+    whole = inspect.signature(plain)
+    return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-LazyConv1d = _lazy_conv(conv.Conv1d, 1, False)
-LazyConv2d = _lazy_conv(conv.Conv2d, 2, False)
-LazyConv3d = _lazy_conv(conv.Conv3d, 3, False)
-LazyConvTranspose1d = _lazy_conv(conv.ConvTranspose1d, 1, True)
-LazyConvTranspose2d = _lazy_conv(conv.ConvTranspose2d, 2, True)
-LazyConvTranspose3d = _lazy_conv(conv.ConvTranspose3d, 3, True)
+def _lazy_class(base: Any, plain: Any, like: Any, what: str, **more: Any) -> Any:
+    """The lazy class of a plain one, with the arguments of `like` but the first."""
+    text = f"{plain.__name__} whose {what} the first input fixes."
+    names = {"cls_to_become": plain, "__doc__": text, "__module__": __name__, **more}
+    made = type(f"Lazy{plain.__name__}", (base, plain), names)
+    made.__signature__ = _without_first(like)  # type: ignore[attr-defined]
+    return made
+
+
+LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
+    _lazy_class(_LazyConv, plain, plain, "in_channels", _dims=dims)
+    for kind in ("Conv", "ConvTranspose")
+    for dims, plain in ((dims, getattr(conv, f"{kind}{dims}d")) for dims in (1, 2, 3))
+)
 
 
 class _LazyNorm(_Lazy):
     _size = "num_features"
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype)
-        self._make_lazy(device, dtype, "weight", "bias", "running_mean", "running_var")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(type(self)).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        super().__init__(0, **given)
+        self._make_lazy(given["device"], given["dtype"], "weight", "bias", "running_mean", "running_var")
 
     def initialize_parameters(self, input: Tensor) -> None:
         if not self.has_uninitialized_params():
@@ -159,16 +165,11 @@ class _LazyNorm(_Lazy):
         self.reset_parameters()
 
 
-def _lazy_norm(plain: Any) -> Any:
-    text = f"{plain.__name__} whose num_features the first input fixes."
-    names = {"cls_to_become": plain, "__doc__": text, "__module__": __name__}
-    return type(f"Lazy{plain.__name__}", (_LazyNorm, plain), names)
-
-
 LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
-    _lazy_norm(plain) for plain in (batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d)
+    _lazy_class(_LazyNorm, plain, plain, "num_features")
+    for plain in (batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d)
 )
-LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
-    _lazy_norm(plain)
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (  # whose defaults are batch norm's, as in torch
+    _lazy_class(_LazyNorm, plain, batchnorm.BatchNorm1d, "num_features")
     for plain in (instancenorm.InstanceNorm1d, instancenorm.InstanceNorm2d, instancenorm.InstanceNorm3d)
 )

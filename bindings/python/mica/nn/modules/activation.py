@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F
+from mica.nn.init import constant_
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 
@@ -25,13 +27,6 @@ class ReLU(_Inplace):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
-
-
-class ReLU6(_Inplace):
-    """min(max(x, 0), 6)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu6(input, self.inplace)
 
 
 class SiLU(_Inplace):
@@ -76,15 +71,43 @@ class Hardsigmoid(Hardswish):
 class Hardtanh(Module):
     """Clamps to [min_val, max_val]."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+        for name, old in (("min_val", min_value), ("max_val", max_value)):
+            if old is not None:
+                text = f"keyword argument `{name}ue` is deprecated and rename to `{name}`"
+                warnings.warn(text, FutureWarning, stacklevel=2)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be larger than min_val ({self.min_val}).")
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu6(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class ELU(Module):
@@ -228,7 +251,11 @@ class PReLU(Module):
     ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(mica.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(mica.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)

@@ -75,8 +75,21 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                 f"[{int(target.min())}, {int(target.max())}] were found. "
             )
-        chosen = self._get_full_log_prob(input, self.head(input))
-        output = chosen.gather(1, target.unsqueeze(1)).squeeze(1)
+        head = F.log_softmax(self.head(input), dim=1)
+        entry = target.clamp(max=self.shortlist_size - 1)  # the column of `head` for each sample
+        tails = []  # (samples, log probability in the cluster); a cluster that no target is in takes no part
+        for i in range(self.n_clusters):
+            low, high = self.cutoffs[i], self.cutoffs[i + 1]
+            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            if rows.numel() == 0:
+                continue
+            entry = entry.index_fill(0, rows, self.shortlist_size + i)
+            inside = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
+            places = (target.index_select(0, rows) - low).unsqueeze(1)
+            tails.append((rows, inside.gather(1, places).squeeze(1)))
+        output = head.gather(1, entry.unsqueeze(1)).squeeze(1)
+        for rows, values in tails:
+            output = output.index_add(0, rows, values)
         return _ASMoutput(output if target_.dim() else output.squeeze(0), (-output).mean())
 
     def _get_full_log_prob(self, input: Tensor, head_output: Tensor) -> Tensor:

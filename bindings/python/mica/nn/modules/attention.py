@@ -30,9 +30,13 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
+        if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
-                f"Embedding size ({embed_dim}) is no positive multiple of the number of heads ({num_heads})."
+                f"Embedding size ({embed_dim}) and number of heads ({num_heads}) must be positive."
+            )
+        if embed_dim % num_heads:
+            raise AssertionError(
+                f"Embedding size ({embed_dim}) is no multiple of the number of heads ({num_heads})."
             )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
@@ -57,8 +61,7 @@ class MultiheadAttention(Module):
         self.out_proj = NonDynamicallyQuantizableLinear(
             embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
         )
-        self.register_parameter("bias_k", parameter(add_bias_kv, 1, 1, embed_dim))
-        self.register_parameter("bias_v", parameter(add_bias_kv, 1, 1, embed_dim))
+        self.bias_k, self.bias_v = (parameter(add_bias_kv, 1, 1, embed_dim) for _ in range(2))
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
@@ -115,3 +118,17 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (result.transpose(0, 1) if turn else result), weights
+
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
+        """One mask of both, and which it is: 0 for attention, 1 for padding, 2 for both, None for none."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length = query.size(0), query.size(1)
+        full = attn_mask if attn_mask.dim() == 3 else attn_mask.view(1, 1, length, -1)
+        full = full.view(batch, -1, length, length) if attn_mask.dim() == 3 else full
+        full = full.expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            full = full + key_padding_mask.view(batch, 1, 1, length)
+        return full, 2

@@ -9,6 +9,7 @@ import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
 from mica.nn.modules.module import Module
+from mica.nn.modules.sparse import checked_padding, checked_table
 from mica.nn.parameter import Parameter
 
 
@@ -71,12 +72,7 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"The padding index ({padding_idx}) is out of range for {num_embeddings} rows."
-                )
-            padding_idx %= num_embeddings
+        padding_idx = checked_padding(padding_idx, num_embeddings)
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.max_norm = max_norm
@@ -91,6 +87,7 @@ class EmbeddingBag(Module):
             self.weight = Parameter(mica.empty(shape, device=device, dtype=dtype))
             self.reset_parameters()
         else:
+            checked_table(_weight, num_embeddings, embedding_dim)
             self.weight = Parameter(_weight)
 
     def reset_parameters(self) -> None:
@@ -98,6 +95,26 @@ class EmbeddingBag(Module):
         if self.padding_idx is not None:
             with mica.no_grad():
                 self.weight[self.padding_idx].fill_(0)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """Bags over a given table."""
+        rows, columns = checked_table(embeddings)
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings)
+        bags = cls(rows, columns, *options, include_last_offset, padding_idx)
+        bags.weight.requires_grad = not freeze
+        return bags
 
     def forward(
         self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
@@ -117,7 +134,15 @@ class EmbeddingBag(Module):
         )
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += f", mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
 
 
 class LocalResponseNorm(Module):

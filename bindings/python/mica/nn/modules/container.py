@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mica._C import Tensor
@@ -21,6 +21,9 @@ def _place(index: int, size: int) -> int:
 
 class _Indexed(Module):
     """Modules under the names "0", "1", ..."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -43,20 +46,40 @@ class _Indexed(Module):
         self._modules.update({str(i): m for i, m in enumerate(modules)})
 
     def append(self, module: Module) -> Any:
+        """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
+    def pop(self, key: int | slice) -> Any:
+        """Takes a module out and returns it."""
+        module = self[key]
+        del self[key]
+        return module
+
     def extend(self, modules: Iterable[Module]) -> Any:
-        for module in modules:
+        """Adds modules at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"extend() takes an iterable, not a ({type(modules).__name__}).")
+        for module in list(modules):
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Any:
+        """Puts a module before that at `index`."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"insert() takes a Module, not a ({type(module).__name__}).")
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._modules.clear()
         self._modules.update({str(i): m for i, m in enumerate(modules)})
         return self
+
+
+def _check_count(count: int) -> None:
+    if not isinstance(count, int):
+        raise TypeError(f"A Sequential is multiplied by an integer, not by a ({type(count).__name__}).")
+    if count <= 0:
+        raise ValueError(f"A Sequential is multiplied by a positive number, not by ({count}).")
 
 
 class Sequential(_Indexed):
@@ -75,6 +98,30 @@ class Sequential(_Indexed):
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
+
+    def __add__(self, other: Iterable[Module]) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"A Sequential is added to a Sequential, not to a ({type(other).__name__}).")
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Iterable[Module]) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"A Sequential is added to a Sequential, not to a ({type(other).__name__}).")
+        return self.extend(other)  # type: ignore[no-any-return]
+
+    def __mul__(self, count: int) -> Sequential:
+        """The modules `count` times, the same objects each time."""
+        _check_count(count)
+        return Sequential(*(module for _ in range(count) for module in self))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: int) -> Sequential:
+        _check_count(count)
+        own = list(self)
+        for _ in range(count - 1):
+            self.extend(own)
+        return self
 
     def forward(self, input: Any) -> Any:
         for module in self:
@@ -96,8 +143,10 @@ class ModuleList(_Indexed):
         return self._modules[self._key(index)]
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
-        self.extend(modules)
-        return self
+        return self.extend(modules)  # type: ignore[no-any-return]
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
         texts = [repr(m) for m in self]
@@ -165,12 +214,18 @@ class ModuleDict(Module):
             self[key] = module
 
 
-def _described(parameters: Iterable[tuple[Any, Any]]) -> str:
+def _described(entries: Iterable[tuple[Any, Any]], kind_of: Callable[[Tensor], str]) -> str:
     """The lines of a list's or dictionary's repr."""
-    return "\n".join(
-        f"  ({name}): Parameter containing: [{p.type()} of size {'x'.join(map(str, p.shape))}]"
-        for name, p in parameters
-    )
+    lines = []
+    for name, value in entries:
+        if isinstance(value, Tensor):
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            size = "x".join(map(str, value.shape))
+            place = "" if value.device.type == "cpu" else f" ({value.device})"
+            lines.append(f"  ({name}): {kind} containing: [{kind_of(value)} of size {size}{place}]")
+        else:
+            lines.append(f"  ({name}): Object of type: {type(value).__name__}")
+    return "\n".join(lines)
 
 
 class ParameterList(Module):
@@ -211,49 +266,129 @@ class ParameterList(Module):
             self.append(value)
         return self
 
+    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+        return self.extend(values)
+
     def extra_repr(self) -> str:
-        return "\n".join(
-            f"  ({i}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
-            if isinstance(p, Tensor)
-            else f"  ({i}): Object of type: {type(p).__name__}"
-            for i, p in enumerate(self)
-        )
+        return _described(enumerate(self), lambda p: str(p.dtype))
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters."""
+    """A dictionary of parameters, and of whatever else is put in; tensors become parameters."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        for key, value in dict(parameters or {}).items():
-            self[key] = value
+        self._keys: dict[str, Any] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def _key_to_attr(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"A key of a ParameterDict is a string, not ({key!r}) of type ({type(key).__name__})."
+            )
+        return key
 
     def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, self._key_to_attr(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._parameters[key] = value if isinstance(value, Parameter) else Parameter(value)
+        name = self._key_to_attr(key)
+        self._keys[key] = None
+        plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+        setattr(self, name, Parameter(value) if plain else value)
 
     def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
+        del self._keys[key]
+        delattr(self, self._key_to_attr(key))
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self._keys)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
+        return iter(self._keys)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
 
     def keys(self) -> Iterable[str]:
-        return self._parameters.keys()
+        return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        return self._parameters.items()
+        return [(key, self[key]) for key in self._keys]
 
     def values(self) -> Iterable[Any]:
-        return self._parameters.values()
+        return [self[key] for key in self._keys]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, or `default`."""
+        return self[key] if key in self._keys else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a key, which is given `default` first if it is not there."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Takes a key out and returns its value."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the last key out and returns it with its value."""
+        if not self._keys:
+            raise KeyError("popitem(): this ParameterDict is empty.")
+        key = next(reversed(list(self._keys)))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Takes all keys out."""
+        for key in list(self._keys):
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another dictionary of the same values."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dictionary of these keys, each with `default`."""
+        return ParameterDict((key, default) for key in keys)
+
+    def update(self, parameters: Any) -> None:
+        """Takes the keys and values of a mapping (sorted, if it is a plain one) or of pairs."""
+        if not isinstance(parameters, Iterable):
+            raise TypeError(f"update() takes a mapping or pairs, not ({type(parameters).__name__}).")
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            pairs: Any = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items())
+        else:
+            pairs = [tuple(pair) for pair in parameters]
+        for place, pair in enumerate(pairs):
+            if len(pair) != 2:
+                raise ValueError(f"Entry ({place}) has ({len(pair)}) elements; expected a key and a value.")
+            self[pair[0]] = pair[1]
 
     def extra_repr(self) -> str:
-        return _described(self.items())
+        return _described(self.items(), lambda p: str(p.type()))
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        found = self.copy()
+        found.update(other)
+        return found
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        found = other.copy()
+        found.update(self)
+        return found
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self

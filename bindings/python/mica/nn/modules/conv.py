@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import mica
@@ -18,7 +19,8 @@ def _tuple(value: Any, n: int) -> tuple[int, ...]:
 
 class _ConvNd(Module):
     _dims: int
-    _transposed = False
+    transposed = False
+    _output_padding: Any = 0  # what a transposed convolution gives to this constructor
 
     def __init__(
         self,
@@ -33,8 +35,6 @@ class _ConvNd(Module):
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
-        *,
-        output_padding: Any = 0,
     ) -> None:
         super().__init__()
         n = self._dims
@@ -48,6 +48,8 @@ class _ConvNd(Module):
             raise ValueError(
                 f"The padding mode ({padding_mode}) is unknown; expected zeros, reflect, replicate or circular."
             )
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(f"The padding ({padding!r}) is unknown; expected same, valid or numbers.")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = _tuple(kernel_size, n)
@@ -58,8 +60,10 @@ class _ConvNd(Module):
         self.padding: Any = padding if isinstance(padding, str) else _tuple(padding, n)
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError("The padding 'same' needs a stride of 1.")
-        self.output_padding: tuple[int, ...] = _tuple(output_padding, n)
-        if self._transposed:
+        self.transposed = type(self).transposed
+        self.output_padding: tuple[int, ...] = _tuple(self.__dict__.pop("_output_padding", 0), n)
+        self._reversed_padding_repeated_twice = self._padding_by_dimension()
+        if self.transposed:
             shape = (in_channels, out_channels // groups, *self.kernel_size)
         else:
             shape = (out_channels, in_channels // groups, *self.kernel_size)
@@ -97,19 +101,21 @@ class _ConvNd(Module):
             text += f", padding_mode={self.padding_mode}"
         return text
 
+    def _padding_by_dimension(self) -> Any:
+        """The widths that F.pad takes: before and after each dimension, the last first."""
+        if not isinstance(self.padding, str):
+            return tuple(width for width in reversed(self.padding) for _ in range(2))
+        widths: list[int] = []
+        for kernel, dilation in zip(self.kernel_size, self.dilation):
+            total = dilation * (kernel - 1) if self.padding == "same" else 0
+            widths = [total // 2, total - total // 2, *widths]
+        return widths
+
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input, padded where the mode is not zeros, and the padding that is left."""
         if self.padding_mode == "zeros":
             return input, self.padding
-        widths: list[int] = []  # of the last dimension first: before, after
-        for kernel, dilation, i in zip(self.kernel_size, self.dilation, range(self._dims)):
-            total = dilation * (kernel - 1)
-            if self.padding == "same":
-                pair = [total // 2, total - total // 2]
-            else:
-                pair = [0, 0] if self.padding == "valid" else [self.padding[i]] * 2
-            widths = pair + widths
-        return F.pad(input, widths, mode=self.padding_mode), 0
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
 
 
 class Conv1d(_ConvNd):
@@ -143,7 +149,7 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTransposeNd(_ConvNd):
-    _transposed = True
+    transposed = True
 
     def __init__(
         self,
@@ -162,6 +168,7 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f"A transposed convolution pads with zeros only, not in mode ({padding_mode}).")
+        self._output_padding = output_padding
         super().__init__(
             in_channels,
             out_channels,
@@ -173,10 +180,35 @@ class _ConvTransposeNd(_ConvNd):
             bias,
             device=device,
             dtype=dtype,
-            output_padding=output_padding,
         )
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _extra_output(self, input: Tensor, output_size: Sequence[int] | None) -> Sequence[int]:
+        """The output padding that gives `output_size`, or this layer's own."""
+        if output_size is None:
+            return self.output_padding
+        n = self._dims
+        wanted = list(output_size)[-n:] if len(output_size) == input.ndim else list(output_size)
+        if len(wanted) != n:
+            raise ValueError(
+                f"output_size {tuple(output_size)} has ({len(output_size)}) elements; expected ({n}) or ({input.ndim})."
+            )
+        extra = []
+        for d in range(n):
+            smallest = (
+                (input.size(d - n) - 1) * self.stride[d]
+                - 2 * self.padding[d]
+                + self.dilation[d] * (self.kernel_size[d] - 1)
+                + 1
+            )
+            extra.append(wanted[d] - smallest)
+            if not 0 <= extra[d] < self.stride[d]:
+                raise ValueError(
+                    f"Size ({wanted[d]}) of dimension ({d}) of `output_size` is not between ({smallest}) and "
+                    f"({smallest + self.stride[d] - 1}), which this input and stride give."
+                )
+        return extra
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]
         return function(
             input,
@@ -184,7 +216,7 @@ class _ConvTransposeNd(_ConvNd):
             self.bias,
             self.stride,
             self.padding,
-            self.output_padding,
+            self._extra_output(input, output_size),
             self.groups,
             self.dilation,
         )

@@ -78,6 +78,15 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                f"Unflatten's sizes are a tuple of integers; these are of type ({type(unflattened_size).__name__})."
+            )
+        for place, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"Unflatten's sizes are integers; that at ({place}) is of type ({type(size).__name__})."
+                )
         self.dim = dim
         self.unflattened_size = unflattened_size
 

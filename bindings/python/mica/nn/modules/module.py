@@ -6,10 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-import mica
 from mica import _C
 from mica._C import Tensor
-from mica.nn.modules import _hooks, _state
+from mica.nn.modules import _conversion, _hooks, _state
 from mica.nn.modules._hooks import (
     register_module_backward_hook as register_module_backward_hook,
     register_module_buffer_registration_hook as register_module_buffer_registration_hook,
@@ -45,7 +44,7 @@ class _IncompatibleKeys(_Keys):
     __str__ = __repr__
 
 
-class Module(_hooks.Hooked):
+class Module(_hooks.Hooked, _conversion.Convertible):
     """A part of a network. Subclasses define forward(); parameters, buffers and
     submodules register themselves when they are assigned as attributes."""
 
@@ -53,18 +52,26 @@ class Module(_hooks.Hooked):
     _version = 1
     dump_patches = False
     call_super_init = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
+    _compiled_call_impl: Callable[..., Any] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            what = f"argument {next(iter(kwargs))!r}" if kwargs else f"({len(args)}) positional arguments"
+            raise TypeError(f"{type(self).__name__}.__init__() takes no {what}.")
         d = self.__dict__
         d["training"] = True
         d["_parameters"] = {}
         d["_buffers"] = {}
         d["_non_persistent_buffers_set"] = set()
-        d["_modules"] = {}
         for table in _hooks.TABLES:
             d[table] = OrderedDict()
+        d["_is_full_backward_hook"] = None
+        d["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *input: Any) -> Any:
         raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
 
     # What calls a module is the slot in module_slots.cc, as long as no class has another __call__.
@@ -295,30 +302,7 @@ class Module(_hooks.Hooked):
             raise AttributeError(f"There is no buffer ({target}).")
         return buffer
 
-    # -- conversion
-
-    def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
-        for module in self.children() if recurse else ():
-            module._apply(convert)
-        for name, parameter in self._parameters.items():
-            if parameter is None:
-                continue
-            with mica.no_grad():
-                data = convert(parameter)
-                if data is parameter:
-                    continue
-                grad = None if parameter.grad is None else convert(parameter.grad)
-            if data.device == parameter.device:
-                parameter.data = data
-                target = parameter
-            else:
-                target = self._parameters[name] = Parameter(data, parameter.requires_grad)
-            if grad is not None:
-                target.grad = grad
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = convert(buffer)
-        return self
+    # -- modes
 
     def apply(self: T, fn: Callable[[Module], None]) -> T:
         """Calls fn with every submodule, then with this module."""
@@ -326,64 +310,6 @@ class Module(_hooks.Hooked):
             module.apply(fn)
         fn(self)
         return self
-
-    def to(self: T, *args: Any, **kwargs: Any) -> T:
-        """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
-        memory_format = kwargs.pop("memory_format", None)
-        probe = mica.empty(0).to(*args, **kwargs)
-        if not (probe.is_floating_point() or probe.is_complex()):
-            raise TypeError(
-                f"A module's parameters can be of floating or complex dtypes only; to() was given ({probe.dtype})."
-            )
-        dtype_given = (
-            any(isinstance(a, (mica.dtype, Tensor)) for a in args) or kwargs.get("dtype") is not None
-        )
-        device_given = (
-            any(isinstance(a, (mica.device, str, Tensor)) for a in args) or kwargs.get("device") is not None
-        )
-
-        def convert(t: Tensor) -> Tensor:
-            floating = t.is_floating_point() or t.is_complex()
-            dtype = probe.dtype if dtype_given and floating else t.dtype
-            device = probe.device if device_given else t.device
-            if memory_format is not None and t.ndim in (4, 5):
-                return t.to(device, dtype, memory_format=memory_format)
-            return t.to(device, dtype)
-
-        return self._apply(convert)
-
-    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
-        """Moves parameters and buffers to a device without their values."""
-        return self._apply(lambda t: mica.empty_like(t, device=device), recurse)
-
-    def cuda(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "cuda": the current one, or that of a number."""
-        return self._apply(lambda t: t.cuda(device))
-
-    def xpu(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "xpu"."""
-        return self._apply(lambda t: t.xpu(device))
-
-    def cpu(self: T) -> T:
-        return self._apply(lambda t: t.cpu())
-
-    def _cast(self: T, dtype: Any) -> T:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
-
-    def float(self: T) -> T:
-        return self._cast(mica.float32)
-
-    def double(self: T) -> T:
-        return self._cast(mica.float64)
-
-    def half(self: T) -> T:
-        return self._cast(mica.float16)
-
-    def bfloat16(self: T) -> T:
-        return self._cast(mica.bfloat16)
-
-    def type(self: T, dst_type: Any) -> T:
-        return self._apply(lambda t: t.type(dst_type))
 
     def train(self: T, mode: bool = True) -> T:
         """Sets training mode here and below (dropout, batch norm)."""

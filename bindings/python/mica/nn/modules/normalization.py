@@ -6,9 +6,25 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.nn import functional as F
+from mica.nn import functional as F, init
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
+
+
+def _scale_and_shift(
+    module: Module, shape: tuple[int, ...], affine: bool, bias: bool, device: Any, dtype: Any
+) -> None:
+    """Gives a module its parameters weight (ones) and bias (zeros), or None for what it has not."""
+    options = {"device": device, "dtype": dtype}
+    module.register_parameter("weight", Parameter(mica.ones(shape, **options)) if affine else None)
+    module.register_parameter("bias", Parameter(mica.zeros(shape, **options)) if affine and bias else None)
+
+
+def _reset(module: Module) -> None:
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)
 
 
 class LayerNorm(Module):
@@ -29,14 +45,10 @@ class LayerNorm(Module):
         )
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(mica.ones(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if elementwise_affine and bias:
-            self.bias = Parameter(mica.zeros(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        _scale_and_shift(self, self.normalized_shape, elementwise_affine, bias, device, dtype)
+
+    def reset_parameters(self) -> None:
+        _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -62,13 +74,15 @@ class RMSNorm(Module):
             (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         )
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(mica.ones(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
+        weight = Parameter(mica.ones(self.normalized_shape, device=device, dtype=dtype))
+        self.register_parameter("weight", weight if elementwise_affine else None)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -85,6 +99,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -92,12 +108,10 @@ class GroupNorm(Module):
                 f"The number of channels ({num_channels}) is no multiple of the number of groups ({num_groups})."
             )
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        if affine:
-            self.weight = Parameter(mica.ones(num_channels, device=device, dtype=dtype))
-            self.bias = Parameter(mica.zeros(num_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        _scale_and_shift(self, (num_channels,), affine, bias, device, dtype)
+
+    def reset_parameters(self) -> None:
+        _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import mica
@@ -20,6 +21,11 @@ def _uniform(module: Module, hidden_size: int) -> None:
     bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
     for weight in module.parameters():
         init.uniform_(weight, -bound, bound)
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """The tensor with the entries of a dimension in another order."""
+    return tensor.index_select(dim, permutation)
 
 
 class RNNBase(Module):
@@ -42,8 +48,21 @@ class RNNBase(Module):
         super().__init__()
         if mode not in _GATES:
             raise ValueError(f"The mode ({mode}) is unknown; expected one of {', '.join(_GATES)}.")
+        try:
+            dropout = float("nan") if isinstance(dropout, bool) else float(dropout)
+        except TypeError:
+            dropout = float("nan")
         if not 0 <= dropout <= 1:
             raise ValueError(f"The probability ({dropout}) of dropout must be between 0 and 1.")
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=2,
+            )
+        for name, size in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if not isinstance(size, int):
+                raise TypeError(f"`{name}` is an integer; this one is of type ({type(size).__name__}).")
         if hidden_size <= 0 or num_layers <= 0:
             raise ValueError(
                 f"Hidden size ({hidden_size}) and number of layers ({num_layers}) must be positive."
@@ -61,10 +80,11 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout)
+        self.dropout = dropout
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         self._flat_weights_names: list[str] = []
+        self._all_weights: list[list[str]] = []  # the names, for each layer and direction
         directions = 2 if bidirectional else 1
         rows = _GATES[mode] * hidden_size
         for layer in range(num_layers):
@@ -76,10 +96,11 @@ class RNNBase(Module):
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 if proj_size:
                     shapes |= {"weight_hr": (proj_size, hidden_size)}
-                for name, shape in shapes.items():
-                    full = f"{name}_l{layer}{suffix}"
-                    setattr(self, full, Parameter(mica.empty(shape, device=device, dtype=dtype)))
-                    self._flat_weights_names.append(full)
+                names = [f"{name}_l{layer}{suffix}" for name in shapes]
+                for name, shape in zip(names, shapes.values()):
+                    setattr(self, name, Parameter(mica.empty(shape, device=device, dtype=dtype)))
+                self._flat_weights_names += names
+                self._all_weights.append(names)
         self.reset_parameters()
 
     @property
@@ -94,9 +115,7 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The weights of each layer and direction."""
-        step = (4 if self.bias else 2) + (1 if self.proj_size else 0)
-        flat = self._flat_weights
-        return [flat[k : k + step] for k in range(0, len(flat), step)]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
         """Nothing: the weights need no special place here."""
@@ -113,6 +132,34 @@ class RNNBase(Module):
             raise RuntimeError(
                 f"Size ({input.size(-1)}) of the last dimension of `input` is not `input_size` ({self.input_size})."
             )
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raises where the input does not fit: 2 dimensions of a packed sequence, 3 of a batch."""
+        self._check_input(input, (2,) if batch_sizes is not None else (2, 3))
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of a hidden state for this input."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self.num_layers * (2 if self.bidirectional else 1), batch, self._state_size
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """Raises where a state has another shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raises where the input or the state does not fit."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The state with its batch in another order."""
+        return hx if permutation is None else apply_permutation(hx, permutation)
 
     def _state(self, state: Tensor | None, batch: int, like: Tensor, batched: bool, size: int) -> Tensor:
         """A first state as (layers and directions, batch, size): zeros where none is given."""
@@ -190,9 +237,12 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        if proj_size:
+            raise ValueError(f"proj_size ({proj_size}) is for LSTM alone; expected 0 for RNN.")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
         self.nonlinearity = nonlinearity
@@ -230,6 +280,24 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of a cell state for this input, which no projection makes smaller."""
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raises where the input, the hidden state or the cell state does not fit."""
+        self.check_input(input, batch_sizes)
+        sizes = self.get_expected_hidden_size(input, batch_sizes)
+        self.check_hidden_size(hidden[0], sizes, "Expected hidden[0] size {}, got {}")
+        sizes = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[1], sizes, "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The two states with their batch in another order."""
+        if permutation is None:
+            return hx
+        return apply_permutation(hx[0], permutation), apply_permutation(hx[1], permutation)
 
     def forward(
         self, input: Any, hx: tuple[Tensor, Tensor] | None = None
@@ -299,12 +367,16 @@ class RNNCell(RNNCellBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
+    def extra_repr(self) -> str:
+        shown = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
+        return super().extra_repr() + shown
+
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"The nonlinearity ({self.nonlinearity}) is unknown; expected tanh or relu.")
         return self._step(f"rnn_{self.nonlinearity}_cell", input, [hx])
 
 

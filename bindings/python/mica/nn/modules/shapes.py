@@ -38,13 +38,19 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class ZeroPad1d(_Pad):
+class _ZeroPad(_Pad):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+        self.value = 0.0
+
+
+class ZeroPad1d(_ZeroPad):
     """Zeros before and after the last dimension."""
 
     _dims = 1
 
 
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_ZeroPad):
     """Zeros around the last two dimensions."""
 
     _dims = 2
@@ -92,7 +98,7 @@ class CircularPad3d(_Pad):
     _dims, _mode = 3, "circular"
 
 
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_ZeroPad):
     """Zeros around the last three dimensions."""
 
     _dims = 3

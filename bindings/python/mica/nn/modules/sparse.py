@@ -11,6 +11,25 @@ from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 
 
+def checked_padding(index: int | None, rows: int) -> int | None:
+    """The index of the row that pads, counted from the first; AssertionError, as in torch, outside the table."""
+    if index is None:
+        return None
+    if not -rows <= index < rows:
+        raise AssertionError(f"The padding index ({index}) is out of range for {rows} rows.")
+    return index % rows
+
+
+def checked_table(table: Tensor, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:
+    """The two sizes of a given table, which are those expected."""
+    if table.dim() != 2:
+        raise AssertionError(f"Number of dimensions ({table.dim()}) of a table of embeddings is not 2.")
+    sizes = (table.size(0), table.size(1))
+    if rows is not None and sizes != (rows, columns):
+        raise AssertionError(f"Shape {sizes} of the given table is not {(rows, columns)}.")
+    return sizes
+
+
 class Embedding(Module):
     """Rows of a learned table, looked up by index."""
 
@@ -24,16 +43,12 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
         _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"The padding index ({padding_idx}) is out of range for {num_embeddings} rows."
-                )
-            padding_idx %= num_embeddings
+        padding_idx = checked_padding(padding_idx, num_embeddings)
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
@@ -42,10 +57,12 @@ class Embedding(Module):
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
         if _weight is None:
-            self.weight = Parameter(mica.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
+            table = mica.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(table, requires_grad=not _freeze)
             self.reset_parameters()
         else:
-            self.weight = Parameter(_weight)
+            checked_table(_weight, num_embeddings, embedding_dim)
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)
@@ -55,13 +72,28 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """An embedding over a given table."""
-        rows, columns = embeddings.shape
-        module = cls(rows, columns, padding_idx, _weight=embeddings)
-        module.weight.requires_grad_(not freeze)
-        return module
+        rows, columns = checked_table(embeddings)
+        return cls(
+            rows,
+            columns,
+            padding_idx=padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
@@ -82,4 +114,6 @@ class Embedding(Module):
             text += f", max_norm={self.max_norm}"
         if self.norm_type != 2:
             text += f", norm_type={self.norm_type}"
-        return text
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text + (", sparse=True" if self.sparse else "")

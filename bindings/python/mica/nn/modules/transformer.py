@@ -84,7 +84,9 @@ class TransformerEncoderLayer(_Layer):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        chosen = _activation(activation)
+        self.activation_relu_or_gelu = {F.relu: 1, F.gelu: 2}.get(chosen, 0)  # type: ignore[attr-defined]
+        self.activation = chosen
 
     def forward(
         self,
@@ -202,6 +204,9 @@ class TransformerEncoder(Module):
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False  # Mica has no nested tensors: padded rows are computed too
+        self.mask_check = mask_check
 
     def forward(
         self,

@@ -77,6 +77,8 @@ class LPPool3d(_LPPoolNd):
 
 
 class _FractionalMaxPoolNd(Module):
+    _dims: int
+
     def __init__(
         self,
         kernel_size: Any,
@@ -88,15 +90,22 @@ class _FractionalMaxPoolNd(Module):
         super().__init__()
         if (output_size is None) == (output_ratio is None):
             raise ValueError("Expected one of `output_size` and `output_ratio`, not both and not neither.")
-        self.kernel_size = kernel_size
-        self.output_size = output_size
-        self.output_ratio = output_ratio
+        self.kernel_size = self._sides(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else self._sides(output_size)
+        self.output_ratio = None if output_ratio is None else self._sides(output_ratio)
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio ({output_ratio}) must be between 0 and 1.")
+
+    def _sides(self, value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._dims
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """The maximum of windows that begin at random, a pixel or more apart."""
+
+    _dims = 2
 
     def forward(self, input: Tensor) -> Any:
         return F.fractional_max_pool2d(
@@ -111,6 +120,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """The maximum of windows that begin at random, a pixel or more apart."""
+
+    _dims = 3
 
     def forward(self, input: Tensor) -> Any:
         return F.fractional_max_pool3d(

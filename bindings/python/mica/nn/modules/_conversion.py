@@ -1,0 +1,114 @@
+"""What Module inherits to move its parameters and buffers to other dtypes, devices and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import mica
+from mica._C import Tensor
+from mica.nn.parameter import Parameter
+
+T = TypeVar("T", bound="Convertible")
+
+
+def _device(backend: str, device: Any) -> Any:
+    """The device that a method named after a backend means: its first, that of a number, or the one given."""
+    return backend if device is None else f"{backend}:{device}" if isinstance(device, int) else device
+
+
+class Convertible:
+    """The methods to(), half(), cuda() and their like; all go through _apply()."""
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    children: Callable[[], Any]
+
+    def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+        for module in self.children() if recurse else ():
+            module._apply(convert)
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            with mica.no_grad():
+                data = convert(parameter)
+                if data is parameter:
+                    continue
+                grad = None if parameter.grad is None else convert(parameter.grad)
+            if data.device == parameter.device:
+                parameter.data = data
+                target = parameter
+            else:
+                target = self._parameters[name] = Parameter(data, parameter.requires_grad)
+            if grad is not None:
+                target.grad = grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = convert(buffer)
+        return self
+
+    def to(self: T, *args: Any, **kwargs: Any) -> T:
+        """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
+        memory_format = kwargs.pop("memory_format", None)
+        probe = mica.empty(0).to(*args, **kwargs)
+        if not (probe.is_floating_point() or probe.is_complex()):
+            raise TypeError(
+                f"A module's parameters can be of floating or complex dtypes only; to() was given ({probe.dtype})."
+            )
+        dtype_given = (
+            any(isinstance(a, (mica.dtype, Tensor)) for a in args) or kwargs.get("dtype") is not None
+        )
+        device_given = (
+            any(isinstance(a, (mica.device, str, Tensor)) for a in args) or kwargs.get("device") is not None
+        )
+
+        def convert(t: Tensor) -> Tensor:
+            floating = t.is_floating_point() or t.is_complex()
+            dtype = probe.dtype if dtype_given and floating else t.dtype
+            device = probe.device if device_given else t.device
+            if memory_format is not None and t.ndim in (4, 5):
+                return t.to(device, dtype, memory_format=memory_format)
+            return t.to(device, dtype)
+
+        return self._apply(convert)
+
+    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
+        """Moves parameters and buffers to a device without their values."""
+        return self._apply(lambda t: mica.empty_like(t, device=device), recurse)
+
+    def cuda(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "cuda": the current one, or that of a number."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "xpu"."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def ipu(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "ipu"."""
+        return self._apply(lambda t: t.to(_device("ipu", device)))
+
+    def mtia(self: T, device: Any = None) -> T:
+        """Moves to a device of the backend "mtia"."""
+        return self._apply(lambda t: t.to(_device("mtia", device)))
+
+    def cpu(self: T) -> T:
+        return self._apply(lambda t: t.cpu())
+
+    def _cast(self: T, dtype: Any) -> T:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self: T) -> T:
+        return self._cast(mica.float32)
+
+    def double(self: T) -> T:
+        return self._cast(mica.float64)
+
+    def half(self: T) -> T:
+        return self._cast(mica.float16)
+
+    def bfloat16(self: T) -> T:
+        return self._cast(mica.bfloat16)
+
+    def type(self: T, dst_type: Any) -> T:
+        return self._apply(lambda t: t.type(dst_type))
