@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import Any
 
@@ -12,11 +13,14 @@ _PACKAGE: str = mica.__path__[0]
 
 
 def _record_stack() -> str:
-    """The stack down to the last line that is not the package's own: the user's call."""
+    """The stack down to the last line that is not the package's own, the user's call, and the module."""
     stack = traceback.extract_stack()[:-1]
     while len(stack) > 1 and stack[-1].filename.startswith(_PACKAGE):
         stack.pop()
-    return "".join(traceback.format_list(stack))
+    text = "".join(traceback.format_list(stack))
+    where = sys.modules.get("mica.nn.modules._where")  # not there: no module is in use
+    module = where.path_of_frame(sys._getframe(1)) if where is not None else ""
+    return text + (f"  in module {module}\n" if module else "")
 
 
 class set_detect_anomaly:

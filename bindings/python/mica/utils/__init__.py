@@ -14,7 +14,10 @@ _LAZY = (
     "hooks",
     "module_tracker",
     "python_dispatch",
+    "tensorboard",
 )
+# Functions, by the module that they are in.
+_FUNCTIONS = {"summary": "_summary"}
 
 if TYPE_CHECKING:
     from mica.utils import (
@@ -25,12 +28,16 @@ if TYPE_CHECKING:
         hooks as hooks,
         module_tracker as module_tracker,
         python_dispatch as python_dispatch,
+        tensorboard as tensorboard,
     )
+    from mica.utils._summary import summary as summary
 else:
 
     def __getattr__(name: str) -> Any:
-        if name not in _LAZY:
-            raise AttributeError(f"module 'mica.utils' has no attribute '{name}'")
         import importlib
 
+        if name in _FUNCTIONS:
+            return getattr(importlib.import_module(f"mica.utils.{_FUNCTIONS[name]}"), name)
+        if name not in _LAZY:
+            raise AttributeError(f"module 'mica.utils' has no attribute '{name}'")
         return importlib.import_module(f"mica.utils.{name}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from mica._tensor import RemovableHandle
 from mica.nn.modules import _state
+from mica.nn.modules._where import add_path
 
 # Every dictionary of hooks that a module has.
 TABLES = (
@@ -122,11 +123,16 @@ class Hooked:
             result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
             result = self._after(args, kwargs, result, called)
             return result if watch is None else watch.watch_outputs(result)
-        except Exception:
+        except Exception as error:
+            self._forward_failed(error)
             for number in tuple(self._forward_hooks_always_called):  # type: ignore[attr-defined]
                 if number not in called:
                     self._forward_hooks[number](self, args, result)  # type: ignore[attr-defined]
             raise
+
+    def _forward_failed(self, error: BaseException) -> None:
+        """Called with an exception that leaves forward()."""
+        add_path(self, error)
 
     def _before(self, args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         own = self._forward_pre_hooks.items()  # type: ignore[attr-defined]

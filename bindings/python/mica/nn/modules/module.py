@@ -79,7 +79,11 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
         if own or self._backward_pre_hooks or _FORWARD or _FORWARD_PRE or _BACKWARD or _BACKWARD_PRE:
             return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            self._forward_failed(error)
+            raise
 
     _call_impl = _wrapped_call_impl = __call__
 
