@@ -85,3 +85,11 @@ def _batched_gradients(gradients: Any, grad_outputs: Any) -> tuple[Tensor, ...]:
 
     batch = iter(vmap(one_example)(*cotangents))
     return tuple(next(batch) if u else None for u in used)  # type: ignore[misc]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "profiler":  # loaded on first use
+        raise AttributeError(f"module 'mica.autograd' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module("mica.autograd.profiler")

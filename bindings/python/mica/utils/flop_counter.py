@@ -77,6 +77,29 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
     return register
 
 
+def _has_formula(func: Any, formulas: dict[Any, Formula]) -> bool:
+    return func.overloadpacket in formulas or func._opname in _NAMED or func.op_class == "contraction"
+
+
+def operations(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, formulas: dict[Any, Formula]
+) -> int:
+    """The operations of one call of an operator that gave `result`; 0 where no formula says."""
+    formula = formulas.get(func.overloadpacket)
+    out = tree_map(_shape, result)
+    if formula is None:
+        by_class = _NAMED.get(func._opname)
+        if by_class is None and func.op_class == "contraction":
+            by_class = _contraction
+        if by_class is None:
+            return 0
+        names = (a.name for a in func._schema.arguments)
+        return by_class({**dict(zip(names, tree_map(_shape, args))), **tree_map(_shape, kwargs)}, out)
+    if getattr(formula, "_raw", False):
+        return formula(*args, **kwargs, out_val=result)
+    return formula(*tree_map(_shape, args), **tree_map(_shape, kwargs), out_shape=out)
+
+
 class FlopCounterMode(DispatchMode):
     """`with FlopCounterMode() as counter` counts; counter.get_total_flops() tells how many,
     counter.get_flop_counts() by module ("Net.conv1") and operator. A table is printed at the
@@ -114,22 +137,10 @@ class FlopCounterMode(DispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        formula = self._formulas.get(func.overloadpacket)
-        by_class = None if formula else _NAMED.get(func._opname)
-        if by_class is None and formula is None and func.op_class == "contraction":
-            by_class = _contraction
-        if formula is None and by_class is None:
+        if not _has_formula(func, self._formulas):
             return self._inside(func, args, kwargs)
         result = func(*args, **kwargs)
-        out = tree_map(_shape, result)
-        if by_class is not None:
-            names = (a.name for a in func._schema.arguments)
-            given = {**dict(zip(names, tree_map(_shape, args))), **tree_map(_shape, kwargs)}
-            flops = by_class(given, out)
-        elif getattr(formula, "_raw", False):
-            flops = formula(*args, **kwargs, out_val=result)
-        else:
-            flops = formula(*tree_map(_shape, args), **tree_map(_shape, kwargs), out_shape=out)
+        flops = operations(func, args, kwargs, result, self._formulas)
         for path in self._modules.parents:
             self.flop_counts[path][func.overloadpacket] += flops
         return result
