@@ -22,6 +22,7 @@ PAGE = ROOT / "docs" / "reference" / "torch_users.md"
 PACKAGES = [
     "einops",
     "safetensors",
+    "tensorboard",
     "torchmetrics",
     "torchinfo",
     "pytorch-ignite",

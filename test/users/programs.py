@@ -47,6 +47,64 @@ def safetensors_round_trip() -> None:
     assert torch.equal(load(save(tensors))["a"], tensors["a"])
 
 
+def tensorboard_reads() -> None:
+    """A run written by SummaryWriter, read back by TensorBoard's own reader."""
+    import tempfile
+    from pathlib import Path
+
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    picture = torch.arange(24.0).reshape(3, 2, 4) / 24
+    with tempfile.TemporaryDirectory() as folder:
+        with SummaryWriter(folder) as writer:
+            for step in range(3):
+                writer.add_scalar("loss", torch.tensor(1.0 / (step + 1)), step)
+            writer.add_scalars("both", {"a": 1, "b": torch.tensor([2.0])}, 5)
+            writer.add_histogram("weights", torch.tensor([0.5, -1.0, 2.0, 2.0]), 1)
+            writer.add_image("picture", picture, 2)
+            writer.add_images("pictures", picture.expand(9, 3, 2, 4), 2)
+            writer.add_image_with_boxes("boxes", picture, torch.tensor([[0, 0, 1, 1]]), 2, labels=["x"])
+            writer.add_video("video", picture.expand(1, 3, 3, 2, 4), 2)
+            writer.add_audio("sound", torch.zeros(1, 100), 3, sample_rate=8000)
+            writer.add_text("note", "**hello**", 4)
+            labels, scores = torch.tensor([0, 1, 1, 0]), torch.tensor([0.1, 0.9, 0.4, 0.6])
+            writer.add_pr_curve("curve", labels, scores, 1, num_thresholds=5)
+            writer.add_mesh("mesh", torch.rand(1, 4, 3), faces=torch.tensor([[[0, 1, 2]]]))
+            writer.add_custom_scalars_multilinechart(["loss", "both"])
+            writer.add_embedding(torch.eye(3), ["a", "b", "c"], picture.expand(3, 3, 2, 4), 1, "points")
+            writer.add_hparams({"lr": 0.1, "name": "x"}, {"hparam/loss": 0.5}, run_name="tried")
+            try:
+                writer.add_graph(nn.Linear(1, 1), torch.ones(1, 1))
+                raise AssertionError("add_graph() wrote something")
+            except NotImplementedError as error:
+                assert "summary" in str(error)
+        found = EventAccumulator(folder, size_guidance={"tensors": 0, "histograms": 0, "images": 0}).Reload()
+        losses = found.Scalars("loss")
+        assert [e.step for e in losses] == [0, 1, 2] and abs(losses[2].value - 1 / 3) < 1e-6
+        (histogram,) = found.Histograms("weights")
+        value = histogram.histogram_value
+        assert (value.min, value.max, value.num, value.sum) == (-1.0, 2.0, 4.0, 3.5)
+        assert sum(value.bucket) == 4 and len(value.bucket) == len(value.bucket_limit)
+        (image,) = found.Images("picture")
+        assert (image.step, image.height, image.width) == (2, 2, 4)
+        (grid,) = found.Images("pictures")
+        assert (grid.height, grid.width) == (4, 32)
+        assert found.Images("video")[0].encoded_image_string.startswith(b"GIF")
+        assert found.Audio("sound")[0].length_frames == 100
+        (text,) = found.Tensors("note/text_summary")
+        assert text.tensor_proto.string_val[0] == b"**hello**"
+        curve = found.Tensors("curve")[0].tensor_proto
+        rows = torch.tensor(list(curve.float_val)).reshape(6, 5)
+        assert rows[0].tolist() == [2, 2, 1, 1, 0] and rows[1].tolist() == [2, 1, 1, 0, 0]
+        assert {"mesh_VERTEX", "mesh_FACE", "custom_scalars__config__"} <= set(found.Tags()["tensors"])
+        (one,) = EventAccumulator(f"{folder}/both_b").Reload().Scalars("both")
+        assert (one.step, one.value) == (5, 2.0)
+        assert EventAccumulator(f"{folder}/tried").Reload().Scalars("hparam/loss")[0].value == 0.5
+        assert "points:00001" in Path(folder, "projector_config.pbtxt").read_text()
+        assert len(Path(folder, "00001/points/tensors.tsv").read_text().splitlines()) == 3
+
+
 def torchmetrics_scores() -> None:
     import torchmetrics
 
@@ -295,6 +353,7 @@ def _architecture(row: Architecture) -> Any:
 PROGRAMS = [
     einops_rearranges,
     safetensors_round_trip,
+    tensorboard_reads,
     torchmetrics_scores,
     torchinfo_summary,
     ignite_trains,

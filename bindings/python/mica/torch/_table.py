@@ -197,6 +197,8 @@ def describe(path: str) -> tuple[str, str]:
             )
         except (Absent, AttributeError, NotImplementedError) as error:
             return ("absent", str(error))
+        except ImportError:  # Mica has it, and a package that it works through is not installed here
+            return ("present", "")
         line = hand().get(prefix)
         inert = line.kind if line is not None and _stands(prefix, line) else ""
     return ("inert", inert) if inert else ("present", "")

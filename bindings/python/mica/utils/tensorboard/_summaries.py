@@ -1,0 +1,269 @@
+"""The protocol buffers that TensorBoard reads: one function for each kind of summary."""
+
+from __future__ import annotations
+
+import io
+import json
+import wave
+from typing import Any
+
+import numpy as np
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+
+
+def array(value: Any) -> np.ndarray:
+    """A tensor, an array, a number or a list of them as an array."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = value.float() if str(value.dtype).endswith(("bfloat16", "float16")) else value
+        return np.asarray(value.numpy())
+    if isinstance(value, (list, tuple)):
+        return np.array([array(v) for v in value])
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        return np.asarray(value)
+    raise NotImplementedError(f"Got {type(value)}, but numpy array or torch tensor are expected.")
+
+
+def number(value: Any) -> float:
+    """A scalar; a tensor of one element counts as one."""
+    found = array(value).squeeze()
+    if found.ndim:
+        raise AssertionError("scalar should be 0D")
+    return float(found)
+
+
+def _shape(*sizes: int) -> TensorShapeProto:
+    return TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in sizes])
+
+
+def _plugin(name: str, content: bytes = b"") -> SummaryMetadata:
+    return SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=name, content=content))
+
+
+def scalar(tag: str, value: Any, new_style: bool, double_precision: bool) -> Summary:
+    if not new_style:
+        return Summary(value=[Summary.Value(tag=tag, simple_value=number(value))])
+    kind = {"double_val": [number(value)], "dtype": "DT_DOUBLE"}
+    if not double_precision:
+        kind = {"float_val": [number(value)], "dtype": "DT_FLOAT"}
+    return Summary(value=[Summary.Value(tag=tag, tensor=TensorProto(**kind), metadata=_plugin("scalars"))])
+
+
+def tensor(tag: str, value: Any) -> Summary:
+    values = array(value).astype(np.float32)
+    proto = TensorProto(
+        dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=_shape(*values.shape)
+    )
+    return Summary(value=[Summary.Value(tag=tag, tensor=proto, metadata=_plugin("tensor"))])
+
+
+def _exponential_bins() -> list[float]:
+    """Edges that grow by a tenth from 1e-12 to 1e20, on both sides of 0."""
+    edges, edge = [], 1e-12
+    while edge < 1e20:
+        edges.append(edge)
+        edge *= 1.1
+    return [-e for e in reversed(edges)] + [0.0] + edges
+
+
+def histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> Summary:
+    flat = array(values).astype(float).reshape(-1)
+    if flat.size == 0:
+        raise ValueError("The histogram is empty, please file a bug report.")
+    edges: Any = _exponential_bins() if isinstance(bins, str) and bins == "tensorflow" else bins
+    counts, limits = np.histogram(flat, bins=edges)
+    if max_bins is not None and len(counts) > max_bins:
+        step = len(counts) // max_bins
+        rest = len(counts) % step
+        padded = np.pad(counts, (0, step - rest)) if rest else counts
+        counts = padded.reshape(-1, step).sum(-1)
+        limits = np.append(limits[:-1][::step], limits[-1])
+    held = np.flatnonzero(counts)
+    first, last = held[0], held[-1]
+    # One empty bucket before the first that holds something, so that its lower edge is known.
+    lower = [0.0] if first == 0 else []
+    counts = np.concatenate([lower, counts[max(first - 1, 0) : last + 1]])
+    limits = limits[first : last + 2]
+    proto = HistogramProto(
+        min=flat.min(),
+        max=flat.max(),
+        num=len(flat),
+        sum=flat.sum(),
+        sum_squares=float(flat.dot(flat)),
+        bucket_limit=limits.tolist(),
+        bucket=counts.tolist(),
+    )
+    return Summary(value=[Summary.Value(tag=tag, histo=proto)])
+
+
+def histogram_raw(tag: str, limits: Any, counts: Any, **numbers: float) -> Summary:
+    proto = HistogramProto(bucket_limit=list(limits), bucket=list(counts), **numbers)
+    return Summary(value=[Summary.Value(tag=tag, histo=proto)])
+
+
+def as_rows(value: Any, dataformats: str) -> np.ndarray:
+    """An image, or a batch of images side by side, as (H, W, 3)."""
+    found = array(value)
+    letters = dataformats.upper()
+    if len(set(letters)) != len(letters) or set(letters) - set("NCHW") or found.ndim != len(letters):
+        raise AssertionError(
+            f"size of input tensor and input format are different.         tensor shape: {found.shape}, "
+            f"input_format: {dataformats}"
+        )
+    for letter in "NCHW":
+        if letter not in letters:
+            found = np.expand_dims(found, 0)
+            letters = letter + letters
+    found = found.transpose([letters.index(letter) for letter in "NHWC"])
+    if found.shape[-1] == 1:
+        found = np.concatenate([found] * 3, -1)
+    count, height, width, channels = found.shape
+    columns = min(count, 8)
+    rows = -(-count // columns)
+    grid = np.zeros((rows * height, columns * width, channels), found.dtype)
+    for k, picture in enumerate(found):
+        y, x = k // columns * height, k % columns * width
+        grid[y : y + height, x : x + width] = picture
+    return grid
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    """Colours as bytes: of floats, those of 0 to 1."""
+    if values.dtype == np.uint8:
+        return values
+    return (values.astype(np.float32) * 255).clip(0, 255).astype(np.uint8)
+
+
+def image(tag: str, rows: np.ndarray, boxes: Any = None, labels: Any = None, rescale: float = 1) -> Summary:
+    from PIL import Image, ImageDraw
+
+    picture = Image.fromarray(_bytes(rows))
+    if boxes is not None:
+        draw = ImageDraw.Draw(picture)
+        for k, (left, top, right, bottom) in enumerate(array(boxes).tolist()):
+            draw.rectangle([left, top, right, bottom], outline="red", width=2)
+            if labels is not None:
+                draw.text((left, top), str(labels[k]), fill="red")
+    if rescale != 1:
+        picture = picture.resize((int(picture.width * rescale), int(picture.height * rescale)))
+    out = io.BytesIO()
+    picture.save(out, format="PNG")
+    return _picture(tag, rows.shape[-1], picture.size, out.getvalue())
+
+
+def _picture(tag: str, channels: int, size: tuple[int, int], data: bytes) -> Summary:
+    proto = Summary.Image(height=size[1], width=size[0], colorspace=channels, encoded_image_string=data)
+    return Summary(value=[Summary.Value(tag=tag, image=proto)])
+
+
+def video(tag: str, value: Any, fps: float) -> Summary:
+    """(N, T, C, H, W) as a moving GIF, the N side by side."""
+    from PIL import Image
+
+    frames = [Image.fromarray(_bytes(as_rows(step, "NCHW"))) for step in array(value).swapaxes(0, 1)]
+    out = io.BytesIO()
+    frames[0].save(
+        out, format="GIF", save_all=True, append_images=frames[1:], duration=int(1000 / fps), loop=0
+    )
+    return _picture(tag, 3, frames[0].size, out.getvalue())
+
+
+def audio(tag: str, value: Any, sample_rate: int) -> Summary:
+    sound = array(value).squeeze()
+    if sound.ndim != 1:
+        raise AssertionError("input tensor should be 1 dimensional.")
+    samples = (np.clip(sound, -1, 1) * np.iinfo(np.int16).max).astype("<i2")
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(sample_rate)
+        file.writeframes(samples.tobytes())
+    proto = Summary.Audio(
+        sample_rate=sample_rate,
+        num_channels=1,
+        length_frames=samples.size,
+        encoded_audio_string=out.getvalue(),
+        content_type="audio/wav",
+    )
+    return Summary(value=[Summary.Value(tag=tag, audio=proto)])
+
+
+def text(tag: str, value: str) -> Summary:
+    from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
+
+    proto = TensorProto(dtype="DT_STRING", string_val=[value.encode("utf-8")], tensor_shape=_shape(1))
+    content = TextPluginData(version=0).SerializeToString()
+    metadata = _plugin("text", content)
+    return Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=proto)])
+
+
+def pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> Summary:
+    """Precision and recall at `thresholds` bounds between 0 and 1."""
+    truth, guess = array(labels).reshape(-1) > 0, array(predictions).reshape(-1)
+    weight = np.broadcast_to(1.0 if weights is None else array(weights).reshape(-1), truth.shape)
+    bounds = min(thresholds, 127)
+    place = np.clip(np.floor(guess * (bounds - 1)).astype(int), 0, bounds - 1)
+    positive = np.bincount(place, weight * truth, bounds)[::-1].cumsum()[::-1]
+    negative = np.bincount(place, weight * ~truth, bounds)[::-1].cumsum()[::-1]
+    tiny = 1e-7
+    precision = positive / np.maximum(positive + negative, tiny)
+    recall = positive / np.maximum(positive[0], tiny)
+    rows = (positive, negative, negative[0] - negative, positive[0] - positive, precision, recall)
+    return pr_curve_raw(tag, rows, bounds)
+
+
+def pr_curve_raw(tag: str, rows: Any, thresholds: int) -> Summary:
+    """From true and false positives, true and false negatives, precision and recall."""
+    from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
+
+    bounds = min(thresholds, 127)
+    data = np.stack([array(row) for row in rows])
+    content = PrCurvePluginData(version=0, num_thresholds=bounds).SerializeToString()
+    proto = TensorProto(
+        dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=_shape(*data.shape)
+    )
+    return Summary(value=[Summary.Value(tag=tag, metadata=_plugin("pr_curves", content), tensor=proto)])
+
+
+def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> Summary:
+    """A layout of charts: {category: {title: [kind, tags]}}, of kind Margin or Multiline."""
+    from tensorboard.plugins.custom_scalar import layout_pb2 as pb
+
+    categories = []
+    for category, charts in layout.items():
+        made = []
+        for title, (kind, tags) in charts.items():
+            if kind == "Margin":
+                if len(tags) != 3:
+                    raise AssertionError(f"A margin chart takes 3 tags, not ({len(tags)}).")
+                series = pb.MarginChartContent.Series(value=tags[0], lower=tags[1], upper=tags[2])
+                made.append(pb.Chart(title=title, margin=pb.MarginChartContent(series=[series])))
+            else:
+                made.append(pb.Chart(title=title, multiline=pb.MultilineChartContent(tag=tags)))
+        categories.append(pb.Category(title=category, chart=made))
+    content = pb.Layout(category=categories).SerializeToString()
+    proto = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=_shape())
+    value = Summary.Value(tag="custom_scalars__config__", tensor=proto, metadata=_plugin("custom_scalars"))
+    return Summary(value=[value])
+
+
+def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> Summary:
+    """Points (N, V, 3), their colours and the triangles between them."""
+    from tensorboard.plugins.mesh import metadata
+    from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
+
+    kinds = [(MeshPluginData.VERTEX, vertices), (MeshPluginData.FACE, faces), (MeshPluginData.COLOR, colors)]
+    given = [(kind, array(data)) for kind, data in kinds if data is not None]
+    components = metadata.get_components_bitmask([kind for kind, _ in given])
+    values = []
+    for kind, data in given:
+        shape = _shape(*data.shape)
+        proto = TensorProto(dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=shape)
+        about = metadata.create_summary_metadata(
+            tag, "", kind, components, list(data.shape), json_config=json.dumps(config or {}, sort_keys=True)
+        )
+        values.append(Summary.Value(tag=metadata.get_instance_name(tag, kind), tensor=proto, metadata=about))
+    return Summary(value=values)
