@@ -90,9 +90,9 @@ def _devices_of(backend: str) -> dict[str, Any]:
         return (found.major, found.minor)
 
     def synchronize(device: Any = None) -> None:
-        """Waits until all work is done, where there is a device."""
-        if _present(backend):
-            _C._synchronize(_numbered(backend, device))
+        """Waits until all work is done."""
+        _needed(backend)
+        _C._synchronize(_numbered(backend, device))
 
     def init() -> None:
         """Devices start on first use; without one this raises."""
@@ -128,6 +128,10 @@ def _devices_of(backend: str) -> dict[str, Any]:
         """The stream that work goes to unless another is made current."""
         _needed(backend)
         return _devices.current_stream(_numbered(backend, device))
+
+    def current_stream(device: Any = None) -> Any:
+        """The stream that this thread's work goes to."""
+        return default_stream(device)
 
     made = {k: v for k, v in locals().items() if k != "backend"}
     return {**made, "is_initialized": is_available, "StreamContext": _devices.StreamContext}
@@ -172,6 +176,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
 
     def ipc_collect() -> None:
         """Frees memory that other processes opened: none is."""
+        _needed(backend)
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
         """Limits the memory taken from a device to a part of it."""
@@ -238,7 +243,10 @@ def _legacy(name: str, backend: str) -> Any:
             return isinstance(instance, host) and instance.device.type == backend  # type: ignore[attr-defined]
 
         def __call__(cls, *args: Any) -> Any:
-            _needed(backend)
+            if not _present(backend):
+                raise TypeError(
+                    f"The type ({name}) needs a device of the backend '{backend}'; there is none."
+                )
             return host(*args).to(_numbered(backend, None))
 
     return OnBackend(name, (), {"_dtype": host._dtype, "__module__": f"mica.{backend}"})

@@ -6,7 +6,6 @@ from mica import _C, _backend_functions
 from mica._devices import (
     Event as Event,
     Stream as Stream,
-    current_stream as current_stream,
     stream as stream,
 )
 

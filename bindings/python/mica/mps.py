@@ -1,13 +1,29 @@
 """mica.mps: the devices of the backend "mps". Programs ask before they use one."""
 
-from mica import _backend_functions
+from mica import _C, _backend_functions
 from mica._devices import Event as Event
 
 _backend_functions.install(globals(), "mps")
-current_allocated_memory = globals()["memory_allocated"]
-driver_allocated_memory = globals()["memory_reserved"]
+
+
+def empty_cache() -> None:
+    """Gives cached memory back to the device."""
+    _backend_functions._needed("mps")
+    _C._empty_cache("mps")
+
+
+def current_allocated_memory() -> int:
+    """Bytes in use by tensors of the device."""
+    _backend_functions._needed("mps")
+    return int(globals()["memory_allocated"]())
+
+
+def driver_allocated_memory() -> int:
+    """Bytes taken from the device, idle ones included."""
+    _backend_functions._needed("mps")
+    return int(globals()["memory_reserved"]())
 
 
 def recommended_max_memory() -> int:
-    """The bytes that a program may take of the device; 0 without one."""
-    return int(globals()["mem_get_info"]()[1]) if globals()["is_available"]() else 0
+    """The bytes that a program may take of the device."""
+    return int(globals()["mem_get_info"]()[1])
