@@ -195,13 +195,14 @@ def _suffixes(self: Tensor, has_values: bool) -> list[str]:
     return suffixes
 
 
-def _add_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def _add_suffixes(text: str, suffixes: list[str], indent: int, force_newline: bool = False) -> str:
     parts = [text]
     last = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if last + len(suffix) + 2 > _options.linewidth:
+        if force_newline or last + len(suffix) + 2 > _options.linewidth:
             parts.append(",\n" + " " * indent + suffix)
             last = indent + len(suffix)
+            force_newline = False
         else:
             parts.append(", " + suffix)
             last += len(suffix) + 2

@@ -109,13 +109,26 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
 
 
 def impl(
-    qualname: str,
+    qualname: str | Library,
     types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
+    func: Callable[..., Any] | str | None = None,
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Registers a kernel for device types ("cpu", "default" for all)."""
+    """Registers a kernel for device types ("cpu", "default" for all).
+
+    impl(library, name, key) decorates a kernel of an open library for a dispatch key.
+    """
+    if isinstance(qualname, Library):
+        library, key = qualname, func if isinstance(func, str) else ""
+
+        def register_in(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(types, function, key)
+            return function
+
+        return register_in
+    if isinstance(func, str):
+        raise TypeError(f"The kernel of ({qualname}) must be callable; it is the str ({func!r}).")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for kind in [types] if isinstance(types, str) else types:

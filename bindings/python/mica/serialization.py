@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import mica
 from mica import _checkpoint_read as reading
 from mica._functions import load as load, save as save
 
-MAP_LOCATION = Any
+MAP_LOCATION = Callable[[Any, str], Any] | mica.device | str | dict[str, str] | None
 STORAGE = Any
 DEFAULT_PROTOCOL = 2
 

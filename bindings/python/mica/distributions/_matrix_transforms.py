@@ -13,6 +13,11 @@ from mica.distributions import constraints
 from mica.distributions.transforms import SigmoidTransform, Transform
 from mica.distributions.utils import _sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
+__all__ = [
+    "CatTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "ReshapeTransform", "SoftmaxTransform", "StackTransform", "StickBreakingTransform",
+]  # fmt: skip
+
 
 class _OfItsClass(Transform):
     """Equal to another transform of its class."""

@@ -15,6 +15,11 @@ from mica.distributions.utils import (
     broadcast_all,
 )
 
+__all__ = [
+    "AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform",
+    "SigmoidTransform", "SoftplusTransform", "TanhTransform", "Transform", "identity_transform",
+]  # fmt: skip
+
 
 class Transform:
     """A map from `domain` to `codomain`. cache_size=1 keeps the last pair, for exact inverses."""

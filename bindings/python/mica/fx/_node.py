@@ -17,7 +17,7 @@ from mica.ops import OpOverload
 if TYPE_CHECKING:
     from mica.fx._graph import Graph
 
-Target = Any  # a str, or a callable in a call_function
+Target = Callable[..., Any] | str
 Argument = Any
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")

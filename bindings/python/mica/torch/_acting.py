@@ -50,6 +50,9 @@ class TorchVersion(str):
 
 __version__ = TorchVersion(VERSION)
 
+DeviceLike = str | mica.device | int
+Stride = list[int] | tuple[int, ...]
+
 
 def annotate(the_type: Any, the_value: Any) -> Any:
     """The value: torch.jit.annotate names a type for the compiler alone."""
@@ -152,15 +155,6 @@ def _get_available_device_type() -> str | None:
     return found.type if found is not None else None
 
 
-def spawn(*args: Any, **kwargs: Any) -> Any:
-    """mica.multiprocessing.spawn, which in torch is a function and a module of one name."""
-    return mica.multiprocessing.spawn(*args, **kwargs)
-
-
-for _name in ("ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException"):
-    setattr(spawn, _name, getattr(mica.multiprocessing, _name))
-
-
 def load_library(path: Any) -> None:
     """Opens a plugin of Mica; a library that is built against torch raises OSError, as one that is missing.
 
@@ -200,6 +194,134 @@ def set_autocast_cpu_dtype(dtype: Any) -> None:
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Switches autocast on the CPU on or off."""
     mica.set_autocast_enabled("cpu", enabled)
+
+
+def softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax from its output, in the input's dtype."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two int8 matrices, in int32."""
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.dim() != 2 or matrix.dtype != mica.int8:
+            raise RuntimeError(
+                f"`{name}` must be a matrix of int8; it is of {matrix.dim()} dimensions and {matrix.dtype}."
+            )
+    return self.to(mica.int32) @ mat2.to(mica.int32)
+
+
+def shape_as_tensor(x: Tensor) -> Tensor:
+    """The sizes, as an int64 tensor."""
+    return mica.tensor(list(x.shape), dtype=mica.int64)
+
+
+def _said_by(message: Any, otherwise: str) -> str:
+    return otherwise if message is None else str(message())
+
+
+def check_with(error_type: type[Exception], cond: Any, message: Any = None) -> None:
+    """Raises error_type, with what message() gives, unless cond holds."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"The condition must be a bool; it is of type ({type(cond).__name__}).")
+    if not cond:
+        raise error_type(_said_by(message, "A condition that must hold does not."))
+
+
+def check_is_size(i: int, message: Any = None, *, max: int | None = None) -> None:
+    """Raises unless 0 <= i <= max."""
+    check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Any = None) -> None:
+    """Raises error_type, with what message() gives, unless all elements hold."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"The condition must be a Tensor; it is of type ({type(cond).__name__}).")
+    if cond.dtype != mica.bool:
+        raise TypeError(f"The condition must be of bool; its dtype is ({cond.dtype}).")
+    check_with(error_type, bool(cond.all()), message)
+
+
+def check_tensor_all(cond: Tensor, message: Any = None) -> None:
+    """Raises RuntimeError unless all elements hold."""
+    check_tensor_all_with(RuntimeError, cond, message)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device's backend, torch.cpu without an accelerator."""
+    from mica.torch._modules import module
+
+    if device is None:
+        accelerator = mica.accelerator.current_accelerator(check_available=True)
+        kind = accelerator.type if accelerator is not None else "cpu"
+    else:
+        kind = str(device).partition(":")[0]
+    try:
+        return module(f"torch.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(f"The backend ({kind}) has no module of functions; torch.cpu is one.") from None
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The dtype of an old tensor type ("torch.DoubleTensor", torch.DoubleTensor) becomes the default."""
+    found = getattr(mica, t.rpartition(".")[2], None) if isinstance(t, str) else t
+    dtype = getattr(found, "_dtype", None)
+    if dtype is None:
+        raise TypeError(f"A tensor type or its name is expected; this is ({t!r}).")
+    mica.set_default_dtype(dtype)
+
+
+def clone_inputs(example_inputs: Any) -> Any:
+    """Copies of the tensors among a list's items or a dict's values, with their strides and requires_grad."""
+    if isinstance(example_inputs, dict):
+        return {k: clone_inputs(v) if isinstance(v, tuple) else _copied(v) for k, v in example_inputs.items()}
+    return [_copied(v) if isinstance(v, Tensor) else v for v in example_inputs]
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+def reset_rng_state(use_xla: bool = False) -> None:
+    """Seeds the generators of mica, random and NumPy, all by 1337."""
+    import random
+
+    import numpy as np
+
+    mica.manual_seed(1337)
+    random.seed(1337)
+    np.random.seed(1337)
+
+
+def reduce_to_scalar_loss(out: Any) -> Any:
+    """The mean of all elements; of a list, tuple or dict the mean of its items' means."""
+    if isinstance(out, Tensor):
+        return out.sum() / out.numel()
+    items = list(out.values()) if isinstance(out, dict) else out
+    if not isinstance(items, (list, tuple)):
+        raise NotImplementedError(f"An output of type ({type(out).__name__}) cannot be reduced to a loss.")
+    return sum(reduce_to_scalar_loss(item) for item in items) / len(items)
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """use_deterministic_algorithms() by a word or number: "default", "warn" or "error"; 0, 1 or 2."""
+    mode = _DEBUG_MODES.index(debug_mode) if debug_mode in _DEBUG_MODES else debug_mode
+    if mode not in (0, 1, 2):
+        raise (RuntimeError if isinstance(mode, int) else ValueError)(
+            f"The mode ({debug_mode!r}) is unknown; expected 'default', 'warn' or 'error', or 0, 1 or 2."
+        )
+    mica.use_deterministic_algorithms(mode != 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: what nondeterministic operators do is nothing, a warning or an error."""
+    if not mica.are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if mica.is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def assert_allclose(actual: Any, expected: Any, rtol: Any = None, atol: Any = None, **options: Any) -> None:

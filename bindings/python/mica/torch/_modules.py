@@ -37,8 +37,7 @@ class TorchModule(types.ModuleType):
         path = f"{self.__name__}.{name}"
         if name.startswith("__") and not _table.known(path):
             if name == "__all__":
-                own = [getattr(real, "__all__", None) for real in _table.real_modules(self.__name__)]
-                return own[0] if own and own[0] else [n for n in dir(self) if not n.startswith("_")]
+                return _public(self)
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         try:
             value = _table.resolve(path)
@@ -74,6 +73,20 @@ class TorchModule(types.ModuleType):
 
     def __reduce__(self) -> Any:
         return (module, (self.__name__,))
+
+
+def _public(of: TorchModule) -> list[str]:
+    """What `from module import *` gives: what the modules behind it declare, or all that has no underscore."""
+    declared = [getattr(real, "__all__", None) for real in _table.real_modules(of.__name__)]
+    if declared and None not in declared:
+        return sorted({name for names in declared for name in names})
+    return [name for name in dir(of) if not name.startswith("_")]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "root":  # torch.torch is torch
+        return module("torch")
+    raise AttributeError(f"module 'mica.torch._modules' has no attribute '{name}'")
 
 
 def module(name: str) -> TorchModule:

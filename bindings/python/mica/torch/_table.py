@@ -6,6 +6,7 @@ mica.nn.Linear), so what Mica gets is there at once. The kinds of a line:
 
   = mica.path            that object of Mica
   module [mica.path]...  a module whose names are those of these modules, in order
+  hidden mica.path       the same, behind the name of its parent: torch.multiprocessing.spawn is a function
   is LITERAL | gives LITERAL | decorator | context | type | enum A B | exception BASE | function
                          inert things, made by _inert.py
   absent REASON          not there, whatever Mica has under the name
@@ -28,6 +29,7 @@ PAGE = "docs/reference/torch_coverage.md lists what is there."
 _FILE = Path(__file__).with_name("names.txt")
 # Modules of Mica that are not torch's, and would hide or confuse.
 _OWN = {"torch", "array_api", "conformance"}
+_MODULES = ("module", "hidden")
 
 
 class Absent(Exception):
@@ -81,7 +83,7 @@ def real_modules(path: str) -> tuple[types.ModuleType, ...]:
     if path == "torch":
         return (importlib.import_module("mica"),)
     line = hand().get(path)
-    if line is not None and line.kind == "module" and line.detail:
+    if line is not None and line.kind in _MODULES and line.detail:
         return tuple(importlib.import_module(name) for name in line.detail.split())
     if (line is not None and not line.later) or "." not in path:
         return ()
@@ -118,7 +120,7 @@ def is_module(path: str) -> bool:
     """Whether `import path` works."""
     line = hand().get(path)
     if line is not None and not line.later:
-        return line.kind == "module"
+        return line.kind in _MODULES
     if path == "torch" or real_modules(path):
         return True
     return bool(line is not None and line.kind == "module") or (
@@ -141,9 +143,9 @@ def is_package(path: str) -> bool:
 def resolve(path: str) -> Any:
     """The object of this name; Absent with the reason if there is none."""
     line = hand().get(path)
-    if line is not None and not line.later and line.kind != "module":
+    if line is not None and not line.later and line.kind not in _MODULES:
         return _made(path, line)
-    if is_module(path):
+    if is_module(path) and not (line is not None and line.kind == "hidden"):
         from mica.torch._modules import module
 
         return module(path)
@@ -192,9 +194,10 @@ def describe(path: str) -> tuple[str, str]:
             if i > 1 and not isinstance(value, types.ModuleType):
                 value = getattr(value, parts[i - 1])
                 continue
-            value = (
-                resolve(prefix) if i > 1 else importlib.import_module("mica.torch._modules").module(prefix)
-            )
+            of = hand().get(prefix)
+            hidden = of is not None and of.kind == "hidden" and i < len(parts)
+            modules = importlib.import_module("mica.torch._modules")
+            value = modules.module(prefix) if i == 1 or hidden else resolve(prefix)
         except (Absent, AttributeError, NotImplementedError) as error:
             return ("absent", str(error))
         except ImportError:  # Mica has it, and a package that it works through is not installed here
@@ -206,7 +209,7 @@ def describe(path: str) -> tuple[str, str]:
 
 def _stands(path: str, line: Entry) -> bool:
     """Whether the line, rather than Mica, gives an inert thing."""
-    if line.kind == "=" or (line.kind == "module" and line.detail):
+    if line.kind == "=" or (line.kind in _MODULES and line.detail):
         return False
     if not line.later:
         return True
