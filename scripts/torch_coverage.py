@@ -1,9 +1,10 @@
 """Writes docs/reference/torch_coverage.md: every name of torch that programs use, and what it is on Mica.
 
 The names and how often each is used are test/data/torch_api_usage.tsv. What a name is says the shim's own
-table (mica.torch.describe). A present name counts as tested when a test calls it beside torch: as a row of
-test/oracle/names.txt or modules.txt, in a program of another oracle test, or as an operator of the
-conformance page. `--check` fails where the page is out of date; the last line printed counts.
+table (mica.torch.describe). A name counts as tested only when a test calls it in torch and in Mica and
+compares: it has a row in test/oracle/names*.txt (test_names.py evaluates it in both, and again with the
+name taken away from Mica, where the row must fail), is a module of modules.txt, or is an operator that
+the conformance page ran. `--check` fails where the page is out of date; the last line printed counts.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from mica.torch import describe
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "torch_coverage.md"
 USAGE = ROOT / "test" / "data" / "torch_api_usage.tsv"
+NOT_TORCHS = ROOT / "test" / "data" / "torch_api_foreign.txt"
 ORACLE = ROOT / "test" / "oracle"
 # Left out of the figures, as the aim says: not dense tensors of one process.
 ASIDE = re.compile(
     r"sparse|quant|\.jit|distributed|_c10d|coo|csr|csc|bsr|\.ao\.|coalesce|_indices|qint|to_local|full_tensor|nested"
+    r"|DistributedDataParallel"
 )
 FOREIGN = "not a name of torch 2.13"
 
@@ -30,61 +33,56 @@ _HEAD = """\
 # torch's names on Mica
 
 `python scripts/torch_coverage.py` wrote this page. The names, and how often each is written, come
-from public programs ({names} names, `test/data/torch_api_usage.tsv`). *Present*: Mica's own.
-*Tested*: present, and a test calls it and compares with torch 2.13. *Inert*: there so that programs
-can import it; it answers that its service is absent, or raises when it would have to act. Names of
-sparse, quantized, distributed and scripted programs are counted apart, and so are names that torch
-2.13 has not.
+from public programs ({names} names, `test/data/torch_api_usage.tsv`).
 
-| | names | share | uses | share |
-|---|---|---|---|---|
+- *Present*: Mica's own, and it acts.
+- *Tested*: a test calls the name in torch 2.13 and in Mica and compares what comes of it: a row of
+  `test/oracle/names*.txt` (which must fail when the name is taken away), a module of
+  `test/oracle/modules.txt`, or an operator that the [conformance page](conformance.md) ran as a function
+  or in place. A name that stands only in the text of a test does not count.
+- *Inert*: there so that programs can import it; it raises when it would have to act.
+- *Answers*: an inert name that only asks, marks or is a setting, and a row shows that it answers as
+  torch's build without a GPU does. Counted apart from both.
+
+Names of sparse, quantized, distributed and scripted programs are left aside, and so are names that
+torch 2.13's CPU build has not. Shares are of the names that are not left aside; the second table
+leaves out the inert ones too, as names that no program can call.
+
 """
+_TABLE = "| | names | share | uses | share |\n|---|---|---|---|---|\n"
 
 
-def _tested() -> tuple[set[str], set[str], set[str]]:
-    """Names in the tables and programs, operators of the conformance page, and modules of modules.txt."""
-    rows = (ORACLE / "names.txt").read_text().splitlines()
-    named = {line.split("\t")[0] for line in rows if "\t" in line and not line.startswith("#")}
-    text = "\n".join(f.read_text() for f in sorted([*ORACLE.glob("*.py"), ORACLE / "names.txt"]))
-    named |= {f"torch.{m.rstrip('.')}" for m in re.findall(r"\b(?:L|torch|mica)\.([A-Za-z_][\w.]*)", text)}
-    for alias, path in (("D", "distributions"), ("P", "nn.utils.prune"), ("S", "optim.swa_utils")):
-        named |= {f"torch.{path}.{m}" for m in re.findall(rf"\b{alias}\.([A-Za-z_]\w*)", text)}
-    families = re.findall(r'^    "(\w+)(?: \w+)?": \(', (ORACLE / "test_distributions.py").read_text(), re.M)
-    named |= {f"torch.distributions.{m}" for m in families}
-    named |= {f"torch.optim.{m}" for m in re.findall(r'^    "(\w+)": "lr=', text, re.M)}
-    named |= {
-        f"torch.optim.lr_scheduler.{m}" for m in re.findall(r'^    "(\w+(?:LR|WarmRestarts))": "', text, re.M)
-    }
+def _tested() -> set[str]:
+    """Names that a test calls beside torch: rows of names*.txt, modules of modules.txt, conforming operators."""
+    named = set()
+    for file in sorted(ORACLE.glob("names*.txt")):
+        named |= {line.split("\t")[0] for line in file.read_text().splitlines() if not line.startswith("#")}
+    modules = (ORACLE / "modules.txt").read_text()
+    named |= {f"torch.nn.{name}" for name in re.findall(r"^(\w+)\(", modules, re.M)}
     page = (ROOT / "docs" / "reference" / "conformance.md").read_text()
-    operators = set(re.findall(r"^\| `([\w.]+)", page, re.M))
-    modules = set(re.findall(r"^(\w+)\(", (ORACLE / "modules.txt").read_text(), re.M))
-    return named, operators, modules
-
-
-def _is_tested(name: str, tested: tuple[set[str], set[str], set[str]]) -> bool:
-    named, operators, modules = tested
-    if name in named or name.startswith("torch.nn.") and name.removeprefix("torch.nn.") in modules:
-        return True
-    if any(n.startswith(name + ".") for n in named):
-        return True
-    short = name.removeprefix("torch.").removeprefix("Tensor.")
-    stem = short if short.startswith("__") else short.rstrip("_")
-    last = stem.rpartition(".")[2]
-    in_family = stem.startswith(("nn.functional.", "linalg.", "fft.", "special."))
-    return stem in operators or short in operators or (in_family and last in operators)
+    for line in re.findall(r"^\| `.*", page, re.M):
+        name = re.split(r"[:` ]", line[3:])[0]
+        method = (
+            f"Tensor.{name}" if name.startswith("__") or name in ("H", "T", "mH", "mT") else f"torch.{name}"
+        )
+        named |= {method, f"Tensor.{name}_"} if line.split("|")[7].strip() else {method}
+    return named
 
 
 def table() -> list[tuple[str, int, str, str]]:
     """(name, uses, kind, note) of every name, most used first."""
     tested = _tested()
+    foreign = set(NOT_TORCHS.read_text().splitlines())
     rows = []
     for line in USAGE.read_text().splitlines():
         name, count = line.split("\t")
         kind, detail = describe(name)
-        if kind == "absent" and detail == FOREIGN:
+        if name in foreign or kind == "absent" and detail == FOREIGN:
             kind, detail = "foreign", ""
-        elif kind == "present":
-            kind = "tested" if _is_tested(name, tested) else "present"
+        elif kind == "present" and name in tested:
+            kind = "tested"
+        elif kind == "inert" and name in tested:
+            kind = "answers"
         elif kind == "absent":
             detail = "" if "has no" in detail or "no attribute" in detail else detail
         rows.append((name, int(count), kind, detail))
@@ -98,26 +96,29 @@ def _figures(rows: list[tuple[str, int, str, str]]) -> tuple[list[str], Counter[
         key = kind if kind == "foreign" else f"aside {kind}" if ASIDE.search(name) else kind
         uses[key] += count
         names[key] += 1
-    kinds = ("tested", "present", "inert", "absent")
-    all_uses, all_names = sum(uses[k] for k in kinds), sum(names[k] for k in kinds)
+    every = ("tested", "present", "answers", "inert", "absent")
+    acting = ("tested", "present", "absent")
     lines = []
 
-    def row(title: str, keys: tuple[str, ...]) -> None:
+    def row(title: str, keys: tuple[str, ...], of: tuple[str, ...]) -> None:
         n, u = sum(names[k] for k in keys), sum(uses[k] for k in keys)
-        lines.append(f"| {title} | {n} | {100 * n / all_names:.2f} % | {u} | {100 * u / all_uses:.2f} % |")
+        all_names, all_uses = sum(names[k] for k in of), sum(uses[k] for k in of)
+        shares = (f"{100 * n / all_names:.2f} %", f"{100 * u / all_uses:.2f} %") if of else ("", "")
+        lines.append(f"| {title} | {n} | {shares[0]} | {u} | {shares[1]} |")
 
-    row("present and tested", ("tested",))
-    row("present", ("tested", "present"))
-    row("present or inert", ("tested", "present", "inert"))
-    row("absent", ("absent",))
-    for title, key in (
-        ("left aside: present", "present"),
-        ("left aside: inert", "inert"),
-        ("left aside: absent", "absent"),
-    ):
-        keys = ("aside tested", "aside present") if key == "present" else (f"aside {key}",)
-        lines.append(f"| {title} | {sum(names[k] for k in keys)} | | {sum(uses[k] for k in keys)} | |")
-    lines.append(f"| not names of torch 2.13 | {names['foreign']} | | {uses['foreign']} | |")
+    row("present and tested", ("tested",), every)
+    row("the same, and inert names that answer as torch's", ("tested", "answers"), every)
+    row("present", ("tested", "present"), every)
+    row("present or inert", ("tested", "present", "answers", "inert"), every)
+    row("inert", ("answers", "inert"), every)
+    row("absent", ("absent",), every)
+    row("left aside: present", ("aside tested", "aside present"), ())
+    row("left aside: inert", ("aside inert", "aside answers"), ())
+    row("left aside: absent", ("aside absent",), ())
+    row("not names of torch 2.13", ("foreign",), ())
+    lines.append("\nWithout the inert names:\n\n" + _TABLE.rstrip())
+    row("present and tested", ("tested",), acting)
+    row("present", ("tested", "present"), acting)
     return lines, names
 
 
@@ -125,10 +126,11 @@ def page() -> tuple[str, Counter[str]]:
     """The page, and how many names are of each kind."""
     rows = table()
     lines, names = _figures(rows)
-    text = _HEAD.format(names=len(rows)) + "\n".join(lines) + "\n"
+    text = _HEAD.format(names=len(rows)) + _TABLE + "\n".join(lines) + "\n"
     for kind, title in (
         ("absent", "Absent"),
         ("inert", "Inert"),
+        ("answers", "Inert, answering as torch's CPU build"),
         ("present", "Present, not tested beside torch"),
         ("tested", "Present and tested"),
     ):
@@ -151,7 +153,7 @@ def main() -> int:
             return 1
     else:
         PAGE.write_text(text)
-    print("\n".join(line for line in text.splitlines()[12:24] if line.startswith("|")))
+    print("\n".join(line for line in text.splitlines() if line.startswith("|")))
     print(f"{sum(names.values())} passed, 0 failed")
     return 0
 
