@@ -151,21 +151,6 @@ def test_name(name: str) -> None:
     pytest.fail(f"the row of {name} gives torch's result without it")
 
 
-def inputs(L: Any, text: str) -> list[Any]:
-    made = []
-    for n, part in enumerate(text.split(";")):
-        whole = part.strip().startswith("i")
-        shape = tuple(int(v) for v in part.strip().lstrip("ip").split())
-        count = int(np.prod(shape)) if shape else 1
-        if whole:
-            made.append(L.arange(count).remainder(3).reshape(shape))
-        elif part.strip().startswith("p"):
-            made.append(L.arange(float(count)).reshape(shape) / count + 0.1)
-        else:
-            made.append(L.sin(L.arange(float(count)) * (1.3 + n)).reshape(shape))
-    return made
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_foreign_names() -> None:
     """What torch_api_foreign.txt leaves out of the figures is not in torch."""
