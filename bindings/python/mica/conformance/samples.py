@@ -121,6 +121,10 @@ SCALARS: dict[str, Any] = {
     "beta": 1,
     "eps": 1e-6,
     "exponent": 2,
+    "lr": -0.5,  # uphill, so that the steps of optimizers subtract nothing near
+    "grad_lr": -0.5,
+    "rate1": 0.25,
+    "mu": 0.5,
 }
 
 SHAPES = [
