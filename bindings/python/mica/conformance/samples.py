@@ -100,6 +100,11 @@ DOMAIN: dict[str, tuple[float, float]] = {
     "tan": (-1, 1),
     "hardshrink": (-2, 2),
     "logaddexp": (-3, 3),
+    **dict.fromkeys(  # whose running means of squares are no less than zero
+        ("_adam_step", "_amsgrad_step", "_nadam_step", "_adamax_step", "_adagrad_step", "_adadelta_step"),
+        (0.1, 2),
+    ),
+    **dict.fromkeys(("_rmsprop_scale", "_rmsprop_scale_centered"), (0.1, 2)),
     "nextafter": (-2, 2),
 }
 # Scalars of pointwise operators, by argument name; 2 otherwise.
@@ -146,9 +151,8 @@ def pointwise(base: str, schema_args: list[tuple[str, str, bool]]) -> list[Call]
         tensors = 0
         for kind, name, keyword_only in schema_args:
             if kind == "Tensor":
-                value: Any = (
-                    b(*shapes[tensors]) if name in ("condition", "mask") else T(shapes[tensors], low, high)
-                )
+                shape = shapes[min(tensors, len(shapes) - 1)]
+                value: Any = b(*shape) if name in ("condition", "mask") else T(shape, low, high)
                 tensors += 1
             elif kind.rstrip("?") in ("Scalar", "float", "int", "bool"):
                 value = SCALARS.get(name, True if kind == "bool" else 2)
