@@ -9,36 +9,41 @@ from collections.abc import Callable
 from typing import Any
 
 from mica.optim._optimizer import Optimizer
-from mica.optim._schedules import LRScheduler
+from mica.optim._schedules import (
+    LRScheduler,
+    check_optimizer,
+    for_each_group,
+    set_value,
+    state_of,
+)
 
 
-def _for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """One value a parameter group, from one for all or a list of them."""
-    count = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [value] * count
-    if len(value) != count:
-        raise ValueError(
-            f"{name} has ({len(value)}) values; expected ({count}), one for each parameter group."
-        )
-    return list(value)
+class _MomentumScheduler(LRScheduler):
+    """Those that move the momentum, or the first of the betas, against the rate."""
+
+    def _begin_momentum(
+        self, optimizer: Optimizer, base_momentum: Any, max_momentum: Any, fresh: bool
+    ) -> tuple[list[Any], list[Any]]:
+        if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+            raise ValueError(
+                f"{type(optimizer).__name__} has neither momentum nor betas to cycle; say cycle_momentum=False."
+            )
+        self.use_beta1 = "betas" in optimizer.defaults
+        lows = for_each_group(optimizer, "base_momentum", base_momentum)
+        highs = for_each_group(optimizer, "max_momentum", max_momentum)
+        for group, low, high in zip(optimizer.param_groups if fresh else (), lows, highs):
+            self._set_momentum(group, high)
+            group["max_momentum"], group["base_momentum"] = high, low
+        return lows, highs
+
+    def _set_momentum(self, group: dict[str, Any], momentum: Any) -> None:
+        if self.use_beta1:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
 
 
-def _check_momentum(optimizer: Optimizer) -> None:
-    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError(
-            f"{type(optimizer).__name__} has neither momentum nor betas to cycle; say cycle_momentum=False."
-        )
-
-
-def _set_momentum(group: dict[str, Any], momentum: float) -> None:
-    if "betas" in group:
-        group["betas"] = (momentum, *group["betas"][1:])
-    else:
-        group["momentum"] = momentum
-
-
-class CyclicLR(LRScheduler):
+class CyclicLR(_MomentumScheduler):
     """Between base_lr and max_lr in triangles, whose height a function of the cycle scales."""
 
     def __init__(
@@ -57,49 +62,62 @@ class CyclicLR(LRScheduler):
         max_momentum: float = 0.9,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        base_lrs = for_each_group(optimizer, "base_lr", base_lr)
+        if last_epoch == -1:
+            for group, lr in zip(optimizer.param_groups, base_lrs):
+                set_value(group, "lr", lr)
+        self.max_lrs = for_each_group(optimizer, "max_lr", max_lr)
+        up = float(step_size_up)
+        self.total_size = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio = up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError(
                 f"The mode ({mode}) is unknown; expected 'triangular', 'triangular2' or 'exp_range'."
             )
-        if last_epoch == -1:
-            for group, lr in zip(optimizer.param_groups, _for_each_group(optimizer, "base_lr", base_lr)):
-                group["lr"] = lr
-        self.max_lrs = _for_each_group(optimizer, "max_lr", max_lr)
-        step_size_down = step_size_up if step_size_down is None else step_size_down
-        self.total_size = float(step_size_up + step_size_down)
-        self.step_ratio = step_size_up / self.total_size
-        self.mode, self.gamma, self._scale_fn = mode, gamma, scale_fn
-        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        own = "iterations" if mode == "exp_range" else "cycle"
+        self.scale_mode = own if scale_fn is None else scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            _check_momentum(optimizer)
-            self.base_momentums = _for_each_group(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = _for_each_group(optimizer, "max_momentum", max_momentum)
+            self.base_momentums, self.max_momentums = self._begin_momentum(
+                optimizer, base_momentum, max_momentum, last_epoch == -1
+            )
         super().__init__(optimizer, last_epoch)
-        self.base_lrs = _for_each_group(optimizer, "base_lr", base_lr)
+        self.base_lrs = base_lrs
 
-    def _scale(self, x: float) -> float:
-        if self._scale_fn is not None:
-            return self._scale_fn(x)
+    def scale_fn(self, x: float) -> float:
+        """By what the height of a cycle, or of an iteration, is scaled."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular2":
             return 1 / 2.0 ** (x - 1)
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._within_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        height *= self._scale(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
-                _set_momentum(group, high - (high - low) * height)
+                self._set_momentum(group, high - (high - low) * height)
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
-        return {k: v for k, v in super().state_dict().items() if k != "_scale_fn"}
+        """The state without a function of the program's own; of a callable object what it holds."""
+        return {**super().state_dict(), "_scale_fn_custom": state_of(self._scale_fn_custom)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        held = state_dict["_scale_fn_custom"]
+        if held is not None:
+            self._scale_fn_custom.__dict__.update(held)
 
 
-class OneCycleLR(LRScheduler):
+class OneCycleLR(_MomentumScheduler):
     """Up to max_lr and down again in total_steps, along half cosines or lines."""
 
     def __init__(
@@ -119,68 +137,75 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise ValueError("OneCycleLR needs total_steps, or epochs and steps_per_epoch.")
-            total_steps = epochs * steps_per_epoch
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        self.total_steps = _count_of_steps(total_steps, epochs, steps_per_epoch)
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"pct_start ({pct_start}) must be a float between 0 and 1.")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"The anneal_strategy ({anneal_strategy}) is unknown; expected 'cos' or 'linear'."
             )
-        self.total_steps, self._anneal_func_type, self.cycle_momentum = (
-            total_steps,
-            anneal_strategy,
-            cycle_momentum,
-        )
-        top = float(pct_start * total_steps) - 1
-        # Each phase: its last step, and between which values of the group it goes.
-        self._schedule_phases: list[tuple[float, str, str, str, str]] = [
-            (top, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-            (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"),
-        ]
-        if three_phase:
-            self._schedule_phases[1:] = [
-                (
-                    float(2 * pct_start * total_steps) - 2,
-                    "max_lr",
-                    "initial_lr",
-                    "base_momentum",
-                    "max_momentum",
-                ),
-                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-            ]
+        self._anneal_func_type = anneal_strategy
+        self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         if last_epoch == -1:
-            for group, lr in zip(optimizer.param_groups, _for_each_group(optimizer, "max_lr", max_lr)):
+            for group, lr in zip(optimizer.param_groups, for_each_group(optimizer, "max_lr", max_lr)):
                 group["initial_lr"] = lr / div_factor
                 group["max_lr"], group["min_lr"] = lr, group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            _check_momentum(optimizer)
-            lows = _for_each_group(optimizer, "base_momentum", base_momentum)
-            highs = _for_each_group(optimizer, "max_momentum", max_momentum)
-            for group, low, high in zip(optimizer.param_groups, lows, highs):
-                group["base_momentum"], group["max_momentum"] = low, high
+            self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch == -1)
         super().__init__(optimizer, last_epoch)
 
-    def _anneal(self, start: float, end: float, share: float) -> float:
+    def _anneal_func(self, start: Any, end: Any, share: float) -> Any:
         if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._within_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Step ({step}) lies beyond the total_steps ({self.total_steps}) of OneCycleLR.")
         begin = 0.0
         for phase in self._schedule_phases:
-            if step <= phase[0] or phase is self._schedule_phases[-1]:
+            if step <= phase["end_step"] or phase is self._schedule_phases[-1]:
                 break
-            begin = phase[0]
-        end, from_lr, to_lr, from_momentum, to_momentum = phase
-        share = (step - begin) / (end - begin)
-        if self.cycle_momentum:
-            for group in self.optimizer.param_groups:
-                _set_momentum(group, self._anneal(group[from_momentum], group[to_momentum], share))
-        return [self._anneal(group[from_lr], group[to_lr], share) for group in self.optimizer.param_groups]
+            begin = phase["end_step"]
+        share = (step - begin) / (phase["end_step"] - begin)
+        rates = []
+        for group in self.optimizer.param_groups:
+            if self.cycle_momentum:
+                ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._anneal_func(*ends, share))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], share))
+        return rates
+
+
+def _count_of_steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
+    given = {"total_steps": total_steps}
+    if total_steps is None:
+        given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        if None in given.values():
+            raise ValueError("OneCycleLR needs total_steps, or epochs and steps_per_epoch.")
+    for name, value in given.items():
+        if value <= 0 or not isinstance(value, int):
+            raise ValueError(f"The option {name} ({value}) of OneCycleLR must be a positive integer.")
+    return math.prod(given.values())
+
+
+def _phases(steps: int, share: float, three: bool) -> list[dict[str, Any]]:
+    """Of each phase its last step, and between which values of a group it goes."""
+    rows: list[tuple[Any, ...]] = [
+        (share * steps - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+    ]
+    if three:
+        rows.append((2 * share * steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"))
+        rows.append((steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"))
+    else:
+        rows.append((steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"))
+    names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+    return [dict(zip(names, row)) for row in rows]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -193,24 +218,38 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"T_0 ({T_0}) must be a positive integer.")
         if T_mult < 1 or not isinstance(T_mult, int):
             raise ValueError(f"T_mult ({T_mult}) must be an integer of at least 1.")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"eta_min is a number; this value is of type ({type(eta_min).__name__}).")
         self.T_0 = self.T_i = T_0
-        self.T_mult, self.eta_min, self.T_cur = T_mult, eta_min, last_epoch
+        self.T_mult, self.eta_min = T_mult, eta_min
+        self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._within_step()
         phase = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * phase for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
         """Goes to the next epoch, or to `epoch`, which may be a fraction."""
-        epoch = self.last_epoch + 1 if epoch is None else epoch
-        if epoch < 0:
-            raise ValueError(f"The epoch ({epoch}) is negative.")
-        begin, length = 0, self.T_0
-        if self.T_mult == 1:
-            begin = int(epoch // self.T_0) * self.T_0
+        if epoch is None and self.last_epoch >= 0:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
         else:
-            while epoch >= begin + length:
-                begin, length = begin + length, length * self.T_mult
+            epoch = 0 if epoch is None else epoch
+            if epoch < 0:
+                raise ValueError(f"The epoch ({epoch}) is negative.")
+            self._restart_before(epoch)
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr)
+
+    def _restart_before(self, epoch: float) -> None:
+        if self.T_mult == 1:
+            self.T_cur = epoch % self.T_0 if epoch >= self.T_0 else epoch
+            return
+        begin, length = 0, self.T_0
+        while epoch >= begin + length:
+            begin, length = begin + length, length * self.T_mult
         self.T_cur, self.T_i = epoch - begin, length
-        super().step(math.floor(epoch))

@@ -11,6 +11,7 @@ from mica.optim._schedule_chains import (
     SequentialLR as SequentialLR,
 )
 from mica.optim._schedules import (
+    EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING,
     ConstantLR as ConstantLR,
     CosineAnnealingLR as CosineAnnealingLR,
     ExponentialLR as ExponentialLR,
@@ -21,6 +22,5 @@ from mica.optim._schedules import (
     MultiStepLR as MultiStepLR,
     PolynomialLR as PolynomialLR,
     StepLR as StepLR,
+    _LRScheduler as _LRScheduler,
 )
-
-_LRScheduler = LRScheduler  # the name it had

@@ -11,7 +11,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn import Module
-from mica.optim._schedules import LRScheduler
+from mica.optim._schedules import LRScheduler, for_each_group
 
 __all__ = [
     "AveragedModel",
@@ -151,11 +151,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        groups = optimizer.param_groups
-        rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
-        if len(rates) != len(groups):
-            raise ValueError(f"swa_lr has {len(rates)} values for {len(groups)} parameter groups.")
-        for rate, group in zip(rates, groups):
+        for rate, group in zip(for_each_group(optimizer, "swa_lr", swa_lr), optimizer.param_groups):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
@@ -163,14 +159,15 @@ class SWALR(LRScheduler):
             )
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
-        self._cosine = anneal_strategy == "cos"
+        self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
     def _share(self, t: float) -> float:
-        return (1 - math.cos(math.pi * t)) / 2 if self._cosine else t
+        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def get_lr(self) -> list[Any]:
+        self._within_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
