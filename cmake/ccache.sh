@@ -3,14 +3,17 @@
 #
 # A precompiled header that is made anew goes first: the preprocessor would find it by
 # its name, so that ccache would tell two versions of the headers by the old result, and
-# give one tree what another has made. The sloppiness lets ccache keep objects that were
-# made with precompiled headers.
+# give one tree what another has made. Its comments count: it holds the headers' checksums,
+# and a header whose comment changed would be included again beside it. The sloppiness lets
+# ccache keep objects that were made with precompiled headers.
 ccache=$1
 shift
 before=
 for argument in "$@"; do
   case "$before $argument" in
-    "-o "*.gch) rm -f "$argument" ;;
+    "-o "*.gch)
+      rm -f "$argument"
+      export CCACHE_COMMENTS=1 ;;
   esac
   before=$argument
 done
