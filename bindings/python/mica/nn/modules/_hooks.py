@@ -6,6 +6,7 @@ look into them. Hooks on all modules lie in `_everywhere`, by the same names.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -76,9 +77,20 @@ class Hooked:
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
+        self._take_kind_of_backward_hooks(full=True)
         return _add(self._backward_hooks, hook, prepend)  # type: ignore[attr-defined]
 
-    register_backward_hook = register_full_backward_hook
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older kind: hook(module, grad_input, grad_output) at the node that made the first output."""
+        self._take_kind_of_backward_hooks(full=False)
+        return _add(self._backward_hooks, hook)  # type: ignore[attr-defined]
+
+    def _take_kind_of_backward_hooks(self, full: bool) -> None:
+        if self.__dict__.get("_is_full_backward_hook") not in (None, full):
+            raise RuntimeError(
+                "A module has full backward hooks or those of register_backward_hook(), not both kinds."
+            )
+        self.__dict__["_is_full_backward_hook"] = full
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -91,10 +103,19 @@ class Hooked:
         return _add(self._state_dict_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state."""
-        return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
+        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state; it returns None."""
 
-    _register_state_dict_hook = register_state_dict_post_hook
+        def observe(*args: Any) -> Any:
+            return hook(*args)
+
+        observe._only_observes = True  # type: ignore[attr-defined]
+        return _add(self._state_dict_hooks, observe)  # type: ignore[attr-defined]
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older kind, which may return another dictionary."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError("This hook was made for register_state_dict_post_hook().")
+        return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """hook(module, state_dict, prefix, ...) before this module reads its state."""
@@ -122,13 +143,32 @@ class Hooked:
                 args = watch.watch_inputs(args)
             result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
             result = self._after(args, kwargs, result, called)
+            if self._is_full_backward_hook is False:  # type: ignore[attr-defined]
+                _state.watch_node(self, result, tuple(self._backward_hooks.values()))  # type: ignore[attr-defined]
             return result if watch is None else watch.watch_outputs(result)
         except Exception as error:
             self._forward_failed(error)
-            for number in tuple(self._forward_hooks_always_called):  # type: ignore[attr-defined]
-                if number not in called:
-                    self._forward_hooks[number](self, args, result)  # type: ignore[attr-defined]
+            self._call_always(args, kwargs, result, called)
             raise
+
+    def _call_always(self, args: Any, kwargs: Any, result: Any, called: set[int]) -> None:
+        """The hooks that are called also after an exception; one of their own becomes a warning."""
+        for hooks, marks, takes in (
+            (_everywhere["_forward_hooks"], _everywhere["_forward_hooks_always_called"], _everywhere),
+            (self._forward_hooks, self._forward_hooks_always_called, self.__dict__),  # type: ignore[attr-defined]
+        ):
+            for number in tuple(marks):
+                if number in called or number not in hooks:
+                    continue
+                with_kwargs = number in takes["_forward_hooks_with_kwargs"]
+                try:
+                    hooks[number](self, args, *([kwargs] if with_kwargs else []), result)
+                except Exception as error:
+                    warnings.warn(
+                        f"A forward hook with always_call=True raised an exception, which is dropped as another is on "
+                        f"its way: {error}",
+                        stacklevel=3,
+                    )
 
     def _forward_failed(self, error: BaseException) -> None:
         """Called with an exception that leaves forward()."""
@@ -165,24 +205,30 @@ class Hooked:
         return result
 
     def _watch(self) -> Any:
-        hooks = [*_everywhere["_backward_hooks"].values(), *self._backward_hooks.values()]  # type: ignore[attr-defined]
+        own = () if self._is_full_backward_hook is False else self._backward_hooks.values()  # type: ignore[attr-defined]
+        hooks = [*_everywhere["_backward_hooks"].values(), *own]
         before = [*_everywhere["_backward_pre_hooks"].values(), *self._backward_pre_hooks.values()]  # type: ignore[attr-defined]
         return _state.BackwardHooks(self, hooks, before) if hooks or before else None  # type: ignore[arg-type]
 
 
 def _on_every_module(table: str) -> Callable[..., RemovableHandle]:
-    def register(
-        hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-    ) -> RemovableHandle:
+    def register(hook: Callable[..., Any]) -> RemovableHandle:
         """Adds a hook to every module."""
-        flags = [_everywhere[f"{table}_with_kwargs"]] if with_kwargs else []
-        return _add(_everywhere[table], hook, False, *flags)
+        return _add(_everywhere[table], hook)
 
     return register
 
 
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Adds a forward hook to every module."""
+    flags = [_everywhere["_forward_hooks_with_kwargs"]] if with_kwargs else []
+    flags += [_everywhere["_forward_hooks_always_called"]] if always_call else []
+    return _add(_everywhere["_forward_hooks"], hook, False, *flags)
+
+
 register_module_forward_pre_hook = _on_every_module("_forward_pre_hooks")
-register_module_forward_hook = _on_every_module("_forward_hooks")
 register_module_full_backward_hook = register_module_backward_hook = _on_every_module("_backward_hooks")
 register_module_full_backward_pre_hook = _on_every_module("_backward_pre_hooks")
 register_module_parameter_registration_hook = _on_every_module("parameter_registration")

@@ -36,7 +36,11 @@ def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -
             child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for hook in tuple(module._state_dict_hooks.values()):
         changed = hook(module, destination, prefix, metadata)
-        destination = destination if changed is None else changed
+        if getattr(hook, "_only_observes", False):
+            if changed is not None:
+                raise RuntimeError(f"A state_dict post-hook returns None, not a ({type(changed).__name__}).")
+        elif changed is not None:
+            destination = changed
     return destination  # type: ignore[no-any-return]
 
 
@@ -103,19 +107,24 @@ def _unknown(module: Module, state: Any, prefix: str) -> list[str]:
 def _load_tensor(
     table: dict[str, Any], name: str, key: str, own: Tensor, given: Any, assign: bool, errors: list[str]
 ) -> None:
+    if isinstance(given, Tensor) and not is_lazy(own) and own.ndim == 0 and tuple(given.shape) == (1,):
+        given = given[0]  # scalars were saved as vectors once
     if not isinstance(given, Tensor):
         errors.append(f"The value for ({key}) is of type ({type(given).__name__}); expected a Tensor.")
     elif is_lazy(own):
         with mica.no_grad():
             own.materialize(given.shape)  # type: ignore[attr-defined]
             own.copy_(given)
-    elif given.shape != own.shape and not (given.numel() == own.numel() == 1 and 0 in (given.ndim, own.ndim)):
+    elif given.shape != own.shape:
         errors.append(
             f"size mismatch for {key}: the shape is {tuple(given.shape)} in the state and {tuple(own.shape)} in the module."
         )
     elif assign:
-        keep = isinstance(own, Parameter) and not isinstance(given, Parameter)
-        table[name] = Parameter(given, own.requires_grad) if keep else given
+        if isinstance(own, Parameter) and not isinstance(given, Parameter):
+            given = Parameter(given, own.requires_grad)
+        elif isinstance(own, Parameter):
+            given.requires_grad_(own.requires_grad)
+        table[name] = given
     else:
         with mica.no_grad():
             own.copy_(given)
@@ -136,7 +145,10 @@ def _load(module: Module, state: Any, prefix: str, kept: Any, strict: bool, assi
 
         keys = _IncompatibleKeys(lists[0], lists[1])
         for hook in tuple(module._load_state_dict_post_hooks.values()):
-            hook(module, keys)
+            if hook(module, keys) is not None:
+                raise AssertionError(
+                    "A load_state_dict post-hook changes the lists of keys in place and returns None."
+                )
 
 
 def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> tuple[list[str], list[str]]:
@@ -162,6 +174,10 @@ def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> t
     return missing, unexpected
 
 
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
 class BackwardHooks:
     """Watches a module's inputs and outputs and calls its full backward hooks."""
 
@@ -174,7 +190,7 @@ class BackwardHooks:
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
         if not places:
-            self.has_inputs = False
+            self.has_inputs, self.others = False, list(args)
             return args
         self.has_inputs = True
         self.places = places
@@ -188,22 +204,37 @@ class BackwardHooks:
 
     def watch_outputs(self, result: Any) -> Any:
         outputs = result if isinstance(result, tuple) else (result,)
-        if not all(isinstance(t, Tensor) for t in outputs) or not any(t.requires_grad for t in outputs):
+        self.out = [i for i, t in enumerate(outputs) if isinstance(t, Tensor)]
+        if not any(outputs[i].requires_grad for i in self.out):
             return result
-        watched = _Watch.apply(self._on_outputs, *outputs)
+        self.count = len(outputs)
+        watched = _Watch.apply(self._on_outputs, *(outputs[i] for i in self.out))
         watched = watched if isinstance(watched, tuple) else (watched,)
-        return watched if isinstance(result, tuple) else watched[0]
+        if not isinstance(result, tuple):
+            return watched[0]
+        new = list(outputs)
+        for i, tensor in zip(self.out, watched):
+            new[i] = tensor
+        return tuple(new)
 
-    def _on_outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _on_outputs(self, known: tuple[Any, ...]) -> tuple[Any, ...]:
+        spread: list[Any] = [None] * self.count
+        for i, grad in zip(self.out, known):
+            spread[i] = grad
+        grads = tuple(spread)
         for hook in self.before:
             changed = hook(self.module, grads)
             if changed is not None:
-                grads = changed if isinstance(changed, tuple) else (changed,)
+                grads = _tuple(changed)
         self.grad_output = grads
         if not self.has_inputs:
             for hook in self.hooks:
-                hook(self.module, (), grads)
-        return grads
+                changed = hook(self.module, (None,) * len(self.others), grads)
+                if changed is not None and any(g is not None for g in _tuple(changed)):
+                    raise RuntimeError(
+                        "A backward hook returned gradients of inputs none of which requires a gradient."
+                    )
+        return tuple(grads[i] for i in self.out)
 
     def _on_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         # As torch: zeros for tensors without a gradient, None for what is no tensor.
@@ -214,7 +245,7 @@ class BackwardHooks:
         for hook in self.hooks:
             changed = hook(self.module, found, self.grad_output)
             if changed is not None:
-                found = changed if isinstance(changed, tuple) else (changed,)
+                found = _tuple(changed)
         return tuple(found[place] for place in self.places)
 
 
@@ -238,6 +269,7 @@ def _make_watch() -> Any:
         @staticmethod
         def forward(ctx: Any, callback: Any, *tensors: Tensor) -> Any:
             ctx.callback = callback
+            ctx.set_materialize_grads(False)
             return tuple(t.view_as(t) for t in tensors)
 
         @staticmethod
@@ -248,3 +280,14 @@ def _make_watch() -> Any:
 
 
 _Watch = _LazyWatch()
+
+
+def watch_node(module: Module, result: Any, hooks: Any) -> None:
+    """Calls hooks of the older kind at the node that made the first tensor of the result."""
+    while isinstance(result, (tuple, list, dict)) and result:
+        result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+    node = result.grad_fn if isinstance(result, Tensor) else None
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda inputs, outputs, hook=hook: hook(module, inputs, outputs))

@@ -64,6 +64,16 @@ class _NormBase(Module):
                 if self.bias is not None:
                     self.bias.zero_()
 
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+        """Version 1 had no num_batches_tracked."""
+        key = f"{prefix}num_batches_tracked"
+        old = (local_metadata.get("version") or 1) < 2
+        if old and self.track_running_stats and key not in state_dict:
+            own = self.num_batches_tracked
+            known = own is not None and own.device.type != "meta"
+            state_dict[key] = own if known else mica.tensor(0, dtype=mica.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "

@@ -22,8 +22,7 @@ def _place(index: int, size: int) -> int:
 class _Indexed(Module):
     """Modules under the names "0", "1", ..."""
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
+    _bounded = False  # insert() beyond the ends raises, where a list takes the end
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -69,6 +68,8 @@ class _Indexed(Module):
         if not isinstance(module, Module):
             raise AssertionError(f"insert() takes a Module, not a ({type(module).__name__}).")
         modules = list(self._modules.values())
+        if self._bounded and not -len(modules) <= index <= len(modules):
+            raise IndexError(f"Index ({index}) is out of range for a container of {len(modules)}.")
         modules.insert(index, module)
         self._modules.clear()
         self._modules.update({str(i): m for i, m in enumerate(modules)})
@@ -84,6 +85,8 @@ def _check_count(count: int) -> None:
 
 class Sequential(_Indexed):
     """Modules called one after the other."""
+
+    _bounded = True
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -231,6 +234,9 @@ def _described(entries: Iterable[tuple[Any, Any]], kind_of: Callable[[Tensor], s
 class ParameterList(Module):
     """A list of parameters."""
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterList should not be called.")
+
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
@@ -276,6 +282,9 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dictionary of parameters, and of whatever else is put in; tensors become parameters."""
 
+    def __call__(self, *input: Any) -> Any:
+        raise RuntimeError("ParameterDict should not be called.")
+
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._keys: dict[str, Any] = {}
@@ -290,8 +299,6 @@ class ParameterDict(Module):
         return key
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
         return getattr(self, self._key_to_attr(key))
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -44,6 +44,10 @@ class _IncompatibleKeys(_Keys):
     __str__ = __repr__
 
 
+def _misfit(kind: str, name: str, expected: str, value: Any) -> TypeError:
+    return TypeError(f"The {kind} ({name}) can be set to {expected}, not to a {type(value).__name__}.")
+
+
 class Module(_hooks.Hooked, _conversion.Convertible):
     """A part of a network. Subclasses define forward(); parameters, buffers and
     submodules register themselves when they are assigned as attributes."""
@@ -107,32 +111,28 @@ class Module(_hooks.Hooked, _conversion.Convertible):
                 raise AttributeError("Parameters can be assigned only after Module.__init__() was called.")
             self._forget(name, keep="_parameters")
             self.register_parameter(name, value)
+        elif name in d.get("_parameters", ()):
+            if value is not None:
+                raise _misfit("parameter", name, "a Parameter or None", value)
+            self.register_parameter(name, None)
         elif isinstance(value, Module):
             if "_modules" not in d:
                 raise AttributeError("Modules can be assigned only after Module.__init__() was called.")
             self._forget(name, keep="_modules")
             d["_modules"][name] = _hooks.registered("module", self, name, value)
+        elif name in d.get("_modules", ()):
+            if value is not None:
+                raise _misfit("submodule", name, "a Module or None", value)
+            d["_modules"][name] = _hooks.registered("module", self, name, None)
         elif isinstance(value, Buffer):
+            if "_buffers" not in d:
+                raise AttributeError("Buffers can be assigned only after Module.__init__() was called.")
             self._forget(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
-        elif d.get("_parameters") and name in d["_parameters"]:
-            if value is not None:
-                raise TypeError(
-                    f"The parameter ({name}) can be set to a Parameter or None, not to a {type(value).__name__}."
-                )
-            d["_parameters"][name] = None
-        elif d.get("_modules") and name in d["_modules"]:
-            if value is not None:
-                raise TypeError(
-                    f"The submodule ({name}) can be set to a Module or None, not to a {type(value).__name__}."
-                )
-            d["_modules"][name] = None
-        elif d.get("_buffers") and name in d["_buffers"]:
+        elif name in d.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"The buffer ({name}) can be set to a Tensor or None, not to a {type(value).__name__}."
-                )
-            d["_buffers"][name] = value
+                raise _misfit("buffer", name, "a Tensor or None", value)
+            d["_buffers"][name] = _hooks.registered("buffer", self, name, value)
         else:
             object.__setattr__(self, name, value)
 
@@ -155,7 +155,8 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self._parameters, *self._buffers, *self._modules})
+        names = {*object.__dir__(self), *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
 
     # -- registration
 
@@ -168,7 +169,9 @@ class Module(_hooks.Hooked, _conversion.Convertible):
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"The parameter ({name}) is no leaf: it was computed; pass one made from data.")
-        self._parameters[name] = _hooks.registered("parameter", self, name, param)
+        if param is not None:
+            param = _hooks.registered("parameter", self, name, param)
+        self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds state that is no parameter; `persistent` puts it in the state_dict."""
@@ -286,9 +289,12 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Puts a module at a dotted name; with `strict` only where one is."""
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule() takes a Module, not a ({type(module).__name__}).")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
-        if strict and name not in parent._modules:
+        there = getattr(parent, name, None)
+        if (strict and there is None) or (there is not None and not isinstance(there, Module)):
             raise AttributeError(f"Module ({type(parent).__name__}) has no submodule ({name}).")
         setattr(parent, name, module)
 
