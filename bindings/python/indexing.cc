@@ -91,7 +91,7 @@ struct Walk {
       dim += skipped;
     } else if (PyBool_Check(key)) {
       TakeBool(key == Py_True);
-    } else if (IsIntSlow(key)) {  // numpy integers, 0-d integer tensors
+    } else if (IsIntSlow(key) && !(IsTensor(key) && StandsForBatch(Unwrap(key)))) {  // numpy, 0-d tensors
       view = Select(view, dim, ToInt(key));
     } else {
       TakeTensor(KeyTensor(key), last);

@@ -75,4 +75,10 @@ void WriteElement(void* data, DType d, const Scalar& s) {
   });
 }
 
+bool StandsForBatch(const Tensor& t) {
+  for (const Tensor* inner = &t; frames::IsWrapper(*inner); inner = &frames::WrapperOf(*inner).value)
+    if (frames::WrapperOf(*inner).hidden > 0) return true;
+  return false;
+}
+
 }  // namespace mica::python

@@ -4,6 +4,7 @@
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/init.h"
+#include "mica/bindings/python/item.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/plugins.h"
 #include "mica/ops/alias.h"
@@ -160,9 +161,7 @@ PyObject* VmapRule(PyObject*, PyObject* name) {
 PyObject* VmapText(PyObject*, PyObject* o) {
   return Guarded([&] {
     const Tensor& t = TensorOf(o);
-    for (const Tensor* inner = &t; frames::IsWrapper(*inner); inner = &frames::WrapperOf(*inner).value)
-      if (frames::WrapperOf(*inner).hidden > 0) return NewStr(t.ToString());
-    return NewNone();
+    return StandsForBatch(t) ? NewStr(t.ToString()) : NewNone();
   });
 }
 

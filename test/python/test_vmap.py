@@ -360,3 +360,11 @@ def test_loops_warn_once() -> None:
         vmap(mica.linalg.matrix_exp)(mica.eye(2).expand(3, 2, 2).clone())
         vmap(mica.linalg.matrix_exp)(mica.eye(2).expand(3, 2, 2).clone())
     assert len([w for w in caught if code in str(w.message)]) <= 1
+
+
+def test_a_mapped_number_indexes_a_tensor() -> None:
+    table = mica.arange(12.0).reshape(4, 3)
+    rows, columns = mica.tensor([3, 0, 1]), mica.tensor([2, 2, 0])
+    found = mica.vmap(lambda i, j: (table[i], table[i, j], table[i, 1:]))(rows, columns)
+    for ours, expected in zip(found, (table[rows], table[rows, columns], table[rows, 1:])):
+        assert ours.equal(expected)
