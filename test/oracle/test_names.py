@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import name_attention
 import name_programs
 import name_services
 import numpy as np
@@ -40,7 +41,7 @@ SHIM = namespace()
 for module in {n for name in LINES if name.startswith("torch.") for n in (name, name.rpartition(".")[0])}:
     with contextlib.suppress(ImportError):
         importlib.import_module(module)
-PROGRAMS = {**vars(name_programs), **vars(name_services)}
+PROGRAMS = {**vars(name_programs), **vars(name_services), **vars(name_attention)}
 
 
 def plain(value: Any) -> Any:
