@@ -124,6 +124,9 @@ def test_every_name_of_the_usage_table_is_described() -> None:
     assert describe("Tensor.shape") == ("present", "")
     assert describe("torch.jit.is_scripting") == ("inert", "gives")
     assert describe("torch.nn.Linear.nowhere")[0] == "absent"
+    assert describe("torch.torch.Tensor") == ("present", "")
+    assert describe("torch.multiprocessing.spawn") == ("present", "")
+    assert describe("torch.multiprocessing.spawn.ProcessRaisedException") == ("present", "")
 
 
 def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:

@@ -181,6 +181,8 @@ def describe(path: str) -> tuple[str, str]:
     parts = path.split(".")
     if parts[0] == "Tensor":
         parts = ["torch", *parts]
+    while parts[:2] == ["torch", "torch"]:
+        parts = parts[1:]
     for i in range(len(parts), 1, -1):
         prefix = ".".join(parts[:i])
         line = hand().get(prefix)
