@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/write_log.h"
+#include "mica/keys/autograd/data_alias.h"
 #include "mica/keys/autograd/kernel.h"
 
 namespace mica::autograd {
@@ -29,7 +30,7 @@ class CopyOnWrite final : public SavedTensorHooks, public WriteWatcher {
 
   void BeforeWrite(const Tensor& written) override {
     if (outer) outer->BeforeWrite(written);
-    const auto found = kept_.find(written.impl()->storage);
+    const auto found = kept_.find(OwnerOf(written.impl()->storage));
     if (found == kept_.end()) return;
     const std::vector<std::weak_ptr<Kept>> all = std::move(found->second);
     kept_.erase(found);
@@ -50,7 +51,7 @@ class CopyOnWrite final : public SavedTensorHooks, public WriteWatcher {
       kept->tensor = ops::Clone(t);
     } else {
       kept->tensor = DetachedAlias(t);
-      kept_[t.impl()->storage].push_back(kept);
+      kept_[OwnerOf(t.impl()->storage)].push_back(kept);
     }
     kept->version = kept->tensor.version();
     return kept;

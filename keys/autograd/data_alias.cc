@@ -42,6 +42,7 @@ Storage AliasOf(StorageImpl* owner) {
   owner->Retain();
   Storage alias = Storage::FromMemory(owner->data(), owner->nbytes(), owner->device(), Unlink, link);
   link->alias = alias.get();
+  if (owner->watched()) alias.get()->Watch();
   std::lock_guard guard(AllOwners().lock);
   AllOwners().of.emplace(alias.get(), owner);
   return alias;
