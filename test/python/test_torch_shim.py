@@ -46,6 +46,7 @@ PROGRAMS = {
     # What a program asks of classes: where they live, their source, their annotations, pickles of them.
     "import torch; print(torch.Tensor.__module__, torch.nn.Linear.__module__, torch.optim.AdamW.__module__, torch.zeros(2).dtype, torch.Size([1]))": "torch torch.nn.modules.linear torch.optim.adamw torch.float32 torch.Size([1])",
     "import torch, inspect; print(inspect.getsource(torch.nn.Linear).split(':')[0], inspect.getsource(torch.optim.Adam).split(':')[0])": "class Linear(Module) class Adam(GroupOptimizer)",
+    "import torch; print('Normal' in vars(torch.distributions), 'Linear' in torch.nn.__dict__, 'add' in vars(torch))": "True True True",
     "import torch, typing; print('training' in typing.get_type_hints(torch.nn.Linear), typing.get_type_hints(torch.nn.Linear.__init__)['bias'])": "True <class 'bool'>",
     "import torch, pickle; c = torch.distributions.Normal; print(c.__module__, pickle.loads(pickle.dumps(c)) is c)": "torch.distributions.normal True",
     "from torch.optim.adam import Adam; import torch.optim.sgd, torch; print(Adam is torch.optim.Adam, torch.optim.sgd.SGD is torch.optim.SGD)": "True True",

@@ -7,6 +7,7 @@ taking it off again restores what was there.
 
 from __future__ import annotations
 
+import contextlib
 import types
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from mica.torch import _homes, _table
 
 FILE = str(Path(__file__).with_name("__init__.py"))
 _made: dict[str, TorchModule] = {}
+_walked: set[str] = set()
+_names_of = types.ModuleType.__dict__["__dict__"].__get__  # what a module holds, without looking for more
 
 
 class TorchModule(types.ModuleType):
@@ -23,12 +26,12 @@ class TorchModule(types.ModuleType):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, f"{name} on Mica; docs/reference/torch_coverage.md lists its names.")
-        own = self.__dict__
+        own = _names_of(self)
         own["__file__"] = FILE
         own["_mica_replaced"] = {}
         for real in reversed(_table.real_modules(name)) if name != "torch" else ():
             # Annotations of its classes are looked up here, so that it has what the source imports.
-            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or _table.is_leak(real, n))
+            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or _table.is_leak(n, v))
             own["__file__"] = real.__file__
         if _table.is_package(name):
             own["__path__"] = []
@@ -44,7 +47,7 @@ class TorchModule(types.ModuleType):
         except _table.Absent as absent:
             raise AttributeError(str(absent), name=name, obj=self) from None
         if isinstance(value, types.ModuleType) or callable(value):
-            self.__dict__[name] = value
+            _names_of(self)[name] = value
             if _tensor.LIBRARY == "torch":
                 _homes.move(value, self.__name__, name)
         return value
@@ -53,19 +56,30 @@ class TorchModule(types.ModuleType):
         if not name.startswith("__") and not isinstance(value, TorchModule):
             for real in _table.real_modules(self.__name__):
                 if hasattr(real, name):
-                    self.__dict__["_mica_replaced"].setdefault(name, (real, getattr(real, name)))
+                    _names_of(self)["_mica_replaced"].setdefault(name, (real, getattr(real, name)))
                     setattr(real, name, value)
                     break
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        replaced = self.__dict__["_mica_replaced"].pop(name, None)
+        replaced = _names_of(self)["_mica_replaced"].pop(name, None)
         if replaced is not None:
             setattr(replaced[0], name, replaced[1])
         super().__delattr__(name)
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All names, for programs that walk them (pyro does), which are asked for first."""
+        own = _names_of(self)
+        if self.__name__ not in _walked:
+            _walked.add(self.__name__)
+            for name in set(_table.names_in(self.__name__)) - own.keys():
+                with contextlib.suppress(AttributeError, ImportError):
+                    getattr(self, name)
+        return own
+
     def __dir__(self) -> list[str]:
-        own = {n for n in self.__dict__ if not _table.is_leak(self, n)}
+        own = {n for n, value in _names_of(self).items() if not _table.is_leak(n, value)}
         return sorted({*own, *_table.names_in(self.__name__)} - {"_mica_replaced"})
 
     def __repr__(self) -> str:

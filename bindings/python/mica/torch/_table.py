@@ -229,13 +229,15 @@ def names_in(path: str) -> set[str]:
         if hand().get(f"{path}.{n}", Entry("", "", False)).kind != "absent"
     }
     for real in real_modules(path):
-        found.update(n for n in dir(real) if (path != "torch" or n not in _OWN) and not is_leak(real, n))
+        own = vars(real)
+        found.update(
+            n for n in dir(real) if (path != "torch" or n not in _OWN) and not is_leak(n, own.get(n))
+        )
     return found
 
 
-def is_leak(real: types.ModuleType, name: str) -> bool:
-    """Whether a module of Mica has a name only because its source imports it from Python's own library."""
-    value = real.__dict__.get(name)
+def is_leak(name: str, value: Any) -> bool:
+    """Whether a module has a name only because its source imports it from Python's own library."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     top = str(home).partition(".")[0]
     return name == "annotations" or (top in sys.stdlib_module_names and top != "builtins")
