@@ -191,7 +191,7 @@ class TreeSpec:
         if self.is_leaf():
             return [tree]
         node = _node(tree)
-        if node is None or _type_of(tree) != self.type:
+        if node is None or _get_node_type(tree) != self.type:
             raise ValueError(
                 f"The tree has a ({type(tree).__name__}) where the spec has a ({self.type.__name__})."
             )
@@ -245,10 +245,10 @@ def _flatten_into(leaves: list[Any], part: Any, is_leaf: IsLeaf | None) -> TreeS
         leaves.append(part)
         return _LEAF
     children, context = node.flatten_fn(part)
-    return TreeSpec(_type_of(part), context, [_flatten_into(leaves, child, is_leaf) for child in children])
+    return TreeSpec(_get_node_type(part), context, [_flatten_into(leaves, child, is_leaf) for child in children])
 
 
-def _type_of(part: Any) -> Any:
+def _get_node_type(part: Any) -> Any:
     return type(part) if type(part) in SUPPORTED_NODES or not hasattr(type(part), "_fields") else namedtuple
 
 
