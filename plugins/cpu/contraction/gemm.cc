@@ -15,6 +15,7 @@
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/contraction/gemm_half.h"
+#include "mica/plugins/cpu/contraction/gemm_tiles.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
 #include "mica/plugins/cpu/engine/lanes.h"
 #include "mica/plugins/cpu/engine/threads.h"
@@ -127,35 +128,28 @@ void DividedBlas(const LibraryTable& library, const GemmTask& task, int32_t thre
 bool LibraryGemm(Product p, int32_t threads) {
   const LibraryTable* library = Libraries();
   if (!library || std::max({p.m, p.n, p.k}) > kMaxInt) return false;
+  const bool by_lines =
+      LiesByLines(p.a, p.m, p.k) && LiesByLines(p.b, p.k, p.n) && LiesByLines(p.c, p.m, p.n);
+  if (!by_lines) return TiledGemm(p, threads);
+  const bool rows_adjacent = (p.c.col == 1 || p.n == 1) && (p.c.row >= p.n || p.m == 1);
+  if (!rows_adjacent) p = Transposed(p);
+  Temporary none;
   const int64_t itemsize = DtypeSize(p.dtype);
-  if (p.c.col != 1 && p.n > 1 && p.c.row == 1) p = Transposed(p);
-  const bool direct = (p.c.col == 1 || p.n == 1) && (p.c.row >= p.n || p.m == 1);
-  Temporary copy_a, copy_b, copy_c;
-  GemmTask task{p.dtype,
-                p.m,
-                p.n,
-                p.k,
-                View(p.a, p.m, p.k, itemsize, copy_a, threads),
-                View(p.b, p.k, p.n, itemsize, copy_b, threads),
-                p.c.data,
-                p.m == 1 ? p.n : p.c.row,
-                {p.alpha.real, p.alpha.imaginary},
-                {p.beta.real, p.beta.imaginary}};
-  const int64_t sizes[] = {p.m, p.n}, mine[] = {p.n, 1}, theirs[] = {p.c.row, p.c.col};
-  if (!direct) {
-    copy_c = Temporary(p.m * p.n * itemsize);
-    task.c = copy_c.data();
-    task.c_stride = p.n;
-    if (p.beta.real != 0 || p.beta.imaginary != 0)
-      CopyStrided(itemsize, 2, sizes, p.c.data, theirs, task.c, mine, threads);
-  }
-  const int64_t work = p.m * p.n * p.k;
+  const GemmTask task{p.dtype,
+                      p.m,
+                      p.n,
+                      p.k,
+                      View(p.a, p.m, p.k, itemsize, none, threads),
+                      View(p.b, p.k, p.n, itemsize, none, threads),
+                      p.c.data,
+                      p.m == 1 ? p.n : p.c.row,
+                      {p.alpha.real, p.alpha.imaginary},
+                      {p.beta.real, p.beta.imaginary}};
   if (std::max({task.a.stride, task.b.stride, task.c_stride}) > kMaxInt) return false;
   if (PreferDnnl(task))
-    library->dnnl_gemm(task, work < kShare ? 1 : threads);
+    library->dnnl_gemm(task, p.m * p.n * p.k < kShare ? 1 : threads);
   else if (!AsVector(*library, task))
     DividedBlas(*library, task, threads);
-  if (!direct) CopyStrided(itemsize, 2, sizes, task.c, mine, p.c.data, theirs, threads);
   return true;
 }
 

@@ -1,0 +1,103 @@
+#include "mica/plugins/cpu/contraction/gemm_tiles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/engine/lanes.h"
+#include "mica/plugins/cpu/engine/scratch.h"
+#include "mica/plugins/cpu/engine/threads.h"
+
+namespace mica::cpu {
+namespace {
+
+// Edges of a tile of c, and of a block along k: three packed parts are 3 MB of float32 at most,
+// and an element that is packed is multiplied hundreds of times.
+constexpr int64_t kTile = 512;
+
+enum class Outcome { kDone, kUnsupported, kNoMemory, kInterrupted };
+
+void CopyPart(int64_t itemsize, int64_t rows, int64_t cols, const Strided& from, const Strided& to) {
+  const int64_t sizes[] = {rows, cols}, theirs[] = {from.row, from.col}, mine[] = {to.row, to.col};
+  CopyStrided(itemsize, 2, sizes, from.data, theirs, to.data, mine, 1);
+}
+
+struct Tiles {
+  const Product& p;
+  int64_t itemsize, height, width, depth;
+  bool pack_a, pack_b, pack_c;
+
+  explicit Tiles(const Product& product)
+      : p(product),
+        itemsize(DtypeSize(p.dtype)),
+        height(std::min(p.m, kTile)),
+        width(std::min(p.n, kTile)),
+        depth(std::min(std::max<int64_t>(p.k, 1), kTile)),
+        pack_a(!LiesByLines(p.a, p.m, p.k)),
+        pack_b(!LiesByLines(p.b, p.k, p.n)),
+        pack_c(!LiesByLines(p.c, p.m, p.n)) {}
+  int64_t across() const { return (p.n + width - 1) / width; }
+  int64_t count() const { return (p.m + height - 1) / height * across(); }
+  Strided Part(const Strided& x, int64_t row, int64_t col) const {
+    return {static_cast<char*>(x.data) + (row * x.row + col * x.col) * itemsize, x.row, x.col};
+  }
+  Outcome Run(int64_t index) const;
+};
+
+Outcome Tiles::Run(int64_t index) const {
+  const int64_t i = index / across() * height, j = index % across() * width;
+  Product q = p;
+  q.m = std::min(height, p.m - i);
+  q.n = std::min(width, p.n - j);
+  char* packed_a = Scratch((height * depth + depth * width + height * width) * itemsize + 128);
+  if (packed_a == nullptr) return Outcome::kNoMemory;
+  char* packed_b = packed_a + (height * depth * itemsize + 63) / 64 * 64;
+  char* packed_c = packed_b + (depth * width * itemsize + 63) / 64 * 64;
+  const Strided target = Part(p.c, i, j);
+  q.c = pack_c ? Strided{packed_c, q.n, 1} : target;
+  if (pack_c && (p.beta.real != 0 || p.beta.imaginary != 0)) CopyPart(itemsize, q.m, q.n, target, q.c);
+  for (int64_t l = 0; l < p.k || l == 0; l += depth) {
+    if (Interrupted()) return Outcome::kInterrupted;
+    q.k = std::min(depth, p.k - l);
+    q.a = Part(p.a, i, l);
+    q.b = Part(p.b, l, j);
+    if (pack_a) {
+      CopyPart(itemsize, q.m, q.k, q.a, {packed_a, q.k, 1});
+      q.a = {packed_a, q.k, 1};
+    }
+    if (pack_b) {
+      CopyPart(itemsize, q.k, q.n, q.b, {packed_b, q.n, 1});
+      q.b = {packed_b, q.n, 1};
+    }
+    if (l > 0) q.beta = {1, 0, 1};
+    try {
+      if (!Gemm(q, 1)) return Outcome::kUnsupported;
+    } catch (...) {
+      return Interrupted() ? Outcome::kInterrupted : Outcome::kNoMemory;
+    }
+  }
+  if (pack_c) CopyPart(itemsize, q.m, q.n, q.c, target);
+  return Outcome::kDone;
+}
+
+}  // namespace
+
+bool LiesByLines(const Strided& x, int64_t rows, int64_t cols) {
+  return ((x.col == 1 || cols == 1) && (x.row >= cols || rows == 1)) ||
+         ((x.row == 1 || rows == 1) && (x.col >= rows || cols == 1));
+}
+
+bool TiledGemm(const Product& product, int32_t threads) {
+  const Tiles tiles(product);
+  std::atomic<Outcome> problem{Outcome::kDone};
+  ParallelFor(tiles.count(), 1, 1, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && problem == Outcome::kDone; ++i)
+      if (const Outcome outcome = tiles.Run(i); outcome != Outcome::kDone) problem = outcome;
+  });
+  if (problem == Outcome::kInterrupted) ThrowInterrupted();
+  if (problem == Outcome::kNoMemory) throw std::bad_alloc();
+  return problem == Outcome::kDone;
+}
+
+}  // namespace mica::cpu
