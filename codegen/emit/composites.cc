@@ -79,7 +79,15 @@ bool AsksForNothing(const FormulaExpr& e) {
   return std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
 }
 
-// The form of the last call `e` that writes into what `f` writes, or NULL.
+// What a copy need not be made of, since it is copied again: `clone(x)` is x.
+const FormulaExpr& Copied(const FormulaExpr& e) {
+  const bool clone = e.kind == FormulaExpr::Kind::kCall && e.function->full_name == "mica::clone";
+  return clone && e.operands[0].type.is(schema::TypeKind::kTensor) ? e.operands[0] : e;
+}
+
+// The form of the last call `e` that writes into what `f` writes, or NULL. In place that is
+// the in-place form of what has `self` first, or the out form of a pointwise operator, whose
+// result has the shape that its inputs are broadcast to.
 const Function* Writer(const Function& f, const FormulaExpr& e) {
   const bool called = e.kind == FormulaExpr::Kind::kCall && e.function->form == OpForm::kFunctional &&
                       e.function->schema.returns.size() == 1 && e.type.is_tensor();
@@ -87,7 +95,35 @@ const Function* Writer(const Function& f, const FormulaExpr& e) {
   if (f.form == OpForm::kOut) return e.function->entry->out;
   const bool of_self = !e.operands.empty() && e.operands[0].kind == FormulaExpr::Kind::kName &&
                        CppIdentifier(e.operands[0].text) == f.arguments[0].name;
-  return of_self ? e.function->entry->inplace : nullptr;
+  if (of_self && e.function->entry->inplace) return e.function->entry->inplace;
+  return e.function->entry->op_class == OpClass::kPointwise ? e.function->entry->out : nullptr;
+}
+
+// The call of `writer` for the last call `e`, which ends the function.
+std::string CallInto(const Function& f, const FormulaExpr& e, const Function& writer,
+                     const EmitOptions& options) {
+  const std::string callee = StrCat("::", writer.entry->ns, "::ops::op::", writer.struct_name, "::call(");
+  const std::string arguments = EmitArguments(e, options);
+  const std::string& target = f.form == OpForm::kOut ? f.arguments.back().name : f.arguments[0].name;
+  const std::string end = StrCat("LogWrite(", target, ", ", CppString(f.full_name), ");\nreturn;");
+  if (writer.form == OpForm::kInplace) return StrCat(callee, arguments, ");\n", end);
+  if (f.form == OpForm::kOut)
+    return StrCat(callee, arguments, arguments.empty() ? "" : ", ", target, ");\n", end);
+  std::string values, names;
+  std::vector<std::string> all;
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const std::string text = EmitFormula(e.operands[i], options);
+    if (!e.operands[i].type.is_tensor()) {
+      all.push_back(text);
+      continue;
+    }
+    const std::string name = StrCat("input", i, "_");
+    StrAppend(&values, "const Tensor ", name, " = ", text, ";\n");
+    StrAppend(&names, ", ", name);
+    all.push_back(name);
+  }
+  return StrCat("{\n", values, "CheckFitsSelf(", target, names, ");\n", callee, Join(all, ", "), ", ", target,
+                ");\n", end, "\n}");
 }
 
 // Calls visit(e) for what each way through a body ends in, with whether memory is asked for before.
@@ -122,7 +158,7 @@ Through WritesThrough(const Function& f) {
   bool any = false, always = f.form == OpForm::kOut && !entry.derivative;
   VisitEnds(entry.formula->root, false, [&](const FormulaExpr& e, bool asked) {
     const bool writes = Writer(f, e) != nullptr;
-    any = any || writes;
+    any = any || writes || &Copied(e) != &e;
     const bool one = writes && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
     always = always && !asked && (one || AsksForNothing(e));
   });
@@ -140,14 +176,11 @@ void EmitBodyInto(const Function& f, Printer& p) {
     return !asked.empty() && name.text == "dtype" ? std::string("asked") : CppIdentifier(name.text);
   };
   options.result = [&](const FormulaExpr& value, const std::string& text) {
-    const Function* writer = Writer(f, value);
-    if (!writer)
-      return StrCat(is_out ? "CopyToOut(" : "CopyToSelf(", target, ", ", text, ");\nLogWrite(", target, ", ",
-                    CppString(f.full_name), ");\nreturn;");
-    std::string arguments = EmitArguments(value, options);
-    if (is_out) StrAppend(&arguments, arguments.empty() ? "" : ", ", target);
-    return StrCat("return ::", writer->entry->ns, "::ops::op::", writer->struct_name, "::call(", arguments,
-                  ");");
+    if (const Function* writer = Writer(f, value)) return CallInto(f, value, *writer, options);
+    const FormulaExpr& copied = Copied(value);
+    return StrCat(is_out ? "CopyToOut(" : "CopyToSelf(", target, ", ",
+                  &copied == &value ? text : EmitFormula(copied, options), ");\nLogWrite(", target, ", ",
+                  CppString(f.full_name), ");\nreturn;");
   };
   p.Line(Trimmed(EmitStatements(f.entry->formula->root, options, true, 0)));
 }
@@ -237,6 +270,14 @@ bool AnyRecorded(const T&... inputs) {
 template <typename... T>
 Tensor BeforeWrite(const Tensor& self, const T&... inputs) {
   return AnyRecorded(inputs...) ? ops::clone(self) : self;
+}
+// Before a result of the shape that the inputs are broadcast to is written into self.
+template <typename... T>
+void CheckFitsSelf(const Tensor& self, const T&... inputs) {
+  Dims shape;
+  ((shape = inputs.defined() ? BroadcastShapes(shape, inputs.sizes(), "self", "another input") : shape), ...);
+  const bool fits = IntSpan(shape) == self.sizes();
+  MICA_CHECK(fits, "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
 }
 [[maybe_unused]] void CopyToSelf(const Tensor& self, const Tensor& value) {
   MICA_CHECK(self.sizes() == value.sizes(), "Shape of the result differs from that of `self`, which is written in place; expected the same shape, since an in-place form does not broadcast `self`.");
