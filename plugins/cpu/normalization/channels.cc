@@ -16,7 +16,38 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kRun = 4096, kTile = 64;
+constexpr int64_t kTile = 64;
+constexpr int64_t kSteps = 16;  // of two vectors, before a sum in lanes goes to double
+
+// A sum in double of what vectors of T add up to.
+template <class T>
+struct DoubleSum {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  using Half = hn::Half<D>;
+  using Wide = hn::ScalableTag<double>;
+  hn::Vec<Wide> total;
+
+  HWY_INLINE void Add(V v) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      total = hn::Add(total, v);
+    } else {
+      const auto low = hn::PromoteTo(Wide(), hn::LowerHalf(v));
+      total = hn::Add(total, hn::Add(low, hn::PromoteTo(Wide(), hn::UpperHalf(Half(), v))));
+    }
+  }
+  HWY_INLINE double Value() const { return hn::GetLane(hn::SumOfLanes(Wide(), total)); }
+};
+
+// a * b + c, rounded once where the target can: as torch's loops are compiled.
+template <class T>
+HWY_INLINE T MultiplyAdd(T a, T b, T c) {
+#if HWY_TARGET == HWY_SSE4
+  return a * b + c;
+#else
+  return sizeof(T) == 4 ? static_cast<T>(__builtin_fmaf(a, b, c)) : static_cast<T>(__builtin_fma(a, b, c));
+#endif
+}
 
 // What is summed, as vectors and one by one: Add adds the terms of element i of channel
 // c to two sums.
@@ -87,33 +118,28 @@ HWY_INLINE void SumBoth(const ChannelLayout& l, int64_t begin, int64_t end, doub
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t c = begin; c < end; ++c) {
-    auto a = hn::Zero(d), b = a, a2 = a, b2 = a;  // two of each hide the latency
-    T tail = 0, tail2 = 0;
-    double sum = 0, product = 0;
-    int64_t pending = 0;
-    const auto flush = [&] {
-      sum += static_cast<double>(tail) + static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, a2))));
-      product +=
-          static_cast<double>(tail2) + static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(b, b2))));
-      a = b = a2 = b2 = hn::Zero(d);
-      tail = tail2 = 0;
-      pending = 0;
-    };
-    for (int64_t n = 0; n < l.outer; ++n)
-      for (int64_t s = 0; s < l.inner; s += kRun) {
-        int64_t i = (n * l.channels + c) * l.inner + s;
-        const int64_t run = std::min(kRun, l.inner - s), past = i + run;
-        for (; i + 2 * lanes <= past; i += 2 * lanes) {
+    DoubleSum<T> sum{hn::Zero(hn::ScalableTag<double>())}, product = sum;
+    double tails = 0, tails2 = 0;
+    for (int64_t n = 0; n < l.outer; ++n) {
+      int64_t i = (n * l.channels + c) * l.inner;
+      const int64_t past = i + l.inner;
+      while (i + 2 * lanes <= past) {
+        const int64_t stop = std::min(past, i + kSteps * 2 * lanes);
+        auto a = hn::Zero(d), b = a, a2 = a, b2 = a;  // two of each hide the latency
+        for (; i + 2 * lanes <= stop; i += 2 * lanes) {
           terms.Add(i, c, a, b);
           terms.Add(i + lanes, c, a2, b2);
         }
-        for (; i < past; ++i) terms.AddOne(i, c, tail, tail2);
-        pending += run;
-        if (pending >= kRun) flush();
+        sum.Add(hn::Add(a, a2));
+        if (products) product.Add(hn::Add(b, b2));
       }
-    flush();
-    sums[c] = sum;
-    if (products) products[c] = product;
+      T tail = 0, tail2 = 0;
+      for (; i < past; ++i) terms.AddOne(i, c, tail, tail2);
+      tails += static_cast<double>(tail);
+      tails2 += static_cast<double>(tail2);
+    }
+    sums[c] = sum.Value() + tails;
+    if (products) products[c] = product.Value() + tails2;
   }
 }
 
@@ -148,13 +174,13 @@ void Gradients(const ChannelLayout& l, int64_t begin, int64_t end, const T* grad
 template <class T>
 void Scale(const ChannelLayout& l, int64_t begin, int64_t end, const T* x, const T* scale, const T* shift,
            T* HWY_RESTRICT y) {
-  Each(l, begin, end, [=](int64_t i, int64_t c) { y[i] = x[i] * scale[c] + shift[c]; });
+  Each(l, begin, end, [=](int64_t i, int64_t c) { y[i] = MultiplyAdd(x[i], scale[c], shift[c]); });
 }
 template <class T>
 void Input(const ChannelLayout& l, int64_t begin, int64_t end, const T* grad, const T* x, const T* center,
            const T* of_grad, const T* of_x, const T* constant, T* HWY_RESTRICT dx) {
   Each(l, begin, end, [=](int64_t i, int64_t c) {
-    dx[i] = grad[i] * of_grad[c] + (x[i] - center[c]) * of_x[c] + constant[c];
+    dx[i] = MultiplyAdd(grad[i], of_grad[c], MultiplyAdd(x[i] - center[c], of_x[c], constant[c]));
   });
 }
 

@@ -4,7 +4,7 @@
 // Elements lie as (outer, channels, inner): inner is the space of an ordinary batch,
 // and 1 where channels are adjacent (channels-last images, vectors). All loops run over
 // the channels [begin, end) and index per-channel arrays by the channel's number. Sums
-// are taken in the lane type over at most kRun terms a lane and added up in double.
+// are taken in the lane type over a few terms a lane and added up in double.
 #ifndef MICA_PLUGINS_CPU_NORMALIZATION_CHANNELS_H_
 #define MICA_PLUGINS_CPU_NORMALIZATION_CHANNELS_H_
 
