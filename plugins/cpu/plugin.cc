@@ -152,6 +152,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterNormalization(r);
   RegisterRandom(r);
   RegisterSorting(r);
+  RegisterSearching(r);
   RegisterLinalg(r);
   RegisterFft(r);
 }
