@@ -148,5 +148,4 @@ def misuse(library: Any) -> list[str]:
 
 
 def test_the_wrong_order_raises() -> None:
-    assert all(kind in ("RuntimeError", "AssertionError") for kind in misuse(torch))
-    assert misuse(mica) == ["RuntimeError"] * 4
+    assert misuse(mica) == misuse(torch)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections import defaultdict
+from enum import Enum
+
 import mica
 
 TYPE_CHECKING = False
@@ -10,6 +15,18 @@ if TYPE_CHECKING:
 
     from mica import Tensor
     from mica.optim import Optimizer
+
+
+class OptState(Enum):
+    """What was done with an optimizer since the last update()."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _fresh() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
@@ -25,7 +42,11 @@ class GradScaler:
     after one with it by `backoff_factor` (< 1). enabled=False makes every method the plain one.
     As torch.amp.GradScaler.
 
-    ValueError: a factor on the wrong side of 1. RuntimeError: methods called in the wrong order.
+    The scale is a tensor on the device of the first outputs that are scaled; it does not exist
+    before. For a device that is not there the scaler says so and is disabled.
+
+    AssertionError: a factor on the wrong side of 1, or nothing scaled yet. RuntimeError: methods
+    called in the wrong order.
     """
 
     def __init__(
@@ -39,103 +60,169 @@ class GradScaler:
     ) -> None:
         self._device = device
         self._enabled = enabled
+        if enabled and device == "cuda" and not mica.cuda.is_available():
+            warnings.warn(
+                "GradScaler is for the device (cuda), which is not there; it is disabled.", stacklevel=2
+            )
+            self._enabled = False
+        if not self._enabled:
+            return
         if growth_factor <= 1.0:
-            raise ValueError(f"The growth_factor ({growth_factor}) of GradScaler must be above 1.")
-        if not 0.0 < backoff_factor < 1.0:
-            raise ValueError(f"The backoff_factor ({backoff_factor}) of GradScaler must lie between 0 and 1.")
-        if growth_interval < 1:
-            raise ValueError(f"The growth_interval ({growth_interval}) of GradScaler must be at least 1.")
-        self._scale = float(init_scale)
+            raise AssertionError(f"The growth_factor ({growth_factor}) of GradScaler must be above 1.")
+        if backoff_factor >= 1.0:
+            raise AssertionError(f"The backoff_factor ({backoff_factor}) of GradScaler must be below 1.")
+        self._init_scale = init_scale
+        self._scale: Tensor | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        # By the optimizer's id since the last update(): whether an infinity was found, and
-        # whether step() was called.
-        self._found: dict[int, bool] = {}
-        self._stepped: set[int] = set()
+        self._init_growth_tracker = 0
+        self._growth_tracker: Tensor | None = None
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_fresh)
+
+    def _begin(self, device: Any) -> Tensor:
+        if self._scale is None:
+            self._scale = mica.full((), float(self._init_scale), dtype=mica.float32, device=device)
+            self._growth_tracker = mica.full((), self._init_growth_tracker, dtype=mica.int32, device=device)
+        return self._scale
+
+    def _begun(self, method: str) -> Tensor:
+        if self._scale is None:
+            raise AssertionError(f"{method}() is called before scale(): there is no scale yet.")
+        return self._scale
 
     def scale(self, outputs: Any) -> Any:
         """`outputs`, a tensor or a list, tuple or iterable of them, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, mica.Tensor):
-            return outputs * self._scale
+            return outputs * self._begin(outputs.device).to(outputs.device)
         if isinstance(outputs, (list, tuple)):
-            return type(outputs)([self.scale(o) for o in outputs])
+            return type(outputs)(map(self.scale, outputs))
         if hasattr(outputs, "__iter__"):
-            return (self.scale(o) for o in outputs)
+            return map(self.scale, outputs)
         raise ValueError(f"scale takes tensors and iterables of them; got {type(outputs).__name__}.")
 
-    def _unscale(self, optimizer: Optimizer) -> bool:
-        """Divides the gradients by the scale; whether one of them is not finite."""
-        inverse, finite = 1.0 / self._scale, []
+    def _unscale_grads_(self, optimizer: Optimizer, inverse: Tensor, allow_fp16: bool) -> dict[Any, Tensor]:
+        """Multiplies the gradients by `inverse`; for each device whether one was not finite."""
+        grads: dict[Any, list[Tensor]] = defaultdict(list)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                if parameter.grad.dtype == mica.float16 and not allow_fp16:
+                    raise ValueError(
+                        "GradScaler cannot unscale a float16 gradient without losing it; keep the "
+                        "parameters in float32 and let autocast choose the operators' dtypes."
+                    )
+                grads[parameter.grad.device].append(parameter.grad)
+        found = {}
         with mica.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is None:
-                        continue
-                    if parameter.grad.dtype == mica.float16:
-                        raise ValueError(
-                            "GradScaler cannot unscale a float16 gradient without losing it; keep the "
-                            "parameters in float32 and let autocast choose the operators' dtypes."
-                        )
-                    parameter.grad.mul_(inverse)
-                    finite.append(mica.isfinite(parameter.grad).all())
-        return bool(finite) and not all(bool(f) for f in finite)
+            for device, tensors in grads.items():
+                largest = mica.stack([n.float() for n in mica._foreach_norm(tensors, float("inf"))])
+                found[device] = mica.isfinite(largest).all().logical_not().float()
+                mica._foreach_mul_(tensors, inverse.to(device))
+        return found
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Brings the optimizer's gradients back to their own scale, before they are clipped, say.
         RuntimeError when called twice since update(), or after step()."""
         if not self._enabled:
             return
-        if id(optimizer) in self._stepped:
-            raise RuntimeError("unscale_() is called after step(); call it before, once between two updates.")
-        if id(optimizer) in self._found:
+        scale = self._begun("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has been called on this optimizer since the last update().")
-        self._found[id(optimizer)] = self._unscale(optimizer)
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is called after step(); call it before, once between two updates.")
+        inverse = scale.double().reciprocal().float()
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, False)
+        state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """optimizer.step(*args, **kwargs), left out when a gradient is not finite. Returns what
         the optimizer's step returns, or None."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
-        if "closure" in kwargs or args:
+        if "closure" in kwargs:
             raise RuntimeError(
                 "A closure is not supported where GradScaler is enabled: it would run unscaled."
             )
-        if id(optimizer) in self._stepped:
+        self._begun("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has been called on this optimizer since the last update().")
-        if id(optimizer) not in self._found:
+        if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        self._stepped.add(id(optimizer))
-        return None if self._found[id(optimizer)] else optimizer.step(**kwargs)
+        if not state["found_inf_per_device"]:
+            raise AssertionError(
+                "No gradient of this optimizer was looked at: none of its parameters has one."
+            )
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _maybe_opt_step(self, optimizer: Optimizer, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        if any(found.item() for found in state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Sets the scale for the next iteration from what the steps found, or to `new_scale`."""
         if not self._enabled:
             return
+        scale = self._begun("update")
+        assert self._growth_tracker is not None
         if new_scale is not None:
-            self._scale = float(new_scale)
-        elif not self._found:
-            raise RuntimeError(
-                "update() found no step or unscale_() since the last update(); call one before it."
-            )
-        elif any(self._found.values()):
-            self._scale *= self._backoff_factor
-            self._growth_tracker = 0
+            if isinstance(new_scale, mica.Tensor) and (
+                new_scale.numel() != 1 or new_scale.requires_grad or new_scale.device.type != self._device
+            ):
+                raise AssertionError(
+                    f"The new scale must be a float, or a tensor of 1 element on ({self._device}) without gradient."
+                )
+            scale.fill_(float(new_scale))
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                grown = mica.tensor(self._scale * self._growth_factor)
-                self._scale = float(grown) if bool(mica.isfinite(grown)) else self._scale
-                self._growth_tracker = 0
-        self._found.clear()
-        self._stepped.clear()
+            states = self._per_optimizer_states.values()
+            found = [f for state in states for f in state["found_inf_per_device"].values()]
+            if not found:
+                raise AssertionError(
+                    "update() found no step or unscale_() since the last update(); call one before it."
+                )
+            self._grow(scale, self._growth_tracker, any(f.item() for f in found))
+        self._per_optimizer_states = defaultdict(_fresh)
+
+    def _grow(self, scale: Tensor, tracker: Tensor, found_inf: bool) -> None:
+        if found_inf:
+            scale.mul_(self._backoff_factor)
+            tracker.zero_()
+        elif tracker.item() + 1 < self._growth_interval:
+            tracker.add_(1)
+        else:
+            grown = scale * self._growth_factor
+            if math.isfinite(grown.item()):
+                scale.copy_(grown)
+            tracker.zero_()
 
     def get_scale(self) -> float:
         """The scale, or 1.0 when disabled."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale.item())
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
+
+    def _found_inf_per_device(self, optimizer: Optimizer) -> dict[Any, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+    def _check_inf_per_device(self, optimizer: Optimizer) -> dict[Any, Tensor]:
+        """Looks at the gradients as they are; what it found counts for update()."""
+        one = mica.ones_like(self._begun("_check_inf_per_device"))
+        found = self._unscale_grads_(optimizer, one, True)
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
+        return found
 
     def get_growth_factor(self) -> float:
         """By what the scale grows."""
@@ -170,11 +257,11 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -183,8 +270,25 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError("The state dict of GradScaler is empty: it was saved from a disabled one.")
-        self._scale = float(state_dict["scale"])
+        self._init_scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._scale is not None and self._growth_tracker is not None:
+            self._scale.fill_(state_dict["scale"])
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError(
+                    "A GradScaler can be pickled before the first step of an iteration or after update() alone."
+                )
+            state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -74,8 +74,6 @@ class GroupOptimizer(Optimizer):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
         check_hints(defaults)
-        if defaults.get("fused"):
-            self._step_supports_amp_scaling = True
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

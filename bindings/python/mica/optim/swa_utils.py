@@ -50,22 +50,27 @@ def get_swa_avg_fn() -> Callable[..., Any]:
     return update
 
 
-def _many(update: Callable[..., Any]) -> Callable[..., Any]:
-    def update_all(averaged: Any, current: Any, num_averaged: Any) -> None:
-        for a, c in zip(averaged, current):
-            a.copy_(update(a, c.to(a.device), num_averaged))
-
-    return update_all
+def _blend(averaged: list[Tensor], current: list[Tensor], weight: Any) -> None:
+    """averaged += weight * (current - averaged), in the dtype of each."""
+    with mica.no_grad():
+        smooth = [a.is_floating_point() or a.is_complex() for a in averaged]
+        if True in smooth:
+            pairs = [(a, c) for a, c, s in zip(averaged, current, smooth) if s]
+            mica._foreach_lerp_([a for a, _ in pairs], [c for _, c in pairs], float(weight))
+        for a, c, s in zip(averaged, current, smooth):
+            if not s:
+                a.copy_(a + (c - a) * float(weight))
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     """The exponential moving average of lists of tensors, in place."""
-    return _many(get_ema_avg_fn(decay))
+    _decay_in_range(decay)
+    return lambda averaged, current, num_averaged: _blend(averaged, current, 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> Callable[..., Any]:
     """The equal average of lists of tensors, in place."""
-    return _many(get_swa_avg_fn())
+    return lambda averaged, current, num_averaged: _blend(averaged, current, 1 / (int(num_averaged) + 1))
 
 
 class AveragedModel(Module):

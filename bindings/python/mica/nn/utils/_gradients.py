@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Generator, Iterable
 
 import mica
 from mica._C import Tensor
@@ -22,12 +23,14 @@ def get_total_norm(
     items = _listed(tensors)
     if not items:
         return mica.tensor(0.0)
-    with mica.no_grad():
-        norms = mica.stack([mica.linalg_vector_norm(t, norm_type) for t in items])
-        total = mica.linalg_vector_norm(norms, norm_type)
+    norm_type = float(norm_type)
+    norms = mica._foreach_norm(items, norm_type)
+    first = norms[0].device
+    total = mica.linalg_vector_norm(mica.stack([n.to(first) for n in norms]), norm_type)
     if error_if_nonfinite and not mica.isfinite(total):
         raise RuntimeError(
-            f"The norm of the gradients is not finite ({total.item()}), so they cannot be clipped."
+            f"The norm of the gradients is not finite ({total.item()}), so they cannot be clipped; "
+            "error_if_nonfinite=False scales them all the same."
         )
     return total
 
@@ -39,11 +42,13 @@ def clip_grads_with_norm_(
     foreach: bool | None = None,
 ) -> None:
     """Scales the gradients by max_norm / total_norm where that is below 1."""
-    factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    grads = _gradients(_listed(parameters))
+    if not grads:
+        return
     with mica.no_grad():
-        for p in _listed(parameters):
-            if p.grad is not None:
-                p.grad.mul_(factor)
+        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for on_device in _by_device(grads):
+            mica._foreach_mul_(on_device, factor.to(on_device[0].device))
 
 
 def clip_grad_norm_(
@@ -55,8 +60,10 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales the gradients so that their joint norm is at most max_norm; returns the norm."""
     items = _listed(parameters)
-    grads = [p.grad for p in items if p.grad is not None]
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    if isinstance(parameters, Generator) and not items:
+        warnings.warn("`parameters` is an empty generator: no gradient is clipped.", stacklevel=2)
+    with mica.no_grad():
+        total = get_total_norm(_gradients(items), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(items, max_norm, total)
     return total
 
@@ -65,10 +72,22 @@ def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
     """Clamps the gradients to [-clip_value, clip_value]."""
-    with mica.no_grad():
-        for p in _listed(parameters):
-            if p.grad is not None:
-                p.grad.clamp_(-clip_value, clip_value)
+    grads = _gradients(_listed(parameters))
+    if grads:
+        with mica.no_grad():
+            mica._foreach_clamp_min_(grads, -float(clip_value))
+            mica._foreach_clamp_max_(grads, float(clip_value))
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def _by_device(tensors: list[Tensor]) -> list[list[Tensor]]:
+    found: dict[object, list[Tensor]] = {}
+    for tensor in tensors:
+        found.setdefault(tensor.device, []).append(tensor)
+    return list(found.values())
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
