@@ -141,7 +141,7 @@ class GroupOptimizer(Optimizer):
     def _advance(self, rows: Rows) -> list[float]:
         """Counts a step of each parameter; gives the counts."""
         steps = [state["step"] for state in rows.states]
-        mica._foreach_add_(steps, 1)
+        over_rows("add_.Scalar", steps, 1)
         return [s.item() for s in steps]
 
 
@@ -168,7 +168,7 @@ def run(
 def number_columns(keys: list[Any], numbers: Callable[[Any], tuple[Any, ...]]) -> Sequence[Any]:
     """numbers(key) where all keys are one, else a list for each number."""
     first = keys[0]
-    if all(key == first for key in keys):
+    if keys.count(first) == len(keys):
         return numbers(first)
     return [list(column) for column in zip(*map(numbers, keys))]
 
@@ -179,14 +179,17 @@ def apply(
     """Calls an operator over columns of tensors; its results take the place of `outputs`."""
     if differentiable:
         return _differentiable(operator, inputs, outputs, others)
-    out = _operator(f"{operator}.out")
-    if out._rows(*inputs, *others, *outputs) is NotImplemented:  # nobody can know this operator
+    return over_rows(f"{operator}.out", *inputs, *others, *outputs)
+
+
+def over_rows(operator: str, *arguments: Any) -> None:
+    """An operator that writes, row by row; calls of functions, which it is none of, are not asked."""
+    if _operator(operator)._rows(*arguments) is NotImplemented:
         before = _C._disable_functions(3)
         try:
-            out._rows(*inputs, *others, *outputs)
+            _operator(operator)._rows(*arguments)
         finally:
             _C._restore_functions(before)
-    return None
 
 
 @functools.cache
@@ -249,7 +252,7 @@ def interpret(operator: str, arguments: list[Any]) -> list[Any]:
 
 def fill(tensors: list[Tensor], values: list[float]) -> None:
     """Writes a number into each tensor."""
-    _operator("fill_.Scalar")._rows(tensors, values)
+    over_rows("fill_.Scalar", tensors, values)
 
 
 def check_fused(p: Tensor) -> None:
