@@ -182,13 +182,10 @@ else:
             from mica.func import vmap
 
             return vmap
-        if name.startswith("_foreach_"):
-            from mica._foreach import find
+        if name in ("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"):
+            from mica.optim import _fused
 
-            function = find(name.removeprefix("_foreach_"))
-            if function is not None:
-                globals()[name] = function
-                return function
+            return getattr(_fused, name)
         raise AttributeError(f"module 'mica' has no attribute '{name}'")
 
 
