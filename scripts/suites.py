@@ -88,11 +88,13 @@ SUITES = [
         needs=("asan:stress_plugin_swap",),
     ),
     Suite("fuzz", "{python} scripts/fuzz.py 60", "tally", needs=("fuzz:fuzzers",)),
-    # Five minutes of random arguments to every operator. The same seeds each time, however fast the
-    # machine, so that what fails is the change; without --seed the script takes others.
+    # Five minutes of random arguments to every operator, and beside them of hostile checkpoints. The same
+    # seeds each time, however fast the machine, so that what fails is the change; without --seed the
+    # scripts take others.
     Suite(
         "fuzz-operators",
-        "{python} scripts/fuzz_operators.py 300 --seed 0 --rounds 22",
+        '{python} scripts/beside.py "{python} scripts/fuzz_operators.py 300 --seed 0 --rounds 22" '
+        '"nice {python} scripts/fuzz_checkpoints.py 300 --seed 0"',
         "tally",
         needs=("asan:package",),
     ),

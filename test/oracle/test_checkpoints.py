@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -83,13 +85,17 @@ def stepped(L: Any) -> Any:
     return layer, optim
 
 
-@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("form", ["zip", "mapped", "before zip"])
 @pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica), (mica, mica)])
-def test_everything_goes_both_ways(writer: Any, reader: Any, mapped: bool, tmp_path: Path) -> None:
+def test_everything_goes_both_ways(writer: Any, reader: Any, form: str, tmp_path: Path) -> None:
     path = tmp_path / "all.pt"
     saved = everything(writer)
-    writer.save(saved, path)
-    loaded = reader.load(path, mmap=mapped)
+    writer.save(
+        saved,
+        path,
+        _use_new_zipfile_serialization=form != "before zip",
+    )
+    loaded = reader.load(path, mmap=form == "mapped")
     assert shown(loaded) == shown(saved)
     pointer = "_storage_ptr" if reader is mica else "data_ptr"
     places = [
@@ -116,13 +122,15 @@ def test_optimisers_and_modules(writer: Any, reader: Any) -> None:
     assert other.weight.detach().numpy() == pytest.approx(layer.weight.detach().numpy(), rel=1e-6)
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch compares the sources of classes
 @pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica)])
-def test_whole_modules_when_they_are_trusted(writer: Any, reader: Any) -> None:
+def test_whole_modules_when_they_are_trusted(writer: Any, reader: Any, zipped: bool) -> None:
     net = writer.nn.Sequential(
         writer.nn.Conv2d(1, 2, 2), writer.nn.ReLU(), writer.nn.Flatten(), writer.nn.Linear(8, 2)
     )
     file = io.BytesIO()
-    writer.save(net, file)
+    writer.save(net, file, _use_new_zipfile_serialization=zipped)
     file.seek(0)
     loaded = reader.load(file, weights_only=False)
     x = [[[[0.1 * i * j for i in range(3)] for j in range(3)]]]
@@ -138,6 +146,44 @@ def test_map_location(tmp_path: Path) -> None:
         for wish in ("cpu", L.device("cpu"), {"cpu": "cpu"}, lambda storage, location: storage, None):
             assert L.load(path, map_location=wish)["a"].tolist() == [1.0, 1.0]
         assert L.load(path, map_location="meta")["a"].device.type == "meta"
+
+
+@pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica)])
+def test_modules_by_a_list_of_what_is_safe(writer: Any, reader: Any) -> None:
+    net = writer.nn.Sequential(writer.nn.Linear(2, 3), writer.nn.Dropout(0.5), writer.nn.ReLU())
+    file = io.BytesIO()
+    writer.save(net, file)
+    names = reader.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
+    assert "torch.nn.modules.dropout.Dropout" in names
+    nn = reader.nn
+    safe = [nn.Sequential, nn.Linear, nn.Dropout, nn.ReLU]
+    with pytest.raises(Exception, match="Weights only load failed"):
+        reader.load(io.BytesIO(file.getvalue()))
+    with reader.serialization.safe_globals([*safe, set]):
+        assert repr(reader.load(io.BytesIO(file.getvalue()))) == repr(net)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("writer, reader", [(mica, torch), (torch, mica), (mica, mica)])
+def test_storages_by_themselves(writer: Any, reader: Any, zipped: bool) -> None:
+    x = writer.arange(4.0)
+    file = io.BytesIO()
+    writer.save([x, x.storage(), x.view(2, 2)], file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    tensor, storage, view = reader.load(file)
+    assert storage.tolist() == [0, 1, 2, 3] and storage.dtype == reader.float32
+    storage[1] = 7
+    assert tensor.tolist() == [0, 7, 2, 3] and view.tolist() == [[0, 7], [2, 3]]
+
+
+def test_arguments_that_torch_refuses() -> None:
+    for L in (mica, torch):
+        with pytest.raises(TypeError, match="unknown_keyword"):
+            L.save(1, io.BytesIO(), unknown_keyword=1)
+        file = io.BytesIO()
+        L.save([L.ones(1)], file, _use_new_zipfile_serialization=False)
+        assert L.load(io.BytesIO(file.getvalue()), map_location="meta")[0].device.type == "meta"
 
 
 class Thing:
@@ -177,6 +223,16 @@ def storages(L: Any) -> list[Any]:
     found += [L.FloatStorage([1.0, 2.0]).tolist(), L.LongStorage(3).size(), L.UntypedStorage(5).nbytes()]
     y = L.empty(0).set_(t, 1, (2, 2), (3, 1))
     found += [y.tolist(), y.storage_offset()]
+    t.resize_(8)
+    found += [t.size(), s.nbytes(), x.tolist(), x.untyped_storage().nbytes(), s.resizable()]
+    big = b"\x00\x01\x00\x02\x00\x03"
+    found += [L.ShortStorage.from_buffer(big, "big", 2, 2).tolist(), L.ShortStorage([1, 2]).double().tolist()]
+    found += [L.ByteStorage([1, 2]).type(), isinstance(t, L.FloatStorage), isinstance(s, L.TypedStorage)]
+    found += [t.type(), t.int().tolist()[:3], s.half().tolist()[:4], copy.deepcopy(t)[2], s[1:3].tolist()]
+    s[4:8].fill_(0)
+    found += [x.tolist(), L.UntypedStorage([3, 1])[1], L.ByteStorage.from_buffer(b"abc").tolist()]
+    found += [L.HalfStorage(2).element_size(), pickle.loads(pickle.dumps(L.IntStorage([4, 5]))).tolist()]
+    found += [s.is_shared(), s.share_memory_() is s, x.is_shared(), t.is_shared(), s.get_device()]
     y[0, 0] = 9
     found += [x.tolist(), s.clone().tolist() == s.tolist(), t.untyped().nbytes()]
     return found

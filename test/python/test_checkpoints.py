@@ -9,6 +9,9 @@ import os
 import pickle
 import random
 import resource
+import signal
+import subprocess
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,7 +22,14 @@ import pytest
 import mica
 from mica import _checkpoint
 
-GOLDEN = Path(__file__).resolve().parent.parent / "data" / "checkpoint_1.pt"
+DATA = Path(__file__).resolve().parent.parent / "data"
+# Written once, by Mica and by torch 2.13, in both of torch's formats: they load for ever.
+GOLDEN = [
+    "checkpoint_1.pt",
+    "checkpoint_before_zip_1.pt",
+    "checkpoint_torch_2_13.pt",
+    "checkpoint_torch_2_13_before_zip.pt",
+]
 
 
 def golden_object() -> dict[str, Any]:
@@ -35,8 +45,9 @@ def golden_object() -> dict[str, Any]:
     }
 
 
-def test_the_golden_file_loads() -> None:
-    loaded, made = mica.load(GOLDEN), golden_object()
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_golden_files_load(name: str) -> None:
+    loaded, made = mica.load(DATA / name), golden_object()
     assert list(loaded) == list(made)
     for name, value in made.items():
         if isinstance(value, mica.Tensor):
@@ -218,6 +229,91 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert os.listdir(tmp_path) == ["model.pt"]
     with pytest.raises(RuntimeError, match="does not exist"):
         mica.save(1, tmp_path / "nowhere" / "x.pt")
+
+
+LIMITED = """
+import os, resource, signal, sys
+import mica
+path, how = sys.argv[1:]
+mica.save({"a": mica.ones(10)}, path)
+before = open(path, "rb").read()
+if how == "small":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+else:
+    import mica._checkpoint as writer
+    whole = writer._add
+    def add(archive, name, content):
+        if name.endswith("data/1"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        whole(archive, name, content)
+    writer._add = add
+try:
+    mica.save([mica.zeros(10000), mica.zeros(10)], path)
+except OSError as error:
+    print(type(error).__name__, open(path, "rb").read() == before, len(os.listdir(os.path.dirname(path))))
+"""
+
+
+def test_a_save_that_ends_half_way_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    command = [sys.executable, "-c", LIMITED, str(path)]
+    small = subprocess.run([*command, "small"], capture_output=True, text=True)
+    assert small.stdout.split() == ["OSError", "True", "1"], small.stderr
+    killed = subprocess.run([*command, "killed"], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert mica.load(path)["a"].tolist() == [1.0] * 10
+
+
+def legacy(content: bytes, keys: Any = ("0",), count: int = 4, data: bytes = FOUR) -> bytes:
+    """A file of the format before zip, by hand."""
+    file = io.BytesIO()
+    for head in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": sys.byteorder == "little"}):
+        pickle.dump(head, file, 2)
+    file.write(content)
+    pickle.dump(list(keys), file, 2)
+    file.write(count.to_bytes(8, "little", signed=True) + data)
+    return file.getvalue()
+
+
+BEFORE_ZIP = {
+    "other counts": (legacy(storage_call(4, 0, "I4\n", "I1\n"), count=5), "stored with 5"),
+    "a negative count": (legacy(storage_call(4, 0, "I4\n", "I1\n"), count=-4), "stored with -4"),
+    "more than the file has": (legacy(storage_call(2**40, 0, "I4\n", "I1\n"), count=2**40), "of the file's"),
+    "other keys": (legacy(storage_call(4, 0, "I4\n", "I1\n"), keys=["1"]), "other storages"),
+    "beyond its storage": (legacy(storage_call(4, 1, "I4\n", "I1\n")), "needs 5 elements"),
+    "a call": (legacy(b"cos\nsystem\n(Vtouch /tmp/x\ntR.", keys=[]), "os.system"),
+    "cut": (legacy(storage_call(4, 0, "I4\n", "I1\n"))[:-3], "of the file's"),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_ZIP)
+def test_hostile_files_of_the_format_before_zip(name: str) -> None:
+    content, words = BEFORE_ZIP[name]
+    with pytest.raises(pickle.UnpicklingError, match=words):
+        mica.load(io.BytesIO(content))
+
+
+def test_the_format_before_zip_is_not_mapped(tmp_path: Path) -> None:
+    mica.save(mica.ones(2), tmp_path / "x.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(RuntimeError, match="before zip"):
+        mica.load(tmp_path / "x.pt", mmap=True)
+
+
+def test_some_hundred_hostile_inputs() -> None:
+    """scripts/fuzz_checkpoints.py runs many more."""
+    program = Path(__file__).with_name("hostile_checkpoints.py")
+    command = [sys.executable, str(program), "0", "60", os.devnull, "500"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_mapped_tensor_has_its_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "large.pt"
+    mica.save({"a": mica.ones(3), "b": mica.zeros(1 << 20)}, path)
+    mapped = mica.load(path, mmap=True)
+    assert mapped["a"].untyped_storage().nbytes() == 12  # its part of the file, not all of it
+    mica.save(mapped["a"], tmp_path / "small.pt")
+    assert (tmp_path / "small.pt").stat().st_size < 4000
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

@@ -21,7 +21,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.storage import _TYPES, TypedStorage, UntypedStorage
+from mica.storage import _TYPES, TypedStorage, UntypedStorage, _Memory
 
 ALIGNMENT = 64
 STORAGE_OF = {dtype: name for name, dtype in _TYPES.items()}
@@ -45,11 +45,16 @@ def dtype_name(dtype: Any) -> str:
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     """Collects the storages that it meets, by number."""
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
+        self._more = (None,) if legacy else ()  # the old format says of what a storage is a view
         self.storages: dict[int, tuple[str, Tensor, str]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, _Memory):
+            kind = None if isinstance(obj, UntypedStorage) else STORAGE_OF.get(dtype_name(obj.dtype))
+            flat = obj._flat if kind else obj._flat.view(mica.uint8)
+            obj = self.storage(flat, kind or "UntypedStorage")
         return obj.id if isinstance(obj, _Storage) else None
 
     def storage(self, flat: Tensor, kind: str) -> _Storage:
@@ -62,14 +67,14 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
                 f"({first} and {kind}); save a clone() of one of them."
             )
         location = str(flat.device) if flat.device.type != "cpu" else "cpu"
+        if kind == "UntypedStorage" and self._more:
+            kind = "ByteStorage"  # readers of the old format ask the class for its dtype
         home = "torch.storage" if kind == "UntypedStorage" else "torch"
-        return _Storage(("storage", _Name(home, kind), key, location, flat.numel()))
+        return _Storage(("storage", _Name(home, kind), key, location, flat.numel(), *self._more))
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             return self._tensor(obj)
-        if isinstance(obj, TypedStorage):
-            raise pickle.PicklingError("A storage is saved through a tensor over it, not by itself.")
         if isinstance(obj, mica.Size):
             return (_Name("torch", "Size"), (tuple(obj),))
         if isinstance(obj, mica.device):
@@ -171,17 +176,18 @@ _Pickler.dispatch[_PlainArguments] = _Pickler._save_plain_arguments
 
 
 def _torch_name(obj: Any) -> tuple[str, str] | None:
-    """The module and name in torch of a class or function of Mica; None for any other."""
+    """The module and name in torch of a class or function of Mica, as torch itself would write them;
+    None for any other."""
     module = getattr(obj, "__module__", None) or ""
-    if module != "mica" and not module.startswith("mica."):
+    if module.split(".")[0] not in ("mica", "torch"):
         return None
-    from mica.torch import _table
+    from mica.torch import _homes, _table
 
     name = obj.__qualname__
     for spelled in ("torch.nn", "torch.optim", "torch", module.replace("mica", "torch", 1)):
         with contextlib.suppress(Exception):
             if _table.resolve(f"{spelled}.{name}") is obj:
-                return spelled, name
+                return _homes.home(spelled, name) or spelled, name
     return None
 
 
@@ -222,7 +228,14 @@ def write(obj: Any, file: Any, protocol: int, root: str) -> None:
         _add(archive, f"{root}/version", b"3\n")
 
 
-def save_to_path(obj: Any, path: Any, protocol: int) -> None:
+def write_legacy(obj: Any, file: Any, protocol: int, root: str) -> None:
+    """Writes a checkpoint of the format before zip to an open binary file."""
+    from mica import _checkpoint_legacy
+
+    _checkpoint_legacy.write(obj, file, protocol)
+
+
+def save_to_path(obj: Any, path: Any, protocol: int, writer: Any = write) -> None:
     """Writes beside the path and renames, so that a failure leaves an old file as it was."""
     import tempfile
 
@@ -232,7 +245,7 @@ def save_to_path(obj: Any, path: Any, protocol: int) -> None:
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            write(obj, file, protocol, target.stem or "archive")
+            writer(obj, file, protocol, target.stem or "archive")
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()

@@ -21,7 +21,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.storage import _TYPES, TypedStorage, UntypedStorage
+from mica.storage import _TYPES, TypedStorage, UntypedStorage, _Memory
 
 _OPCODES = frozenset(
     """
@@ -40,7 +40,7 @@ class Refused(pickle.UnpicklingError):
     """The file is damaged, or asks for what is not allowed; the text says which."""
 
 
-def _check_opcodes(content: bytes) -> None:
+def check_opcodes(content: bytes) -> None:
     """Refuses opcodes that no checkpoint has, and memo numbers beyond the pickle's length."""
     try:
         for op, argument, _ in pickletools.genops(content):
@@ -94,20 +94,20 @@ def _shaped(flat: Tensor, offset: Any, size: Any, stride: Any) -> Tensor:
 def _tensor_v2(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
 ) -> Tensor:
-    if not isinstance(storage, Tensor):
+    if not isinstance(storage, TypedStorage):
         raise Refused(f"A tensor is built on {type(storage).__name__}, not on a storage.")
-    result = _shaped(storage, offset, size, stride)
+    result = _shaped(storage._flat, offset, size, stride)
     return result.requires_grad_() if grad else result
 
 
 def _tensor_v3(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
-    if not isinstance(dtype, mica.dtype) or not isinstance(storage, Tensor):
+    if not isinstance(dtype, mica.dtype) or not isinstance(storage, TypedStorage):
         raise Refused("A tensor is built without a dtype or without a storage.")
-    itemsize = mica.empty(0, dtype=dtype).itemsize
-    whole = storage[: storage.numel() // itemsize * itemsize]
-    return _tensor_v2(whole.view(dtype), offset, size, stride, grad, hooks)
+    flat = storage._flat.view(mica.uint8)
+    whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize]
+    return _tensor_v2(TypedStorage._over(whole.view(dtype)), offset, size, stride, grad, hooks)
 
 
 def _meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:
@@ -200,8 +200,25 @@ def _known(path: str) -> Any:
     return safe_globals.get(path)
 
 
+def is_allowed(path: str) -> bool:
+    """Whether weights_only=True builds what has this name in a checkpoint."""
+    return _known(path) is not None or any(_of_mica(path) is o for o in safe_globals.values())
+
+
+def _of_mica(path: str) -> Any:
+    """What Mica has under a name of torch; None if that is nothing, or no name of torch's."""
+    if path.split(".")[0] != "torch":
+        return None
+    from mica.torch import _table
+
+    try:
+        return _table.resolve(path)
+    except _table.Absent:
+        return None
+
+
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, content: bytes, archive: Archive, weights_only: bool) -> None:
+    def __init__(self, content: bytes, archive: Source, weights_only: bool) -> None:
         super().__init__(io.BytesIO(content), encoding="utf-8")
         self._archive, self._weights_only = archive, weights_only
 
@@ -210,34 +227,107 @@ class _Unpickler(pickle.Unpickler):
         found = _known(path)
         if found is not None:
             return found
+        if not self._weights_only or is_allowed(path):
+            known = _of_mica(path)
+            if known is not None:
+                return known
         if self._weights_only:
             raise Refused(
                 f"Weights only load failed: the file refers to {path}, which weights_only=True does not build. Allow it "
                 "with mica.serialization.add_safe_globals([...]), or load with weights_only=False if you trust the file."
             )
         if module.split(".")[0] == "torch":
-            from mica.torch import _table
-
-            try:
-                return _table.resolve(path)
-            except _table.Absent as absent:
-                raise Refused(f"The file refers to {path}, which Mica lacks.") from absent
+            raise Refused(f"The file refers to {path}, which Mica lacks.")
         return super().find_class(module, name)
 
-    def persistent_load(self, pid: Any) -> Tensor:
-        if not (isinstance(pid, tuple) and len(pid) == 5 and pid[0] == "storage"):
-            raise Refused(f"The file refers to ({pid!r:.80}), which is no storage.")
-        _, kind, key, location, count = pid
-        if not isinstance(kind, _Kind) or not isinstance(key, str) or type(count) is not int or count < 0:
-            raise Refused(f"A storage is described by ({pid!r:.120}).")
-        return self._archive.storage(kind.dtype, key, str(location), count)
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
+            return pid[1]  # a class, as files of torch before 1.6 name it: with its source
+        kind, key, location, count = storage_of(pid)
+        flat = self._archive.storage(kind.dtype, key, location, count)
+        return TypedStorage._over(flat)
 
 
-class Archive:
+def storage_of(pid: Any) -> tuple[_Kind, str, str, int]:
+    """The kind, key, place and number of elements in a pickle's reference to a storage."""
+    if not (isinstance(pid, tuple) and len(pid) in (5, 6) and pid[0] == "storage"):
+        raise Refused(f"The file refers to ({pid!r:.80}), which is no storage.")
+    _, kind, key, location, count = pid[:5]
+    if not isinstance(kind, _Kind) or not isinstance(key, str) or type(count) is not int or count < 0:
+        raise Refused(f"A storage is described by ({pid!r:.120}).")
+    if pid[5:] not in ((), (None,)):
+        raise Refused(f"The storage ({key}) is a view of another, as in files of torch before 0.4.")
+    return kind, key, str(location), count
+
+
+def unpickle(content: bytes, source: Source, weights_only: bool) -> Any:
+    """What a checkpoint's pickle is of; its storages come from `source`."""
+    if weights_only:
+        check_opcodes(content)
+    try:
+        return _Unpickler(content, source, weights_only).load()
+    except (Refused, MemoryError, KeyboardInterrupt):
+        raise
+    except RuntimeError as error:
+        if "map_location" in str(error):
+            raise
+        raise Refused(f"The file ({source.name}) is damaged: {error}") from error
+    except Exception as error:
+        if not weights_only and not isinstance(error, (pickle.UnpicklingError, EOFError)):
+            raise
+        raise Refused(f"The file ({source.name}) is damaged: {type(error).__name__}: {error}") from error
+
+
+class Source:
+    """Where a pickle's storages come from, and on which devices they are put."""
+
+    def __init__(self, map_location: Any, name: str) -> None:
+        self.map_location, self.name = map_location, name
+
+    def storage(self, dtype: Any, key: str, location: str, count: int) -> Tensor:
+        """All of a storage as a flat tensor on its device; the same memory each time."""
+        raise NotImplementedError(f"{type(self).__name__} has no storages.")
+
+    def _placed(self, flat: Tensor, location: str) -> Tensor:
+        wish = self.map_location
+        if isinstance(wish, dict):
+            location = str(wish.get(location, location))
+        elif callable(wish) and not isinstance(wish, mica.device):
+            placed = wish(UntypedStorage._over(flat), location)
+            if isinstance(placed, _Memory):
+                return placed._flat.view(mica.uint8)
+        elif wish is not None:
+            location = str(wish) if not isinstance(wish, int) else f"cuda:{wish}"
+        if location in ("cpu", "meta"):
+            return flat if location == "cpu" else flat.to("meta")
+        if "mica.serialization" in sys.modules:
+            for _, _, deserializer in sys.modules["mica.serialization"]._packages:
+                placed = deserializer(UntypedStorage._over(flat), location)
+                if placed is not None:
+                    return placed._flat.view(mica.uint8)
+        backend = location.partition(":")[0]
+        if backend != "cpu" and _C._device_count(backend) == 0:
+            raise RuntimeError(
+                f"The file has a storage on the device ({location}), and no plugin provides one. "
+                "Load it with map_location='cpu'."
+            )
+        return flat.to(location)
+
+
+def _mapped(file: Any, shared: bool) -> mmap.mmap:
+    """The file's bytes: a private copy of those that are written, or the file itself."""
+    if not shared:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    with open(file.name, "r+b") as writable:
+        return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
+
+
+class Archive(Source):
     """An open checkpoint: its records, and the storages that were read."""
 
     def __init__(self, file: Any, map_location: Any, mapped: bool, name: str) -> None:
-        self.file, self.map_location, self.name = file, map_location, name
+        super().__init__(map_location, name)
+        self.file = file
         self._buffer: Any = None
         try:
             self._zip = zipfile.ZipFile(file)
@@ -252,8 +342,22 @@ class Archive:
             raise Refused(
                 f"The file ({name}) was written in another byte order than this machine's ({sys.byteorder})."
             )
+        self._check_order(order is not None)
         if mapped:
-            self._buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            from mica import serialization
+
+            shared = serialization.get_default_mmap_options() == mmap.MAP_SHARED
+            self._buffer = _mapped(file, shared)
+
+    def _check_order(self, told: bool) -> None:
+        from mica import serialization
+
+        order = serialization.get_default_load_endianness()
+        if not told and order is not None and order.name.lower() not in ("native", sys.byteorder):
+            raise Refused(
+                f"The file ({self.name}) does not tell its byte order, and set_default_load_endianness() says "
+                f"{order.name}, which is not this machine's ({sys.byteorder})."
+            )
 
     def _check(self) -> dict[str, tuple[int, zipfile.ZipInfo]]:
         """Where each record's bytes begin, by its name below the archive's root."""
@@ -323,7 +427,7 @@ class Archive:
             start, info = self._records[name]
             flat = self._placed(self._bytes(start, info), location)
             self._read[key] = flat
-        itemsize = mica.empty(0, dtype=bytes_wide).itemsize
+        itemsize = bytes_wide.itemsize
         if count * itemsize > flat.numel():
             raise Refused(
                 f"A storage of {count} elements of {bytes_wide} needs {count * itemsize} bytes; its record has {flat.numel()}."
@@ -335,7 +439,7 @@ class Archive:
         if size == 0:
             return mica.empty(0, dtype=mica.uint8)
         if self._buffer is not None:
-            return mica.frombuffer(self._buffer, dtype=mica.uint8, count=size, offset=start)
+            return mica.frombuffer(memoryview(self._buffer)[start : start + size], dtype=mica.uint8)
         flat = mica.empty(size, dtype=mica.uint8)
         view = memoryview(_C._TensorBuffer(flat)).cast("B")
         self.file.seek(start)
@@ -351,40 +455,6 @@ class Archive:
         self._check_sum(info, view)
         return flat
 
-    def _placed(self, flat: Tensor, location: str) -> Tensor:
-        wish = self.map_location
-        if isinstance(wish, dict):
-            location = str(wish.get(location, location))
-        elif callable(wish) and not isinstance(wish, mica.device):
-            placed = wish(UntypedStorage(flat), location)
-            if isinstance(placed, TypedStorage):
-                return placed._flat.view(mica.uint8)
-        elif wish is not None:
-            location = str(wish) if not isinstance(wish, int) else f"cuda:{wish}"
-        if location in ("cpu", "meta"):
-            return flat if location == "cpu" else flat.to("meta")
-        backend = location.partition(":")[0]
-        if backend != "cpu" and _C._device_count(backend) == 0:
-            raise RuntimeError(
-                f"The file has a storage on the device ({location}), and no plugin provides one. "
-                "Load it with map_location='cpu'."
-            )
-        return flat.to(location)
-
     def load(self, weights_only: bool) -> Any:
         """The object that was saved."""
-        content = self.content("data.pkl")
-        if weights_only:
-            _check_opcodes(content)
-        try:
-            return _Unpickler(content, self, weights_only).load()
-        except (Refused, MemoryError, KeyboardInterrupt):
-            raise
-        except RuntimeError as error:
-            if "map_location" in str(error):
-                raise
-            raise Refused(f"The file ({self.name}) is damaged: {error}") from error
-        except Exception as error:
-            if not weights_only and not isinstance(error, (pickle.UnpicklingError, EOFError)):
-                raise
-            raise Refused(f"The file ({self.name}) is damaged: {type(error).__name__}: {error}") from error
+        return unpickle(self.content("data.pkl"), self, weights_only)

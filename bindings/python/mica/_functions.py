@@ -440,15 +440,32 @@ def split_with_sizes_copy(
     return _copy_each("split_with_sizes_copy", input.split(split_sizes, dim), out)
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **_: Any) -> None:
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
-    stays as it was until the new one is whole."""
+    stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
     from mica import _checkpoint
 
+    _only_pickle(pickle_module, "save")
+    writer = _checkpoint.write if _use_new_zipfile_serialization else _checkpoint.write_legacy
     if hasattr(f, "write"):
-        _checkpoint.write(obj, f, pickle_protocol, "archive")
+        writer(obj, f, pickle_protocol, "archive")
     else:
-        _checkpoint.save_to_path(obj, f, pickle_protocol)
+        _checkpoint.save_to_path(obj, f, pickle_protocol, writer)
+
+
+def _only_pickle(module: Any, function: str) -> None:
+    if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
+        raise NotImplementedError(
+            f"{function}() works with the standard pickle alone; pickle_module is ({module.__name__}). Pickle with that "
+            "module yourself, or leave it out."
+        )
 
 
 def load(
@@ -458,14 +475,22 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
-    **_: Any,
+    **pickle_load_args: Any,
 ) -> Any:
     """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
     tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
     the tensors of a path are read from the file as they are used."""
     from mica.serialization import load_from
 
-    return load_from(f, map_location, weights_only is None or weights_only, bool(mmap))
+    unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    _only_pickle(pickle_module, "load")
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
+    if weights_only is None:
+        weights_only = pickle_module is None
+    return load_from(f, map_location, weights_only, mmap)
 
 
 # What takes no tensors, asks of any object, or is no operator's.

@@ -17,7 +17,7 @@ import mica
 from mica import _shared_memory as memory
 from mica._C import Tensor
 from mica._serialization import _rebuild_subclass, reduce_tensor as _by_value
-from mica.storage import _TYPES, TypedStorage, UntypedStorage
+from mica.storage import TypedStorage, UntypedStorage, _loaded, _Memory
 
 _opened: weakref.WeakValueDictionary[Any, memory.Segment] = weakref.WeakValueDictionary()
 
@@ -98,22 +98,16 @@ def reduce_tensor(t: Tensor) -> Any:
     return placed(t, memory.handle_of(t))
 
 
-def _rebuild_storage(kind: type, flat: Tensor) -> Any:
-    return kind(flat)
-
-
-def reduce_storage(storage: TypedStorage) -> Any:
+def reduce_storage(storage: _Memory) -> Any:
     """What multiprocessing's pickler writes for a storage."""
-    return (_rebuild_storage, (type(storage), storage._flat))
+    return (_loaded, (type(storage), storage._flat))
 
 
 def init_reductions() -> None:
     """Registers all of them."""
     for kind in (Tensor, mica.nn.Parameter, mica.nn.Buffer):
         ForkingPickler.register(kind, reduce_tensor)
-    from mica import storage
-
-    for kind in (UntypedStorage, TypedStorage, *[getattr(storage, name) for name in _TYPES]):
+    for kind in (UntypedStorage, TypedStorage, *TypedStorage.__subclasses__()):
         ForkingPickler.register(kind, reduce_storage)
 
 

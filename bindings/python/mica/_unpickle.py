@@ -3,6 +3,7 @@ containers and dtypes only."""
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
@@ -34,22 +35,21 @@ class _Restricted(pickle.Unpickler):
 
 
 def load_file(f: Any, weights_only: bool) -> Any:
-    reader = _Restricted if weights_only else pickle.Unpickler
-    if not hasattr(f, "read"):
-        with open(f, "rb") as file:
-            return load_file(file, weights_only)
+    """What an open file holds."""
+    from mica._checkpoint_read import Refused, check_opcodes
+
+    if not weights_only:
+        return pickle.Unpickler(f).load()
+    content = f.read()
     try:
-        return reader(f).load()
-    except pickle.UnpicklingError as error:
+        check_opcodes(content)
+        return _Restricted(io.BytesIO(content)).load()
+    except (Refused, MemoryError):
+        raise
+    except Exception as error:
         if "weights_only" in str(error):
             raise
-        raise _not_saved(f, error) from error
-    except (EOFError, IndexError, ValueError, KeyError, UnicodeDecodeError) as error:
-        raise _not_saved(f, error) from error
-
-
-def _not_saved(f: Any, error: Exception) -> Exception:
-    name = getattr(f, "name", type(f).__name__)
-    return pickle.UnpicklingError(
-        f"The file ({name}) is not one that mica.save() wrote, or it was cut short: {error}."
-    )
+        name = getattr(f, "name", type(f).__name__)
+        raise Refused(
+            f"The file ({name}) is not one that mica.save() wrote, or it was cut short: {error}."
+        ) from error

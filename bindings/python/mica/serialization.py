@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 import mica
@@ -15,6 +17,69 @@ from mica._functions import load as load, save as save
 MAP_LOCATION = Callable[[Any, str], Any] | mica.device | str | dict[str, str] | None
 STORAGE = Any
 DEFAULT_PROTOCOL = 2
+MAGIC_NUMBER, PROTOCOL_VERSION = 0x1950A86A20F9469CFC6C, 1001  # of the format before zip
+STORAGE_KEY_SEPARATOR = ","
+MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
+
+
+class LoadEndianness(Enum):
+    """The byte order of files that do not tell theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class SourceChangeWarning(Warning):
+    """Never given: files' sources are not compared."""
+
+
+_settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIVATE}
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The byte order of files that do not tell theirs; None for this machine's."""
+    return _settings["endianness"]  # type: ignore[no-any-return]
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Sets the byte order of files that do not tell theirs; one of another order is refused."""
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _settings["endianness"] = endianness
+
+
+def get_crc32_options() -> bool:
+    """What set_crc32_options() was given."""
+    return _settings["crc32"]  # type: ignore[no-any-return]
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Remembers the wish. Mica writes the checksum of every record in any case: load() checks it."""
+    _settings["crc32"] = compute_crc32
+
+
+def get_default_mmap_options() -> int:
+    """How load(mmap=True) maps a file."""
+    return _settings["mmap"]  # type: ignore[no-any-return]
+
+
+class set_default_mmap_options:  # noqa: N801  (torch's name: a function and a context)
+    """Maps files privately (MAP_PRIVATE, the default) or so that writing a tensor writes the file."""
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"but got {flags}"
+            )
+        self.prev, _settings["mmap"] = _settings["mmap"], flags
+
+    def __enter__(self) -> None:
+        """Set already."""
+
+    def __exit__(self, *exc: object) -> None:
+        _settings["mmap"] = self.prev
 
 
 def _path_of(item: Any) -> tuple[str, Any]:
@@ -25,6 +90,8 @@ def _path_of(item: Any) -> tuple[str, Any]:
 def add_safe_globals(safe_globals: list[Any]) -> None:
     """Lets checkpoints refer to these classes or functions, or (object, "its.name.in.files")."""
     for item in safe_globals:
+        if isinstance(item, tuple) and (len(item) != 2 or not isinstance(item[1], str)):
+            raise ValueError(f"Expected a pair of an object and its name in files, but got ({item!r:.80}).")
         path, obj = _path_of(item)
         reading.safe_globals[path] = obj
 
@@ -53,18 +120,61 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that weights_only=True refuses."""
+    with _opened(f) as file:
+        content = reading.Archive(file, "cpu", False, str(f)).content("data.pkl")
+    return sorted(name for name in _globals_in(content) if not reading.is_allowed(name))
+
+
+def _globals_in(content: bytes) -> set[str]:
+    """The globals that a pickle refers to, by the opcodes alone."""
     import pickletools
 
-    with _opened(f) as file:
-        archive = reading.Archive(file, "cpu", False, str(f))
-        content = archive.content("data.pkl")
-    names = {str(arg).replace(" ", ".") for op, arg, _ in pickletools.genops(content) if op.name == "GLOBAL"}
-    return sorted(n for n in names if reading._known(n) is None)
+    found, texts = set(), []
+    for op, argument, _ in pickletools.genops(content):
+        if op.name in ("GLOBAL", "INST"):
+            found.add(str(argument).replace(" ", "."))
+        elif op.name == "STACK_GLOBAL":
+            found.add(".".join(texts[-2:]))
+        elif isinstance(argument, str):
+            texts.append(argument)
+    return found
+
+
+_packages: list[tuple[int, Any, Any]] = []
+
+
+def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
+    """Lets tagger(storage) name the place of storages in files, and deserializer(storage, location) put
+    them there again; either gives None for what is not its own. The lowest priority is asked first."""
+    _packages.append((priority, tagger, deserializer))
+    _packages.sort(key=lambda package: package[0])
+
+
+def location_tag(storage: Any) -> str:
+    """The name of the place where a storage is, as files have it."""
+    for _, tagger, _ in _packages:
+        location = tagger(storage)
+        if location is not None:
+            return str(location)
+    return str(storage.device)
 
 
 def default_restore_location(storage: Any, location: Any) -> Any:
-    """The storage on a device."""
-    return type(storage)(storage._flat.to(mica.device(location)))
+    """The storage at its place."""
+    for _, _, deserializer in _packages:
+        placed = deserializer(storage, location)
+        if placed is not None:
+            return placed
+    return storage.to(device=location)
+
+
+class skip_data:  # noqa: N801  (torch's name: a context)
+    """Refused: files without their storages' bytes are not written."""
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        raise NotImplementedError(
+            "mica.save() writes storages whole; save tensors of the device meta for their shapes alone."
+        )
 
 
 @contextmanager
@@ -76,8 +186,9 @@ def _opened(f: Any) -> Iterator[Any]:
         yield file
 
 
-def load_from(f: Any, map_location: Any, weights_only: bool, mapped: bool) -> Any:
+def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
     """What mica.load() does with a path or an open file."""
+    mapped = bool(mapped)
     if mapped and hasattr(f, "read"):
         raise ValueError("mmap=True needs a path: the file that was given is open already.")
     if map_location is None:
@@ -85,19 +196,28 @@ def load_from(f: Any, map_location: Any, weights_only: bool, mapped: bool) -> An
         map_location = default if default is not None and default.type not in ("cpu", "meta") else None
     name = os.fspath(f) if isinstance(f, (str, os.PathLike)) else getattr(f, "name", type(f).__name__)
     with _opened(f) as file:
-        source = file if hasattr(file, "seek") else io.BytesIO(file.read())
+        source = file if hasattr(file, "seek") and hasattr(file, "readinto") else io.BytesIO(file.read())
         start = source.tell()
-        head = source.read(4)
+        head = source.read(32)
         source.seek(start)
-        if head != b"PK\3\4":
-            return _older(source, map_location, weights_only, str(name))
+        if head[:4] != b"PK\3\4":
+            return _older(source, head, map_location, weights_only, mapped, str(name))
         if start:
             source = io.BytesIO(source.read())
         return reading.Archive(source, map_location, mapped, str(name)).load(weights_only)
 
 
-def _older(file: Any, map_location: Any, weights_only: bool, name: str) -> Any:
-    """A plain pickle, as Mica's first versions wrote it."""
+def _older(file: Any, head: bytes, map_location: Any, weights_only: bool, mapped: bool, name: str) -> Any:
+    """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
+    from mica import _checkpoint_legacy
+
+    if _checkpoint_legacy.begins_with_magic(head):
+        if mapped:
+            raise RuntimeError(
+                f"mmap=True needs a zip checkpoint; the file ({name}) has the format before zip. Load it without mmap "
+                "and save it again."
+            )
+        return _checkpoint_legacy.Legacy(file, map_location, name).load(weights_only)
     from mica._unpickle import load_file
     from mica.utils._tree import map_tensors
 

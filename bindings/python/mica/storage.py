@@ -37,36 +37,46 @@ def _made(data: Any, dtype: Any, device: Any = None) -> Tensor:
     return _C.tensor(list(data), dtype=dtype, device=device)
 
 
-class TypedStorage:
-    """All elements of the memory that a tensor and its views share, in order.
-
-    Made of a tensor it is that tensor's memory; of a number or of elements, new memory.
-    """
+class _Memory:
+    """What both kinds of storages do. They view the memory of `_owner`, or of a part of a file `_fixed`."""
 
     _own_dtype = "float32"
+    is_sparse = is_sparse_csr = False
+    filename: str | None = None
 
-    def __init__(
-        self, tensor: Any = None, *, dtype: Any = None, device: Any = None, wrap_storage: Any = None
-    ) -> None:
-        if wrap_storage is not None:
-            tensor = wrap_storage._flat.view(dtype or getattr(_C, self._own_dtype))
-        if not isinstance(tensor, Tensor):
-            tensor = _made(tensor, dtype or getattr(_C, self._own_dtype), device)
-        count = tensor._storage_nbytes() // tensor.itemsize
-        self._flat = tensor.detach().as_strided([count], [1], 0)
-        self._owner = tensor
+    def _view(self, tensor: Tensor, fixed: bool = False) -> None:
+        self._owner, self._fixed = tensor, fixed
+
+    @classmethod
+    def _over(cls, flat: Tensor) -> Any:
+        """Over a flat tensor's elements alone, whatever else its memory has."""
+        made = cls.__new__(cls)
+        made._view(flat, True)
+        return made
 
     @property
-    def dtype(self) -> Any:
-        return self._flat.dtype
+    def _flat(self) -> Tensor:
+        """All elements as a flat tensor."""
+        if self._fixed:
+            return self._owner
+        count = self._owner._storage_nbytes() // self._owner.itemsize
+        return self._owner.as_strided([count], [1], 0)
 
     @property
     def device(self) -> Any:
-        return self._flat.device
+        return self._owner.device
 
     @property
     def is_cuda(self) -> bool:
-        return self._flat.device.type == "cuda"
+        return self._owner.device.type == "cuda"
+
+    @property
+    def _cdata(self) -> int:
+        return self.data_ptr()
+
+    def get_device(self) -> int | None:
+        """The index of the device; None on the CPU."""
+        return self._owner.device.index
 
     def size(self) -> int:
         """The number of elements."""
@@ -74,29 +84,47 @@ class TypedStorage:
 
     def nbytes(self) -> int:
         """The number of bytes."""
-        return self._owner._storage_nbytes()
+        return self._flat.numel() * self._owner.itemsize if self._fixed else self._owner._storage_nbytes()
 
     def element_size(self) -> int:
-        return self._flat.itemsize
+        return self._owner.itemsize
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
-        return self._owner._storage_ptr()
+        return self._owner.data_ptr() if self._fixed else self._owner._storage_ptr()
 
     def tolist(self) -> list[Any]:
         return self._flat.tolist()
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
+        if self._fixed:
+            return UntypedStorage._over(self._owner.view(_C.uint8))
         return UntypedStorage(self._owner)
 
-    @property
-    def _untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage(self._owner)
+    def resizable(self) -> bool:
+        """Whether resize_() can make it larger: what lies in a file or in shared memory it cannot."""
+        return not self._fixed and self._owner._storage_resizable()
+
+    def resize_(self, size: int) -> Any:
+        """Gives it another number of elements; every tensor over it stays where it stands."""
+        if self._fixed:
+            raise RuntimeError("The storage is a part of a file and cannot be resized; resize a clone().")
+        self._owner._resize_storage(size * self.element_size())
+        return self
+
+    def new(self, *args: Any) -> Any:
+        """Another storage of the kind."""
+        return self._like(_made(*(args or (None,)), self._owner.dtype, self.device))
+
+    def _like(self, flat: Tensor) -> Any:
+        made = type(self).__new__(type(self))
+        made._view(flat.detach())
+        return made
 
     def clone(self) -> Any:
         """A copy in memory of its own."""
-        return type(self)(self._flat.clone())
+        return self._like(self._flat.clone())
 
     def fill_(self, value: Any) -> Any:
         """Sets every element."""
@@ -110,22 +138,45 @@ class TypedStorage:
 
     def cpu(self) -> Any:
         """The storage on the CPU: itself if it is there."""
-        return self if self.device.type == "cpu" else type(self)(self._flat.cpu())
+        return self if self.device.type == "cpu" else self._like(self._flat.cpu())
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Any:
+        """The storage on a device: itself if it is there."""
+        wanted = mica.device(device)
+        return self if wanted == self.device else self._like(self._flat.to(wanted))
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """The storage on a CUDA device."""
+        return self.to(
+            device=mica.device("cuda", device or 0) if not isinstance(device, mica.device) else device
+        )
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: none does."""
-        return False
+        """Whether other processes see the memory."""
+        return self._owner.is_shared()
+
+    def share_memory_(self) -> Any:
+        """Moves the memory, and with it every tensor over it, to where other processes see it."""
+        self._owner.share_memory_()
+        return self
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the memory is pinned."""
         return self._owner.is_pinned()
 
+    def pin_memory(self, device: Any = None) -> Any:
+        """The storage in pinned memory."""
+        return self._like(self._flat.pin_memory())
+
     def __len__(self) -> int:
         return self.size()
 
     def __getitem__(self, place: Any) -> Any:
-        found = self._flat[place]
-        return type(self)(found.clone()) if isinstance(place, slice) else found.item()
+        if not isinstance(place, slice):
+            return self._flat[place].item()
+        if isinstance(self, TypedStorage):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return type(self)._over(self._flat[place])
 
     def __setitem__(self, place: Any, value: Any) -> None:
         self._flat[place] = value
@@ -134,27 +185,72 @@ class TypedStorage:
         return iter(self.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()
+        return isinstance(other, _Memory) and self.data_ptr() == other.data_ptr()
 
     def __hash__(self) -> int:
         return hash(self.data_ptr())
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __copy__(self) -> Any:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        from mica._serialization import clone_storage
+
+        if id(self) not in memo:
+            memo[id(self)] = self._like(clone_storage(self._flat, memo))
+        return memo[id(self)]
+
+    def __reduce__(self) -> Any:
+        return (_loaded, (type(self), self._flat))
+
     def __repr__(self) -> str:
         lines = "".join(f" {v}\n" for v in self.tolist())
-        return (
-            f"{lines}[{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-        )
+        return f"{lines}[{self._title()} of size {self.size()}]"
+
+    def _title(self) -> str:
+        return f"{type(self).__name__}(device={self.device})"
 
     @classmethod
-    def from_buffer(cls, buffer: Any, byte_order: str = "native", *, dtype: Any = None, **_: Any) -> Any:
-        """A copy of a buffer's bytes, in this machine's order."""
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str = "native",
+        count: int = -1,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Any:
+        """A copy of `count` elements (all by default) of a buffer, from a byte on, in a byte order."""
         import sys
 
-        if byte_order not in ("native", sys.byteorder):
-            raise NotImplementedError(
-                f"The byte order ({byte_order}) is not this machine's ({sys.byteorder})."
+        dtype = dtype or getattr(_C, cls._own_dtype)
+        content = bytes(memoryview(buffer).cast("B"))
+        if byte_order not in ("native", "little", "big"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if not 0 <= offset <= len(content):
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({len(content)}), but got {offset}"
             )
-        return cls(_made(bytes(buffer), dtype or getattr(_C, cls._own_dtype)))
+        if count < 0:
+            if (len(content) - offset) % dtype.itemsize:
+                raise ValueError(
+                    f"buffer size ({len(content)}) minus offset ({offset}) is no multiple of element size "
+                    f"({dtype.itemsize})"
+                )
+            count = (len(content) - offset) // dtype.itemsize
+        end = offset + count * dtype.itemsize
+        if end > len(content):
+            raise ValueError(
+                f"buffer has only {len(content) - offset} bytes after offset {offset}, but {count} elements of {dtype.itemsize} bytes were asked for"
+            )
+        made = cls(_made(content[offset:end], dtype, device).to(device or "cpu"))
+        if byte_order not in ("native", sys.byteorder):
+            made.untyped().byteswap(dtype)
+        return made
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> Any:
@@ -163,8 +259,7 @@ class TypedStorage:
         import os
 
         dtype = getattr(_C, cls._own_dtype)
-        item = _C._functions[""]["empty"]((0,), dtype=dtype).itemsize
-        need = size * item
+        need = size * dtype.itemsize
         with open(filename, "r+b" if shared else "rb") as file:
             if os.fstat(file.fileno()).st_size < need:
                 if not shared:
@@ -179,32 +274,181 @@ class TypedStorage:
         return made
 
 
-class UntypedStorage(TypedStorage):
+def _cast(name: str, dtype: str) -> Any:
+    def cast(self: Any) -> Any:
+        return TypedStorage._of(self._flat.to(getattr(_C, dtype)))
+
+    cast.__name__, cast.__doc__ = name, f"The elements as {dtype}."
+    return cast
+
+
+for _name, _dtype in {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+    "complex_float": "complex64",
+    "complex_double": "complex128",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e5m2": "float8_e5m2",
+}.items():
+    setattr(_Memory, _name, _cast(_name, _dtype))
+
+
+def _loaded(kind: type, flat: Tensor) -> Any:
+    made = kind.__new__(kind)
+    made._view(flat)
+    return made
+
+
+class TypedStorage(_Memory):
+    """All elements of the memory that a tensor and its views share, in order.
+
+    Made of a tensor it is that tensor's memory; of a number or of elements, new memory.
+    """
+
+    def __init__(
+        self, tensor: Any = None, *, dtype: Any = None, device: Any = None, wrap_storage: Any = None
+    ) -> None:
+        wanted = dtype or getattr(_C, self._own_dtype)
+        if wrap_storage is not None:
+            flat = wrap_storage._flat
+            self._view(
+                flat[: flat.numel() // wanted.itemsize * wanted.itemsize].view(wanted), wrap_storage._fixed
+            )
+            return
+        if not isinstance(tensor, Tensor):
+            tensor = _made(tensor, wanted, device)
+        self._view(tensor.detach())
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> Any:
+        made = TypedStorage.__new__(TypedStorage)
+        made._view(tensor.detach())
+        return made
+
+    @property
+    def dtype(self) -> Any:
+        return self._owner.dtype
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self.untyped()
+
+    def pickle_storage_type(self) -> str:
+        """The name of torch's old class for the dtype."""
+        name = str(self.dtype).rpartition(".")[2]
+        return next(kind for kind, dtype in _TYPES.items() if dtype == name)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of torch's old class; with one of them or a dtype, the elements as that."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        if isinstance(dtype, str):
+            dtype = globals()[dtype.rpartition(".")[2]]
+        if hasattr(dtype, "_own_dtype"):
+            dtype = getattr(_C, dtype._own_dtype)
+        return TypedStorage._of(self._flat.to(dtype))
+
+    def _title(self) -> str:
+        return f"{type(self).__name__}(dtype={self.dtype}, device={self.device})"
+
+
+class _StorageBase(_Memory):
+    """The base of storages of bytes."""
+
+
+class UntypedStorage(_StorageBase):
     """All bytes of the memory that a tensor and its views share."""
 
     _own_dtype = "uint8"
-    filename: str | None = None
 
     def __init__(self, tensor: Any = None, *, device: Any = None) -> None:
-        super().__init__(tensor, device=device)
-        self._flat = self._flat.view(_C.uint8)
+        if not isinstance(tensor, Tensor):
+            tensor = _made(tensor, _C.uint8, device)
+        count = tensor._storage_nbytes() // tensor.itemsize
+        self._view(tensor.detach().as_strided([count], [1], 0).view(_C.uint8))
 
     def untyped(self) -> UntypedStorage:
         return self
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the class; with a dtype, the bytes as numbers of it."""
+        return "torch.storage.UntypedStorage" if dtype is None else TypedStorage._of(self._flat.to(dtype))
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverses the bytes of each element of a dtype, in place."""
+        width = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if width > 1:
+            rows = self._flat.view(-1, width)
+            rows.copy_(rows.flip(1))
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *, size: int = 0) -> Any:
         """`nbytes` of a file, mapped: written back to it if `shared`, else kept private."""
         return super().from_file(filename, shared, nbytes or size)
 
-    def __repr__(self) -> str:
-        lines = "".join(f" {v}\n" for v in self.tolist())
-        return f"{lines}[{type(self).__name__}(device={self.device}) of size {self.size()}]"
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> Any:
+        """New memory that other processes can see."""
+        return cls(mica.empty(size, dtype=_C.uint8, device=device)).share_memory_()
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """Shares the memory; a descriptor of it, which is the caller's, and its size."""
+        import os
+
+        from mica import _shared_memory
+
+        handle = _shared_memory.handle_of(self.share_memory_()._owner)
+        if handle is None or handle.segment.fd < 0:
+            raise RuntimeError("The storage's shared memory has no descriptor.")
+        return os.dup(handle.segment.fd), self.nbytes()
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd: int, size: int) -> Any:
+        """The memory that a descriptor stands for."""
+        import os
+
+        from mica import _shared_memory as memory
+
+        return cls(memory.lease(memory.Handle(memory.Segment(os.dup(fd), size), size)))
+
+    def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Writes the number of elements if asked, and the bytes."""
+        from mica._checkpoint import _bytes_of
+
+        if save_size:
+            f.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        f.write(_bytes_of(self._flat))
+
+    @classmethod
+    def _new_with_file(cls, f: Any, element_size: int) -> Any:
+        """What _write_file() wrote with its size."""
+        count = int.from_bytes(f.read(8), "little")
+        content = f.read(count * element_size)
+        if len(content) != count * element_size:
+            raise RuntimeError(f"The file ends within a storage of {count} elements of {element_size} bytes.")
+        return cls(_made(content, _C.uint8))
+
+
+class _LegacyKind(type):
+    """Storages of the dtype are instances, as in torch."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype == getattr(_C, cls._own_dtype)  # type: ignore[attr-defined]
 
 
 def _legacy(name: str, dtype: str) -> type:
     text = f"A storage of {dtype}."
-    return type(name, (TypedStorage,), {"_own_dtype": dtype, "__doc__": text, "__module__": "mica.storage"})
+    return _LegacyKind(
+        name, (TypedStorage,), {"_own_dtype": dtype, "__doc__": text, "__module__": "mica.storage"}
+    )
 
 
 for _name, _dtype in _TYPES.items():
@@ -222,7 +466,11 @@ def set_(
     if isinstance(source, Tensor) and size is None:
         self.data = source
         return self
-    flat = TypedStorage(source)._flat if isinstance(source, Tensor) else source._flat.view(self.dtype)
+    if isinstance(source, Tensor):
+        flat = TypedStorage(source)._flat
+    else:
+        flat = source._flat[: source.nbytes() // self.itemsize * self.itemsize // source.element_size()]
+        flat = flat.view(self.dtype)
     shape = [flat.numel() - storage_offset] if size is None else list(size)
     if stride is None:
         stride, step = [], 1
