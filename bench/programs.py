@@ -18,11 +18,11 @@ SHORT = 5
 
 
 class Program:
-    def __init__(self, name: str, on: str) -> None:
-        child = [str(Path(__file__).with_name("program_child.py")), name]
+    def __init__(self, name: str, on: str, child_file: str = "program_child.py") -> None:
+        child = [str(Path(__file__).with_name(child_file)), name]
         command = [sys.executable, *(["-m", "mica.torch"] if on == "mica" else []), *child]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._what = f"examples/pytorch/{name}.py on {on}"
+        self._what = f"{child_file} {name} on {on}"
 
     def run(self, steps: int, threads: int = 1, onednn: bool = True) -> dict[str, Any]:
         assert self._process.stdin and self._process.stdout

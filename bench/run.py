@@ -1,14 +1,16 @@
-"""`./dev bench [ops | train]`: Mica beside NumPy and torch in one process, interleaved.
+"""`./dev bench [ops | train | data]`: Mica beside NumPy and torch in one process, interleaved.
 
 Without a name, the rows of DESIGN's budgets; `ops`, operators by size, dtype and layout
 against torch, with the peak bytes of both, the geometric mean of each size and the rows that lose;
-`train`, a training step of each program of examples/pytorch. Prints a table, and writes a JSON and a picture to build/bench. Options: --only TEXT (rows whose group or
-name contains it), --out FOLDER.
+`train`, a training step of each program of examples/pytorch; `data`, loaders with worker processes
+and checkpoints. Prints a table, and writes a JSON and a picture to build/bench. Options: --only TEXT
+(rows whose group or name contains it), --out FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import os
@@ -171,12 +173,12 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"geometric_means": means, "losing": losing, "more_memory": more}
 
 
-def train_report(only: str) -> dict[str, Any]:
-    import program_rows
-
+def turns_report(table: str, only: str) -> dict[str, Any]:
+    """Rows of processes that take turns: of program_rows (train) or data_rows (data)."""
+    rows = importlib.import_module({"train": "program_rows", "data": "data_rows"}[table])
     found = []
-    for r in program_rows.results(only):
-        print(f"{r.name:24} mica {r.mica_us / 1e3:9.2f} ms  torch {r.peer_us / 1e3:9.2f} ms  ratio {r.ratio:.3f}, {r.low:.3f}-{r.high:.3f}", flush=True)  # fmt: skip
+    for r in rows.results(only):
+        print(f"{r.name:50} mica {r.mica_us / 1e3:9.2f} ms  torch {r.peer_us / 1e3:9.2f} ms  ratio {r.ratio:.3f}, {r.low:.3f}-{r.high:.3f}", flush=True)  # fmt: skip
         found.append(r.as_dict())
     mean = math.exp(sum(math.log(r["ratio"]) for r in found) / len(found))
     print(f"geometric mean: torch's time is {1 / mean:.2f} times Mica's")
@@ -192,7 +194,7 @@ def write(report: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", nargs="?", choices=["budgets", "ops", "train"], default="budgets")
+    parser.add_argument("table", nargs="?", choices=["budgets", "ops", "train", "data"], default="budgets")
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
     args = parser.parse_args()
@@ -204,8 +206,8 @@ def main() -> None:
         write(report, args.out / "operators")
         return
 
-    if args.table == "train":
-        write(train_report(args.only), args.out / "train")
+    if args.table in ("train", "data"):
+        write(turns_report(args.table, args.only), args.out / args.table)
         return
 
     from rows import all_rows
