@@ -254,3 +254,40 @@ def test_storage_of_a_file(tmp_path: Path) -> None:
         private[1] = 99
         found.append([s.tolist(), private.tolist(), list(path.read_bytes())])
     assert found[0] == found[1]
+
+
+def test_state_dicts_that_do_not_fit_say_all_at_once() -> None:
+    for L in (mica, torch):
+        net = L.nn.Sequential(L.nn.Linear(2, 3), L.nn.BatchNorm1d(3), L.nn.Conv1d(1, 2, 3))
+        state = net.state_dict()
+        before = {k: v.tolist() for k, v in state.items()}
+        for key in ("0.weight", "1.running_mean"):
+            del state[key]
+        state |= {
+            "9.x": L.ones(1),
+            "extra": 3,
+            "2.weight": L.ones(5),
+            "1.weight": L.ones(7),
+            "0.bias": "text",
+        }
+        with pytest.raises(RuntimeError) as strict:
+            net.load_state_dict(state)
+        words = [
+            "0.weight",
+            "1.running_mean",
+            "9.x",
+            "extra",
+            "0.bias",
+            "size mismatch for 2.weight",
+            "1.weight",
+        ]
+        assert all(word in str(strict.value) for word in words)
+        with pytest.raises(RuntimeError) as loose:
+            net.load_state_dict(state, strict=False)
+        assert [word in str(loose.value) for word in words] == [False] * 4 + [True] * 3
+        for key in ("2.weight", "1.weight", "0.bias"):
+            del state[key]
+        found = net.load_state_dict(state, strict=False)
+        assert found.missing_keys == ["0.weight", "0.bias", "1.weight", "1.running_mean", "2.weight"]
+        assert found.unexpected_keys == ["9.x", "extra"]
+        assert {k: v.tolist() for k, v in net.state_dict().items()} == before

@@ -3,6 +3,7 @@ workers, from the same program with either library under the name L."""
 
 from __future__ import annotations
 
+import pickle
 import random
 import warnings
 from collections import OrderedDict, namedtuple
@@ -153,6 +154,26 @@ def run(L: Any, name: str) -> Any:
 @pytest.mark.parametrize("name", LOADERS)
 def test_batches(name: str) -> None:
     assert run(mica, name) == run(torch, name)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_iter_draws(workers: int) -> None:
+    """The order is drawn where torch draws it: with workers, in iter()."""
+    found = []
+    for L in (mica, torch):
+        L.manual_seed(2)
+        batches = iter(L.utils.data.DataLoader(range(8), 2, shuffle=True, num_workers=workers))
+        drawn = L.randint(0, 1000, (2,)).tolist()
+        found.append((drawn, [b.tolist() for b in batches]))
+    assert found[0] == found[1]
+
+
+def test_loaders_are_pickled() -> None:
+    for L in (mica, torch):
+        loader = L.utils.data.DataLoader(L.utils.data.TensorDataset(L.arange(4)), 2, num_workers=1)
+        assert [b[0].tolist() for b in pickle.loads(pickle.dumps(loader))] == [[0, 1], [2, 3]]
+        with pytest.raises(NotImplementedError):
+            pickle.dumps(iter(loader))
 
 
 SAMPLES: dict[str, Any] = {
