@@ -181,6 +181,19 @@ def test_what_workers_send(method: str) -> None:
     assert rest[:2] == [1, "text"] and rest[2].dtype == mica.bfloat16 and rest[3].tolist() == [1]
 
 
+def test_batches_that_are_kept_take_few_descriptors() -> None:
+    loader = DataLoader(Samples([mica.ones(2)] * 700), None, num_workers=2)
+    before = len(os.listdir("/proc/self/fd"))
+    kept = list(loader)
+    assert len(kept) == 700 and len(os.listdir("/proc/self/fd")) <= before + 256
+    first, last = mp.get_context("fork").Pipe()
+    last.send(kept[0])
+    kept[0][0] = 7
+    assert first.recv().tolist() == [7, 1]  # sent on as it lies
+    with pytest.raises(RuntimeError, match="clone"):
+        last.send(kept[-1])
+
+
 class Unsendable(Samples):
     def __getitem__(self, i: int) -> Any:
         return lambda: i

@@ -17,13 +17,15 @@ import signal
 import socket
 import threading
 import time
+import weakref
 from multiprocessing import reduction
 from typing import Any
 
 from mica.utils.data import _workers
 from mica.utils.data._fetch import IterableFetcher, MapFetcher
 
-_FDS_KEPT = 256  # descriptors of workers' segments that stay open, so that batches can be sent on
+_FDS_KEPT = 256  # descriptors of all workers' segments that stay open, so that batches can be sent on
+_with_fd: weakref.WeakSet[Any] = weakref.WeakSet()
 _END_SECONDS = 2
 
 
@@ -91,7 +93,9 @@ class Link:
                 fds = reduction.recvfds(s, len(part))
             for fd, (key, nbytes) in zip(fds, part):
                 segment = self._segments[key] = memory.Segment(fd, nbytes)
-                if len(self._segments) > _FDS_KEPT:
+                if len(_with_fd) < _FDS_KEPT:
+                    _with_fd.add(segment)
+                else:
                     segment.close_fd()
         return epoch, number, kind, _Unpickler(content, self).load()
 

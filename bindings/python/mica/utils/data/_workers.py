@@ -52,6 +52,13 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+class _Text(str):
+    """A text that KeyError, which shows the repr of its argument, prints as it stands."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass
 class Failure:
     """An exception of a worker, with its traceback as text."""
@@ -71,7 +78,7 @@ class Failure:
         return cls(kind, "".join(traceback.format_exception(error)))
 
     def raise_(self, worker: int) -> None:
-        message = f"Worker process ({worker}) of a DataLoader raised:\n{self.text}"
+        message = _Text(f"Worker process ({worker}) of a DataLoader raised:\n{self.text}")
         try:
             error = self.kind(message)
         except Exception:  # an exception that takes no single text
