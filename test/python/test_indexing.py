@@ -120,3 +120,9 @@ def test_a_list_of_indices_is_a_tuple_of_them():
     y = x.clone()
     y[[i, j]] = -1.0
     assert (y == -1).nonzero().tolist() == [[0, 1], [1, 2]]
+
+
+def test_equal_compares_values_whatever_the_dtypes() -> None:
+    assert mica.equal(mica.tensor([True]), mica.tensor([1]))
+    assert not mica.equal(mica.tensor([1.5]), mica.tensor([1]))
+    assert not mica.equal(mica.ones(2), mica.ones(3))

@@ -98,3 +98,25 @@ def test_symbolic_trace_of_a_module() -> None:
     for bad in (lambda x: x if x.sum() > 0 else -x, lambda x: [y + 1 for y in x], lambda x: len(x)):
         with pytest.raises(ValueError, match="known in a run alone"):
             fx.symbolic_trace(bad)
+
+
+def halved(x: Any) -> Any:
+    return x * 0.5
+
+
+class _Checked(nn.Module):
+    def forward(self, x: Any) -> Any:
+        mica._assert(x.ndim == 2, "a matrix")
+        return halved(x) + 1
+
+
+def test_functions_that_a_tracer_is_told_of_are_whole_and_checks_are_recorded() -> None:
+    tracer = fx.Tracer(autowrap_functions=(halved,))
+    graph = tracer.trace(_Checked())
+    assert graph._tracer_cls is fx.Tracer
+    assert any(n.target is halved for n in graph.nodes)
+    assert all(n.target is not halved for n in fx.Tracer().trace(_Checked()).nodes)
+    module = fx.GraphModule(tracer.root, graph)
+    assert mica.equal(module(mica.ones(2, 2)), mica.full((2, 2), 1.5))
+    with pytest.raises(AssertionError, match="a matrix"):
+        module(mica.ones(2))

@@ -165,7 +165,11 @@ def _fail(kind: type[Exception], message: Any) -> None:
 
 def _assert(condition: Any, message: Any = None) -> None:
     """`assert condition, message`, where a program is traced too."""
-    if not condition:
+    if type(condition) is not bool and _C._has_function((condition,)):
+        from mica.overrides import handle_torch_function
+
+        handle_torch_function(_assert, (condition,), condition, message)
+    elif not condition:
         _fail(AssertionError, message)
 
 

@@ -96,7 +96,8 @@ class Graph:
     """A program. Nodes are added at the insert point, which is the end unless
     `inserting_before` or `inserting_after` says otherwise."""
 
-    def __init__(self, owning_module: Any = None) -> None:
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None) -> None:
+        self._tracer_cls = tracer_cls  # the class of the Tracer that filled it, if one did
         self._root = Node(self, "", "root", "", (), {})
         self._insert_before = self._root
         self._count = 0

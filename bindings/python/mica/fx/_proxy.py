@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -218,7 +219,16 @@ class Tracer(TracerBase):
     """Records a module's forward, or a function, as Python sees it. Override is_leaf_module to
     say which submodules stay whole."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        autowrap_modules: tuple[Any, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        """Functions of `autowrap_modules` and `autowrap_functions` are recorded whole where they stand
+        among the names of a traced function or of a submodule's forward."""
+        functions = [f for m in autowrap_modules for n, f in vars(m).items() if not n.startswith("_")]
+        self._autowrapped = {id(f) for f in (*functions, *autowrap_functions) if callable(f)}
         self.graph = Graph()
         self.root: Module = Module()
         self._paths: dict[int, str] = {}
@@ -266,6 +276,7 @@ class Tracer(TracerBase):
         """The graph of the module's forward, or of a function. `concrete_args` are fixed values of
         arguments by name."""
         self.graph = Graph()
+        self.graph._tracer_cls = type(self)
         if isinstance(root, Module):
             self.root = root
             function: Callable[..., Any] = type(root).forward
@@ -325,6 +336,11 @@ def _recording(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
         return one
 
     saved = [(where, name, where[name]) for where, name in _wrapped if name in where]
+    known = {(id(where), name) for where, name, _ in saved}
+    spaces = [names, *(_globals_of(type(m).forward) for m in tracer.root.modules())]
+    for where in {id(space): space for space in spaces}.values():
+        found = [(n, f) for n, f in where.items() if id(f) in tracer._autowrapped and not n.startswith("_")]
+        saved += [(where, name, f) for name, f in found if (id(where), name) not in known]
     Module.__call__ = call  # type: ignore[method-assign]
     try:
         for where, name, function in saved:

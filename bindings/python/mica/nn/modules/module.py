@@ -321,6 +321,14 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         fn(self)
         return self
 
+    def _replicate_for_data_parallel(self: T) -> T:
+        """A shallow copy without parameters, whose buffers and submodules can be replaced alone."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_is_replica": True}
+        replica.__dict__["_buffers"] = self._buffers.copy()
+        replica.__dict__["_modules"] = self._modules.copy()
+        return replica
+
     def train(self: T, mode: bool = True) -> T:
         """Sets training mode here and below (dropout, batch norm)."""
         if not isinstance(mode, bool):
