@@ -43,7 +43,7 @@ _NOT_SHIPPED = ("test_models", "test_train_resume", "test_sweep", "test_sweep_fu
 _TIMM = ("tests", *(f"--ignore=tests/{name}.py" for name in _NOT_SHIPPED))
 SUITES = [
     Suite("einops", ("--pyargs", "einops.tests")),
-    Suite("torchmetrics", ("torchmetrics",), doctests=True),
+    Suite("torchmetrics", ("torchmetrics",), doctests=True, quick=("torchmetrics.regression",)),
     Suite(
         "pytorch-ignite",
         (*_IGNITE, _LR_FINDER),
@@ -62,7 +62,7 @@ SUITES = [
 ELSEWHERE = [
     (r"No module named '(?!torch\b|mica)([\w.]+)'", "packages that are not installed"),
     (
-        r"(?:requires?|needs?|Missing|Need).{0,90}(?:to be installed|is installed|are installed|pandas|`torch_linear)",
+        r"(?:requires?|needs?|Missing|Need).{0,90}(?:to be installed|is installed|are installed|pandas|`torch_linear|installed\. Please)|package `piq`",
         "packages that are not installed",
     ),
     (
@@ -179,6 +179,15 @@ def read(package: str) -> Outcome:
 
 
 def first_line(text: str) -> str:
-    """The error's own line, for people."""
-    errors = re.findall(r"^(?:E\s+)?\s*((?:\w+\.)*\w*(?:Error|Exception|Exit|Failed)\b[^\n]*)", text, re.M)
-    return " ".join((errors[-1] if errors else text.strip().split("\n")[0]).split())[:160]
+    """The error's own line, for people: pytest's last, the first of a documentation's examples."""
+    kind = r"((?:\w+\.)*\w*(?:Error|Exception|Exit|Failed)\b[^\n]*|assert [^\n]*)"
+    ours = re.findall(rf"^E\s+{kind}", text, re.M)
+    wanted = re.search(r"^Expected:\n(.*?)^Got:\n(.*?)(?:^\*{9}|\Z)", text, re.M | re.S)
+    plain = re.findall(rf"^\s+{kind}", text, re.M)
+    if ours:
+        line = ours[-1]
+    elif wanted and not plain:
+        line = f"prints {wanted.group(2).strip()} for {wanted.group(1).strip()}"
+    else:
+        line = plain[0] if plain else text.strip().split("\n")[0]
+    return " ".join(line.split())[:160]
