@@ -1,6 +1,7 @@
 // mica.tensor, mica.as_tensor and what is under them; see creation.h.
 #include "mica/bindings/python/creation.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "mica/bindings/python/arguments.h"
@@ -30,8 +31,8 @@ bool IsSequence(PyObject* o) {
 // all its leaves.
 struct Inference {
   Dims sizes;
-  int kind = -1;  // 0 bool, 1 int, 2 float, 3 complex
-  bool has_numpy = false;
+  int kind = -1;                      // 0 bool, 1 int, 2 float, 3 complex
+  std::vector<PyObject*> numpy;       // one object of each NumPy type among the leaves, borrowed
   std::optional<DType> tensor_dtype;  // of tensors among the leaves
 
   void Leaf(PyObject* o) {
@@ -41,7 +42,8 @@ struct Inference {
       return;
     }
     if (IsNumpy(o)) {
-      has_numpy = true;
+      if (std::none_of(numpy.begin(), numpy.end(), [&](PyObject* n) { return Py_TYPE(n) == Py_TYPE(o); }))
+        numpy.push_back(o);
       return;
     }
     const int k = PyBool_Check(o)      ? 0
@@ -255,7 +257,15 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
   Inference inference;
   inference.sizes = SizesOf(data);
   inference.Visit(data, 0);
-  if (inference.has_numpy) return ConvertTensor(FromNumpyCopy(data), dtype, device);
+  if (!inference.numpy.empty()) {
+    // Among numbers of Python's, NumPy's keep their dtype, and Python's are of the default one.
+    std::optional<DType> common = dtype;
+    if (!dtype && inference.kind >= 0) {
+      common = inference.dtype();
+      for (PyObject* n : inference.numpy) common = PromoteTypes(*common, FromNumpyCopy(n).dtype());
+    }
+    return ConvertTensor(FromNumpyCopy(data), common, device);
+  }
   const DType d = dtype ? *dtype : inference.dtype();
   const Tensor t = EmptyTensor(inference.sizes, d, Device{});
   Filler{inference.sizes, d, static_cast<char*>(t.data())}.Fill(data, 0);

@@ -75,8 +75,9 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
       throw PythonErrorIsSet();
     const Tensor t = frames::Readable(Unwrap(object), "a DLPack capsule");
     MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
-    MICA_CHECK(!t.requires_grad(),
-               "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
+    if (t.requires_grad())
+      Raise(PyExc_BufferError,
+            "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
     const Tensor shared = copy ? ops::clone(t, std::nullopt) : t;
     return versioned ? Export<DLManagedVersioned>(shared, kVersionedName, copy ? kCopied : 0)
                      : Export<DLManaged>(shared, kName, 0);
@@ -125,7 +126,7 @@ PyObject* FromDlpack(PyObject*, PyObject* capsule) {
       return Wrap(Import(m));
     }
     if (!PyCapsule_IsValid(capsule, kName))
-      Raise(PyExc_ValueError, "The DLPack capsule was consumed already, or is none.");
+      Raise(PyExc_RuntimeError, "The DLPack capsule was consumed already, or is none.");
     auto* m = static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, kName));
     Check(PyCapsule_SetName(capsule, "used_dltensor"));
     return Wrap(Import(m));

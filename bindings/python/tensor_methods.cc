@@ -137,6 +137,9 @@ PyObject* ToList(PyObject* self, PyObject*) {
 PyObject* RequiresGradMethod(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   return Guarded([&] {
     PyObject* value = OptionalArgument("requires_grad_", "requires_grad", args, nargs, kwnames);
+    if (value && !PyBool_Check(value) && !PyNumber_Check(value))
+      Raise(PyExc_TypeError, std::string("Argument `requires_grad` is a bool; this value is of type (") +
+                                 TypeName(value) + ").");
     GetAutogradInterface().SetRequiresGrad(Unwrap(self), !value || ToBool(value));
     return Py_NewRef(self);
   });

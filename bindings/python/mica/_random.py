@@ -25,7 +25,7 @@ def manual_seed(seed: int) -> Generator:
     try:
         number = int(seed)
     except ValueError:
-        raise TypeError(f"A seed is an integer; this value is ({seed!r}).") from None
+        raise ValueError(f"A seed is an integer; this value is ({seed!r}).") from None
     return _C._manual_seed(number)
 
 

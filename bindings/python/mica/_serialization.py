@@ -113,9 +113,7 @@ def _rebuild_wrapper(
 
 
 def reduce_tensor(self: Tensor) -> Any:
-    """What Tensor.__reduce_ex__ returns."""
-    if not self.is_leaf:
-        raise RuntimeError("Only leaf tensors can be pickled; use x.detach() for an interior one.")
+    """What Tensor.__reduce_ex__ returns. An interior tensor comes back as a leaf that requires grad."""
     if self.device.type == "meta":
         return (_rebuild_meta, (self.dtype, tuple(self.shape), self.stride(), self.requires_grad))
     if mica._C._is_wrapper(self):

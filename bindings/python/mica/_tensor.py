@@ -105,7 +105,9 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    return _C.as_tensor(array)
+    """What NumPy's functions give of a tensor: a tensor, whose truth values are uint8 as in torch."""
+    result = _C.as_tensor(array)
+    return result.to(_C.uint8) if result.dtype == _C.bool else result
 
 
 def __dlpack__(
