@@ -40,7 +40,7 @@ def train(steps):
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     loader = DataLoader(train_set, batch_size=64, shuffle=True, drop_last=True)
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         model.train()
         for images, labels in loader:

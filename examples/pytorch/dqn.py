@@ -55,7 +55,7 @@ class Agent:
         self.policy, self.target = DQN(), DQN()
         self.target.load_state_dict(self.policy.state_dict())
         self.optimizer = optim.AdamW(self.policy.parameters(), lr=1e-3, amsgrad=True)
-        self.memory = deque([], maxlen=10000)
+        self.memory: deque[Transition] = deque([], maxlen=10000)
 
     def act(self, state, epsilon):
         if self.rng.random() < epsilon:
@@ -88,7 +88,9 @@ class Agent:
 def train(steps):
     rng = random.Random(torch.initial_seed())
     environment, agent = CartPole(rng), Agent(rng)
-    losses, lengths, state = [], [], None
+    losses: list[float] = []
+    lengths: list[int] = []
+    state = None
     while len(losses) < steps:
         state = environment.reset() if state is None else state
         action = agent.act(state, epsilon=0.05 + 0.85 * math.exp(-len(losses) / 500))

@@ -80,7 +80,7 @@ def train(steps):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=5e-4, nesterov=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
     criterion = nn.CrossEntropyLoss()
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         for images, labels in DataLoader(train_set, batch_size=32, shuffle=True):
             optimizer.zero_grad()

@@ -72,7 +72,7 @@ def train(steps):
     model = Tagger()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     criterion = nn.CrossEntropyLoss(ignore_index=PAD)
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         for chars, kinds, lengths in DataLoader(train_set, batch_size=32, shuffle=True, collate_fn=collate):
             model.zero_grad()

@@ -36,7 +36,7 @@ def train(steps):
     model = VAE()
     optimizer = optim.AdamW(model.parameters(), lr=2e-3)
     scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=5)
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         epoch = []
         for x in DataLoader(images, batch_size=128, shuffle=True, drop_last=True):

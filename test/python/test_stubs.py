@@ -60,3 +60,56 @@ def test_a_wrong_line_fails(tmp_path: Path, cache: Path, line: str, message: str
     result = run_mypy(program, cache)
     assert result.returncode == 1
     assert message in result.stdout
+
+
+@pytest.fixture(scope="module")
+def torch_stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `python -m mica.torch --stubs` writes."""
+    folder = tmp_path_factory.mktemp("stubs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mica.torch", "--stubs", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def check_torch_programs(folder: Path, cache: Path, *programs: Path) -> str:
+    """What mypy says of programs that import torch, with the bodies of plain functions checked."""
+    options = [
+        "--config-file=",
+        "--follow-imports=silent",
+        "--check-untyped-defs",
+        "--ignore-missing-imports",
+    ]
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "--cache-dir", str(cache), *map(str, programs)],
+        env={**os.environ, "MYPYPATH": f"{folder}{os.pathsep}{PACKAGE}"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    ).stdout
+
+
+@pytest.mark.slow
+def test_programs_that_import_torch_pass(torch_stubs: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nfrom torch import nn\nfrom torch.optim.adam import Adam\n"
+        "reveal_type(torch.zeros(2).sum())\nreveal_type(nn.Linear(1, 2))\n"
+        "reveal_type(torch.float32)\nreveal_type(Adam)\n"
+        "torch.zeros(2).no_such_method()\ntorch.no_such_function(1)\nx: int = torch.ones(1)\n"
+        "nn.Linear('a', 2)\nnn.functional.relu(3)\n"
+    )
+    examples = sorted((HERE.parent.parent / "examples" / "pytorch").glob("*.py"))
+    lines = check_torch_programs(torch_stubs, tmp_path / "cache", program, *examples).splitlines()
+    assert len(examples) > 6
+    assert [
+        line for line in lines if "program.py" not in line and "error" in line and "Found" not in line
+    ] == []
+    said = [line.partition("program.py:")[2] for line in lines if "program.py:" in line]
+    for part in ("4: note: Revealed type is", "Tensor", "Linear", "dtype", "Adam"):
+        assert any(part in line for line in said), said
+    assert [line.split(":")[0] for line in said if "error" in line] == ["8", "9", "10", "11", "12"], said

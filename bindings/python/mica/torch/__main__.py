@@ -1,4 +1,4 @@
-"""`python -m mica.torch [--check] (script.py | -m module | -c code) [arguments]`.
+"""`python -m mica.torch [--check] (script.py | -m module | -c code) [arguments]`, or `--stubs FOLDER`.
 
 Runs a PyTorch program on Mica as `python` would run it: the same sys.argv and sys.path,
 `__name__ == "__main__"`, a traceback of the program alone.
@@ -12,7 +12,8 @@ import runpy
 import sys
 from types import CodeType
 
-USAGE = "usage: python -m mica.torch [--check] (script.py | -m module | -c code | -) [argument]..."
+USAGE = """usage: python -m mica.torch [--check] (script.py | -m module | -c code | -) [argument]...
+       python -m mica.torch --stubs FOLDER"""
 
 
 def _run(words: list[str]) -> None:
@@ -57,6 +58,10 @@ def main() -> int:
         from mica.torch._check import main as check
 
         return check(words[1:])
+    if words and words[0] == "--stubs":
+        from mica.torch._stubs import main as stubs
+
+        return stubs(words[1:])
     if not words or words[0] in ("-h", "--help") or (words[0] in ("-m", "-c") and len(words) < 2):
         print(USAGE, file=sys.stderr)
         return 0 if words and words[0] in ("-h", "--help") else 2

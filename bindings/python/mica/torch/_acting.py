@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import mica
-from mica import _grouped_mm
+from mica import _C, _grouped_mm
 from mica._C import Tensor
 from mica.torch._table import VERSION
 
@@ -153,6 +153,11 @@ def _get_available_device_type() -> str | None:
     """The accelerator's type, or None."""
     found = mica.accelerator.current_accelerator(check_available=True)
     return found.type if found is not None else None
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether vmap, grad or another transform runs on this thread."""
+    return _C._frame_depth() > 0
 
 
 def load_library(path: Any) -> None:

@@ -54,6 +54,17 @@ def names(module: str) -> set[str]:
     return _names().get(module, set())
 
 
+def modules() -> set[str]:
+    """The modules that define something."""
+    return set(_names())
+
+
+def names_inside(module: str) -> set[str]:
+    """What torch defines in a module and in those inside of it."""
+    start = module + "."
+    return {n for home, held in _names().items() if home == module or home.startswith(start) for n in held}
+
+
 def _move(value: Any, module: str, name: str) -> None:
     own = getattr(value, "__module__", None)
     if not isinstance(own, str) or own.split(".")[0] != "mica" or getattr(value, "__name__", None) != name:
