@@ -19,7 +19,8 @@ class _Fields(NamedTuple):
     unsorted_indices: Tensor | None
 
 
-def _inverse(permutation: Tensor | None) -> Tensor | None:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes one."""
     if permutation is None:
         return None
     places = mica.arange(permutation.numel(), device=permutation.device)
@@ -37,9 +38,9 @@ class PackedSequence(_Fields):
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
         if batch_sizes is None:
-            raise ValueError("Argument `batch_sizes` is not given.")
+            raise AssertionError("Argument `batch_sizes` is not given.")
         if unsorted_indices is None:
-            unsorted_indices = _inverse(sorted_indices)
+            unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
@@ -49,6 +50,48 @@ class PackedSequence(_Fields):
             None if x is None else x.to(data.device) for x in (self.sorted_indices, self.unsorted_indices)
         ]
         return type(self)(data, self.batch_sizes, order[0], order[1])
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same on a device of the backend "cuda"."""
+        return self.to("cuda", *args, **kwargs)
+
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same on the CPU."""
+        return self.to("cpu", *args, **kwargs)
+
+    def pin_memory(self) -> PackedSequence:
+        """The same with data in pinned memory."""
+        return type(self)(self.data.pin_memory(), *self[1:])
+
+    def is_pinned(self) -> bool:
+        """Whether the data is in pinned memory."""
+        return self.data.is_pinned()
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a device of the backend "cuda"."""
+        return self.data.is_cuda
+
+
+def _cast(name: str) -> Any:
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self.to(getattr(mica, name))
+
+    cast.__doc__ = f"The same with data of dtype {name}."
+    return cast
+
+
+for _method, _dtype in {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+}.items():
+    setattr(PackedSequence, _method, _cast(_dtype))
 
 
 def pack_padded_sequence(
@@ -109,6 +152,8 @@ def pad_packed_sequence(
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
     """Packs a list of sequences of shapes (L_i, *)."""
     items = list(sequences)
+    if not items:
+        raise RuntimeError("The list of sequences is empty; expected at least one tensor to pack.")
     lengths = [item.size(0) for item in items]
     longest = max(lengths)
     rest = [0, 0] * (items[0].ndim - 1)

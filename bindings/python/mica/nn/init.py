@@ -9,10 +9,12 @@ from typing import Any
 import mica
 from mica._C import Tensor
 
+_CONVOLUTIONS = [f"conv{kind}{dims}d" for kind in ("", "_transpose") for dims in (1, 2, 3)]
+
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The recommended gain of a nonlinearity."""
-    if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "sigmoid"):
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity in _CONVOLUTIONS:
         return 1.0
     if nonlinearity == "tanh":
         return 5.0 / 3
@@ -169,7 +171,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
         q, r = mica.linalg.qr(flat.t() if rows < columns else flat)
         q = q * r.diagonal().sign()
-        return tensor.view_as(tensor).copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
+        return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mica._C import Tensor
 from mica.nn.modules.module import Module
+from mica.nn.utils._orthogonal import orthogonal as orthogonal
 from mica.nn.utils._spectral_norm import _SpectralNorm as _SpectralNorm, parametrized as spectral_norm
 from mica.nn.utils._weight_norm import norm_except, scaled
 from mica.nn.utils.parametrize import register_parametrization
@@ -26,4 +27,4 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]

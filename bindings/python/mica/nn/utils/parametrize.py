@@ -7,6 +7,7 @@ original0, original1, ..."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +39,7 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         start: Any = original
-        with mica.no_grad():
+        with mica.no_grad(), contextlib.suppress(NotImplementedError):  # which says: start from the original
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
                     start = module.right_inverse(start)
@@ -195,3 +196,21 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def type_before_parametrizations(module: Module) -> type:
     """The module's class without what parametrisations added."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Gives one module the parametrisations of another, with the tensors that they start from."""
+    if not is_parametrized(from_module):
+        return to_module
+    names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
+    for name in names:
+        given: ParametrizationList = from_module.parametrizations[name]
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        for parametrization in given:
+            register_parametrization(to_module, name, parametrization)
+        for original in given._names():
+            setattr(to_module.parametrizations[name], original, getattr(given, original))
+    return to_module

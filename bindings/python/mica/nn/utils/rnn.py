@@ -8,6 +8,7 @@ import mica
 from mica._C import Tensor
 from mica.nn._packed import (
     PackedSequence as PackedSequence,
+    invert_permutation as invert_permutation,
     pack_padded_sequence as pack_padded_sequence,
     pack_sequence as pack_sequence,
     pad_packed_sequence as pad_packed_sequence,
