@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from typing import Any
 
 import pytest
 from module_programs import Case, check, kind, net, ones
 
+for _module in ("torch.nn.attention.bias", "torch.nn.utils.prune"):  # torch loads them only when asked
+    importlib.import_module(_module)
 CASES: dict[str, Case] = {}
 
 
@@ -343,6 +346,24 @@ def stateless(L: Any) -> Any:
         m(x),
         list(L.func.stack_module_state([net(L), net(L)])[0]),
     ]
+
+
+@case
+def losses_with_old_arguments_and_weights(L: Any) -> Any:
+    F, x, y, w = L.nn.functional, waves(L, 3, 4), waves(L, 4, 3).T.sigmoid(), waves(L, 3, 4) + 2
+    index, found = L.tensor([0, 2, 1]), []
+    for old in ({"size_average": False}, {"reduce": False}, {"size_average": True}, {"reduction": "sum"}, {}):
+        for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy_with_logits"):
+            found.append(getattr(F, name)(x, y, **old))
+        found += [F.binary_cross_entropy(y, y, **old), F.cross_entropy(x, index, **old)]
+        found += [F.nll_loss(x, index, **old), F.multilabel_soft_margin_loss(x, y, **old)]
+        found += [F.soft_margin_loss(x, y, **old), F.poisson_nll_loss(x, y, **old)]
+        found += [F.hinge_embedding_loss(x, y, **old), F.margin_ranking_loss(x, y, y, **old)]
+        found += [F.multi_margin_loss(x, index, **old), F.triplet_margin_loss(x, y, y * 2, **old)]
+    for reduction in ("none", "sum", "mean", "x"):
+        for name in ("mse_loss", "l1_loss", "huber_loss"):
+            found.append(kind(lambda n=name, r=reduction: getattr(F, n)(x, y, reduction=r, weight=w)))
+    return [*found, kind(lambda: F.mse_loss(x, y, weight=w[0]))]
 
 
 @case

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from test_names import MODULES, SHIM, agree, inputs, plain
+from test_names import SHIM, agree, plain
 
+# A constructor by its inputs: shapes apart by ";", "i" before integers under 3, "p" before positive numbers.
+MODULES = {
+    line.split(" | ")[0].strip(): line.split(" | ")[1].strip()
+    for line in Path(__file__).with_name("modules.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+}
 # Classes of torch.nn that Mica lacks, each with the reason.
 LACKING = {
     "CrossMapLRN2d": "a layer of Lua Torch, kept there for old models",
@@ -57,6 +65,21 @@ def test_constructor(name: str) -> None:
         assert parameters_of(ours.forward) == parameters_of(theirs.forward)
     lacks = [n for n in vars(theirs) if not n.startswith("_") and not hasattr(ours, n)]
     assert name == "DataParallel" or not lacks  # several devices are not there yet
+
+
+def inputs(library: Any, text: str) -> list[Any]:
+    made = []
+    for n, part in enumerate(text.split(";")):
+        mark = part.strip()[:1]
+        shape = tuple(int(v) for v in part.strip().lstrip("ip").split())
+        count = math.prod(shape)
+        if mark == "i":
+            made.append(library.arange(count).remainder(3).reshape(shape))
+        elif mark == "p":
+            made.append(library.arange(float(count)).reshape(shape) / count + 0.1)
+        else:
+            made.append(library.sin(library.arange(float(count)) * (1.3 + n)).reshape(shape))
+    return made
 
 
 def attributes(module: Any) -> dict[str, Any]:

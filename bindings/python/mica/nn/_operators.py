@@ -19,8 +19,9 @@ def internal(name: str) -> Any:
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def reduction_number(name: str) -> int:
-    """The operators' number of a reduction."""
+def reduction_number(name: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
+    """The operators' number of a reduction, or of the one that torch's old arguments ask for."""
+    name = named_reduction(name, size_average, reduce)
     if name not in REDUCTIONS:
         raise ValueError(f"The reduction ({name}) is unknown; expected 'none', 'mean' or 'sum'.")
     return REDUCTIONS[name]

@@ -15,6 +15,12 @@ from mica._C import Tensor
 from mica._grouped_mm import grouped_mm as grouped_mm
 from mica._override import install as _install
 from mica.nn._attention import multi_head_attention_forward  # noqa: F401
+from mica.nn._elementwise_losses import (  # noqa: F401
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
 from mica.nn._losses import (  # noqa: F401
     cosine_embedding_loss,
     ctc_loss,
@@ -378,37 +384,6 @@ def fold(
 # -- losses
 
 
-def mse_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """(input - target) ** 2."""
-    return _all["mse_loss"](*_broadcast(input, target), _reduction(reduction))
-
-
-def l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """|input - target|."""
-    return _all["l1_loss"](*_broadcast(input, target), _reduction(reduction))
-
-
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
-    """Squared below beta, absolute above."""
-    return _all["smooth_l1_loss"](*_broadcast(input, target), _reduction(reduction), beta)
-
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Squared below delta, linear above."""
-    return _all["huber_loss"](*_broadcast(input, target), _reduction(reduction), delta)
-
-
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -418,9 +393,9 @@ def kl_div(
     log_target: bool = False,
 ) -> Tensor:
     """target * (log target - input)."""
-    if reduction == "batchmean":
+    if (size_average, reduce, reduction) == (None, None, "batchmean"):
         return _all["kl_div"](input, target, 2, log_target=log_target) / input.size(0)
-    return _all["kl_div"](input, target, _reduction(reduction), log_target=log_target)
+    return _all["kl_div"](input, target, _reduction(reduction, size_average, reduce), log_target=log_target)
 
 
 def binary_cross_entropy(
@@ -436,7 +411,7 @@ def binary_cross_entropy(
         raise ValueError(
             f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
         )
-    return _all["binary_cross_entropy"](input, target, weight, _reduction(reduction))
+    return _all["binary_cross_entropy"](input, target, weight, _reduction(reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(
@@ -453,7 +428,9 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
         )
-    return _all["binary_cross_entropy_with_logits"](input, target, weight, pos_weight, _reduction(reduction))
+    return _all["binary_cross_entropy_with_logits"](
+        input, target, weight, pos_weight, _reduction(reduction, size_average, reduce)
+    )
 
 
 def nll_loss(
@@ -466,7 +443,9 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-log probability of the target class; `input` holds log probabilities."""
-    return _all["nll_loss_nd"](input, target, weight, _reduction(reduction), ignore_index)
+    return _all["nll_loss_nd"](
+        input, target, weight, _reduction(reduction, size_average, reduce), ignore_index
+    )
 
 
 def cross_entropy(
@@ -481,21 +460,8 @@ def cross_entropy(
 ) -> Tensor:
     """Cross entropy of logits against class indices or probabilities."""
     return _all["cross_entropy_loss"](
-        input, target, weight, _reduction(reduction), ignore_index, label_smoothing
+        input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing
     )
-
-
-def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    if input.shape == target.shape:
-        return input, target
-    import warnings
-
-    warnings.warn(
-        f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}; they are broadcast.",
-        stacklevel=3,
-    )
-    shape = mica.broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    return input.expand(shape), target.expand(shape)
 
 
 _install(globals())

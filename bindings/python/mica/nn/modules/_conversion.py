@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mica
 from mica._C import Tensor
@@ -20,9 +20,10 @@ def _device(backend: str, device: Any) -> Any:
 class Convertible:
     """The methods to(), half(), cuda() and their like; all go through _apply()."""
 
-    _parameters: dict[str, Any]
-    _buffers: dict[str, Any]
-    children: Callable[[], Any]
+    if TYPE_CHECKING:
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        children: Callable[[], Any]
 
     def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
         for module in self.children() if recurse else ():

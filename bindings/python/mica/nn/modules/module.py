@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +27,9 @@ _FORWARD_PRE, _FORWARD = _hooks._everywhere["_forward_pre_hooks"], _hooks._every
 _BACKWARD, _BACKWARD_PRE = _hooks._everywhere["_backward_hooks"], _hooks._everywhere["_backward_pre_hooks"]
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _global_backward_hooks, _global_backward_pre_hooks = _BACKWARD, _BACKWARD_PRE
+
+
+_warned: list[bool] = []  # that compile() does nothing
 
 
 class _Keys(NamedTuple):
@@ -57,7 +61,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     dump_patches = False
     call_super_init = False
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
-    _compiled_call_impl: Callable[..., Any] | None = None
+    _compiled_call_impl = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
@@ -408,7 +412,10 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Changes nothing yet: modules run as they stand."""
+        """Changes nothing: modules run as they stand, as a warning says once."""
+        if not _warned:
+            _warned.append(True)
+            warnings.warn("Module.compile() changes nothing: modules run as they stand.", stacklevel=2)
 
     # -- text
 
