@@ -17,6 +17,11 @@ import pytest
 import torch
 from test_names import SHIM, agree, plain
 
+CALLS = [
+    line
+    for line in Path(__file__).with_name("module_calls.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
 # A constructor by its inputs: shapes apart by ";", "i" before integers under 3, "p" before positive numbers.
 MODULES = {
     line.split(" | ")[0].strip(): line.split(" | ")[1].strip()
@@ -358,4 +363,15 @@ BAD = [
 @pytest.mark.parametrize("text", BAD)
 def test_bad_constructor(text: str) -> None:
     kinds = [kind_of(lambda L=L: eval(f"L.nn.{text}", {"L": L})) for L in (SHIM, torch)]
+    assert kinds[0] == kinds[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("line", CALLS)
+def test_call_that_does_not_fit(line: str) -> None:
+    text, _, shapes = (part.strip() for part in line.partition("|"))
+    kinds = [
+        kind_of(lambda L=L: eval(f"L.nn.{text}", {"L": L})(*(inputs(L, shapes) if shapes else ())))
+        for L in (SHIM, torch)
+    ]
     assert kinds[0] == kinds[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mica
 from mica._C import Tensor
 from mica.nn._operators import OPERATORS
@@ -27,9 +29,10 @@ def feature_alpha_dropout(
 
 def _channel_dropout(input: Tensor, dims: int, p: float, training: bool, inplace: bool) -> Tensor:
     if input.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(
-            f"Number of dimensions ({input.ndim}) of `input` is not ({dims + 1}) or ({dims + 2})."
-        )
+        text = f"Number of dimensions ({input.ndim}) of `input` is not ({dims + 1}) or ({dims + 2})."
+        if dims == 1:
+            raise RuntimeError(text)
+        warnings.warn(f"{text} The first counts as that of the channels.", stacklevel=4)
     if input.ndim == dims + 2:
         return _dropout("feature_dropout", input, p, training, inplace)
     return _dropout("feature_dropout", input.unsqueeze(0), p, training, inplace).squeeze(0)

@@ -313,6 +313,10 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises each channel of each sample."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            f"Shape {tuple(input.shape)} of `input` has one element for each channel, whose mean it would be; expected more."
+        )
     return _all["instance_norm"](
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
     )
@@ -433,6 +437,13 @@ def binary_cross_entropy_with_logits(
     )
 
 
+def _check_batch(input: Tensor, target: Tensor) -> None:
+    if input.ndim > 1 and target.ndim > 0 and input.size(0) != target.size(0):
+        raise ValueError(
+            f"Batch size ({input.size(0)}) of `input` differs from that ({target.size(0)}) of `target`."
+        )
+
+
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -443,6 +454,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-log probability of the target class; `input` holds log probabilities."""
+    _check_batch(input, target)
     return _all["nll_loss_nd"](
         input, target, weight, _reduction(reduction, size_average, reduce), ignore_index
     )
@@ -459,6 +471,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy of logits against class indices or probabilities."""
+    _check_batch(input, target)
     return _all["cross_entropy_loss"](
         input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing
     )
