@@ -31,3 +31,16 @@ with torch.serialization.safe_globals([collections.ChainMap]):
 import os
 
 os.unlink("net.pt")
+
+# snippet: look
+import mica
+
+print(mica.utils.summary(net, torch.ones(8, 2)))  # on the device meta: nothing is computed
+
+with torch.profiler.profile(record_shapes=True) as p, torch.profiler.record_function("step"):
+    net(torch.ones(8, 2)).sum().backward()
+print(p.key_averages().table(sort_by="cpu_time_total", row_limit=5))
+p.export_chrome_trace("trace.json")  # for Perfetto
+# end snippet
+
+os.unlink("trace.json")
