@@ -263,3 +263,14 @@ def test_a_class_keeps_its_own_getattr_and_may_change_its_class() -> None:
     assert float(other(mica.ones(()))) == 2.0 and float(Mixed(x=1) and _Doubled()(x=mica.ones(()))) == 2.0
     with pytest.raises(TypeError, match="positional"):
         other(1, 2)
+
+
+def test_modules_pickled_without_the_kind_of_their_backward_hooks() -> None:
+    module = mica.nn.Linear(2, 2)
+    del module.__dict__["_is_full_backward_hook"]
+    seen = []
+    module.register_forward_hook(lambda *args: seen.append(len(args)))
+    module(mica.ones(1, 2)).sum().backward()
+    module.register_full_backward_hook(lambda *args: seen.append(len(args)))
+    module(mica.ones(1, 2)).sum().backward()
+    assert seen == [3, 3, 3]

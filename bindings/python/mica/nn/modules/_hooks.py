@@ -55,6 +55,8 @@ def _add(table: Any, hook: Any, prepend: bool = False, *flags: Any) -> Removable
 class Hooked:
     """What Module inherits: the methods that add hooks, and the call of forward() between them."""
 
+    _is_full_backward_hook = None  # of modules pickled before it was kept
+
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
