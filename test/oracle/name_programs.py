@@ -375,3 +375,15 @@ def proxied(L: Any) -> Any:
         return (v + 1).abs()
 
     return [seen, [n.op for n in L.fx.symbolic_trace(program).graph.nodes], seen]
+
+
+def replaced(L: Any) -> Any:
+    """A graph in which relu and what follows it became a cosine."""
+
+    class Net(L.nn.Module):
+        def forward(self, v: Any) -> Any:
+            return L.relu(v).sum(1) + 2
+
+    graph = L.fx.symbolic_trace(Net())
+    found = L.fx.replace_pattern(graph, lambda v: L.relu(v).sum(1), lambda v: v.cos().mean(1))
+    return [len(found), graph(L.tensor([[1.0, -2.0]])), [n.op for n in graph.graph.nodes]]
