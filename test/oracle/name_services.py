@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
 
-from name_programs import Pair, raises, with_
+from name_programs import Pair, raises, refused, with_
 
 from mica.torch._modules import module as namespace_module
 
@@ -264,3 +264,47 @@ def module(L: Any, path: str) -> Any:
 
 def same_twice(m: Any) -> bool:
     return m.weight is m.weight
+
+
+def measured(L: Any, times: list[float], **spec: Any) -> Any:
+    common = module(L, "utils.benchmark.utils.common")
+    task = {"stmt": "f(x)", "setup": "x = 1", "label": "L", "sub_label": "s", "description": "d", **spec}
+    return common.Measurement(number_per_run=10, raw_times=times, task_spec=common.TaskSpec(**task))
+
+
+def measurement(L: Any) -> Any:
+    """What a measurement of given times says of itself."""
+    m = measured(L, [1e-4, 1.2e-4, 1.1e-4, 1.3e-4, 5e-4], num_threads=2)
+    others = [measured(L, [2e-4, 2.01e-4, 2.02e-4]), measured(L, [0.5])]
+    found = [[v.median, v.mean, v.iqr, v.significant_figures, v.has_warnings, v.times] for v in (m, *others)]
+    text = repr(m).splitlines()[1:6]
+    return [found, text, m.title, m.as_row_name, m.env, [v.raw_times for v in type(m).merge([m, *others, m])]]
+
+
+def compared(L: Any) -> Any:
+    """Tables of given times, with all digits and with the significant ones."""
+    parts = [
+        measured(L, [1e-4, 1.2e-4, 1.1e-4, 1.3e-4], num_threads=2),
+        measured(L, [2e-4] * 4, num_threads=2, sub_label="longer name"),
+        measured(L, [3e-4] * 4, num_threads=2, description="e"),
+        measured(L, [2.5e-3] * 4, description="e"),
+    ]
+    table = L.utils.benchmark.Compare(parts)
+    found = [str(table)]
+    table.trim_significant_figures()
+    return [*found, str(table), refused(lambda: L.utils.benchmark.Compare([3]))]
+
+
+def timed(L: Any) -> Any:
+    """What a timer measured, less the times."""
+    ticks = iter(range(10**9))
+    clock = L.utils.benchmark.Timer("y = x + 1", "x = 3", label="a", timer=lambda: next(ticks) * 1e-3)
+    one = clock.timeit(50)
+    some = L.utils.benchmark.Timer("y + 1", globals={"y": 2}).blocked_autorange(min_run_time=0.01)
+    return [
+        one.number_per_run,
+        one.raw_times,
+        one.title,
+        sum(some.raw_times) >= 0.01,
+        some.number_per_run > 9,
+    ]
