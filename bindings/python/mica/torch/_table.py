@@ -145,20 +145,20 @@ def resolve(path: str) -> Any:
     line = hand().get(path)
     if line is not None and not line.later and line.kind not in _MODULES:
         return _made(path, line)
-    if is_module(path) and not (line is not None and line.kind == "hidden"):
+    if line is None or line.later or line.kind == "hidden":
+        # torch.nn.utils.weight_norm is a function, and a module of the same name is behind it.
+        parent, _, name = path.rpartition(".")
+        for real in real_modules(parent):
+            value = getattr(real, name, types)  # a module stands for none
+            if not isinstance(value, types.ModuleType):
+                return value
+    if is_module(path):
         from mica.torch._modules import module
 
         return module(path)
-    parent, _, name = path.rpartition(".")
-    for real in real_modules(parent):
-        try:
-            value = getattr(real, name)
-        except AttributeError:
-            continue
-        if not isinstance(value, types.ModuleType):
-            return value
     if line is not None:
         return _made(path, line)
+    parent, _, name = path.rpartition(".")
     raise Absent(f"module '{parent}' has no attribute '{name}': Mica has no {path}; {PAGE}")
 
 

@@ -164,17 +164,11 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement for each task among these."""
+        """One measurement for each task among these, of times of one run."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for measurement in measurements:
             grouped.setdefault(measurement.task_spec, []).append(measurement)
-        merged = []
-        for task, group in grouped.items():
-            number = group[0].number_per_run
-            same = all(m.number_per_run == number for m in group)
-            times = [t for m in group for t in (m.raw_times if same else m.times)]
-            merged.append(Measurement(number if same else 1, times, task))
-        return merged
+        return [Measurement(1, [t for m in group for t in m.times], task) for task, group in grouped.items()]
 
 
 class Timer:
