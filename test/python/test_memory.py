@@ -212,6 +212,34 @@ def test_a_composed_operator_of_one_call_hands_out_on() -> None:
     assert mica.equal(out, mica.angle(x))
 
 
+def test_composed_operators_write_where_their_last_part_does() -> None:
+    x = mica.rand(256, 256)
+    for run in (
+        lambda: x.clamp_(0.2, 0.8),
+        lambda: x.nan_to_num_(0.5),
+        lambda: mica.t_copy(x[:128, :128], out=x[128:, :128]),
+    ):
+        assert peak(run) < SLACK
+
+
+@pytest.mark.parametrize("name", ["unbind_copy", "split_copy", "split_with_sizes_copy"])
+def test_lists_of_results_are_written_where_given(name: str) -> None:
+    x = mica.rand(3, 256, 256)
+    run, how = (
+        getattr(mica, name),
+        {"unbind_copy": (), "split_copy": (1,), "split_with_sizes_copy": ([1, 2],)},
+    )
+    wanted = run(x, *how[name])
+    out = [mica.empty(0), *(mica.empty_like(w) for w in wanted[1:])]
+    assert run(x, *how[name], out=out) is None
+    assert all(mica.equal(a, b) for a, b in zip(out, wanted))
+    assert peak(lambda: run(x, *how[name], out=out)) < SLACK
+    with pytest.raises(RuntimeError, match=r"number \(1\) of tensors in `out`"):
+        run(x, *how[name], out=out[:1])
+    with pytest.raises(RuntimeError, match=r"float32\), which cannot be cast to the dtype \(mica.int64"):
+        run(x, *how[name], out=[mica.empty(0, dtype=mica.int64), *out[1:]])
+
+
 def test_a_copy_would_be_seen() -> None:
     x = mica.zeros(256, 256)
     assert allocations(lambda: mica.add(x, x, out=x)) == 0

@@ -13,8 +13,10 @@ namespace mica::cpu {
 namespace {
 
 // Edges of a tile of c, and of a block along k: three packed parts are 3 MB of float32 at most,
-// and an element that is packed is multiplied hundreds of times.
+// and an element that is packed is multiplied hundreds of times. Along a dimension of which
+// nothing is packed a tile is as long as c, so that the other matrix is packed once.
 constexpr int64_t kTile = 512;
+constexpr int64_t kLeast = 64;  // edge under which threads are not worth a cut
 
 enum class Outcome { kDone, kUnsupported, kNoMemory, kInterrupted };
 
@@ -25,18 +27,19 @@ void CopyPart(int64_t itemsize, int64_t rows, int64_t cols, const Strided& from,
 
 struct Tiles {
   const Product& p;
-  int64_t itemsize, height, width, depth;
+  int64_t itemsize;
   bool pack_a, pack_b, pack_c;
+  int64_t height, width, depth;
 
   explicit Tiles(const Product& product)
       : p(product),
         itemsize(DtypeSize(p.dtype)),
-        height(std::min(p.m, kTile)),
-        width(std::min(p.n, kTile)),
-        depth(std::min(std::max<int64_t>(p.k, 1), kTile)),
         pack_a(!LiesByLines(p.a, p.m, p.k)),
         pack_b(!LiesByLines(p.b, p.k, p.n)),
-        pack_c(!LiesByLines(p.c, p.m, p.n)) {}
+        pack_c(!LiesByLines(p.c, p.m, p.n)),
+        height(pack_a || pack_c ? std::min(p.m, kTile) : p.m),
+        width(pack_b || pack_c ? std::min(p.n, kTile) : p.n),
+        depth(std::min(std::max<int64_t>(p.k, 1), kTile)) {}
   int64_t across() const { return (p.n + width - 1) / width; }
   int64_t count() const { return (p.m + height - 1) / height * across(); }
   Strided Part(const Strided& x, int64_t row, int64_t col) const {
@@ -50,10 +53,13 @@ Outcome Tiles::Run(int64_t index) const {
   Product q = p;
   q.m = std::min(height, p.m - i);
   q.n = std::min(width, p.n - j);
-  char* packed_a = Scratch((height * depth + depth * width + height * width) * itemsize + 128);
+  const auto bytes = [&](bool packed, int64_t elements) {
+    return packed ? (elements * itemsize + 63) / 64 * 64 : 0;
+  };
+  const int64_t of_a = bytes(pack_a, height * depth), of_b = bytes(pack_b, depth * width);
+  char* packed_a = Scratch(of_a + of_b + bytes(pack_c, height * width));
   if (packed_a == nullptr) return Outcome::kNoMemory;
-  char* packed_b = packed_a + (height * depth * itemsize + 63) / 64 * 64;
-  char* packed_c = packed_b + (depth * width * itemsize + 63) / 64 * 64;
+  char *packed_b = packed_a + of_a, *packed_c = packed_b + of_b;
   const Strided target = Part(p.c, i, j);
   q.c = pack_c ? Strided{packed_c, q.n, 1} : target;
   if (pack_c && (p.beta.real != 0 || p.beta.imaginary != 0)) CopyPart(itemsize, q.m, q.n, target, q.c);
@@ -89,7 +95,11 @@ bool LiesByLines(const Strided& x, int64_t rows, int64_t cols) {
 }
 
 bool TiledGemm(const Product& product, int32_t threads) {
-  const Tiles tiles(product);
+  Tiles tiles(product);
+  while (tiles.count() < threads && std::max(tiles.height, tiles.width) >= 2 * kLeast) {
+    int64_t& edge = tiles.height >= tiles.width ? tiles.height : tiles.width;
+    edge = (edge / 2 + 15) / 16 * 16;
+  }
   std::atomic<Outcome> problem{Outcome::kDone};
   ParallelFor(tiles.count(), 1, 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && problem == Outcome::kDone; ++i)
