@@ -51,7 +51,10 @@ SUITES = [
         quick=("tests/ignite/engine/test_engine.py", "tests/ignite/metrics/regression", "tests/ignite/base"),
     ),
     Suite(
-        "timm", _TIMM, "timm", quick=("tests/test_optim.py", "tests/test_layers.py", "tests/test_utils.py")
+        "timm",
+        _TIMM,
+        "timm",
+        quick=("tests/test_layers.py", "tests/test_layers_pos_embed.py", "tests/test_utils.py"),
     ),
     Suite(
         "accelerate", ("tests",), "accelerate", quick=("tests/test_modeling_utils.py", "tests/test_hooks.py")

@@ -120,3 +120,11 @@ def test_functions_that_a_tracer_is_told_of_are_whole_and_checks_are_recorded() 
     assert mica.equal(module(mica.ones(2, 2)), mica.full((2, 2), 1.5))
     with pytest.raises(AssertionError, match="a matrix"):
         module(mica.ones(2))
+
+
+def test_parameters_under_numbered_modules_are_reached() -> None:
+    net = nn.Module()
+    net.parts = nn.ModuleList([nn.LayerNorm(3)])
+    graph = fx.Graph()
+    graph.output(graph.get_attr("parts.0.weight"))
+    assert mica.equal(fx.GraphModule(net, graph)(), mica.ones(3))

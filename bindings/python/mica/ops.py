@@ -240,6 +240,26 @@ class OpPacket:
         return f"<OpPacket {self._qualified}>"
 
 
+class _OfLists:
+    """A `_foreach_` function under an operator's name: its overloads are told apart by the arguments."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self.__name__ = function.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._function
+
+    def overloads(self) -> list[str]:
+        """The names under which the one function is found."""
+        return ["List", "Scalar", "ScalarList"]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
 class OpNamespace:
     """All operators of one namespace."""
 
@@ -249,6 +269,12 @@ class OpNamespace:
     def __getattr__(self, name: str) -> OpPacket:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self._name == "mica" and name.startswith("_foreach_"):
+            import mica
+
+            found = _OfLists(getattr(mica, name))
+            setattr(self, name, found)
+            return found
         packet = OpPacket(self._name, name)
         if not packet.overloads():
             _C._find_operator(f"{self._name}::{name}")  # opens the plugin that provides the namespace

@@ -55,11 +55,14 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`; nothing is accumulated.
+
+    only_inputs: has no effect, as in torch.
 
     is_grads_batched: `grad_outputs` have a batch in front, and so have the gradients."""
     retain = create_graph if retain_graph is None else retain_graph

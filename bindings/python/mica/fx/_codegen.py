@@ -106,7 +106,7 @@ def _expression(node: Node, root: str, names: _Globals) -> str:
     args = [_spelled(a, names) for a in node.args]
     named = [f"{k} = {_spelled(v, names)}" for k, v in node.kwargs.items()]
     if node.op == "get_attr":
-        return f"{root}.{node.target}" if _is_path(node.target) else f"getattr({root}, {node.target!r})"
+        return _module(root, node.target)
     if node.op == "call_method":
         return f"{args[0]}.{node.target}({', '.join(args[1:] + named)})"
     if node.op == "call_module":
@@ -118,10 +118,6 @@ def _expression(node: Node, root: str, names: _Globals) -> str:
     if node.target is getattr and len(args) == 2 and str(node.args[1]).isidentifier():
         return f"{args[0]}.{node.args[1]}"
     return f"{names.spell(node.target, target_name(node.target))}({', '.join(args + named)})"
-
-
-def _is_path(path: str) -> bool:
-    return all(part.isidentifier() for part in path.split("."))
 
 
 def _module(root: str, path: str) -> str:
