@@ -50,7 +50,12 @@ SUITES = [
     # Every name of torch that programs use, described: the page of docs/reference is up to date.
     Suite("torch-names", "{python} scripts/torch_coverage.py --check", "tally", needs=("release:package",)),
     # Other people's packages, on Mica under torch's name; the environment is made on first use.
-    Suite("torch-users", "{python} scripts/torch_users.py --check", "tally", needs=("release:package",)),
+    Suite(
+        "torch-users",
+        "{python} scripts/torch_users.py --check",
+        "tally",
+        needs=("release:package", "oracle"),
+    ),
     Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
