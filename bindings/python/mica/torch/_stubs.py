@@ -14,6 +14,7 @@ import importlib.util
 import keyword
 import sys
 from pathlib import Path
+from typing import Any
 
 from mica.torch import _homes, _table
 
@@ -27,7 +28,14 @@ def _modules() -> list[str]:
     names = {".".join(("torch", *parts)).removesuffix(".__init__") for parts in files}
     names |= {name for name, line in _table.hand().items() if line.kind == "module"} | _homes.modules()
     names = {n for n in names if not any(part.startswith("_") for part in n.split("."))}
-    return sorted(n for n in names if n.split(".")[1:2] not in _NOT_TORCH and _table.is_module(n))
+    return sorted(n for n in names if n.split(".")[1:2] not in _NOT_TORCH and _is_there(n))
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return _table.is_module(path)
+    except ImportError:  # what another package's absence closes: torch.utils.tensorboard
+        return False
 
 
 _NOT_TORCH = (["torch"], ["array_api"], ["conformance"])
@@ -75,6 +83,14 @@ def _collect(body: list[ast.stmt], found: set[str], stub: bool) -> None:
             _collect(node.orelse, found, stub)
 
 
+def _value(real: Any, name: str) -> Any:
+    """The attribute; None where it is absent, or another package's absence closes it."""
+    try:
+        return getattr(real, name, None)
+    except ImportError:
+        return None
+
+
 def _line(path: str, name: str, modules: set[str]) -> str:
     child = f"{path}.{name}"
     if child in modules:
@@ -84,7 +100,7 @@ def _line(path: str, name: str, modules: set[str]) -> str:
         owner, _, own = line.detail.rpartition(".")
         return f"from {owner} import {own} as {name}" if own in static_names(owner) else f"{name}: Any"
     for real in _table.real_modules(path):
-        value = real.__dict__.get(name) if path == "torch" else getattr(real, name, None)
+        value = real.__dict__.get(name) if path == "torch" else _value(real, name)
         for module in (str(getattr(value, "__module__", "")), real.__name__):
             if name in static_names(module):
                 return f"from {module} import {name} as {name}"
@@ -95,8 +111,10 @@ def text(path: str, modules: set[str]) -> str:
     """The stub of one module."""
     names = _table.names_in(path) | {m[len(path) + 1 :] for m in modules if m.rpartition(".")[0] == path}
     for real in _table.real_modules(path):
-        names |= {n for n in static_names(real.__name__) if not n.startswith("_") and hasattr(real, n)}
-        names |= {n for n in _homes.names_inside(path) if path != "torch" and hasattr(real, n)}
+        names |= {
+            n for n in static_names(real.__name__) if not n.startswith("_") and _value(real, n) is not None
+        }
+        names |= {n for n in _homes.names_inside(path) if path != "torch" and _value(real, n) is not None}
     wanted = (
         n
         for n in sorted(names)

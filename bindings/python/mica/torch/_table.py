@@ -105,9 +105,11 @@ def _ancestor(path: str) -> tuple[types.ModuleType, ...]:
     from mica.torch import _homes
 
     names = _homes.names(path)
-    parent = path.rpartition(".")[0]
+    parent, _, name = path.rpartition(".")
     if not names or any(part.startswith("_") for part in path.split(".")):
         return ()
+    if any(hasattr(real, name) for real in real_modules(parent)):
+        return ()  # torch.nn.utils.weight_norm is a function first
     return tuple(real for real in real_modules(parent) if any(hasattr(real, n) for n in names))
 
 

@@ -126,6 +126,11 @@ def is_namedtuple(obj: Any) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether it is a named tuple."""
+    return not isinstance(obj, type) and is_namedtuple_class(type(obj))
+
+
 def is_namedtuple_class(cls: type) -> bool:
     """Whether it is a class of named tuples."""
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
@@ -220,6 +225,7 @@ class LeafSpec(TreeSpec, metaclass=_LeafMeta):
 
 _LEAF = TreeSpec(None, None, [])
 PyTree = Any
+Context = Any
 IsLeaf = Callable[[Any], bool]
 
 
@@ -249,6 +255,7 @@ def _flatten_into(leaves: list[Any], part: Any, is_leaf: IsLeaf | None) -> TreeS
 
 
 def _get_node_type(part: Any) -> Any:
+    """The class under which a container is registered."""
     return type(part) if type(part) in SUPPORTED_NODES or not hasattr(type(part), "_fields") else namedtuple
 
 

@@ -1,0 +1,68 @@
+"""Attributes of Tensor that torch has for its own use or for old programs, and that libraries ask for."""
+
+from __future__ import annotations
+
+from mica import _C
+from mica._C import Tensor
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by callable(element, that of `tensor`); slow, for tests."""
+    return _mapped(self, (tensor,), callable)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replaces each element by callable(element, those of `x` and `y`); slow, for tests."""
+    return _mapped(self, (x, y), callable)
+
+
+def _mapped(self: Tensor, others: tuple[Tensor, ...], function: Any) -> Tensor:
+    lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    return self.copy_(
+        _C.tensor([function(*values) for values in zip(*lists)], dtype=self.dtype).reshape(self.shape)
+    )
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What load_state_dict() puts in this tensor's place: `other` itself with `assign`, else a copy in it."""
+    return other.detach() if assign else self.detach().copy_(other)
+
+
+def storage_type(self: Tensor) -> Any:
+    """The class of old storages of the dtype, as FloatStorage."""
+    import mica
+
+    return getattr(mica, self.type().rpartition(".")[2].replace("Tensor", "Storage"))
+
+
+def _reinforce(self: Tensor, reward: Any) -> None:
+    """Refuses: gradients through samples are those of mica.distributions."""
+    raise RuntimeError("Tensor.reinforce() went from torch long ago; use log_prob() of mica.distributions.")
+
+
+_C._add_tensor_attributes(
+    {
+        "map_": map_,
+        "map2_": map2_,
+        "module_load": module_load,
+        "storage_type": storage_type,
+        "reinforce": _reinforce,
+        "const_data_ptr": lambda self: self.data_ptr(),
+        "_typed_storage": lambda self: self.storage(),
+        "_is_all_true": lambda self: self.all(),
+        "_is_any_true": lambda self: self.any(),
+        "__nonzero__": lambda self: bool(self),
+        "__long__": lambda self: int(self),
+        "_cdata": property(lambda self: id(self)),
+        "_grad": property(lambda self: self.grad),
+        "_grad_fn": property(lambda self: self.grad_fn),
+        "_backward_hooks": None,
+        "_post_accumulate_grad_hooks": None,
+        "volatile": False,
+    }
+)
