@@ -96,13 +96,14 @@ def flops(L: Any) -> Any:
 # ---- files
 
 
-def hub_file(L: Any, download: Any = None) -> Any:
+def hub_file(L: Any, download: Any = None, load: Any = None) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "w-abc.pt")
         L.save({"w": L.ones(2)}, source)
         copy = os.path.join(folder, "copy.pt")
         (download or L.hub.download_url_to_file)(f"file://{source}", copy, progress=False)
-        found = L.hub.load_state_dict_from_url(f"file://{folder}/copy.pt", model_dir=folder, progress=False)
+        load = load or L.hub.load_state_dict_from_url
+        found = load(f"file://{folder}/copy.pt", model_dir=folder, progress=False)
         return [found, os.path.getsize(copy) == os.path.getsize(source)]
 
 
@@ -308,3 +309,28 @@ def timed(L: Any) -> Any:
         sum(some.raw_times) >= 0.01,
         some.number_per_run > 9,
     ]
+
+
+def piped(L: Any) -> Any:
+    """A pipe of one's own, under a functional name."""
+    name = f"doubled_{_fresh(L)}"
+
+    @L.utils.data.functional_datapipe(name)
+    class Doubled(L.utils.data.IterDataPipe):
+        def __init__(self, source: Any) -> None:
+            self.source = source
+
+        def __iter__(self) -> Any:
+            return (v * 2 for v in self.source)
+
+    return list(getattr(L.utils.data.datapipes.iter.IterableWrapper([1, 2]), name)())
+
+
+def files(L: Any) -> Any:
+    """Names and contents of a folder's files, by pipes."""
+    pipes = L.utils.data.datapipes.iter
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("a.txt", "b.txt", "c.dat"):
+            Path(folder, name).write_text(name * 2)
+        opened = pipes.FileOpener(pipes.FileLister(folder, "*.txt"), mode="r")
+        return sorted((os.path.basename(name), stream.read()) for name, stream in opened)

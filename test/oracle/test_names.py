@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,10 @@ HERE = Path(__file__).resolve().parent
 
 def _rows(pattern: str, mark: str) -> dict[str, str]:
     lines = [line for f in sorted(HERE.glob(pattern)) for line in f.read_text().splitlines()]
-    return dict(line.split(mark, 1) for line in lines if line and not line.startswith("#"))
+    rows = [line.split(mark, 1) for line in lines if line and not line.startswith("#")]
+    twice = [name for name, count in Counter(name for name, _ in rows).items() if count > 1]
+    assert not twice, f"rows of the same name: {twice}"
+    return dict(rows)
 
 
 LINES = _rows("names*.txt", "\t")
