@@ -1,7 +1,4 @@
-// searchsorted, and the places of repeat_interleave.
-//
-// A search begins where the one before it ended: values in order, as those of bucketize
-// often are, cost two comparisons each, others a binary search without branches.
+// searchsorted, by binary searches without branches, and the places of repeat_interleave.
 #include <algorithm>
 #include <string_view>
 #include <type_traits>
@@ -19,37 +16,20 @@ using plugin::TensorRef;
 // Values that make a second thread worth waking.
 constexpr int64_t kGrain = 4096;
 
-// torch's order: NaN is the largest.
-template <class T>
-bool Less(T a, T b) {
-  return a < b || (b != b && a == a);
-}
-
-// Finds in one sorted line the first place that is not before a value: of elements that
-// are less, or (right) not greater.
+// The first place of a sorted line that is not before a value: of elements that are less,
+// or (right) not greater; NaN is before everything. The probes are torch's, so that lines
+// that are not sorted give its places too.
 template <class T, bool kRight>
-struct Search {
-  const T* line;
-  int64_t size;
-  int64_t place = 0;  // the last one found
-
-  bool IsBefore(int64_t i, T value) const { return kRight ? !Less(value, line[i]) : Less(line[i], value); }
-  bool IsAnswer(int64_t i, T value) const {
-    return (i == 0 || IsBefore(i - 1, value)) && (i == size || !IsBefore(i, value));
+int64_t Find(const T* line, int64_t size, T value) {
+  int64_t first = 0;
+  for (int64_t left = size; left > 0;) {
+    const int64_t half = left / 2;
+    const bool before = kRight ? !(line[first + half] > value) : !(line[first + half] >= value);
+    first = before ? first + half + 1 : first;
+    left = before ? left - half - 1 : half;
   }
-  int64_t Find(T value) {
-    if (IsAnswer(place, value)) return place;
-    if (place < size && IsAnswer(place + 1, value)) return ++place;
-    int64_t first = 0;
-    for (int64_t left = size; left > 0;) {
-      const int64_t half = left / 2;
-      const bool before = IsBefore(first + half, value);
-      first = before ? first + half + 1 : first;
-      left = before ? left - half - 1 : half;
-    }
-    return place = first;
-  }
-};
+  return first;
+}
 
 struct Task {
   const void *lines, *values;
@@ -65,8 +45,8 @@ void Run(const Task& t, int32_t threads) {
     I* out = static_cast<I*>(t.out);
     for (int64_t i = begin; i < end;) {
       const int64_t line = i / t.per_line, stop = std::min(end, (line + 1) * t.per_line);
-      Search<T, kRight> search{static_cast<const T*>(t.lines) + line * t.size, t.size};
-      for (; i < stop; ++i) out[i] = static_cast<I>(search.Find(values[i]));
+      const T* from = static_cast<const T*>(t.lines) + line * t.size;
+      for (; i < stop; ++i) out[i] = static_cast<I>(Find<T, kRight>(from, t.size, values[i]));
     }
   });
 }

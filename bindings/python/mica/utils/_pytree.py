@@ -414,11 +414,6 @@ Context = Any
 is_namedtuple_instance = is_namedtuple
 
 
-def _get_node_type(tree: Any) -> Any:
-    """The class that a tree's root counts as."""
-    return namedtuple if is_namedtuple(tree) and type(tree) not in SUPPORTED_NODES else type(tree)
-
-
 from mica.utils._pytree_paths import (  # noqa: E402
     _broadcast_to_and_flatten as _broadcast_to_and_flatten,
     key_get as key_get,
