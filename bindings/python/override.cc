@@ -109,6 +109,8 @@ Ref MethodOf(PyObject* o, Protocol protocol) {
   return found.name ? Own(PyObject_GetAttr(o, found.name)) : Ref();
 }
 
+bool MayAsk() { return !(Here().disabled & kModesToo); }
+
 DisableSubclasses::DisableSubclasses(bool modes_too) : saved_(Here().disabled) {
   Here().disabled |= modes_too ? kSubclasses | kModesToo : kSubclasses;
 }

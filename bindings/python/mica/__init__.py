@@ -62,6 +62,7 @@ from mica._type_info import (  # noqa: E402
     finfo as finfo,
     iinfo as iinfo,
 )
+from mica._view_copies import *  # noqa: E402, F403
 
 newaxis = None
 _OF_AMP = (

@@ -37,13 +37,10 @@ __all__ = [
     "pca_lowrank",
     "save",
     "split",
-    "split_copy",
-    "split_with_sizes_copy",
     "svd_lowrank",
     "tensordot",
     "to_dlpack",
     "typename",
-    "unbind_copy",
     "_assert",
     "_check",
     "_check_index",
@@ -66,9 +63,9 @@ def is_tensor(obj: object) -> bool:
 
 def is_storage(obj: object) -> bool:
     """Whether it is a storage, typed or not."""
-    from mica.storage import TypedStorage
+    from mica.storage import TypedStorage, UntypedStorage
 
-    return isinstance(obj, TypedStorage)
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -401,47 +398,6 @@ def pca_lowrank(
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a tensor along `dim`, as views."""
     return Tensor.split(tensor, split_size_or_sections, dim)
-
-
-def _copy_each(name: str, parts: Sequence[Tensor], out: Sequence[Tensor]) -> None:
-    """Copies each part into its tensor of `out`, which is resized where it has another shape."""
-    if len(out) != len(parts):
-        raise RuntimeError(
-            f"The number ({len(out)}) of tensors in `out` of {name} is not that of its results ({len(parts)})."
-        )
-    for number, (part, written) in enumerate(zip(parts, out)):
-        if not _generated["can_cast"](part.dtype, written.dtype):
-            raise RuntimeError(
-                f"The result of {name} has the dtype ({part.dtype}), which cannot be cast to the dtype "
-                f"({written.dtype}) of `out[{number}]`."
-            )
-    for part, written in zip(parts, out):
-        if written.shape != part.shape:
-            written.resize_(part.shape)
-        written.copy_(part)
-
-
-def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
-    """The slices along `dim` in fresh memory, or in the tensors of `out`; those are not returned."""
-    if out is None:
-        return _generated["unbind_copy"](input, dim)
-    return _copy_each("unbind_copy", input.unbind(dim), out)
-
-
-def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
-    """Parts of `split_size` along `dim`, as unbind_copy() gives slices."""
-    if out is None:
-        return _generated["split_copy"](input, split_size, dim)
-    return _copy_each("split_copy", input.split(split_size, dim), out)
-
-
-def split_with_sizes_copy(
-    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
-) -> Any:
-    """Parts of the given sizes along `dim`, as unbind_copy() gives slices."""
-    if out is None:
-        return _generated["split_with_sizes_copy"](input, split_sizes, dim)
-    return _copy_each("split_with_sizes_copy", input.split(split_sizes, dim), out)
 
 
 def save(

@@ -251,7 +251,9 @@ def _flatten_into(leaves: list[Any], part: Any, is_leaf: IsLeaf | None) -> TreeS
         leaves.append(part)
         return _LEAF
     children, context = node.flatten_fn(part)
-    return TreeSpec(_get_node_type(part), context, [_flatten_into(leaves, child, is_leaf) for child in children])
+    return TreeSpec(
+        _get_node_type(part), context, [_flatten_into(leaves, child, is_leaf) for child in children]
+    )
 
 
 def _get_node_type(part: Any) -> Any:
@@ -411,7 +413,6 @@ def _dict_flatten_with_keys(d: Any) -> tuple[list[Any], Any]:
 _dict_flatten, _dict_unflatten = _flatten_dict, _unflatten_dict
 _register_pytree_node = register_pytree_node
 Context = Any
-is_namedtuple_instance = is_namedtuple
 
 
 from mica.utils._pytree_paths import (  # noqa: E402
