@@ -44,7 +44,7 @@ def load_file(f: Any, weights_only: bool) -> Any:
     try:
         check_opcodes(content)
         return _Restricted(io.BytesIO(content)).load()
-    except (Refused, MemoryError):
+    except MemoryError:
         raise
     except Exception as error:
         if "weights_only" in str(error):

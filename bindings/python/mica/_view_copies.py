@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from mica import _C
 from mica._C import Tensor
 from mica._override import install as _install
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["split_copy", "split_with_sizes_copy", "unbind_copy"]
 

@@ -76,15 +76,15 @@ void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor*
   const TensorRef lines(sorted_sequence), values(self), to(out);
   const int32_t dtype = lines.dtype(), threads = ThreadsOf(call);
   const bool known = dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_I32 || dtype == MICA_I64;
-  if (!known || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
+  const bool dense = lines.contiguous() && values.contiguous() && to.contiguous();
+  // The portable kernel reads strided lines where they lie.
+  if (!known || !dense || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
     throw plugin::NotImplemented();
   if (values.numel() == 0) return;
-  const DenseInput sequence(sorted_sequence, dtype, threads), wanted(self, dtype, threads);
-  DenseOutput result(out, to.dtype(), threads);
   Task t = {};
-  t.lines = sequence.data<void>();
-  t.values = wanted.data<void>();
-  t.out = result.data<void>();
+  t.lines = lines.data<void>();
+  t.values = values.data<void>();
+  t.out = to.data<void>();
   t.size = lines.size(lines.ndim() - 1);
   t.count = values.numel();
   t.per_line = lines.ndim() == 1 ? t.count : values.size(values.ndim() - 1);
@@ -94,7 +94,6 @@ void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor*
   if (dtype == MICA_F64) RunOf<double>(t, threads);
   if (dtype == MICA_I32) RunOf<int32_t>(t, threads);
   if (dtype == MICA_I64) RunOf<int64_t>(t, threads);
-  result.Finish();
 }
 
 MicaTensor* RepeatInterleave(const MicaCall*, MicaTensor* repeats, MicaOptInt output_size) {
