@@ -35,7 +35,7 @@ SUITES = [
         quick=True,
         needs=("release:package",),
     ),
-    Suite("python-slow", "{python} -m pytest test/python -n 2 -m slow", "pytest", needs=("release:package",)),
+    Suite("python-slow", "{python} -m pytest test/python -m slow", "pytest", needs=("release:package",)),
     Suite("abi", "{python} -m pytest test/abi", "pytest", quick=True, needs=("release:package bench_abi",)),
     Suite(
         "oracle",
