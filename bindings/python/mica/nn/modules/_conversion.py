@@ -17,6 +17,24 @@ def _device(backend: str, device: Any) -> Any:
     return backend if device is None else f"{backend}:{device}" if isinstance(device, int) else device
 
 
+def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Device, dtype, non_blocking and memory format that the arguments of Module.to() name; None: not named."""
+    memory_format = kwargs.pop("memory_format", None)
+    non_blocking = bool(kwargs.get("non_blocking", False))
+    probe = mica.empty(0).to(*args, **kwargs)
+    named = [*args, *kwargs.values()]
+    device = any(isinstance(a, (mica.device, str, Tensor)) for a in named)
+    numbered = bool(args) and isinstance(args[0], int) and not isinstance(args[0], bool)
+    dtype = any(isinstance(a, (mica.dtype, Tensor)) for a in named)
+    flags = [a for a in args[1:] if isinstance(a, bool)]
+    return (
+        probe.device if device or numbered else None,
+        probe.dtype if dtype else None,
+        flags[0] if flags else non_blocking,
+        memory_format,
+    )
+
+
 class Convertible:
     """The methods to(), half(), cuda() and their like; all go through _apply()."""
 
@@ -50,26 +68,19 @@ class Convertible:
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
-        memory_format = kwargs.pop("memory_format", None)
-        probe = mica.empty(0).to(*args, **kwargs)
-        if not (probe.is_floating_point() or probe.is_complex()):
+        device, dtype, _, memory_format = parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                f"A module's parameters can be of floating or complex dtypes only; to() was given ({probe.dtype})."
+                f"A module's parameters can be of floating or complex dtypes only; to() was given ({dtype})."
             )
-        dtype_given = (
-            any(isinstance(a, (mica.dtype, Tensor)) for a in args) or kwargs.get("dtype") is not None
-        )
-        device_given = (
-            any(isinstance(a, (mica.device, str, Tensor)) for a in args) or kwargs.get("device") is not None
-        )
 
         def convert(t: Tensor) -> Tensor:
             floating = t.is_floating_point() or t.is_complex()
-            dtype = probe.dtype if dtype_given and floating else t.dtype
-            device = probe.device if device_given else t.device
+            to_dtype = dtype if dtype is not None and floating else t.dtype
+            to_device = t.device if device is None else device
             if memory_format is not None and t.ndim in (4, 5):
-                return t.to(device, dtype, memory_format=memory_format)
-            return t.to(device, dtype)
+                return t.to(to_device, to_dtype, memory_format=memory_format)
+            return t.to(to_device, to_dtype)
 
         return self._apply(convert)
 
