@@ -313,6 +313,29 @@ class FunctionEmitter {
   std::string id_;
 };
 
+// "glu(input, dim=-1)\n--\n\n", which Python's inspect.signature() reads at the beginning of a docstring;
+// "" for several overloads, for defaults that are names ("contiguous_format"), and for names that are
+// Python's own.
+std::string TextSignature(const PythonGroup& g, bool method) {
+  if (g.signatures.size() != 1) return "";
+  const PythonSignature& s = g.signatures[0];
+  std::vector<std::string> parts;
+  bool starred = false;
+  for (const schema::Argument& a : s.function->schema.arguments) {
+    const bool named = a.default_value && a.default_value->kind == schema::Literal::Kind::kName;
+    if (named || a.name == "from" || a.name == "lambda" || a.name == "is") return "";
+    const std::string value = a.default_value ? a.default_value->ToString() : "";
+    if (a.kwarg_only && !starred) parts.push_back("*");
+    starred = starred || a.kwarg_only;
+    const std::string name = a.name == "self" ? (method ? "$self" : "input") : a.name;
+    parts.push_back(value.empty() ? name : StrCat(name, "=", value));
+  }
+  if (!starred && (s.out || s.requires_grad)) parts.push_back("*");
+  if (s.requires_grad) parts.push_back("requires_grad=False");
+  if (s.out) parts.push_back("out=None");
+  return StrCat(g.name, "(", Join(parts, ", "), ")\n--\n\n");
+}
+
 void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& out) {
   Printer p;
   p.Line(GeneratedBanner(StrCat("Python functions and methods of the operators, part ", shard, ".")));
@@ -327,18 +350,20 @@ void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& 
   for (const PythonGroup& g : groups) {
     if (ShardOf(g.base_name, kPythonShards) != shard) continue;
     FunctionEmitter(p, g).Emit();
-    const std::string def = StrCat(
-        "{\"", g.name, "\", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(", Identifier(g),
-        ")), METH_FASTCALL | METH_KEYWORDS, ", CppString(g.signatures[0].function->entry->doc), "}");
+    const auto def = [&](bool method) {
+      const std::string doc = TextSignature(g, method) + g.signatures[0].function->entry->doc;
+      return StrCat("{\"", g.name, "\", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(",
+                    Identifier(g), ")), METH_FASTCALL | METH_KEYWORDS, ", CppString(doc), "}");
+    };
     const auto any = [&](bool PythonSignature::*flag) {
       return std::any_of(g.signatures.begin(), g.signatures.end(), [&](const auto& s) { return s.*flag; });
     };
     if (any(&PythonSignature::as_function)) {
-      StrAppend(&list, "    {\"", g.module, "\", ", def, "},\n");
+      StrAppend(&list, "    {\"", g.module, "\", ", def(false), "},\n");
       ++count;
     }
     if (any(&PythonSignature::as_method)) {
-      StrAppend(&list, "    {nullptr, ", def, "},\n");
+      StrAppend(&list, "    {nullptr, ", def(true), "},\n");
       ++count;
     }
   }
