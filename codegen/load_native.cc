@@ -84,9 +84,11 @@ void ReadVariants(const YamlMap& map, Entry* entry) {
         entry->python_method = true;
       else if (variant == "inplace")
         entry->python_inplace = true;
+      else if (variant == "numbers")
+        entry->python_numbers = true;
       else
-        throw Mistake(item.At(0),
-                      StrCat("Variant (", variant, ") is unknown; expected function, method or inplace."));
+        throw Mistake(item.At(0), StrCat("Variant (", variant,
+                                         ") is unknown; expected function, method, inplace or numbers."));
     }
   }
   if (entry->python_inplace && !entry->inplace)

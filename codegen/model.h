@@ -130,6 +130,7 @@ struct Entry {
   bool python_function = false;  // variants
   bool python_method = false;
   bool python_inplace = false;  // the in-place form is a function too, though it takes more than the tensor
+  bool python_numbers = false;  // a number may stand for the first tensor: add(2, x)
   std::string python_module;    // "" is `mica` itself; "nn.functional", "linalg", ...
   Names names;
 

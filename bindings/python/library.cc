@@ -147,13 +147,13 @@ PyObject* Bind(PyObject* self, PyObject* all) {
 PyObject* Rows(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Guarded([&] { return CallRows(OpOf(self), args, kwargs); });
 }
-PyMethodDef kOperatorMethods[] = {
-    {"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
-    {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
-    {"_decompose", Decompose, METH_VARARGS, nullptr},
-    {"_bind", Bind, METH_VARARGS, nullptr},
-    {"_rows", reinterpret_cast<PyCFunction>(Rows), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+                                  {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
+                                  {"_decompose", Decompose, METH_VARARGS, nullptr},
+                                  {"_bind", Bind, METH_VARARGS, nullptr},
+                                  {"_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Rows)),
+                                   METH_VARARGS | METH_KEYWORDS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 
 // ---- kernels written in Python
 

@@ -85,6 +85,14 @@ const FormulaExpr& Copied(const FormulaExpr& e) {
   return clone && e.operands[0].type.is(schema::TypeKind::kTensor) ? e.operands[0] : e;
 }
 
+// Whether a call leaves its dtype open, as sum(x) does: its out form would compute in that of `out`.
+bool LeavesDType(const FormulaExpr& e) {
+  const int dtype = e.function->schema.FindArgument("dtype");
+  if (dtype < 0) return false;
+  const FormulaExpr& given = e.operands[static_cast<size_t>(dtype)];
+  return given.kind == FormulaExpr::Kind::kNone || given.text == "std::nullopt";
+}
+
 // The form of the last call `e` that writes into what `f` writes, or NULL. In place that is
 // the in-place form of what has `self` first, or the out form of a pointwise operator, whose
 // result has the shape that its inputs are broadcast to.
@@ -92,7 +100,7 @@ const Function* Writer(const Function& f, const FormulaExpr& e) {
   const bool called = e.kind == FormulaExpr::Kind::kCall && e.function->form == OpForm::kFunctional &&
                       e.function->schema.returns.size() == 1 && e.type.is_tensor();
   if (!called) return nullptr;
-  if (f.form == OpForm::kOut) return e.function->entry->out;
+  if (f.form == OpForm::kOut) return LeavesDType(e) ? nullptr : e.function->entry->out;
   const bool of_self = !e.operands.empty() && e.operands[0].kind == FormulaExpr::Kind::kName &&
                        CppIdentifier(e.operands[0].text) == f.arguments[0].name;
   if (of_self && e.function->entry->inplace) return e.function->entry->inplace;

@@ -111,18 +111,11 @@ class FunctionEmitter {
     const PythonSignature& s = g_.signatures[i];
     return F(i).schema.arguments.size() + (s.requires_grad ? 1 : 0) + (s.out ? 1 : 0);
   }
-  static bool IsTensorArgument(const Function& f, size_t argument) {
-    return argument < f.schema.arguments.size() && f.schema.arguments[argument].type.is_tensor();
-  }
-  static bool IsPointwise(const Function& f) { return f.entry->op_class == OpClass::kPointwise; }
-  // Numbers may stand for tensors in pointwise operators: for the first where there is a second, which
-  // holds for all overloads of the name (div with a rounding mode is composed), and for the others.
+  // Numbers may stand for tensors after the first, in pointwise operators, and for the first where asked.
   bool NumberOk(int i, size_t argument) const {
-    if (!IsTensorArgument(F(i), argument)) return false;
-    if (argument > 0) return IsPointwise(F(i));
-    return IsTensorArgument(F(i), 1) &&
-           std::any_of(g_.signatures.begin(), g_.signatures.end(),
-                       [](const PythonSignature& s) { return IsPointwise(*s.function); });
+    const Entry& e = *F(i).entry;
+    const bool may = argument > 0 ? e.op_class == OpClass::kPointwise : e.python_numbers;
+    return may && F(i).schema.arguments[argument].type.is_tensor();
   }
 
   void EmitParams(int i) {

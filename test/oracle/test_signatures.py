@@ -7,9 +7,8 @@ import inspect
 from typing import Any
 
 import pytest
-import torch
 
-MODULES = "torch nn nn.functional nn.init nn.utils optim utils.data linalg fft special autograd distributions random func testing overrides utils.checkpoint serialization amp hub profiler".split()  # fmt: skip
+MODULES = ["torch", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "utils.data", "linalg", "fft", "special", "autograd", "distributions", "random", "func", "testing", "overrides", "utils.checkpoint", "serialization", "amp", "hub", "profiler"]  # fmt: skip
 
 
 def _signature(function: Any) -> inspect.Signature | None:
@@ -27,7 +26,9 @@ def test_signatures_are_shown(name: str) -> None:
     public = getattr(theirs, "__all__", None) or [n for n in dir(theirs) if not n.startswith("_")]
     pairs = [(n, getattr(theirs, n, None), getattr(ours, n, None)) for n in public]
     missing = [
-        n for n, a, b in pairs if b is not None and callable(a) and callable(b) and _signature(a) and not _signature(b)
+        n
+        for n, a, b in pairs
+        if b is not None and callable(a) and callable(b) and _signature(a) and not _signature(b)
     ]
     assert not missing
 
@@ -35,6 +36,6 @@ def test_signatures_are_shown(name: str) -> None:
 def test_generated_functions_show_theirs() -> None:
     import mica
 
-    assert str(inspect.signature(mica.nn.functional.glu)) == "(input, dim=-1, *, out=None)"
+    assert str(inspect.signature(mica.nn.functional.glu)) == "(input, dim=-1)"
     assert str(inspect.signature(mica.Tensor.cumsum)) == "(self, dim, *, dtype=None)"
     assert "Short-time Fourier transform" in mica.stft.__doc__ and "--" not in mica.stft.__doc__

@@ -136,7 +136,7 @@ const std::vector<Case>& NativeCases() {
       {"no kind", UNARY "  class: pointwise\n  compute: self\n  supports: []\n", "",
        "native.yaml:5:13: `supports` is empty; expected at least one"},
       {"unknown variant", UNARY "  class: pointwise\n  compute: self\n  variants: functions\n", "",
-       "native.yaml:5:13: Variant (functions) is unknown; expected function, method or inplace."},
+       "native.yaml:5:13: Variant (functions) is unknown; expected function, method, inplace or numbers."},
       {"method without self",
        "- func: g(Scalar s) -> Tensor\n  class: factory\n  compute: s\n  variants: method\n  doc: G.\n", "",
        "native.yaml:4:13: Variant (method) of g needs a first argument `Tensor self`; expected function "
