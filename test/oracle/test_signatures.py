@@ -37,5 +37,5 @@ def test_generated_functions_show_theirs() -> None:
     import mica
 
     assert str(inspect.signature(mica.nn.functional.glu)) == "(input, dim=-1)"
-    assert str(inspect.signature(mica.Tensor.cumsum)) == "(self, dim, *, dtype=None)"
+    assert str(inspect.signature(mica.Tensor.cumsum)) == "(self, /, dim, *, dtype=None, out=None)"
     assert "Short-time Fourier transform" in mica.stft.__doc__ and "--" not in mica.stft.__doc__
