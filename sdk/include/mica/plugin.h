@@ -37,9 +37,9 @@ inline const MicaHost*& Host() {
 class Error : public std::runtime_error {
  public:
   Error(int64_t code, const std::string& message, const char* file = "", int64_t line = 0)
-      : std::runtime_error(message), code(code), file(file), line(line) {}
+      : std::runtime_error(message), code(code), file(file ? file : ""), line(line) {}
   int64_t code;
-  const char* file;
+  std::string file;  // its own: a status takes its text along when it is destroyed
   int64_t line;
 };
 
@@ -68,7 +68,7 @@ inline MicaStatus StatusOfCurrentException() noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return MakeStatus(e.code, e.what(), e.file, e.line);
+    return MakeStatus(e.code, e.what(), e.file.c_str(), e.line);
   } catch (const NotImplemented&) {
     return BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
   } catch (const std::bad_alloc&) {
