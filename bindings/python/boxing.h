@@ -23,9 +23,10 @@ PyObject* TakeResult(MicaValue& v, const schema::Type& type);
 PyObject* CallBoxed(const Operator& op, const std::vector<Value>& arguments);
 // The operator for each row of its arguments, given by place or by name; one that is a list
 // where the schema has none is a column, the others are the same for each row. Gives a list
-// of results, None where the operator writes its arguments, NotImplemented where a function
-// mode or a tensor's type wants calls of functions.
-PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs);
+// of results, None where the operator writes its arguments. Where a function mode or a tensor's
+// type wants calls of functions, it gives NotImplemented, or, unless they are to be asked
+// (`ask`), calls without them.
+PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs, bool ask);
 // _with_gradients(params): those of a list that have a gradient, their gradients, and whether
 // one of them is complex.
 PyObject* WithGradients(PyObject* module, PyObject* params);

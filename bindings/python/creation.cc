@@ -21,7 +21,10 @@ namespace {
 
 constexpr int kMaxDepth = 128;
 
-bool IsNumpy(PyObject* o) { return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 || IsNumpyArray(o); }
+bool IsNumpy(PyObject* o) {
+  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) return false;  // most leaves of a list
+  return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 || IsNumpyArray(o);
+}
 bool IsSequence(PyObject* o) {
   return PyList_Check(o) || PyTuple_Check(o) ||
          (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !IsTensor(o));

@@ -144,16 +144,18 @@ PyObject* Bind(PyObject* self, PyObject* all) {
     return Py_BuildValue("(OO)", list.get(), named.get());
   });
 }
+template <bool kAsk>
 PyObject* Rows(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return Guarded([&] { return CallRows(OpOf(self), args, kwargs); });
+  return Guarded([&] { return CallRows(OpOf(self), args, kwargs, kAsk); });
 }
-PyMethodDef kOperatorMethods[] = {{"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
-                                  {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
-                                  {"_decompose", Decompose, METH_VARARGS, nullptr},
-                                  {"_bind", Bind, METH_VARARGS, nullptr},
-                                  {"_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Rows)),
-                                   METH_VARARGS | METH_KEYWORDS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kOperatorMethods[] = {
+    {"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+    {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
+    {"_decompose", Decompose, METH_VARARGS, nullptr},
+    {"_bind", Bind, METH_VARARGS, nullptr},
+    {"_rows", Keywords(Rows<true>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_rows_unasked", Keywords(Rows<false>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 // ---- kernels written in Python
 

@@ -138,4 +138,9 @@ class GilRelease {
   PyThreadState* saved_;
 };
 
+// A method with keywords, as method tables hold it.
+inline PyCFunction Keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
 }  // namespace mica::python

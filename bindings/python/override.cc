@@ -109,8 +109,6 @@ Ref MethodOf(PyObject* o, Protocol protocol) {
   return found.name ? Own(PyObject_GetAttr(o, found.name)) : Ref();
 }
 
-bool MayAsk() { return !(Here().disabled & kModesToo); }
-
 DisableSubclasses::DisableSubclasses(bool modes_too) : saved_(Here().disabled) {
   Here().disabled |= modes_too ? kSubclasses | kModesToo : kSubclasses;
 }
@@ -427,9 +425,6 @@ PyObject* OverloadedList(PyObject*, PyObject* relevant) {
   });
 }
 
-PyCFunction Keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 PyMethodDef kDefault = {
     "__mica_function__", Keywords(DefaultFunction), METH_VARARGS | METH_KEYWORDS,
     "__mica_function__(func, types, args=(), kwargs=None)\n\nWhat runs for a call with an "

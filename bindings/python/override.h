@@ -65,9 +65,6 @@ inline bool MayOverride(PyObject* self, PyObject* const* args, Py_ssize_t count)
   return __builtin_expect(g_function_modes != 0, 0) || AnyWantsFunctions(self, args, count);
 }
 
-// Whether this thread asks modes and subclasses at all: no block says otherwise.
-bool MayAsk();
-
 // What is called, as the interceptor gets it: an attribute of Tensor (`module` NULL), one
 // side of a property of Tensor, or a function of `mica` or of a module of it.
 struct Callee {

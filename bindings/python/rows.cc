@@ -4,6 +4,7 @@
 // Every row goes through the dispatcher as a call of its own, so that all layers see it.
 // The GIL is given up once for all rows, if together they are large.
 #include <deque>
+#include <optional>
 
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/boxing.h"
@@ -103,10 +104,12 @@ Rows::Rows(const schema::FunctionSchema& schema, PyObject* args, PyObject* kwarg
 
 }  // namespace
 
-PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs) {
+PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs, bool ask) {
   const schema::FunctionSchema& schema = op.schema();
   const Rows rows(schema, args, kwargs);
-  if (rows.intercepted && MayAsk()) Py_RETURN_NOTIMPLEMENTED;
+  if (rows.intercepted && ask) Py_RETURN_NOTIMPLEMENTED;
+  std::optional<DisableSubclasses> unasked;
+  if (rows.intercepted) unasked.emplace(true);
   const size_t outputs = schema.returns.size();
   const bool writes = schema.is_mutable();
   for (const schema::Return& r : schema.returns) {

@@ -142,9 +142,6 @@ PyObject* MakeWrapperSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyCFunction Keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 constexpr int kStatic = METH_VARARGS | METH_KEYWORDS;
 PyMethodDef kAsSubclass = {
     "as_subclass", AsSubclass, METH_O,

@@ -184,12 +184,7 @@ def apply(
 
 def over_rows(operator: str, *arguments: Any) -> None:
     """An operator that writes, row by row; calls of functions, which it is none of, are not asked."""
-    if _operator(operator)._rows(*arguments) is NotImplemented:
-        before = _C._disable_functions(3)
-        try:
-            _operator(operator)._rows(*arguments)
-        finally:
-            _C._restore_functions(before)
+    _operator(operator)._rows_unasked(*arguments)
 
 
 @functools.cache
