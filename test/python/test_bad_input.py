@@ -48,6 +48,19 @@ def test_operators_refuse_bad_input(shard: int, tmp_path: Path) -> None:
 
 # Calls that once crashed, hung or spoke in half sentences.
 REFUSED = [
+    *(
+        (
+            f"mica.nn.functional.scaled_dot_product_attention(*[mica.ones(1, 2, 4, 4)] * 3, {mask})",
+            RuntimeError,
+            words,
+        )
+        for mask, words in [
+            ("mica.ones(2, 3)", "attn_mask"),
+            ("mica.ones(3, 2, 4, 4)", "does not broadcast to the shape"),
+            ("mica.ones(4, 5, dtype=mica.bool)", "attn_mask"),
+            ("mica.ones(4, 4, dtype=mica.float64)", "attn_mask"),
+        ]
+    ),
     ("mica.tensor(2.0).roll([2, 3], [-1, -1])", IndexError, "dim"),
     ("ops._inverse_permute(mica.ones(2, 3), [-1])", RuntimeError, r"Number of dims \(1\)"),
     ("ops._plane_scatter(mica.ones(0), (), mica.ones(2))", RuntimeError, "expected planes"),

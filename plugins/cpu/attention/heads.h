@@ -79,17 +79,21 @@ struct Heads {
 };
 
 // What is added to the scores: a floating tensor that broadcasts to [batch, heads,
-// queries, keys], or nothing.
+// queries, keys], or nothing. Throws NotImplemented for any other.
 template <class T>
 struct Mask {
   const T* data = nullptr;
   int64_t strides[4] = {};
   std::optional<DenseInput> copy;
 
-  Mask(const MicaTensor* tensor, int32_t dtype, int32_t threads) {
+  Mask(const Shape& s, const MicaTensor* tensor, int32_t threads) {
     if (tensor == nullptr) return;
     const plugin::TensorRef t(tensor);
+    const int64_t scores[4] = {s.batch, s.heads, s.queries, s.keys};
     if (t.ndim() > 4 || t.dtype() == MICA_BOOL) throw plugin::NotImplemented();
+    for (int d = 0; d < t.ndim(); ++d)
+      if (t.size(d) != 1 && t.size(d) != scores[4 - t.ndim() + d]) throw plugin::NotImplemented();
+    const int32_t dtype = s.dtype;
     const bool own = t.dtype() == dtype;
     data = own ? t.data<T>() : copy.emplace(tensor, dtype, threads).template data<T>();
     int64_t dense = 1;
@@ -117,7 +121,7 @@ struct Operands {
       : query(q, s.dtype, threads),
         key(k, s.dtype, threads),
         value(v, s.dtype, threads),
-        mask(m, s.dtype, threads) {}
+        mask(s, m, threads) {}
 };
 
 template <class T>

@@ -186,8 +186,9 @@ struct Cores {
     const int64_t least = std::min(t.m, t.n), most = std::max(t.m, t.n);
     const char job = !t.vectors ? 'N' : t.full ? 'A' : 'S';
     if (least == 0) {  // LAPACK leaves what is orthogonal to nothing unwritten
-      for (int64_t i = 0; t.full && i < t.m; ++i) Op(t, 2)[i * t.m + i] = 1;
-      for (int64_t i = 0; t.full && i < t.n; ++i) Op(t, 3)[i * t.n + i] = 1;
+      const bool made = t.vectors && t.full;
+      for (int64_t i = 0; made && i < t.m; ++i) Op(t, 2)[i * t.m + i] = 1;
+      for (int64_t i = 0; made && i < t.n; ++i) Op(t, 3)[i * t.n + i] = 1;
       return;
     }
     T size = 0;
