@@ -3,7 +3,7 @@
     python test/python/bad_input.py <seed> <calls per operator> <shard> <shards> <log> [operator]...
 
 Arguments are drawn from lists of Python expressions by the type that the schema gives
-them. A call must return or raise one of `ALLOWED` with a full sentence; a result must
+them; every other call is a sample of the operator with one argument spoilt (near_misses.py). A call must return or raise one of `ALLOWED` with a full sentence; a result must
 be readable, and its gradient too. Before each call its text stands in <log>, so that
 whoever started the program knows which call ended it. Prints what is wrong, a line each.
 With operators named, those of the shard alone are called, in that order. What an operator's
@@ -23,8 +23,11 @@ import warnings
 from types import CodeType
 from typing import Any
 
+from near_misses import NearMisses, calls_of, near
+
 import mica
 from mica import _C
+from mica.conformance.samples import Call
 
 ALLOWED = (
     ValueError,
@@ -162,7 +165,7 @@ class Drawer:
     def value(self, text: str) -> Any:
         if text not in self.code:
             self.code[text] = compile(text, "<argument>", "eval")
-        return eval(self.code[text], {"mica": mica})
+        return eval(self.code[text], {"mica": mica, "near": near})
 
     def argument(self, type_text: str, bad: float) -> str:
         kind = re.sub(r"\([^)]*\)", "", type_text).replace("?", "")
@@ -259,26 +262,52 @@ class Run:
         base = name.partition("::")[2].partition(".")[0]
         overload = name.partition(".")[2] or "default"
         functions = [f"getattr(mica.ops.mica.{base}, '{overload}')", f"mica.{base}", f"mica.Tensor.{base}"]
+        samples = calls_of(name)
         for i in range(self.calls):
-            bad = drawer.random.choice([0.0, 0.1, 0.3, 0.8])
-            texts, named = [], {}
-            for type_text, argument, keyword_only, default in arguments:
-                if default and drawer.random.random() < 0.5:
-                    keyword_only = True
-                    if drawer.random.random() < 0.7:
-                        continue
-                text = drawer.argument(type_text, bad)
-                if lists and "2**" in text and "mica" in text:
-                    continue  # 2**40 results of one element each are what was asked for
-                if keyword_only or named:
-                    named[argument] = text
-                else:
-                    texts.append(text)
-            if drawer.random.random() < 0.05:
-                texts = texts[:-1] if drawer.random.random() < 0.5 else [*texts, "mica.ones(2)"]
-            if drawer.random.random() < 0.02:
-                named["nonsense"] = "1"
-            self.attempt(drawer, name, functions[i % 3], texts, named)
+            if samples and i % 2:
+                texts, named = self.near_miss(drawer, arguments, drawer.random.choice(samples))
+            else:
+                texts, named = self.random_call(drawer, arguments, lists)
+            self.attempt(drawer, name, functions[i // 2 % 3], texts, named)
+
+    def near_miss(
+        self, drawer: Drawer, arguments: list[tuple[str, str, bool, bool]], sample: Call
+    ) -> tuple[list[str], dict[str, str]]:
+        """Arguments of a sample call, one of them spoilt, and outputs where the operator takes them."""
+        types = {argument: type_text for type_text, argument, _, _ in arguments}
+
+        def draw(place: int | str) -> str:
+            return drawer.argument(arguments[place][0] if isinstance(place, int) else types[place], 0.5)
+
+        texts, named = NearMisses(drawer.random).call(sample, draw)
+        for type_text, argument, keyword_only, default in arguments[len(texts) :]:
+            if keyword_only and not default and argument not in named:
+                named[argument] = drawer.argument(type_text, 0.1)
+        return texts, named
+
+    def random_call(
+        self, drawer: Drawer, arguments: list[tuple[str, str, bool, bool]], lists: bool
+    ) -> tuple[list[str], dict[str, str]]:
+        """Arguments of the schema's types, mostly wrong or mostly right."""
+        bad = drawer.random.choice([0.0, 0.1, 0.3, 0.8])
+        texts, named = [], {}
+        for type_text, argument, keyword_only, default in arguments:
+            if default and drawer.random.random() < 0.5:
+                keyword_only = True
+                if drawer.random.random() < 0.7:
+                    continue
+            text = drawer.argument(type_text, bad)
+            if lists and "2**" in text and "mica" in text:
+                continue  # 2**40 results of one element each are what was asked for
+            if keyword_only or named:
+                named[argument] = text
+            else:
+                texts.append(text)
+        if drawer.random.random() < 0.05:
+            texts = texts[:-1] if drawer.random.random() < 0.5 else [*texts, "mica.ones(2)"]
+        if drawer.random.random() < 0.02:
+            named["nonsense"] = "1"
+        return texts, named
 
 
 def main() -> None:
