@@ -7,6 +7,7 @@
 #include "mica/tensor/allocator.h"
 #include "mica/tensor/error.h"
 #include "mica/tensor/holders.h"
+#include "mica/tensor/loan.h"
 #include "mica/tensor/small_pool.h"
 
 namespace mica {
@@ -87,8 +88,8 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
     nbytes_ = nbytes;
     return;
   }
-  MICA_CHECK(resizable_, "The storage (", nbytes_, " bytes) holds foreign memory and cannot grow to ", nbytes,
-             " bytes.");
+  MICA_CHECK(resizable_ || IsLent(this), "The storage (", nbytes_,
+             " bytes) holds foreign memory and cannot grow to ", nbytes, " bytes.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
   if (keep && nbytes_ > 0) {
@@ -101,7 +102,11 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
   }
   void* old = std::exchange(data_, fresh);
   if (use_count() > 1) internal::MoveTensors(this, old, this);
-  if (!inline_data_) allocator.Free(old, capacity_);
+  if (deleter_)
+    std::exchange(deleter_, nullptr)(deleter_context_);
+  else if (!inline_data_)
+    allocator.Free(old, capacity_);
+  resizable_ = true;
   nbytes_ = capacity_ = nbytes;
   inline_data_ = false;
 }

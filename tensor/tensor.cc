@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mica/tensor/loan.h"
 #include "mica/tensor/no_data.h"
 #include "mica/tensor/shape.h"
 #include "mica/tensor/small_pool.h"
@@ -196,6 +197,15 @@ std::string Tensor::ToString() const {
   return absl::StrCat(Name(dtype()), ShapeText(sizes()), " on ", device().ToString());
 }
 
+namespace {
+// Fresh, or lent by an output (loan.h).
+Storage ContiguousMemory(int64_t nbytes, DType dtype, Device device) {
+  if (__builtin_expect(internal::t_loan != nullptr, 0) && device.is_cpu())
+    if (Storage lent = TakeLent(nbytes, dtype)) return lent;
+  return Storage::Allocate(nbytes, device);
+}
+}  // namespace
+
 Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat format) {
   const int64_t n = sizes.size();
   if (format != MemoryFormat::kChannelsLast && n <= kInlineDims) {
@@ -219,7 +229,7 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
       MICA_THROW(kRuntime, "The shape ", ShapeText(sizes), " of ", Name(dtype),
                  " needs more than 2^63 - 1 bytes.");
     }
-    Storage storage = Storage::Allocate(nbytes, device);
+    Storage storage = ContiguousMemory(nbytes, dtype, device);
     TensorImpl* impl = NewImpl(storage.get(), 0, dtype, device);
     storage.release();
     for (int64_t i = 0; i < n; ++i) {
@@ -240,7 +250,10 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
   const int64_t nbytes = CheckedExtent(sizes, strides, ItemSize(dtype));
   CheckedNumel(sizes);
-  return Tensor::Steal(TensorImpl::Make(Storage::Allocate(nbytes, device), 0, sizes, strides, dtype));
+  const bool may_be_lent =
+      internal::t_loan != nullptr && strides == IntSpan(ContiguousStrides(sizes)) && device.is_cpu();
+  Storage storage = may_be_lent ? ContiguousMemory(nbytes, dtype, device) : Storage::Allocate(nbytes, device);
+  return Tensor::Steal(TensorImpl::Make(std::move(storage), 0, sizes, strides, dtype));
 }
 
 Tensor WrappedNumber(const Scalar& value) {

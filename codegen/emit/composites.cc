@@ -5,7 +5,8 @@
 // `out`, or into `self` where it has it as first argument and an in-place form. Where a
 // gradient may be recorded, where a body ends otherwise and where there is none, the
 // in-place and out forms compute the functional form and copy: out= is resized first, as
-// other out forms are.
+// other out forms are. An out form lends the outputs' memory meanwhile (tensor/loan.h), so
+// that a result which comes to lie there need not be copied.
 #include <algorithm>
 
 #include "mica/codegen/emit/emitters.h"
@@ -107,6 +108,38 @@ const Function* Writer(const Function& f, const FormulaExpr& e) {
   return e.function->entry->op_class == OpClass::kPointwise ? e.function->entry->out : nullptr;
 }
 
+bool IsView(const FormulaExpr& e) {
+  return e.kind == FormulaExpr::Kind::kCall && e.type.is(schema::TypeKind::kTensor) &&
+         (e.function->entry->op_class == OpClass::kView || e.function->full_name == "mica::reshape");
+}
+
+// Of an in-place form that ends in a view of what a call gives, which itself begins with a view
+// of `self`: that call. squeeze(addmm(unsqueeze(self, 1), ...), 1) may write into
+// unsqueeze(self, 1), where the one view undoes the other.
+const FormulaExpr* InnerWriter(const Function& f, const FormulaExpr& end) {
+  if (f.form != OpForm::kInplace || !IsView(end)) return nullptr;
+  const FormulaExpr* inner = &end;
+  while (IsView(*inner)) inner = &inner->operands[0];
+  if (inner->kind != FormulaExpr::Kind::kCall || inner->function->form != OpForm::kFunctional ||
+      !inner->function->entry->inplace || !IsView(inner->operands[0]))
+    return nullptr;
+  const FormulaExpr* first = &inner->operands[0];
+  while (IsView(*first)) first = &first->operands[0];
+  const bool of_self =
+      first->kind == FormulaExpr::Kind::kName && CppIdentifier(first->text) == f.arguments[0].name;
+  return of_self ? inner : nullptr;
+}
+
+// `end` with the call replaced by the name `seen_`.
+FormulaExpr SeenThrough(FormulaExpr end) {
+  FormulaExpr* inner = &end;
+  while (IsView(*inner)) inner = &inner->operands[0];
+  inner->kind = FormulaExpr::Kind::kLocal;
+  inner->text = "seen_";
+  inner->operands.clear();
+  return end;
+}
+
 // The call of `writer` for the last call `e`, which ends the function.
 std::string CallInto(const Function& f, const FormulaExpr& e, const Function& writer,
                      const EmitOptions& options) {
@@ -132,6 +165,20 @@ std::string CallInto(const Function& f, const FormulaExpr& e, const Function& wr
   }
   return StrCat("{\n", values, "CheckFitsSelf(", target, names, ");\n", callee, Join(all, ", "), ", ", target,
                 ");\n", end, "\n}");
+}
+
+// The write through the views, where what `end` sees in what the call writes is `self`.
+std::string CallThroughViews(const Function& f, const FormulaExpr& end, const FormulaExpr& inner,
+                             const EmitOptions& options) {
+  const Function& writer = *inner.function->entry->inplace;
+  const std::string& self = f.arguments[0].name;
+  std::string arguments = "seen_";
+  for (size_t i = 1; i < inner.operands.size(); ++i)
+    StrAppend(&arguments, ", ", EmitFormula(inner.operands[i], options));
+  return StrCat("{\nconst Tensor seen_ = ", EmitFormula(inner.operands[0], options), ";\nif (SamePlace(",
+                EmitFormula(SeenThrough(end), options), ", ", self, ")) {\n::", writer.entry->ns,
+                "::ops::op::", writer.struct_name, "::call(", arguments, ");\nLogWrite(", self, ", ",
+                CppString(f.full_name), ");\nreturn;\n}\n}\n");
 }
 
 // Calls visit(e) for what each way through a body ends in, with whether memory is asked for before.
@@ -163,14 +210,17 @@ Through WritesThrough(const Function& f) {
   const Entry& entry = *f.entry;
   if (f.form == OpForm::kFunctional || !entry.functional || !entry.formula || f.schema.returns.size() != 1)
     return Through::kNever;
-  bool any = false, always = f.form == OpForm::kOut && !entry.derivative;
+  bool any = false, every = true, always = f.form == OpForm::kOut && !entry.derivative;
   VisitEnds(entry.formula->root, false, [&](const FormulaExpr& e, bool asked) {
     const bool writes = Writer(f, e) != nullptr;
-    any = any || writes || &Copied(e) != &e;
+    any = any || writes || InnerWriter(f, e) || &Copied(e) != &e;
+    every = every && (writes || AsksForNothing(Copied(e)));
     const bool one = writes && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
     always = always && !asked && (one || AsksForNothing(e));
   });
-  return always ? Through::kAlways : any ? Through::kUnrecorded : Through::kNever;
+  if (always) return Through::kAlways;
+  // Of an out form, what another end computes is better lent the memory of `out`.
+  return any && (every || f.form == OpForm::kInplace) ? Through::kUnrecorded : Through::kNever;
 }
 
 void EmitBodyInto(const Function& f, Printer& p) {
@@ -185,8 +235,10 @@ void EmitBodyInto(const Function& f, Printer& p) {
   };
   options.result = [&](const FormulaExpr& value, const std::string& text) {
     if (const Function* writer = Writer(f, value)) return CallInto(f, value, *writer, options);
+    const FormulaExpr* inner = InnerWriter(f, value);
     const FormulaExpr& copied = Copied(value);
-    return StrCat(is_out ? "CopyToOut(" : "CopyToSelf(", target, ", ",
+    return StrCat(inner ? CallThroughViews(f, value, *inner, options) : "",
+                  is_out ? "CopyToOut(" : "CopyToSelf(", target, ", ",
                   &copied == &value ? text : EmitFormula(copied, options), ");\nLogWrite(", target, ", ",
                   CppString(f.full_name), ");\nreturn;");
   };
@@ -216,26 +268,38 @@ std::string HeadOf(const Helper& helper) {
                 Join(parameters, ", "), ")");
 }
 
-void EmitCopies(const Function& f, Printer& p) {
+void EmitCopyToSelf(const Function& f, Printer& p) {
+  const std::string& self = f.arguments[0].name;
+  p.Print({{"self", self}, {"tensors", TensorArguments(f)}},
+          "const Tensor before = BeforeWrite($self$, $tensors$);");
+  p.Print({{"self", self}, {"call", FunctionalCall(f, "before")}}, "CopyToSelf($self$, $call$);");
+  p.Print({{"self", self}, {"name", CppString(f.full_name)}}, "LogWrite($self$, $name$);");
+}
+
+void EmitCopiesToOut(const Function& f, Printer& p) {
   const size_t inputs = f.entry->functional->arguments.size();
   const size_t outputs = f.schema.returns.size();
-  std::string self;
-  if (f.form == OpForm::kInplace) {
-    self = "before";
-    p.Print({{"self", f.arguments[0].name}, {"tensors", TensorArguments(f)}},
-            "const Tensor before = BeforeWrite($self$, $tensors$);");
-  }
-  p.Print({{"call", FunctionalCall(f, self)}}, "const auto computed = $call$;");
+  std::vector<std::string> outs, values, read;
   for (size_t i = 0; i < outputs; ++i) {
-    const std::string value = outputs == 1 ? "computed" : StrCat("std::get<", i, ">(computed)");
-    const std::string& target =
-        f.form == OpForm::kInplace ? f.arguments[0].name : f.arguments[inputs + i].name;
-    if (f.form == OpForm::kOut)
-      p.Print({{"target", target}, {"value", value}}, "CopyToOut($target$, $value$);");
-    else
-      p.Print({{"target", target}, {"value", value}}, "CopyToSelf($target$, $value$);");
-    p.Print({{"target", target}, {"name", CppString(f.full_name)}}, "LogWrite($target$, $name$);");
+    outs.push_back(f.arguments[inputs + i].name);
+    values.push_back(outputs == 1 ? "std::move(computed_)"
+                                  : StrCat("std::get<", i, ">(std::move(computed_))"));
   }
+  for (size_t i = 0; i < inputs; ++i)
+    if (f.schema.arguments[i].type.is_tensor() || f.schema.arguments[i].type.is_tensor_list())
+      read.push_back(StrCat(", ", f.arguments[i].name));
+  p.Print({{"all", TensorArguments(f)},
+           {"outs", Join(outs, ", ")},
+           {"read", Join(read, "")},
+           {"call", FunctionalCall(f, "")},
+           {"values", Join(values, ", ")}},
+          "MemoryLoan loan_(!AnyRecorded($all$), {$outs$}$read$);\n"
+          "auto computed_ = $call$;\n"
+          "Tensor values_[] = {$values$};\n"
+          "loan_.Settle(values_, [](const Tensor& t) { return ops::clone(t); });");
+  for (size_t i = 0; i < outputs; ++i)
+    p.Print({{"out", outs[i]}, {"i", StrCat(i)}, {"name", CppString(f.full_name)}},
+            "CopyToOut($out$, values_[$i$], loan_);\nLogWrite($out$, $name$);");
 }
 
 // An in-place or out form.
@@ -249,7 +313,7 @@ void EmitWriting(const Function& f, Printer& p) {
     p.Outdent();
     p.Line("}");
   }
-  EmitCopies(f, p);
+  f.form == OpForm::kOut ? EmitCopiesToOut(f, p) : EmitCopyToSelf(f, p);
 }
 
 // Shared by all: in an anonymous namespace of each shard.
@@ -259,6 +323,11 @@ constexpr const char* kHelpers = R"(
   CheckNoInternalOverlap(out, "out");
   if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
   ops::copy_(out, value);
+}
+// Nothing is left to copy where the value was computed in the memory of `out`.
+[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value, const MemoryLoan& loan) {
+  if (loan.Fills(value, out)) return out.impl()->storage->BumpVersion();
+  CopyToOut(out, value);
 }
 // By Autograd, or by an outer level of a transform.
 [[maybe_unused]] bool Recorded(const Tensor& t) {
@@ -278,6 +347,9 @@ bool AnyRecorded(const T&... inputs) {
 template <typename... T>
 Tensor BeforeWrite(const Tensor& self, const T&... inputs) {
   return AnyRecorded(inputs...) ? ops::clone(self) : self;
+}
+[[maybe_unused]] bool SamePlace(const Tensor& a, const Tensor& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 // Before a result of the shape that the inputs are broadcast to is written into self.
 template <typename... T>
@@ -340,7 +412,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
         "#include <cmath>\n\n#include \"mica/dispatcher/thread_state.h\"\n#include "
         "\"mica/dispatcher/write_log.h\"\n#include \"mica/kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
-        "#include \"mica/tensor/promote.h\"\n#include \"mica/tensor/scalar_math.h\"\n\nnamespace "
+        "#include \"mica/tensor/loan.h\"\n#include \"mica/tensor/promote.h\"\n#include "
+        "\"mica/tensor/scalar_math.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");
     if (can_copy) p.Line(kHelpers);
     p.Line("}  // namespace\n");
