@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cmath>
 
-#include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/contraction/gemm_half.h"
 #include "mica/plugins/cpu/contraction/gemm_tiles.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
@@ -46,15 +45,15 @@ bool PreferDnnl(const GemmTask& t) {
 
 // float64 with a vector: b's (n = 1) or a's (m = 1). OpenBLAS's products are slow here.
 bool AsVector(const LibraryTable& library, const GemmTask& t) {
-  if (t.dtype != MICA_F64 || t.alpha[0] != 1 || t.beta[0] != 0) return false;
+  if (t.dtype != MICA_F64) return false;
   const auto step = [](const MatrixView& v, bool along_rows) {
     return along_rows == v.transposed ? 1 : v.stride;
   };
   if (t.n == 1 && t.c_stride == 1)
-    library.blas_gemv(t.dtype, t.m, t.k, t.a, t.b.data, step(t.b, true), t.c);
+    library.blas_gemv(t.dtype, t.m, t.k, t.a, t.b.data, step(t.b, true), t.c, t.alpha[0], t.beta[0]);
   else if (t.m == 1)
     library.blas_gemv(t.dtype, t.n, t.k, {t.b.data, t.b.stride, !t.b.transposed}, t.a.data, step(t.a, false),
-                      t.c);
+                      t.c, t.alpha[0], t.beta[0]);
   else
     return false;
   return true;
@@ -133,14 +132,12 @@ bool LibraryGemm(Product p, int32_t threads) {
   if (!by_lines) return TiledGemm(p, threads);
   const bool rows_adjacent = (p.c.col == 1 || p.n == 1) && (p.c.row >= p.n || p.m == 1);
   if (!rows_adjacent) p = Transposed(p);
-  Temporary none;
-  const int64_t itemsize = DtypeSize(p.dtype);
   const GemmTask task{p.dtype,
                       p.m,
                       p.n,
                       p.k,
-                      View(p.a, p.m, p.k, itemsize, none, threads),
-                      View(p.b, p.k, p.n, itemsize, none, threads),
+                      View(p.a, p.m, p.k),
+                      View(p.b, p.k, p.n),
                       p.c.data,
                       p.m == 1 ? p.n : p.c.row,
                       {p.alpha.real, p.alpha.imaginary},
@@ -155,36 +152,22 @@ bool LibraryGemm(Product p, int32_t threads) {
 
 void IntegerGemm(const Product& p, int32_t threads) {
   const int64_t itemsize = DtypeSize(p.dtype);
-  Product q = p;
-  Temporary copy;
-  if (p.b.col != 1 && p.m > 4) {
-    copy = Temporary(p.k * p.n * itemsize);
-    const int64_t sizes[] = {p.k, p.n}, from[] = {p.b.row, p.b.col}, to[] = {p.n, 1};
-    CopyStrided(itemsize, 2, sizes, p.b.data, from, copy.data(), to, threads);
-    q.b = {copy.data(), p.n, 1};
-  }
   ParallelFor(p.m, std::max<int64_t>(1, kShare / 8 / std::max<int64_t>(1, p.n * p.k)), 1, threads,
               [&](int64_t begin, int64_t end) {
-                Product part = q;
+                Product part = p;
                 part.m = end - begin;
-                part.a.data = static_cast<char*>(q.a.data) + begin * q.a.row * itemsize;
-                part.c.data = static_cast<char*>(q.c.data) + begin * q.c.row * itemsize;
+                part.a.data = static_cast<char*>(p.a.data) + begin * p.a.row * itemsize;
+                part.c.data = static_cast<char*>(p.c.data) + begin * p.c.row * itemsize;
                 PlainGemm(part);
               });
 }
 
 }  // namespace
 
-MatrixView View(const Strided& x, int64_t rows, int64_t cols, int64_t itemsize, Temporary& copy,
-                int32_t threads) {
+MatrixView View(const Strided& x, int64_t rows, int64_t cols) {
   if ((x.col == 1 || cols == 1) && (x.row >= cols || rows == 1))
     return {x.data, rows == 1 ? std::max<int64_t>(cols, 1) : x.row, false};
-  if ((x.row == 1 || rows == 1) && (x.col >= rows || cols == 1))
-    return {x.data, cols == 1 ? std::max<int64_t>(rows, 1) : x.col, true};
-  copy = Temporary(rows * cols * itemsize);
-  const int64_t sizes[] = {rows, cols}, from[] = {x.row, x.col}, to[] = {cols, 1};
-  CopyStrided(itemsize, 2, sizes, x.data, from, copy.data(), to, threads);
-  return {copy.data(), cols, false};
+  return {x.data, cols == 1 ? std::max<int64_t>(rows, 1) : x.col, true};
 }
 
 Product Transposed(const Product& p) {

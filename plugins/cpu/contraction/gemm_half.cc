@@ -3,13 +3,12 @@
 // A tile of c is made in float32: block by block along k, the parts of a and b that it
 // needs are widened into scratch memory, multiplied by the float32 product and added to
 // it; at the end the tile is rounded into place. Memory sees half types only, and no
-// more than a few MB of float32 exist at a time. A part of a is widened once for each
-// column of tiles, which costs little: hundreds of multiplications a conversion.
-// Measured on one AVX2 core, bfloat16, GFLOP/s with one factor widened whole / by tiles
-// / in float32: 2,048^3 82/100/104, 256 x 256 x 65,536 55/86/93. With vectors
-// (half_vector.cc): 1 x 4,096 x 1,024 15/37/28; line by line 7 x 1,024 x 1,024 32, by tiles 21.
-// float32's own speed, 102 here, bounds what is gained over a peer: torch 2.13 does 1.0 to 1.5
-// where b lies row by row (20 to 70 times), but 10 to 14 with b transposed (3 to 9 times).
+// more than a few MB of float32 exist at a time; two strides are read as they are. A part of a is widened
+// once for each column of tiles, which costs little: hundreds of multiplications a conversion. Measured on
+// one AVX2 core, bfloat16, GFLOP/s with one factor widened whole / by tiles / in float32: 2,048^3 82/100/104,
+// 256 x 256 x 65,536 55/86/93. With vectors (half_vector.cc): 1 x 4,096 x 1,024 15/37/28; line by line 7 x
+// 1,024 x 1,024 32, by tiles 21. float32's own speed, 102 here, bounds what is gained over a peer: torch 2.13
+// does 1.0 to 1.5 where b lies row by row (20 to 70 times), but 10 to 14 with b transposed (3 to 9 times).
 #include "mica/plugins/cpu/contraction/gemm_half.h"
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <new>
 
 #include "mica/plugins/cpu/contraction/dense.h"
+#include "mica/plugins/cpu/contraction/gemm_tiles.h"
 #include "mica/plugins/cpu/engine/lanes.h"
 #include "mica/plugins/cpu/engine/scratch.h"
 #include "mica/plugins/cpu/engine/threads.h"
@@ -35,37 +35,52 @@ int64_t Even(int64_t n, int64_t most) {
   return std::min(n, ((n + parts - 1) / parts + 15) / 16 * 16);
 }
 
-// Half elements as they lie: `lines` of `length`, `step` apart.
+// Half elements as they lie: `lines` of `length`, `step` apart, `unit` between two elements.
 struct Lines {
   char* data;
-  int64_t step, lines, length;
+  int64_t step, unit, lines, length;
 };
 
+// Whether a line of the part is a column: that dimension whose elements lie closer.
+bool ByColumns(const Strided& x, int64_t rows, int64_t cols) {
+  if (rows == 1 || cols == 1) return cols == 1;
+  return x.col != 1 && x.row < x.col && (x.row == 1 || x.col != 0);
+}
+
 // Rows [row, row + rows) and columns [col, col + cols) of a matrix in memory.
-Lines PartOf(const MatrixView& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
-  const int64_t first = x.transposed ? col * x.stride + row : row * x.stride + col;
-  char* data = static_cast<char*>(const_cast<void*>(x.data)) + first * 2;
-  return x.transposed ? Lines{data, x.stride, cols, rows} : Lines{data, x.stride, rows, cols};
+Lines PartOf(const Strided& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  char* data = static_cast<char*>(x.data) + (row * x.row + col * x.col) * 2;
+  return ByColumns(x, rows, cols) ? Lines{data, x.col, x.row, cols, rows}
+                                  : Lines{data, x.row, x.col, rows, cols};
 }
 
 void WidenInto(float* to, const Lines& from, Primitive cast) {
-  if (from.step == from.length) return void(cast(to, from.data, nullptr, nullptr, from.lines * from.length));
-  for (int64_t i = 0; i < from.lines; ++i)
-    cast(to + i * from.length, from.data + i * from.step * 2, nullptr, nullptr, from.length);
+  if (from.unit == 1 && from.step == from.length)
+    return void(cast(to, from.data, nullptr, nullptr, from.lines * from.length));
+  uint16_t packed[kTile];
+  for (int64_t i = 0; i < from.lines; ++i) {
+    const char* line = from.data + i * from.step * 2;
+    if (from.unit != 1) GatherStrided(packed, line, from.unit * 2, 2, from.length);
+    cast(to + i * from.length, from.unit == 1 ? static_cast<const void*>(line) : packed, nullptr, nullptr,
+         from.length);
+  }
 }
 void RoundInto(const Lines& to, const float* from, Primitive cast) {
-  for (int64_t i = 0; i < to.lines; ++i)
-    cast(to.data + i * to.step * 2, from + i * to.length, nullptr, nullptr, to.length);
+  uint16_t packed[kTile];
+  for (int64_t i = 0; i < to.lines; ++i) {
+    char* line = to.data + i * to.step * 2;
+    cast(to.unit == 1 ? static_cast<void*>(line) : packed, from + i * to.length, nullptr, nullptr, to.length);
+    if (to.unit != 1) ScatterStrided(line, to.unit * 2, packed, 2, to.length);
+  }
 }
-Strided Dense(float* data, const MatrixView& like, const Lines& lines) {
-  return like.transposed ? Strided{data, 1, lines.length} : Strided{data, lines.length, 1};
+Strided Dense(float* data, const Strided& like, int64_t rows, int64_t cols) {
+  return ByColumns(like, rows, cols) ? Strided{data, 1, rows} : Strided{data, cols, 1};
 }
 
 enum class Outcome { kDone, kUnsupported, kNoMemory, kInterrupted };
 
 struct Tiles {
   Product p;
-  MatrixView a, b, c;
   int64_t height, width, depth;
   Primitive widen, round;
 
@@ -83,17 +98,16 @@ Outcome Tiles::Run(int64_t index) const {
   auto* sum = reinterpret_cast<float*>(Scratch((height * width + depth * (height + width)) * 4));
   if (sum == nullptr) return Outcome::kNoMemory;
   float *wide_a = sum + height * width, *wide_b = wide_a + depth * height;
-  const Lines target = PartOf(c, i, q.m, j, q.n);
-  q.c = Dense(sum, c, target);
+  const Lines target = PartOf(p.c, i, q.m, j, q.n);
+  q.c = Dense(sum, p.c, q.m, q.n);
   if (p.beta.real != 0) WidenInto(sum, target, widen);
   for (int64_t l = 0; l < p.k || l == 0; l += depth) {
     if (Interrupted()) return Outcome::kInterrupted;
     q.k = std::min(depth, p.k - l);
-    const Lines from_a = PartOf(a, i, q.m, l, q.k), from_b = PartOf(b, l, q.k, j, q.n);
-    WidenInto(wide_a, from_a, widen);
-    WidenInto(wide_b, from_b, widen);
-    q.a = Dense(wide_a, a, from_a);
-    q.b = Dense(wide_b, b, from_b);
+    WidenInto(wide_a, PartOf(p.a, i, q.m, l, q.k), widen);
+    WidenInto(wide_b, PartOf(p.b, l, q.k, j, q.n), widen);
+    q.a = Dense(wide_a, p.a, q.m, q.k);
+    q.b = Dense(wide_b, p.b, q.k, q.n);
     if (l > 0) q.beta = {1, 0, 1};
     try {
       if (!Gemm(q, 1)) return Outcome::kUnsupported;
@@ -116,7 +130,7 @@ void Divide(Tiles& t, int32_t threads) {
   }
 }
 
-// For m = 1 or n = 1.
+// For m = 1 or n = 1, and a matrix that lies by lines.
 void VectorGemm(const Product& p, int32_t threads) {
   const bool column = p.n == 1;
   const Strided& matrix = column ? p.a : p.b;
@@ -124,8 +138,7 @@ void VectorGemm(const Product& p, int32_t threads) {
   t.dtype = p.dtype;
   t.rows = column ? p.m : p.n;
   t.columns = p.k;
-  Temporary copy;
-  t.w = View(column ? matrix : Strided{matrix.data, matrix.col, matrix.row}, t.rows, p.k, 2, copy, threads);
+  t.w = View(column ? matrix : Strided{matrix.data, matrix.col, matrix.row}, t.rows, p.k);
   t.y = p.c.data;
   t.y_step = column ? p.c.row : p.c.col;
   t.factor = static_cast<float>(p.alpha.real);
@@ -161,8 +174,10 @@ Product LineOf(Product p, int64_t i, bool column) {
 }  // namespace
 
 bool HalfGemm(const Product& product, int32_t threads) {
-  if (std::min(product.m, product.n) <= kVectors) {
-    const bool columns = product.n <= product.m;
+  const bool columns = product.n <= product.m;
+  const bool by_lines =
+      columns ? LiesByLines(product.a, product.m, product.k) : LiesByLines(product.b, product.k, product.n);
+  if (by_lines && std::min(product.m, product.n) <= kVectors) {
     for (int64_t i = 0; i < std::min(product.m, product.n); ++i)
       VectorGemm(LineOf(product, i, columns), threads);
     return true;
@@ -171,11 +186,6 @@ bool HalfGemm(const Product& product, int32_t threads) {
   t.p = product;
   t.widen = DirectCast(product.dtype, MICA_F32);
   t.round = DirectCast(MICA_F32, product.dtype);
-  Temporary dense_a, dense_b, dense_c;
-  t.a = View(t.p.a, t.p.m, t.p.k, 2, dense_a, threads);
-  t.b = View(t.p.b, t.p.k, t.p.n, 2, dense_b, threads);
-  // A c with no dimension adjacent is made in dense memory and copied to its place.
-  t.c = View(t.p.c, t.p.m, t.p.n, 2, dense_c, threads);
   Divide(t, threads);
   std::atomic<Outcome> problem{Outcome::kDone};
   ParallelFor(t.count(), 1, 1, threads, [&](int64_t begin, int64_t end) {
@@ -186,10 +196,6 @@ bool HalfGemm(const Product& product, int32_t threads) {
   if (problem == Outcome::kInterrupted) ThrowInterrupted();
   if (problem == Outcome::kNoMemory) throw std::bad_alloc();
   if (problem == Outcome::kUnsupported) return false;
-  if (t.c.data != t.p.c.data) {
-    const int64_t sizes[] = {t.p.m, t.p.n}, from[] = {t.c.stride, 1}, to[] = {t.p.c.row, t.p.c.col};
-    CopyStrided(2, 2, sizes, t.c.data, from, t.p.c.data, to, threads);
-  }
   return true;
 }
 

@@ -7,8 +7,6 @@
 
 namespace mica::cpu {
 
-class Temporary;
-
 // A product of MICA_F16 or MICA_BF16; false where the libraries are missing.
 bool HalfGemm(const Product& product, int32_t threads);
 
@@ -25,10 +23,9 @@ struct HalfVectorTask {
 };
 void HalfVector(const HalfVectorTask& task, int32_t threads);
 
-// For gemm.cc and gemm_half.cc: x as BLAS takes it, copied into `copy` where neither
-// dimension is adjacent; and c^T = b^T @ a^T, for a c that lies column by column.
-MatrixView View(const Strided& x, int64_t rows, int64_t cols, int64_t itemsize, Temporary& copy,
-                int32_t threads);
+// For gemm.cc and gemm_half.cc: x as BLAS takes it, which must lie by lines; and
+// c^T = b^T @ a^T, for a c that lies column by column.
+MatrixView View(const Strided& x, int64_t rows, int64_t cols);
 Product Transposed(const Product& product);
 
 }  // namespace mica::cpu

@@ -98,9 +98,9 @@ struct LibraryTable {
   void (*blas_gemm)(const GemmTask& task);
   // oneDNN on `threads` threads of OpenMP; float32 only.
   void (*dnnl_gemm)(const GemmTask& task, int32_t threads);
-  // y = a @ x on the calling thread, for a of m x n; y's elements are adjacent.
+  // y = factor * a @ x + old * y on the calling thread, for a of m x n; y's elements are adjacent.
   void (*blas_gemv)(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
-                    void* y);
+                    void* y, double factor, double old);
   bool (*convolution)(const ConvolutionTask& task);
   // LAPACK on the calling thread; false where memory for its work is lacking.
   bool (*lapack)(CoreTask& task);
