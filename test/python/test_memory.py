@@ -29,12 +29,11 @@ CLASSES = sorted({e.op_class for e in ENTRIES.values()} - {COMPOSED})
 
 # Names, and why their out= and in-place forms ask for memory.
 WRITES: dict[str, str] = {
-    "convolution": "an expanded matrix is made dense for the library",
+    "convolution": "a bias with stride 0 is made dense for the library, a number a channel",
     "linalg_solve_triangular geqrf linalg_ldl_solve": "LAPACK works in place on column-major matrices",
 }
 # Names, and why they take memory beside the results, as large as an input.
 COPIES: dict[str, str] = {
-    "convolution": "images with stride 0 are made dense for the library",
     "linalg_solve_triangular geqrf": "LAPACK works in place on column-major matrices",
 }
 

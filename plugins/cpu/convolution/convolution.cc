@@ -20,21 +20,18 @@ struct Geometry {
   int64_t groups;
 };
 
-// An operand of a task: the tensor's memory where it is float32 with strides that a
-// library takes, a float32 copy otherwise.
+// An operand of a task: the tensor's memory where it is float32, with any strides, those
+// of a broadcast too; a float32 copy otherwise.
 class Operand {
  public:
   Operand(MicaTensor* tensor, bool written, int32_t threads) : tensor_(tensor) {
     const TensorRef t(tensor);
-    bool direct = t.dtype() == MICA_F32;
     int64_t dense = 1;
     for (int32_t d = t.ndim() - 1; d >= 0; --d) {
-      // Strides of broadcasts are no layout of oneDNN's.
-      direct = direct && (t.size(d) <= 1 || t.stride(d) != 0);
       strides_[d] = dense;
       dense *= t.size(d);
     }
-    if (direct) {
+    if (t.dtype() == MICA_F32) {
       data_ = t.data<void>();
       std::copy(t.strides(), t.strides() + t.ndim(), strides_);
       Normalize(t);

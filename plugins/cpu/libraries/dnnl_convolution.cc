@@ -7,6 +7,7 @@
 // takes the place of oneDNN's reorder: 0.05 ms for 16 x 32 x 32 x 32, not 0.40.
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -109,6 +110,9 @@ struct Layouts {
 // A batch of images whose channels are the inner dimension keeps its layout where
 // oneDNN has a fast kernel for it: reorders would cost more than that kernel loses.
 bool ChannelsInside(const ConvolutionTask& t, const ConvolutionOperand& operand, int64_t channels) {
+  // A broadcast is no layout of a primitive's, only a reorder reads it.
+  const int64_t* strides = operand.strides;
+  if (std::count(strides, strides + t.spatial + 2, 0) != 0) return false;
   return channels > 1 && operand.strides[1] == 1 && operand.strides[t.spatial + 1] >= channels;
 }
 
