@@ -22,7 +22,9 @@ if(MICA_WHEEL)
   install(DIRECTORY ${MICA_GENERATED_DIR}/mica/stubs/ DESTINATION . FILES_MATCHING PATTERN "*.pyi")
 endif()
 
-install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(NOT MICA_GENERATOR)
+  install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 # What `mica-gen --emit=opencl` of a vendor reads.
 install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)

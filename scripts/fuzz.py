@@ -1,4 +1,4 @@
-"""Runs every fuzz target of the fuzz preset for a minute (or `fuzz.py <seconds>`).
+"""Runs every fuzz target of the fuzz preset for a minute (or `fuzz.py <seconds>`), side by side.
 
 Programs are build/fuzz/bin/*_fuzz; a dictionary test/fuzz/<name>.dict is used when
 there is one. What a run finds interesting stays in build/fuzz/corpus/<name>, where
@@ -8,9 +8,11 @@ The last line printed counts the targets.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +43,9 @@ def fuzz(program: Path, seconds: int) -> bool:
 
 def main() -> int:
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    results = [fuzz(program, seconds) for program in sorted((BUILD / "bin").glob("*_fuzz"))]
+    programs = sorted((BUILD / "bin").glob("*_fuzz"))
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        results = list(threads.map(lambda program: fuzz(program, seconds), programs))
     print(f"{results.count(True)} passed, {results.count(False)} failed")
     return 0 if results and all(results) else 1
 

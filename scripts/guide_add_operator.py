@@ -2,7 +2,8 @@
 
 The guide's YAML blocks are appended to copies of the two files, a second build folder
 (build/guide) is made from those, and the guide's check runs on the package that comes out.
-The source tree is not touched. Objects that did not change come from ccache.
+The source tree is not touched. Objects that did not change come from ccache, which knows
+them by paths that count from the build folder: it stands as deep as the presets' ones.
 """
 
 from __future__ import annotations
@@ -48,12 +49,11 @@ def main() -> None:
         if not (FOLDER / file).exists() or (FOLDER / file).read_text() != text:
             (FOLDER / file).write_text(text)
         arguments.append(f"-D{option}={FOLDER / file}")
-    build = FOLDER / "build"
-    run("cmake", "--preset", "release", "-B", str(build), "-DMICA_TESTS=OFF", "-DMICA_BENCH=OFF", *arguments)
+    run("cmake", "--preset", "release", "-B", str(FOLDER), "-DMICA_TESTS=OFF", "-DMICA_BENCH=OFF", *arguments)
     start = time.monotonic()
-    run("cmake", "--build", str(build), "--target", "package")
+    run("cmake", "--build", str(FOLDER), "--target", "package")
     print(f"built in {time.monotonic() - start:.0f} s")
-    environment = os.environ | {"PYTHONPATH": str(build / "python")}
+    environment = os.environ | {"PYTHONPATH": str(FOLDER / "python")}
     run(sys.executable, "-c", block("check"), env=environment)
     print("1 passed, 0 failed")
 

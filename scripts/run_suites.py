@@ -1,7 +1,8 @@
 """Runs the test suites of scripts/suites.py and sums their counts.
 
 `./dev test [quick | <suite>...]` calls it. Each suite's output goes to
-build/test-logs/<name>.log and is shown when it fails. The last line printed is
+build/test-logs/<name>.log and is shown when it fails. Suites run side by side where
+the machine has the cores for them; a build runs alone. The last line printed is
 `N passed, N failed`; the exit status is 1 if anything failed, or if a suite ran
 no test at all.
 """
@@ -15,7 +16,8 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from suites import SUITES, Suite
@@ -23,6 +25,7 @@ from suites import SUITES, Suite
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 LOGS = ROOT / "build" / "test-logs"
+CORES = len(os.sched_getaffinity(0))
 SHOWN_LINES = 60
 # What a line of a failure starts with, in the words of pytest, Catch2, ctest and this repository's tallies.
 FAILURE = re.compile(
@@ -80,21 +83,42 @@ def count_tally(output: str) -> Counts:
 COUNTERS = {"pytest": count_pytest, "catch2": count_catch2, "ctest": count_ctest, "tally": count_tally}
 
 
-def prepare(need: str, done: set[str]) -> bool:
+@dataclass
+class Outcome:
+    """What came of one suite: its counts, the end of each output that failed, a line for each failure."""
+
+    counts: Counts = Counts()
+    shown: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def row(self, name: str) -> str:
+        counts = f"{self.counts.passed:>7} passed{self.counts.failed:>5} failed"
+        return f"{name:<14}{counts}{self.seconds:>8.1f} s"
+
+
+def ready(need: str, done: dict[str, bool]) -> bool:
+    """Whether a need was seen to; a whole preset has its targets."""
+    return need in done or need.partition(":")[0] in done
+
+
+def prepare(suite: Suite, done: dict[str, bool]) -> bool:
     """Builds or installs what a suite needs, once a run."""
-    if need in done:
-        return True
-    if need == "oracle":
-        command = ["./dev", "setup", "oracle"]
-    else:
-        preset, _, target = need.partition(":")
-        command = ["./dev", "setup", "build", preset, *target.split()]
-    done.add(need)
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    for need in suite.needs:
+        if need == "oracle":
+            command = ["./dev", "setup", "oracle"]
+        else:
+            preset, _, target = need.partition(":")
+            command = ["./dev", "setup", "build", preset, *target.split()]
+        if not ready(need, done):
+            done[need] = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    return all(done[need if need in done else need.partition(":")[0]] for need in suite.needs)
 
 
-def run_suite(suite: Suite, failures: list[str]) -> Counts:
-    """Runs one suite and returns its counts; no test, or a bad exit, is a failure, told in `failures`."""
+def run_suite(suite: Suite) -> Outcome:
+    """Runs one suite; no test, or a bad exit, is a failure."""
+    start = time.monotonic()
+    outcome = Outcome()
     names = {
         "root": str(ROOT),
         "build": str(BUILD),
@@ -113,7 +137,6 @@ def run_suite(suite: Suite, failures: list[str]) -> Counts:
         if suite.each
         else [""]
     )
-    counts = Counts()
     with (LOGS / f"{suite.name}.log").open("w") as log:
         for match in matches:
             command = shlex.split(suite.run.format(match=match, **names))
@@ -138,11 +161,14 @@ def run_suite(suite: Suite, failures: list[str]) -> Counts:
                 part += Counts(failed=1)
             log.write(f"$ {shlex.join(command)}\n{output}\n")
             if part.failed:
-                print("\n".join(output.splitlines()[-SHOWN_LINES:]), flush=True)
+                outcome.shown += output.splitlines()[-SHOWN_LINES:]
                 told = [line[:300] for line in output.splitlines() if FAILURE.match(line)]
-                failures += [f"{suite.name}: {line}" for line in told[-20:]]
-            counts += part
-    return counts if counts != Counts() else Counts(failed=1)
+                outcome.failures += [f"{suite.name}: {line}" for line in told[-20:]]
+            outcome.counts += part
+    if outcome.counts == Counts():
+        outcome.counts = Counts(failed=1)
+    outcome.seconds = time.monotonic() - start
+    return outcome
 
 
 def choose(suites: list[Suite], words: list[str]) -> list[Suite]:
@@ -158,25 +184,49 @@ def choose(suites: list[Suite], words: list[str]) -> list[Suite]:
     return [known[word] for word in words]
 
 
+def fits(suite: Suite, running: list[Suite], done: dict[str, bool]) -> bool:
+    """Whether a suite can start beside those that run."""
+    if not running:
+        return True
+    alone = any(s.cores == 0 for s in [suite, *running]) or not all(ready(n, done) for n in suite.needs)
+    words = [s.shares for s in running if s.shares]
+    return not alone and suite.shares not in words and sum(s.cores for s in [suite, *running]) <= CORES
+
+
+def start(suite: Suite, threads: ThreadPoolExecutor, done: dict[str, bool]) -> Future[Outcome]:
+    """Starts a suite when what it needs is there; one without it has failed."""
+    print(f"== {suite.name}", flush=True)
+    begin = time.monotonic()
+    if prepare(suite, done):
+        return threads.submit(run_suite, suite)
+    lacks = f"What the suite ({suite.name}) needs ({', '.join(suite.needs)}) could not be made."
+    failed: Future[Outcome] = Future()
+    failed.set_result(Outcome(Counts(failed=1), [lacks], [lacks], time.monotonic() - begin))
+    return failed
+
+
 def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
-    total = Counts()
-    rows: list[str] = []
-    failures: list[str] = []
-    done: set[str] = set()
-    for suite in choose(SUITES, sys.argv[1:]):
-        start = time.monotonic()
-        print(f"== {suite.name}", flush=True)
-        if all(prepare(need, done) for need in suite.needs):
-            counts = run_suite(suite, failures)
-        else:
-            print(f"What the suite ({suite.name}) needs ({', '.join(suite.needs)}) could not be made.")
-            counts = Counts(failed=1)
-        seconds = time.monotonic() - start
-        rows.append(f"{suite.name:<14}{counts.passed:>7} passed{counts.failed:>5} failed{seconds:>8.1f} s")
-        print(rows[-1], flush=True)
-        total += counts
-    print("\n".join(["", *failures, *rows, f"{total.passed} passed, {total.failed} failed"]))
+    pending = choose(SUITES, sys.argv[1:])
+    outcomes: dict[str, Outcome] = {}
+    running: dict[Future[Outcome], Suite] = {}
+    done: dict[str, bool] = {}
+    begin = time.monotonic()
+    with ThreadPoolExecutor(CORES) as threads:
+        while pending or running:
+            for suite in list(pending):
+                if fits(suite, list(running.values()), done):
+                    pending.remove(suite)
+                    running[start(suite, threads, done)] = suite
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                name, outcome = running.pop(ended).name, ended.result()
+                outcomes[name] = outcome
+                print("\n".join([*outcome.shown, outcome.row(name)]), flush=True)
+    total = sum((outcome.counts for outcome in outcomes.values()), Counts())
+    failures = [line for outcome in outcomes.values() for line in outcome.failures]
+    rows = [outcome.row(name) for name, outcome in outcomes.items()]
+    print("\n".join(["", *failures, *rows, f"in {time.monotonic() - begin:.0f} s"]))
+    print(f"{total.passed} passed, {total.failed} failed")
     return 1 if total.failed or not total.passed else 0
 
 

@@ -2,6 +2,8 @@
 
 Adding a suite is adding a row. A suite that runs no test fails. Every command
 sees MICA_BUILD_DIR, and PYTHONPATH (also as MICA_PYTHON) with the built package.
+Suites whose cores fit the machine run side by side, the earlier row first: those of one
+core stand so that the long ones start first.
 """
 
 from __future__ import annotations
@@ -23,11 +25,87 @@ class Suite:
     needs: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     timeout: int = 1200  # seconds, for each command
+    cores: int = 0  # how many it keeps busy; 0: all of them, nothing runs beside it
+    shares: str = ""  # what it writes: suites with the same word run one after another
 
 
 SUITES = [
-    Suite("lint", "{python} scripts/lint.py", "tally", quick=True),
-    Suite("unit", "{match}", "catch2", each="{build}/bin/unit_*", quick=True, needs=("release",)),
+    Suite("lint", "{python} scripts/lint.py", "tally", quick=True, cores=1),
+    Suite(
+        "conformance",
+        "{python} scripts/conformance.py",
+        "tally",
+        needs=("release",),
+        env={"OMP_NUM_THREADS": "1"},
+        cores=1,
+        shares="build/install",
+    ),
+    # Other people's packages, on Mica under torch's name; the environment is made on first use.
+    Suite(
+        "torch-users",
+        "{python} scripts/torch_users.py --check",
+        "tally",
+        needs=("release:package", "oracle"),
+        env={"OMP_NUM_THREADS": "1"},
+        cores=1,
+    ),
+    # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
+    Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle"), cores=1),
+    Suite(
+        "abi",
+        "{python} -m pytest test/abi",
+        "pytest",
+        quick=True,
+        needs=("release:package bench_abi",),
+        cores=1,
+    ),
+    Suite("unit", "{match}", "catch2", each="{build}/bin/unit_*", quick=True, needs=("release",), cores=1),
+    Suite(
+        "examples",
+        "{python} scripts/out_of_tree.py",
+        "ctest",
+        needs=("release",),
+        cores=1,
+        shares="build/install",
+    ),
+    Suite(
+        "guide-backend",
+        "{python} scripts/guide_write_a_backend.py",
+        "tally",
+        needs=("release:package",),
+        cores=1,
+    ),
+    Suite("array-api", "{python} scripts/array_api_tests.py", "tally", needs=("release:package",), cores=1),
+    Suite(
+        "guide-layer",
+        "{python} scripts/guide_write_a_layer.py",
+        "tally",
+        needs=("release:package",),
+        cores=1,
+    ),
+    Suite(
+        "array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",), cores=1
+    ),
+    Suite(
+        "snippets",
+        "{python} scripts/doc_snippets.py",
+        "tally",
+        quick=True,
+        needs=("release:package",),
+        cores=1,
+    ),
+    Suite(
+        "reference", "{python} scripts/reference.py", "tally", quick=True, needs=("release:package",), cores=1
+    ),
+    # Every name of torch that programs use, described: the page of docs/reference is up to date.
+    Suite(
+        "torch-names",
+        "{python} scripts/torch_coverage.py --check",
+        "tally",
+        needs=("release:package",),
+        cores=1,
+    ),
+    Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
     Suite(
         "python",
         "{python} -m pytest test/python -n 2 -m 'not slow'",
@@ -36,47 +114,16 @@ SUITES = [
         needs=("release:package",),
     ),
     Suite("python-slow", "{python} -m pytest test/python -m slow", "pytest", needs=("release:package",)),
-    Suite("abi", "{python} -m pytest test/abi", "pytest", quick=True, needs=("release:package bench_abi",)),
     Suite(
         "oracle",
         "{oracle} -m pytest test/oracle -n 2",
         "pytest",
         needs=("release:package schema_roundtrip", "oracle"),
     ),
-    Suite("array-api", "{python} scripts/array_api_tests.py", "tally", needs=("release:package",)),
-    Suite("array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",)),
-    Suite("snippets", "{python} scripts/doc_snippets.py", "tally", quick=True, needs=("release:package",)),
-    Suite("reference", "{python} scripts/reference.py", "tally", quick=True, needs=("release:package",)),
-    # Every name of torch that programs use, described: the page of docs/reference is up to date.
-    Suite("torch-names", "{python} scripts/torch_coverage.py --check", "tally", needs=("release:package",)),
-    # Other people's packages, on Mica under torch's name; the environment is made on first use.
-    Suite(
-        "torch-users",
-        "{python} scripts/torch_users.py --check",
-        "tally",
-        needs=("release:package", "oracle"),
-    ),
-    Suite("examples", "{python} scripts/out_of_tree.py", "ctest", needs=("release",)),
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
     ),
-    Suite(
-        "guide-backend",
-        "{python} scripts/guide_write_a_backend.py",
-        "tally",
-        needs=("release:package",),
-    ),
-    Suite(
-        "guide-layer",
-        "{python} scripts/guide_write_a_layer.py",
-        "tally",
-        needs=("release:package",),
-    ),
     Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800),
-    Suite("conformance", "{python} scripts/conformance.py", "tally", needs=("release",)),
-    # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
-    Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle")),
-    Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
     Suite(
         "stress",
         "{match}",
