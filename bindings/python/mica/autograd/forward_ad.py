@@ -71,27 +71,34 @@ def _check_level(name: str, level: int | None) -> None:
         )
 
 
+def check_direction(name: str, primal: Tensor, tangent: Tensor, number: int | None = None) -> None:
+    """Refuses a tangent that is none of its primal; `number` tells a pair from others."""
+    given, along = (
+        ("the primal", "the tangent") if number is None else (f"primal ({number})", f"tangent ({number})")
+    )
+    for what, t in ((given, primal), (along, tangent)):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(
+                f"{name}: {what} must be of a floating or complex dtype, but it is {t.dtype}. "
+                "Convert it (x.float()), or let the function capture it."
+            )
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            f"{name}: the shape {tuple(tangent.shape)} of {along} differs from the shape "
+            f"{tuple(primal.shape)} of its primal."
+        )
+    if primal.dtype != tangent.dtype:
+        raise RuntimeError(
+            f"{name}: the dtype ({tangent.dtype}) of {along} differs from the dtype ({primal.dtype}) "
+            "of its primal."
+        )
+
+
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor with the value of `tensor` that carries `tangent` through what is computed
     with it."""
     _check_level("make_dual", level)
-    if not tensor.is_floating_point() and not tensor.is_complex():
-        raise ValueError(
-            f"make_dual: the primal must be of a floating or complex dtype; it is {tensor.dtype}."
-        )
-    if not tangent.is_floating_point() and not tangent.is_complex():
-        raise ValueError(
-            f"make_dual: the tangent must be of a floating or complex dtype; it is {tangent.dtype}."
-        )
-    if tensor.shape != tangent.shape:
-        raise RuntimeError(
-            f"make_dual: the shape {tuple(tangent.shape)} of the tangent differs from the shape "
-            f"{tuple(tensor.shape)} of the primal."
-        )
-    if tensor.dtype != tangent.dtype:
-        raise RuntimeError(
-            f"make_dual: the dtype ({tangent.dtype}) of the tangent differs from the dtype ({tensor.dtype}) of the primal."
-        )
+    check_direction("make_dual", tensor, tangent)
     return _C._frame_dual(tensor, tangent)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica.autograd.forward_ad import check_direction
 from mica.func._reverse import Pullback
 from mica.func._trees import map_tensors, split_aux, tensors_of
 from mica.utils._pytree import tree_unflatten
@@ -21,20 +22,7 @@ def _check_directions(name: str, primals: Any, tangents: Any) -> tuple[list[Tens
             f"{name}: the tree of the tangents ({given}) differs from that of the primals ({spec})."
         )
     for i, (p, t) in enumerate(zip(flat, directions)):
-        if not (p.is_floating_point() or p.is_complex()):
-            raise ValueError(
-                f"{name}: primal ({i}) must be of a floating or complex dtype, but it is {p.dtype}. Convert it "
-                "(x.float()), or let the function capture it."
-            )
-        if p.shape != t.shape:
-            raise RuntimeError(
-                f"{name}: the shape {tuple(t.shape)} of tangent ({i}) differs from the shape "
-                f"{tuple(p.shape)} of its primal."
-            )
-        if p.dtype != t.dtype:
-            raise RuntimeError(
-                f"{name}: the dtype ({t.dtype}) of tangent ({i}) differs from the dtype ({p.dtype}) of its primal."
-            )
+        check_direction(name, p, t, i)
     return flat, directions, spec
 
 

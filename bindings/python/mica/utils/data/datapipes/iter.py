@@ -14,6 +14,7 @@ import mica
 from mica.utils.data._collate import default_collate
 from mica.utils.data._datapipe import DataChunk, IterDataPipe, functional_datapipe
 from mica.utils.data._samplers import SequentialSampler
+from mica.utils.data.datapipes._chunks import Chunks
 from mica.utils.data.datapipes._files import (
     FileLister as FileLister,
     FileOpener as FileOpener,
@@ -125,16 +126,8 @@ class Filter(IterDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(IterDataPipe):
+class Batcher(Chunks, IterDataPipe):
     """Elements in chunks of a size."""
-
-    def __init__(
-        self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe, self.batch_size = datapipe, batch_size
-        self.drop_last, self.wrapper_class = drop_last, wrapper_class
 
     def __iter__(self) -> Iterator[Any]:
         batch: list[Any] = []
@@ -145,10 +138,6 @@ class Batcher(IterDataPipe):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self) -> int:
-        n = len(self.datapipe)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 @functional_datapipe("unbatch")

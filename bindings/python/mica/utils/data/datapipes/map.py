@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mica.utils.data._datapipe import DataChunk, MapDataPipe, functional_datapipe
+from mica.utils.data._datapipe import MapDataPipe, functional_datapipe
+from mica.utils.data.datapipes._chunks import Chunks
 from mica.utils.data.datapipes.iter import _Random
 
 
@@ -47,16 +48,8 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class Batcher(Chunks, MapDataPipe):
     """Elements in chunks of a size."""
-
-    def __init__(
-        self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe, self.batch_size = datapipe, batch_size
-        self.drop_last, self.wrapper_class = drop_last, wrapper_class
 
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
@@ -64,10 +57,6 @@ class Batcher(MapDataPipe):
         first = index * self.batch_size
         last = min(first + self.batch_size, len(self.datapipe))
         return self.wrapper_class([self.datapipe[i] for i in range(first, last)])
-
-    def __len__(self) -> int:
-        n = len(self.datapipe)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 class _Joined(MapDataPipe):
