@@ -67,6 +67,16 @@ void ReadNames(const YamlMap& map, Entry* entry) {
         PlacedScalar(item.second, map.file(), "A module's name").text();
 }
 
+// What `variants:` may name.
+struct Variant {
+  std::string_view name;
+  bool Entry::*field;
+};
+constexpr Variant kVariants[] = {{"function", &Entry::python_function},
+                                 {"method", &Entry::python_method},
+                                 {"inplace", &Entry::python_inplace},
+                                 {"numbers", &Entry::python_numbers}};
+
 void ReadVariants(const YamlMap& map, Entry* entry) {
   const FunctionSchema& schema = entry->primary().schema;
   const bool has_self = !schema.arguments.empty() && schema.arguments[0].name == "self" &&
@@ -77,18 +87,12 @@ void ReadVariants(const YamlMap& map, Entry* entry) {
   entry->python_function = entry->python_method = false;
   for (const PlacedText& item : map.Texts("variants")) {
     for (const std::string_view piece : Split(item.text(), ',')) {
-      const std::string_view variant = Trim(piece);
-      if (variant == "function")
-        entry->python_function = true;
-      else if (variant == "method")
-        entry->python_method = true;
-      else if (variant == "inplace")
-        entry->python_inplace = true;
-      else if (variant == "numbers")
-        entry->python_numbers = true;
-      else
-        throw Mistake(item.At(0), StrCat("Variant (", variant,
+      const auto* const variant = std::find_if(std::begin(kVariants), std::end(kVariants),
+                                               [&](const Variant& v) { return v.name == Trim(piece); });
+      if (variant == std::end(kVariants))
+        throw Mistake(item.At(0), StrCat("Variant (", Trim(piece),
                                          ") is unknown; expected function, method, inplace or numbers."));
+      entry->*variant->field = true;
     }
   }
   if (entry->python_inplace && !entry->inplace)

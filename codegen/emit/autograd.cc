@@ -444,8 +444,8 @@ void EmitAutograd(const Model& model, OutputFolder& out) {
     const std::string number =
         derivative->node.empty() ? StrCat(taken[stem]++) : StrCat("Of", entry.primary().schema.overload);
     DerivativeEmitter emitter(plan, StrCat(stem, number), shard.code);
-    shard.headers.insert(entry.base_name);
-    for (const Function* f : plan.called) shard.headers.insert(f->entry->base_name);
+    shard.headers.insert(StrCat("ops/", entry.base_name));
+    for (const Function* f : plan.called) shard.headers.insert(StrCat("ops/", f->entry->base_name));
     shard.code.Comment(entry.primary().schema_text);
     emitter.EmitNode();
     if (entry.functional) {
@@ -457,27 +457,15 @@ void EmitAutograd(const Model& model, OutputFolder& out) {
       shard.Register(*derivative, *entry.inplace, "Autograd");
     }
   }
-  for (int i = 0; i < kAutogradShards; ++i) {
-    const Shard& shard = shards[static_cast<size_t>(i)];
-    Printer p;
-    p.Line("#include <cmath>\n#include <tuple>\n\n#include \"mica/keys/autograd/kernel.h\"");
-    for (const std::string& header : shard.headers)
-      p.Print({{"header", header}}, "#include \"mica/ops/$header$.h\"");
-    const bool defined = shard.code.text().find("::mica::composites::") != std::string::npos;
-    if (defined) p.Line("#include \"mica/kernels/generated_composites.h\"");
-    p.Line("#include \"mica/kernels/formula.h\"");
-    p.Line("#include \"mica/tensor/scalar_math.h\"\n\nnamespace mica::autograd {\nnamespace {\n");
-    p.Line(shard.code.text());
-    p.Print({{"i", StrCat(i)}},
-            "}  // namespace\n\nvoid RegisterShard$i$(Scope& scope);\nvoid RegisterShard$i$([[maybe_unused]] "
-            "Scope& scope) {");
-    p.Indent();
-    p.Line(shard.registration.text());
-    p.Outdent();
-    p.Line("}\n\n}  // namespace mica::autograd");
-    out.Write(StrCat("autograd_", i, ".cc"),
-              GeneratedBanner(StrCat("Nodes and kernels of the autograd layer, part ", i, ".")) + p.text());
-  }
+  for (Shard& shard : shards)
+    if (shard.code.text().find("::mica::composites::") != std::string::npos)
+      shard.headers.insert("kernels/generated_composites");
+  WriteShards({.name = "autograd",
+               .what = "Nodes and kernels of the autograd layer",
+               .header = "keys/autograd/kernel.h",
+               .name_space = "mica::autograd",
+               .register_shard = "RegisterShard"},
+              shards, out);
 }
 
 }  // namespace mica::codegen

@@ -366,27 +366,6 @@ void EmitRule(const Derivative& d, Shard& shard) {
   }
 }
 
-std::string ShardText(const Shard& shard, int number) {
-  Printer p;
-  p.Line(
-      "#include <array>\n#include <cmath>\n#include <tuple>\n\n#include "
-      "\"mica/keys/autograd/forward_kernel.h\"");
-  for (const std::string& header : shard.headers)
-    p.Print({{"header", header}}, "#include \"mica/$header$.h\"");
-  p.Line(
-      "#include \"mica/kernels/formula.h\"\n#include \"mica/tensor/scalar_math.h\"\n\n"
-      "namespace mica::autograd::forward {\nnamespace {\n");
-  p.Line(shard.code.text());
-  p.Print({{"i", StrCat(number)}},
-          "}  // namespace\n\nvoid RegisterRules$i$(Scope& scope);\n"
-          "void RegisterRules$i$([[maybe_unused]] Scope& scope) {");
-  p.Indent();
-  p.Line(shard.registration.text());
-  p.Outdent();
-  p.Line("}\n\n}  // namespace mica::autograd::forward");
-  return p.text();
-}
-
 }  // namespace
 
 bool HasForwardKernel(const Derivative& d) {
@@ -399,9 +378,12 @@ void EmitForward(const Model& model, OutputFolder& out) {
     if (!HasForwardKernel(*derivative)) continue;
     EmitRule(*derivative, shards[static_cast<size_t>(ShardOf(derivative->entry->base_name, kForwardShards))]);
   }
-  for (int i = 0; i < kForwardShards; ++i)
-    out.Write(StrCat("forward_", i, ".cc"), GeneratedBanner(StrCat("Forward-mode kernels, part ", i, ".")) +
-                                                ShardText(shards[static_cast<size_t>(i)], i));
+  WriteShards({.name = "forward",
+               .what = "Forward-mode kernels",
+               .header = "keys/autograd/forward_kernel.h",
+               .name_space = "mica::autograd::forward",
+               .register_shard = "RegisterRules"},
+              shards, out);
 }
 
 }  // namespace mica::codegen

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "mica/codegen/emit/printer.h"
 #include "mica/codegen/model.h"
@@ -15,7 +16,7 @@ namespace mica::codegen {
 struct Shard {
   Printer code;
   Printer registration;
-  std::set<std::string> headers;
+  std::set<std::string> headers;  // below mica/, without .h
 
   // Registers the kernel of one form at a layer, with the derivative's place.
   void Register(const Derivative& d, const Function& f, const char* layer) {
@@ -28,5 +29,15 @@ struct Shard {
         "scope.AddKernel($name$, \"$layer$\", LayerKernel<&$function$>::Get(), nullptr, {$file$, $line$});");
   }
 };
+
+// What the files of one layer have in common.
+struct ShardFiles {
+  const char* name;            // of each file, before its number
+  const char* what;            // in its banner
+  const char* header;          // what its kernels are written with, below mica/
+  const char* name_space;      // of its functions
+  const char* register_shard;  // the function that registers its kernels, before the number
+};
+void WriteShards(const ShardFiles& files, const std::vector<Shard>& shards, OutputFolder& out);
 
 }  // namespace mica::codegen
