@@ -369,20 +369,6 @@ def _to_backend(backend: str) -> Any:
     return move
 
 
-def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A resized view of the same elements, as torch's deprecated resize() gives it."""
-    import warnings
-
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
-    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    return self.reshape(tuple(shape))
-
-
-def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """resize() to the shape of another tensor."""
-    return resize(self, tuple(tensor.shape))
-
-
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """A tensor of this one's dtype and device: of sizes, undefined; of data, a copy."""
     if not args:
@@ -422,8 +408,6 @@ _C._add_tensor_attributes(
         **{f"is_{b}": _of_backend(b) for b in ("mps", "xpu", "ipu", "maia", "mtia", "xla", "vulkan")},
         "is_mkldnn": False,
         "is_sparse_csr": False,
-        "resize": resize,
-        "resize_as": resize_as,
         "new": new,
         "to_dense": to_dense,
         "is_set_to": is_set_to,

@@ -1,4 +1,4 @@
-"""Attributes of Tensor that torch has for its own use or for old programs, and that libraries ask for."""
+"""Attributes of Tensor that torch keeps for old programs or for its own use, and that libraries ask for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """A resized view of the same elements, as torch's deprecated resize() gives it."""
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    return self.reshape(tuple(shape))
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """resize() to the shape of another tensor."""
+    return resize(self, tuple(tensor.shape))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
@@ -47,6 +61,8 @@ def _reinforce(self: Tensor, reward: Any) -> None:
 
 _C._add_tensor_attributes(
     {
+        "resize": resize,
+        "resize_as": resize_as,
         "map_": map_,
         "map2_": map2_,
         "module_load": module_load,
