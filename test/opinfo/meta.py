@@ -20,7 +20,12 @@ def on_meta(value: Any, memo: dict[int, Any] | None = None) -> Any:
     if isinstance(value, mica.Tensor):
         if id(value) not in memo:
             options = {"dtype": value.dtype, "device": "meta"}
-            memo[id(value)] = mica.empty_strided(list(value.shape), list(value.stride()), **options)
+            places = value.untyped_storage().nbytes() // value.itemsize
+            memo[id(value)] = (
+                mica.empty(places, **options).as_strided(value.shape, value.stride(), value.storage_offset())
+                if places > value.numel()  # as_strided may reach the rest of a part's memory
+                else mica.empty_strided(list(value.shape), list(value.stride()), **options)
+            )
         return memo[id(value)]
     if isinstance(value, mica.device):
         return mica.device("meta")

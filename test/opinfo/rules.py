@@ -211,8 +211,54 @@ OTHERWISE = (
         "samples in float64 have weights in float32, which torch and Mica add up in another order",
         1e-6,
     ),
+    *(
+        Otherwise(
+            n, "layouts", "strides", "torch's conj is a view that conjugates when read; Mica's computes"
+        )
+        for n in ("conj", "mH")
+    ),
     Otherwise(
-        "conj", "layouts", "strides", "torch's conj is a view that conjugates when read; Mica's computes"
+        "ldexp",
+        "layouts",
+        "strides",
+        "torch's power of a number is contiguous; Mica's keeps the order of dimensions, as pointwise ones do",
+    ),
+    Otherwise(
+        "*embedding*",
+        "layouts",
+        "expanded: RuntimeError: The tensor `self` of shape .* share one place in memory",
+        "`max_norm` writes to rows that share their memory; torch scales such a row once for each",
+    ),
+    Otherwise(
+        "*median",
+        "layouts",
+        "empty: RuntimeError: `self` has no elements",
+        "torch turns a NaN into an integer, which C leaves undefined",
+    ),
+    Otherwise(
+        "median",
+        "layouts",
+        "expanded: derived 0",
+        "torch gives values that the expanded input does not hold",
+    ),
+    Otherwise(
+        "nansum",
+        "out",
+        "cast",
+        "torch refuses an `out` of integers; Mica adds in the dtype of `out`, as sum does in both",
+    ),
+    Otherwise("addmv", "layouts", "empty: shape", "torch broadcasts `self` only where there are columns"),
+    Otherwise(
+        "nn.functional.scaled_dot_product_attention",
+        "layouts",
+        "empty: shape",
+        "torch gives a result without elements the query's shape, and not the broadcast one",
+    ),
+    Otherwise(
+        "nn.functional.adaptive_avg_pool1d",
+        "layouts",
+        "empty: RuntimeError: Dimension",
+        "torch pools no elements into one window, and refuses to pool them into two",
     ),
     Otherwise(
         "nn.functional.linear",
@@ -241,8 +287,8 @@ OTHERWISE = (
     Otherwise(
         "*",
         "layouts",
-        r"empty: no error, torch (IndexError: select\(\)|RuntimeError: (cannot reshape|step must be nonzero|"
-        r"Only zero batch))",
+        r"empty: no error, torch (IndexError: select\(\)|ZeroDivisionError|RuntimeError: (cannot reshape|"
+        r"step must be nonzero|Only zero batch|result type Float can't be cast))",
         "an operator inside torch's own refuses the empty input that the operator itself takes",
     ),
     Otherwise(
@@ -256,6 +302,30 @@ OTHERWISE = (
         "gradients",
         "torch (nan|-?inf)",
         "torch's half-precision gradient overflows inside, Mica's is computed in float32",
+    ),
+    Otherwise(
+        "renorm",
+        "gradients",
+        "torch nan",
+        "torch's gradient of the norm inf is NaN in complex64, and in complex128 what Mica's is in both",
+    ),
+    Otherwise(
+        "masked.normalize",
+        "gradients",
+        "torch (nan|-?inf)",
+        "torch's half-precision gradient overflows inside, Mica's is computed in float32",
+    ),
+    Otherwise(
+        "masked.prod",
+        "gradients",
+        "value at .* is 65216, torch inf",
+        "torch multiplies half-precision numbers beyond their range on the way to 65216",
+    ),
+    Otherwise(
+        "take_along_dim",
+        "layouts",
+        "no error, torch RuntimeError: view size is not compatible",
+        "an operator inside torch's own takes no expanded indices",
     ),
     Otherwise(
         "lu_*",

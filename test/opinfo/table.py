@@ -65,8 +65,21 @@ def page(reports: list[Report]) -> str:
     lines += [_row(r) for r in reports if not r.absent]
     lines += ["", "## Where Mica does otherwise", "", "Counted as agreeing:", ""]
     lines += [f"- `{r.key}`, {n} samples: {why}." for r in reports for why, n in r.excused.items()]
+    lines += ["", "## What does not agree", "", _OF_FAILURES]
+    lines += [f"- `{r.key}` {c} {d} {n}: {_cell(found)}" for r in reports for c, d, n, found in r.failures]
     lines += ["", "## Absent", "", ", ".join(f"`{r.key}`" for r in reports if r.absent) or "none", ""]
     return "\n".join(lines)
+
+
+_OF_FAILURES = """\
+Every sample above that is not counted as agreeing: the check, the dtype, the sample's number, and what
+differs. *Allowed* is four times torch's own error (its largest, in a result that adds), or two units in the
+last place.
+"""
+
+
+def _cell(found: str) -> str:
+    return found.replace("|", "\\|").replace("<", "\\<")
 
 
 def _row(report: Report) -> str:
