@@ -50,8 +50,8 @@ void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   CheckSameDevice(self, source, "self", "source");
   const int64_t count = index.numel();
   if (source.ndim() == 0 || self.ndim() == 0) {
-    MICA_CHECK(count == source.numel(), "Number of indices (", count,
-               ") differs from the number of elements (", source.numel(), ") of `source`.");
+    MICA_CHECK_INDEX(count == source.numel(), "Number of indices (", count,
+                     ") differs from the number of elements (", source.numel(), ") of `source`.");
     return;
   }
   MICA_CHECK(source.ndim() == self.ndim(), "Number of dimensions (", source.ndim(),

@@ -10,17 +10,17 @@ namespace {
 
 bool IsEmpty(const StridedPlace& p) { return std::find(p.sizes.begin(), p.sizes.end(), 0) != p.sizes.end(); }
 
-int64_t End(const StridedPlace& p) {
-  int64_t last = p.offset;
-  for (size_t i = 0; i < p.sizes.size(); ++i) last += (p.sizes[i] - 1) * p.strides[i];
-  return last + 1;
-}
-
 Tensor At(const Tensor& flat, const StridedPlace& p) {
   return ops::AsStrided(flat, p.sizes, p.strides, p.offset);
 }
 
 }  // namespace
+
+int64_t End(const StridedPlace& p) {
+  int64_t last = p.offset;
+  for (size_t i = 0; i < p.sizes.size(); ++i) last += (p.sizes[i] - 1) * p.strides[i];
+  return last + 1;
+}
 
 bool MayOverlap(const StridedPlace& p) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size

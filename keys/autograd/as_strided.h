@@ -12,6 +12,9 @@ struct StridedPlace {
   int64_t offset = 0;
 };
 
+// One beyond the last place of it.
+int64_t End(const StridedPlace& place);
+
 // Whether two indices may reach one element: false only if surely none do.
 bool MayOverlap(const StridedPlace& place);
 

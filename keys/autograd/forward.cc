@@ -9,6 +9,8 @@
 // x); kShared says so, and the first write that goes through a view copies it before.
 #include "mica/keys/autograd/forward.h"
 
+#include <algorithm>
+
 #include "mica/keys/autograd/as_strided.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/meta.h"
@@ -30,7 +32,9 @@ void SetTangent(frames::Wrapper& root, Tensor tangent, bool shared) {
   root.number = ((root.number | kShared) ^ (shared ? 0 : kShared)) + kGeneration;
 }
 
-bool Overlaps(const Tensor& t) { return MayOverlap({ToDims(t.sizes()), ToDims(t.strides())}); }
+StridedPlace PlaceOf(const Tensor& t) { return {ToDims(t.sizes()), ToDims(t.strides()), t.storage_offset()}; }
+
+bool Overlaps(const Tensor& t) { return MayOverlap(PlaceOf(t)); }
 
 bool SharesMemory(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a.impl()->storage == b.impl()->storage;
@@ -112,6 +116,20 @@ Tensor PrepareView(const Tensor& wrapper) {
     OwnTangent(root);
   root.number |= kHasViews;
   return TangentOf(wrapper);
+}
+
+void ReachTangent(const Tensor& wrapper, const Tensor& view) {
+  const Tensor base = RootOf(wrapper);
+  frames::Wrapper& root = frames::WrapperOf(base);
+  const Tensor& value = root.value;
+  const StridedPlace own = PlaceOf(value), reached = PlaceOf(frames::WrapperOf(view).value);
+  if (!root.second.defined() || Overlaps(value) || view.numel() == 0) return;
+  if (reached.offset >= own.offset && End(reached) <= End(own)) return;
+  const Tensor flat =
+      ops::ZerosOf({std::max(End(own), End(reached))}, root.second.dtype(), root.second.device());
+  const Tensor fresh = ops::AsStrided(flat, own.sizes, own.strides, own.offset);
+  ops::CopyInto(fresh, root.second);
+  SetTangent(root, fresh, false);
 }
 
 void SetViewTangent(const Tensor& view, Tensor tangent) {

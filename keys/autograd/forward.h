@@ -54,6 +54,9 @@ Tensor WithoutTangent(Tensor wrapper);
 // The same as TangentOf before a view of `wrapper` is made: of such strides that the same view of it
 // can be made.
 Tensor PrepareView(const Tensor& wrapper);
+// The same for a view that as_strided made of `wrapper`, which may reach places of the storage
+// beyond it: those have the tangent zero.
+void ReachTangent(const Tensor& wrapper, const Tensor& view);
 // `view` was made of a wrapper that PrepareView got, and `tangent` by the same operator of
 // what it gave.
 void SetViewTangent(const Tensor& view, Tensor tangent);

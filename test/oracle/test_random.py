@@ -102,6 +102,12 @@ def test_stream(name: str) -> None:
     assert not found, "\n".join(found)
 
 
+def _turned(library: Any, value: float) -> Any:
+    """Numbers in the order of channels_last: torch's results are contiguous for some draws."""
+    x = library.full((7, 6, 10, 5), value, dtype=library.float64)
+    return x.contiguous(memory_format=library.channels_last)
+
+
 WHOLE: dict[str, Callable[[Any], Any]] = {
     "randperm": lambda L: L.randperm(1000),
     "randperm int32": lambda L: L.randperm(17, dtype=L.int32),
@@ -111,6 +117,9 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
     "normal of tensors": lambda L: L.normal(L.arange(0, 20.0).double(), L.arange(1, 21.0).double()),
     "normal of mean": lambda L: L.normal(L.arange(0, 20.0).double(), 2.0),
     "normal of std": lambda L: L.normal(1.5, L.arange(1, 21.0).double()),
+    "normal of strided mean": lambda L: L.normal(_turned(L, 1.0), 2.0),
+    "normal of strided std": lambda L: L.normal(1.5, _turned(L, 1.0)),
+    "bernoulli of strided p": lambda L: L.bernoulli(_turned(L, 0.3)),
     "bernoulli of p by element": lambda L: L.zeros(100).bernoulli_(L.linspace(0, 1, 100).double()),
     "mixed": lambda L: L.cat([L.rand(3).double(), L.randn(5, dtype=L.float64), L.randn(17, dtype=L.float64)]),
     "initialised": lambda L: L.nn.init.kaiming_uniform_(L.empty(6, 5)),
@@ -134,6 +143,8 @@ def test_whole(name: str) -> None:
 SCALAR: dict[str, Callable[[Any], Any]] = {
     "bernoulli_": lambda L: L.zeros(2000).bernoulli_(0.3),
     "bernoulli.p": lambda L: L.bernoulli(L.zeros(2000), 0.3),
+    "bernoulli.p strided": lambda L: L.bernoulli(_turned(L, 0.0), 0.3),
+    "dropout channels_last": lambda L: L.nn.functional.dropout(_turned(L, 1.0), 0.3),
     "dropout": lambda L: L.nn.functional.dropout(L.ones(2000), 0.3),
     "feature_dropout": lambda L: L.nn.functional.dropout2d(L.ones(500, 4, 2, 1), 0.3),
     "native_dropout": lambda L: L.native_dropout(L.ones(2000), 0.3, True)[0],

@@ -63,7 +63,7 @@ def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` ones have the soft one's gradient."""
-    noise = -mica.empty_like(logits).exponential_().log()
+    noise = -mica.empty_like(logits, memory_format=mica.contiguous_format).exponential_().log()
     soft = OPERATORS["softmax"]((logits + noise) / tau, dim)
     if not hard:
         return soft
