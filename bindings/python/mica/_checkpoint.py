@@ -80,6 +80,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         if isinstance(obj, mica.device):
             index = () if obj.index is None else (obj.index,)
             return (_Name("torch", "device"), (obj.type, *index))
+        if isinstance(obj, mica.layout):
+            return (_Name("torch.serialization", "_get_layout"), (f"torch.{dtype_name(obj)}",))
         return NotImplemented
 
     def _tensor(self, t: Tensor) -> Any:
@@ -90,7 +92,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
                 args = (plain, t.requires_grad, OrderedDict(), state)
                 return (_Name("torch._utils", "_rebuild_parameter_with_state"), args)
             return (_Name("torch._utils", "_rebuild_parameter"), (plain, t.requires_grad, OrderedDict()))
-        if type(t) is not Tensor:
+        if type(t) is not Tensor or t.__dict__:
             args = (
                 _Name("torch._utils", "_rebuild_tensor_v2"),
                 type(t),
@@ -101,8 +103,6 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         return self._plain(t)
 
     def _plain(self, t: Tensor) -> Any:
-        if not t.is_leaf and t.requires_grad:
-            raise RuntimeError("Only leaf tensors can be saved; use x.detach() for an interior one.")
         size, stride, grad = tuple(t.shape), t.stride(), t.requires_grad
         if t.device.type == "meta":
             return (_Name("torch._utils", "_rebuild_meta_tensor_no_storage"), (t.dtype, size, stride, grad))

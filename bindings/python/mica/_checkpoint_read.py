@@ -131,6 +131,13 @@ def _from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
     return made
 
 
+def _layout(name: Any) -> Any:
+    found = getattr(mica, str(name).removeprefix("torch."), None)
+    if not isinstance(found, mica.layout):
+        raise Refused(f"The file refers to the layout ({name!r:.40}), which Mica lacks.")
+    return found
+
+
 def _device(*args: Any) -> Any:
     return mica.device(*args)
 
@@ -165,7 +172,7 @@ _REBUILD = {
     "__builtin__.complex": complex,
     "__builtin__.bytes": _small_bytes(bytes),
     "builtins.bytes": _small_bytes(bytes),
-    "torch.serialization._get_layout": str,
+    "torch.serialization._get_layout": _layout,
 }
 _CLASSES = {
     "collections.OrderedDict": OrderedDict,

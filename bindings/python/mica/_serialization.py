@@ -126,9 +126,9 @@ def reduce_tensor(self: Tensor) -> Any:
         tuple(self.shape),
         self.stride(),
         str(self.device),
-        False if type(self) is not Tensor else self.requires_grad,
+        self.requires_grad and type(self) is Tensor and not self.__dict__,
     )
-    if type(self) is Tensor:
+    if type(self) is Tensor and not self.__dict__:
         return (_rebuild_tensor, arguments)
     return (_rebuild_subclass, (type(self), _Rebuilt(arguments), self.requires_grad, dict(self.__dict__)))
 

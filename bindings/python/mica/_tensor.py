@@ -25,6 +25,10 @@ class RemovableHandle:
         self._remove: Any = hooks if callable(hooks) else None
         self._tables = [] if callable(hooks) else [hooks, *_as_list(extra_dict)]
 
+    def hooks_dict_ref(self) -> Any:
+        """The dictionary that holds the hook; None for a hook that lies in none."""
+        return self._tables[0] if self._tables else None
+
     def remove(self) -> None:
         if self._remove is not None:
             self._remove()

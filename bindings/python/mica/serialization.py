@@ -182,6 +182,10 @@ def _opened(f: Any) -> Iterator[Any]:
     if hasattr(f, "read"):
         yield f
         return
+    if not isinstance(f, (str, bytes, os.PathLike)):  # open() would take a number, and close that file after
+        raise AttributeError(
+            f"load() takes a path or an open file that has read() and seek(); this value is of type ({type(f).__name__})."
+        )
     with open(f, "rb") as file:
         yield file
 

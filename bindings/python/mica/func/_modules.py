@@ -62,12 +62,11 @@ def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Ite
     wanted: dict[str, Tensor] = {}
     for name, value in state.items():
         for tied in ties.get(name, (name,)) if tie_weights else (name,):
-            if wanted.get(tied, value) is not value and tied not in state:
+            if (state if tie_weights else wanted).get(tied, value) is not value:
                 raise ValueError(
                     f"functional_call: ({name}) and another name of the same tensor were given different values."
                 )
-            if tied == name or tied not in state:
-                wanted[tied] = value
+            wanted[tied] = value
     saved = []
     try:
         for name, value in wanted.items():

@@ -21,6 +21,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "relu":
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
+        if isinstance(param, bool):
+            raise ValueError(f"The slope ({param}) of leaky_relu is a number.")
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity == "selu":
@@ -205,6 +207,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 _no_grad_uniform_ = uniform_
 _no_grad_normal_ = normal_
+_no_grad_trunc_normal_ = trunc_normal_
+_no_grad_fill_ = constant_
 _calculate_correct_fan = _fan
 
 

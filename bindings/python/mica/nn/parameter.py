@@ -91,10 +91,25 @@ class _Lazy:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def _made_of(self, data: Any) -> tuple[Any, ...]:
         own: Any = self
-        extra = {"requires_grad": own.requires_grad} if isinstance(own, Parameter) else {}
-        return type(self)(device=own.device, dtype=own.dtype, **extra)  # type: ignore[call-arg]
+        persistent = () if isinstance(own, Parameter) else (own.persistent,)
+        return (own.requires_grad, data.device, data.dtype, *persistent)
+
+    def like(self, data: Tensor) -> Any:
+        """One as lazy, of the device and dtype of `data`."""
+        return type(self)(*self._made_of(data))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.like(self)  # type: ignore[arg-type]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), self._made_of(self)
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "A lazy parameter has no memory to share yet: call the module once, or materialize(shape)."
+        )
 
 
 class UninitializedParameter(_Lazy, Parameter):

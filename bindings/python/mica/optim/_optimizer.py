@@ -62,6 +62,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def _with_hooks(
     step: Callable[..., Any], self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
+    args = (self, *args)  # torch's hooks see the optimizer among the arguments
     for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
         changed = hook(self, args, kwargs)
         if changed is None:
@@ -71,9 +72,9 @@ def _with_hooks(
                 f"A hook before step() returns None or (args, kwargs); this one returned {_shown(changed)}."
             )
         args, kwargs = changed
-        if args and args[0] is self:  # torch's hooks see the optimizer among the arguments
-            args = args[1:]
-    result = step(self, *args, **kwargs)
+        if not args or args[0] is not self:
+            args = (self, *args)
+    result = step(*args, **kwargs)
     for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
         hook(self, args, kwargs)
     return result

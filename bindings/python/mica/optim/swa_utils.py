@@ -110,13 +110,11 @@ class AveragedModel(Module):
         if int(self.n_averaged) == 0:
             for a, c in zip(averaged, current):
                 a.copy_(c)
-        elif self.multi_avg_fn is not None:
-            self.multi_avg_fn(averaged, current, self.n_averaged)
+        elif self.avg_fn is None:
+            (self.multi_avg_fn or get_swa_multi_avg_fn())(averaged, current, self.n_averaged)
         else:
             for a, c in zip(averaged, current):
-                update = self.avg_fn or get_swa_avg_fn()
-                whole = not a.is_floating_point() and self.avg_fn is None
-                a.copy_(c if whole else update(a, c, self.n_averaged))
+                a.copy_(self.avg_fn(a, c, self.n_averaged))
         if not self.use_buffers:
             for b, c in zip(self.module.buffers(), model.buffers()):
                 b.detach().copy_(c.detach().to(b.device))

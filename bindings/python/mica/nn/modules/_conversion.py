@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import mica
 from mica._C import Tensor
-from mica.nn.parameter import Parameter
+from mica.nn.parameter import Parameter, is_lazy
 
 T = TypeVar("T", bound="Convertible")
 
@@ -54,7 +54,9 @@ class Convertible:
                 if data is parameter:
                     continue
                 grad = None if parameter.grad is None else convert(parameter.grad)
-            if data.device == parameter.device:
+            if is_lazy(parameter) and data.device != parameter.device:
+                target = self._parameters[name] = parameter.like(data)
+            elif data.device == parameter.device:
                 parameter.data = data
                 target = parameter
             else:
@@ -63,7 +65,8 @@ class Convertible:
                 target.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = convert(buffer)
+                data = convert(buffer)
+                self._buffers[name] = buffer.like(data) if is_lazy(buffer) else data
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:

@@ -86,6 +86,7 @@ class LazyLinear(_Lazy, linear.Linear):
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))
             self.reset_parameters()
+        self.in_features = self.in_features or input.shape[-1]  # 0 still where a state was loaded
 
 
 class _LazyConv(_Lazy):

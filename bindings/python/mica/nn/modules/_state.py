@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 _EXTRA = "_extra_state"
 
 
-def _has_extra(module: Module) -> bool:
+def _has_extra(module: Module, method: str) -> bool:
     from mica.nn.modules.module import Module
 
-    return type(module).get_extra_state is not Module.get_extra_state
+    return getattr(type(module), method) is not getattr(Module, method)
 
 
 def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> 
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             destination[prefix + name] = buffer if keep_vars else buffer.detach()
-    if _has_extra(module):
+    if _has_extra(module, "get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
 
@@ -78,7 +79,7 @@ def load_own(
                 missing.append(prefix + name)
                 continue
             _load_tensor(table, name, prefix + name, own, state[prefix + name], assign, errors)
-    if _has_extra(module):
+    if _has_extra(module, "set_extra_state"):
         if prefix + _EXTRA in state:
             module.set_extra_state(state[prefix + _EXTRA])
         else:
@@ -126,20 +127,26 @@ def _load_tensor(
             given.requires_grad_(own.requires_grad)
         table[name] = given
     else:
+        if own.is_meta and not given.is_meta:
+            warnings.warn(
+                f"The value for ({key}) goes nowhere: the module's tensor is on the device (meta), which has no values; "
+                "load_state_dict(assign=True) puts the state's own tensors there.",
+                stacklevel=2,
+            )
         with mica.no_grad():
             own.copy_(given)
 
 
-def _load(module: Module, state: Any, prefix: str, kept: Any, strict: bool, assign: bool, lists: Any) -> None:
+def _load(module: Module, state: Any, prefix: str, kept: Any, assign: bool, lists: Any) -> None:
     metadata = dict(kept.get(prefix[:-1], {}))
     if assign:
         metadata["assign_to_params_buffers"] = True
-    module._load_from_state_dict(state, prefix, metadata, strict, *lists)
+    module._load_from_state_dict(state, prefix, metadata, True, *lists)  # torch's lists are whole, too
     for name, child in module._modules.items():
         if child is not None:
             below = f"{prefix}{name}."
             part = {k: v for k, v in state.items() if k.startswith(below)}
-            _load(child, part, below, kept, strict, assign, lists)
+            _load(child, part, below, kept, assign, lists)
     if module._load_state_dict_post_hooks:
         from mica.nn.modules.module import _IncompatibleKeys
 
@@ -158,7 +165,7 @@ def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> t
     unexpected: list[str] = []
     errors: list[str] = []
     kept = getattr(state, "_metadata", None) or {}
-    _load(module, OrderedDict(state), "", kept, strict, assign, (missing, unexpected, errors))
+    _load(module, OrderedDict(state), "", kept, assign, (missing, unexpected, errors))
     if strict and unexpected:
         errors.insert(
             0, f"Unexpected key(s) in state_dict, keys that the module lacks: {', '.join(unexpected)}."
@@ -246,6 +253,11 @@ class BackwardHooks:
             changed = hook(self.module, found, self.grad_output)
             if changed is not None:
                 found = _tuple(changed)
+                if len(found) != len(of_args):
+                    raise RuntimeError(
+                        f"A backward hook returned ({len(found)}) gradients of inputs; expected ({len(of_args)}), "
+                        f"one for each positional argument of {type(self.module).__name__}."
+                    )
         return tuple(found[place] for place in self.places)
 
 

@@ -268,6 +268,8 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(f"extend() takes an iterable of parameters, not a ({type(values).__name__}).")
         for value in values:
             self.append(value)
         return self

@@ -407,6 +407,13 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         missing, unexpected = _state.load_state_dict(self, state_dict, strict, assign)
         return _IncompatibleKeys(missing, unexpected)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what a pickle holds; the tables of hooks that older modules lacked are empty."""
+        self.__dict__.update(state)
+        for table in _hooks.TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+
     def share_memory(self: T) -> T:
         """Moves parameters and buffers to memory that other processes can see."""
         return self._apply(lambda t: t.share_memory_())

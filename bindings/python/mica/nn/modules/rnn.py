@@ -128,6 +128,11 @@ class RNNBase(Module):
             raise ValueError(
                 f"Number of dimensions ({input.ndim}) of `input` is not {' or '.join(map(str, dims))}."
             )
+        first = self._flat_weights[0]
+        if input.dtype != first.dtype and not mica.is_autocast_enabled(input.device.type):
+            raise ValueError(
+                f"The dtype ({input.dtype}) of `input` is not that of the weights ({first.dtype})."
+            )
         if input.size(-1) != self.input_size:
             raise RuntimeError(
                 f"Size ({input.size(-1)}) of the last dimension of `input` is not `input_size` ({self.input_size})."

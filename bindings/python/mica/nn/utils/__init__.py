@@ -48,9 +48,18 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
 
 
-def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """The module, with the weights of its convolutions in a memory format."""
+def _convert_weights(module: Any, memory_format: Any, kinds: tuple[str, ...]) -> Any:
     for m in module.modules():
-        if type(m).__name__ in ("Conv2d", "ConvTranspose2d"):
+        if type(m).__name__ in kinds:
             m.weight.data = m.weight.detach().clone().contiguous(memory_format=memory_format)
     return module
+
+
+def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """The module, with the weights of its convolutions of two dimensions in a memory format."""
+    return _convert_weights(module, memory_format, ("Conv2d", "ConvTranspose2d"))
+
+
+def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """The module, with the weights of its convolutions of three dimensions in a memory format."""
+    return _convert_weights(module, memory_format, ("Conv3d", "ConvTranspose3d"))

@@ -97,6 +97,10 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Writes a vector back into the parameters."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(
+            f"The vector of parameters must be a Tensor; this value is of type ({type(vec).__name__})."
+        )
     start = 0
     for p in parameters:
         p.data = vec[start : start + p.numel()].view_as(p)

@@ -24,19 +24,24 @@ def scaled(g: Tensor, v: Tensor, dim: int | None) -> Tensor:
     return v * (g / norm_except(v, dim))
 
 
-class _WeightNorm:
+class WeightNorm:
+    """The hook that computes the parameter `name` before each forward()."""
+
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, dim
 
+    def compute_weight(self, module: Module) -> Tensor:
+        """The parameter that the module's norm and direction make."""
+        return scaled(getattr(module, self.name + "_g"), getattr(module, self.name + "_v"), self.dim)
+
     def __call__(self, module: Module, inputs: Any) -> None:
-        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        setattr(module, self.name, scaled(g, v, self.dim))
+        setattr(module, self.name, self.compute_weight(module))
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Replaces the parameter `name` by its norm `name`_g and its direction `name`_v."""
     for hook in module._forward_pre_hooks.values():
-        if isinstance(hook, _WeightNorm) and hook.name == name:
+        if isinstance(hook, WeightNorm) and hook.name == name:
             raise RuntimeError(f"The parameter ({name}) is weight-normalised already.")
     weight = getattr(module, name)
     if not isinstance(weight, Parameter):
@@ -46,7 +51,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     del module._parameters[name]
     module.register_parameter(name + "_g", Parameter(norm_except(weight, dim).detach()))
     module.register_parameter(name + "_v", Parameter(weight.detach()))
-    hook = _WeightNorm(name, dim)
+    hook = WeightNorm(name, dim)
     hook(module, None)
     module.register_forward_pre_hook(hook)
     return module
@@ -55,8 +60,8 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Makes `name` one parameter again."""
     for number, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, _WeightNorm) and hook.name == name:
-            weight = scaled(getattr(module, name + "_g"), getattr(module, name + "_v"), hook.dim)
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            weight = hook.compute_weight(module)
             for gone in (name, name + "_g", name + "_v"):
                 delattr(module, gone)
             setattr(module, name, Parameter(weight.detach()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mica._C import Tensor
 from mica.nn.modules.module import Module
 from mica.nn.utils._orthogonal import orthogonal as orthogonal
@@ -24,7 +26,17 @@ class _WeightNorm(Module):
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Makes the tensor `name` the product of a norm, original0, and a direction, original1."""
-    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    old, new = (f"{name}_g", f"{name}_v"), f"parametrizations.{name}.original"
+
+    def read_older(state: dict[str, Any], prefix: str, *_: Any) -> None:
+        """States of mica.nn.utils.weight_norm() load too."""
+        if all(prefix + key in state for key in old):
+            for i, key in enumerate(old):
+                state[f"{prefix}{new}{i}"] = state.pop(prefix + key)
+
+    module._register_load_state_dict_pre_hook(read_older)
+    return module
 
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

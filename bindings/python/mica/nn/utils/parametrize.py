@@ -174,13 +174,14 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
             f"The tensor ({tensor_name}) is made of {parametrizations.ntensors} tensors; it has no one original to leave."
         )
     first = getattr(parametrizations, parametrizations._names()[0])
+    tensor: Tensor = first
     if leave_parametrized:
         with mica.no_grad():
             value = getattr(module, tensor_name).detach().clone()
-        is_parameter = isinstance(first, Parameter)
-        tensor: Tensor = Parameter(value, requires_grad=first.requires_grad) if is_parameter else value
-    else:
-        tensor = first
+        if parametrizations.is_tensor and value.dtype == first.dtype:
+            first.data = value  # the same object: an optimizer that has it goes on with it
+        else:
+            tensor = Parameter(value, first.requires_grad) if isinstance(first, Parameter) else value
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     if len(module.parametrizations) == 0:

@@ -27,6 +27,9 @@ class Dataset:
 class IterableDataset(Dataset):
     """The base of datasets that are only iterated over."""
 
+    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__().")
 
@@ -37,13 +40,18 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset needs at least one dataset; the list is empty.")
+            raise AssertionError("ConcatDataset needs at least one dataset; the list is empty.")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise AssertionError(
+                "ConcatDataset indexes its datasets, which an IterableDataset has no way to."
+            )
         self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
 
     def __getitem__(self, index: int) -> Any:
         n = len(self)
         if not -n <= index < n:
-            raise IndexError(f"The index ({index}) is out of range for ({n}) samples.")
+            kind = ValueError if index < 0 else IndexError
+            raise kind(f"The index ({index}) is out of range for ({n}) samples.")
         index %= n
         part = bisect_right(self.cumulative_sizes, index)
         return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
@@ -58,7 +66,7 @@ class TensorDataset(Dataset):
     def __init__(self, *tensors: Tensor) -> None:
         sizes = {t.size(0) for t in tensors}
         if len(sizes) != 1:
-            raise ValueError(f"The tensors have different first sizes: {sorted(sizes)}.")
+            raise AssertionError(f"The tensors have different first sizes: {sorted(sizes)}.")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -68,6 +76,16 @@ class TensorDataset(Dataset):
         return self.tensors[0].size(0)
 
 
+def _several(dataset: Any, indices: list[int]) -> list[Any]:
+    """The samples of a batch, in one call of a dataset that takes such."""
+    if not callable(getattr(dataset, "__getitems__", None)):
+        return [dataset[i] for i in indices]
+    samples: list[Any] = dataset.__getitems__(indices)
+    if len(samples) != len(indices):
+        raise ValueError(f"__getitems__() gave ({len(samples)}) samples for ({len(indices)}) indices.")
+    return samples
+
+
 class Subset(Dataset):
     """Some samples of a dataset."""
 
@@ -75,7 +93,12 @@ class Subset(Dataset):
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: int) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return _several(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -109,6 +132,10 @@ class ChainDataset(IterableDataset):
 
     def __iter__(self) -> Iterator[Any]:
         for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise AssertionError(
+                    f"ChainDataset chains IterableDatasets only; this one is a {type(d).__name__}."
+                )
             yield from d
 
     def __len__(self) -> int:
@@ -131,6 +158,12 @@ class StackDataset(Dataset):
         if isinstance(self.datasets, dict):
             return {k: d[index] for k, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        if isinstance(self.datasets, dict):
+            columns = {k: _several(d, indices) for k, d in self.datasets.items()}
+            return [{k: c[i] for k, c in columns.items()} for i in range(len(indices))]
+        return list(zip(*(_several(d, indices) for d in self.datasets)))
 
     def __len__(self) -> int:
         return self._length

@@ -56,6 +56,7 @@ class DataLoader:
         _check_numbers(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_choices(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
         self._is_iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = int(self._is_iterable)  # torch's _DatasetKind: Map, Iterable
         if isinstance(dataset, IterDataPipe) and shuffle is not None:
             dataset = apply_shuffle_settings(dataset, shuffle)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout

@@ -44,6 +44,8 @@ class RandomSampler(Sampler):
         num_samples: int | None = None,
         generator: Any = None,
     ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"The option replacement is True or False; this value is ({replacement!r}).")
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
         self._num_samples = num_samples
         if self.num_samples <= 0:
@@ -91,6 +93,8 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if batch_size <= 0:
             raise ValueError(f"The batch size ({batch_size}) must be positive.")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"The option drop_last is True or False; this value is ({drop_last!r}).")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
