@@ -330,6 +330,26 @@ def drawn(L: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     return [*found, getattr(L.distributions, name)(*args, **kwargs).sample((2,))]
 
 
+def generalized_pareto(L: Any, x: Any) -> Any:
+    """With a tail that ends, one that does not, and the exponential's between them."""
+    loc, tail = x * 0 + 0.5, x * (x.abs() > 0.5) / 4
+    made = L.distributions.GeneralizedPareto(loc, x.exp(), tail)
+    rest = [
+        made.log_cdf(loc + 0.1),
+        made.log_survival_function(loc + 0.1),
+        made.mode,
+        str(made.support)[:8],
+        str(made),
+    ]
+    args = (loc, x.exp(), tail)
+    return [
+        *rest,
+        *drawn(L, "GeneralizedPareto", *args, at=loc + 0.2),
+        made.icdf(x.sigmoid()),
+        made.expand((4, 2, 3)).mean,
+    ]
+
+
 def transformed(transform: Any, v: Any) -> Any:
     y = transform(v)
     return [y, transform.inv(y), transform.log_abs_det_jacobian(v, y), transform.bijective]

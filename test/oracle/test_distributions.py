@@ -201,6 +201,43 @@ def test_divergences(name: str) -> None:
         same(*found, "kl", 1e-8)
 
 
+ACROSS = [
+    "Normal", "Laplace", "Gumbel", "Uniform", "Exponential", "Gamma", "Chi2", "Beta", "Pareto", "ContinuousBernoulli",
+    "Bernoulli", "Poisson", "Binomial", "Geometric", "Cauchy", "HalfNormal", "LogNormal", "StudentT", "Weibull",
+]  # fmt: skip
+
+
+def test_divergences_across_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair that torch has a divergence for, with q's values inside p's range and outside of it."""
+    count = 0
+    # Where ends of ranges are equal torch says infinite; the divergence is finite.
+    monkeypatch.setitem(FAMILIES, "Uniform", ("t([0.4, -1.0]), t([0.9, 2.0])", []))
+    for first in ACROSS:
+        for second in ACROSS:
+            found = []
+            for L in (mica, torch):
+                p, q = made(L, first), made(L, second)
+                found.append(outcome(lambda L=L, p=p, q=q: L.distributions.kl_divergence(p, q)))
+            if isinstance(found[1], np.ndarray) and first != second:
+                same(*found, f"{first}, {second}", 1e-7)
+                count += bool(np.isfinite(found[1]).any())
+    assert count > 30
+
+
+def test_the_pair_nearer_to_the_first_type_is_taken() -> None:
+    for L in (mica, torch):
+        D = L.distributions
+        A = type("A", (D.Normal,), {})
+        B = type("B", (A,), {})
+        D.register_kl(A, D.Normal)(lambda p, q: "first")
+        D.register_kl(D.Normal, B)(lambda p, q: "second")
+        assert D.kl_divergence(B(0.0, 1.0), A(0.0, 1.0)) == "first"
+        with pytest.warns(RuntimeWarning):
+            assert D.kl_divergence(A(0.0, 1.0), B(0.0, 1.0)) == "first"
+        with pytest.raises(TypeError):
+            D.register_kl(3, D.Normal)
+
+
 def test_gradients_reach_the_parameters() -> None:
     for name in ("Gamma", "Beta", "Dirichlet"):
         found = []

@@ -30,6 +30,7 @@ from mica.distributions._discrete import (
     NegativeBinomial as NegativeBinomial,
     Poisson as Poisson,
 )
+from mica.distributions._generalized_pareto import GeneralizedPareto as GeneralizedPareto
 from mica.distributions._location_scale import (
     Cauchy as Cauchy,
     Laplace as Laplace,

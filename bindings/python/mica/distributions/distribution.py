@@ -167,7 +167,7 @@ class Distribution:
     def __repr__(self) -> str:
         names = [k for k in self.arg_constraints if k in self.__dict__]
         shown = (
-            f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else tuple(self.__dict__[n].shape)}"
+            f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].shape}"
             for n in names
         )
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,21 +13,26 @@ from mica.distributions import (
     _categorical as categorical,
     _composed as composed,
     _discrete as discrete,
+    _kl_across as across,
     _location_scale as scales,
     _multivariate as vectors,
     _positive as positive,
 )
+from mica.distributions.distribution import Distribution
 from mica.distributions.transformed_distribution import TransformedDistribution
 from mica.distributions.utils import _sum_rightmost, euler_constant
 
-_KL: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+_KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     """Decorates the function that computes KL(p || q) for these classes and those below them."""
+    for given in (type_p, type_q):
+        if not (isinstance(given, type) and issubclass(given, Distribution)):
+            raise TypeError(f"register_kl() takes two subclasses of Distribution; one is ({given!r:.60}).")
 
     def add(function: Any) -> Any:
-        _KL[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         return function
 
     return add
@@ -35,15 +41,23 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 def kl_divergence(p: Any, q: Any) -> Tensor:
     """KL(p || q)."""
     found = [
-        (type(p).__mro__.index(a) + type(q).__mro__.index(b), f)
-        for (a, b), f in _KL.items()
+        ((type(p).__mro__.index(a), type(q).__mro__.index(b)), f)
+        for (a, b), f in _KL_REGISTRY.items()
         if isinstance(p, a) and isinstance(q, b)
     ]
     if not found:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
         )
-    return min(found, key=lambda pair: pair[0])[1](p, q)
+    nearest = min(found, key=lambda pair: pair[0])
+    if min(found, key=lambda pair: pair[0][::-1]) is not nearest:
+        warnings.warn(
+            f"Several registered pairs fit kl_divergence({type(p).__name__}, {type(q).__name__}) as well; the one nearer to "
+            "the first type is taken. Register this pair itself to choose.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return nearest[1](p, q)
 
 
 @register_kl(scales.Normal, scales.Normal)
@@ -221,3 +235,19 @@ def _wishart(p: Any, q: Any) -> Tensor:
     digammas = mica.digamma((p.df / 2).unsqueeze(-1) - steps).sum(-1)
     gammas = mica.mvlgamma(q.df / 2, size) - mica.mvlgamma(p.df / 2, size)
     return q.df * half + p.df / 2 * (trace - size) + gammas + (p.df - q.df) / 2 * digammas
+
+
+for _q, _families in across.ACROSS.items():
+    for _p in _families:
+        register_kl(_p, _q)(across.divergence)
+
+
+@register_kl(discrete.Bernoulli, discrete.Poisson)
+def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
+
+
+@register_kl(discrete.Poisson, discrete.Bernoulli)
+@register_kl(discrete.Poisson, discrete.Binomial)
+def _poisson_bounded(p: Any, q: Any) -> Tensor:
+    return mica.full_like(p.rate, math.inf)

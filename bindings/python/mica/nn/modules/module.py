@@ -79,6 +79,13 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for table in _hooks.TABLES:  # files of older versions lack some
+            self.__dict__.setdefault(table, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
     def forward(self, *input: Any) -> Any:
         raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
 
@@ -406,13 +413,6 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Copies the values of `state_dict` into parameters and buffers."""
         missing, unexpected = _state.load_state_dict(self, state_dict, strict, assign)
         return _IncompatibleKeys(missing, unexpected)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes what a pickle holds; the tables of hooks that older modules lacked are empty."""
-        self.__dict__.update(state)
-        for table in _hooks.TABLES:
-            self.__dict__.setdefault(table, OrderedDict())
-        self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
     def share_memory(self: T) -> T:
         """Moves parameters and buffers to memory that other processes can see."""
