@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from architectures import ARCHITECTURES, Architecture
+from hostile_safetensors import check_hostile_files
 from torch import nn
 
 
@@ -45,6 +46,7 @@ def safetensors_round_trip() -> None:
         load_model(other, f"{folder}/m.safetensors")
         assert torch.equal(net.weight, other.weight)
     assert torch.equal(load(save(tensors))["a"], tensors["a"])
+    check_hostile_files()
 
 
 def tensorboard_reads() -> None:
