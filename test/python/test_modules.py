@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import mica
 from mica import nn
 from mica.utils.data import DataLoader, TensorDataset, random_split
+from mica.utils.module_tracker import ModuleTracker
 
 
 class Net(nn.Module):
@@ -274,3 +276,19 @@ def test_modules_pickled_without_the_kind_of_their_backward_hooks() -> None:
     module.register_full_backward_hook(lambda *args: seen.append(len(args)))
     module(mica.ones(1, 2)).sum().backward()
     assert seen == [3, 3, 3]
+
+
+def test_what_records_calls_leaves_them_to_the_slot() -> None:
+    """Python's own slot would put the frame of Module.__call__ between a caller and forward()."""
+
+    class Caller(nn.Module):
+        def forward(self, x: Any) -> str:
+            return sys._getframe(1).f_code.co_name
+
+    here = sys._getframe().f_code.co_name
+    assert Caller()(1) == here
+    mica.fx.symbolic_trace(nn.Sequential(nn.Linear(1, 1), nn.ReLU()))
+    assert Caller()(1) == here
+    with ModuleTracker():
+        assert Caller()(1) != here
+    assert Caller()(1) == here

@@ -19,7 +19,7 @@ _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char"
 def install(namespace: dict[str, Any], backend: str) -> None:
     """Puts the functions for `backend` into a module's namespace, where it has none of the name."""
     for name, value in _functions(backend).items():
-        if isinstance(value, type(install)):
+        if isinstance(value, (type(install), type)) and value.__module__ == __name__:
             value.__module__ = namespace["__name__"]
         namespace.setdefault(name, value)
 
@@ -127,14 +127,45 @@ def _devices_of(backend: str) -> dict[str, Any]:
     def default_stream(device: Any = None) -> Any:
         """The stream that work goes to unless another is made current."""
         _needed(backend)
-        return _devices.current_stream(_numbered(backend, device))
+        numbered = _numbered(backend, device)
+        return made["Stream"]._of(numbered, _C._current_stream(numbered))
 
     def current_stream(device: Any = None) -> Any:
         """The stream that this thread's work goes to."""
         return default_stream(device)
 
-    made = {k: v for k, v in locals().items() if k != "backend"}
+    made = {k: v for k, v in locals().items() if k != "backend"} | _queues_of(backend)
     return {**made, "is_initialized": is_available, "StreamContext": _devices.StreamContext}
+
+
+def _queues_of(backend: str) -> dict[str, Any]:
+    class Event(_devices.Event):
+        """A point in the work of a stream of the backend, for other streams and for this thread to wait for."""
+
+        def __init__(
+            self,
+            enable_timing: bool = False,
+            blocking: bool = False,
+            interprocess: bool = False,
+            external: bool = False,
+        ) -> None:
+            _needed(backend)
+            if interprocess or external:
+                raise NotImplementedError(
+                    "Events belong to one process; leave out interprocess= and external=."
+                )
+            super().__init__(enable_timing)
+
+    class Stream(_devices.Stream):
+        """A queue of work of a device of the backend, in order."""
+
+        _events = Event
+
+        def __init__(self, device: Any = None, priority: int = 0) -> None:
+            _needed(backend)
+            super().__init__(_numbered(backend, device), priority)
+
+    return {"Event": Event, "Stream": Stream, "stream": _devices.stream, "set_stream": _devices.set_stream}
 
 
 def _memory_of(backend: str) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def device_properties(device: Any = None) -> dict[str, Any]:
 class Stream:
     """A queue of work of one device, in order. Two streams run independently."""
 
+    _events: Any = None  # the class of the events that it makes; Event without one
+
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device = _device(device)
         self.handle, self._holder = _C._new_stream(self.device, priority)
@@ -91,7 +93,7 @@ class Stream:
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event (a new one without) recorded here."""
-        event = Event() if event is None else event
+        event = (self._events or Event)() if event is None else event
         event.record(self)
         return event
 

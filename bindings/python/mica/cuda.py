@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from mica import _C, _backend_functions
-from mica._devices import (
-    Event as Event,
-    Stream as Stream,
-    stream as stream,
-)
 
 
 class CUDAGraph:

@@ -1,7 +1,6 @@
 """mica.mps: the devices of the backend "mps". Programs ask before they use one."""
 
 from mica import _C, _backend_functions
-from mica._devices import Event as Event
 
 _backend_functions.install(globals(), "mps")
 

@@ -17,6 +17,7 @@ from mica._C import Tensor
 from mica.fx._graph import Graph
 from mica.fx._node import Argument, Node, map_aggregate
 from mica.nn import Module, Parameter
+from mica.nn.modules.module import exchange_call
 
 
 class TraceError(ValueError):
@@ -320,7 +321,6 @@ def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def _recording(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
     """Calls of modules, and of functions that were given to wrap(), become nodes."""
-    original = Module.__call__
 
     def call(m: Module, *args: Any, **kwargs: Any) -> Any:
         return tracer.call_module(m, lambda *a, **k: original(m, *a, **k), args, kwargs)
@@ -341,13 +341,13 @@ def _recording(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
     for where in {id(space): space for space in spaces}.values():
         found = [(n, f) for n, f in where.items() if id(f) in tracer._autowrapped and not n.startswith("_")]
         saved += [(where, name, f) for name, f in found if (id(where), name) not in known]
-    Module.__call__ = call  # type: ignore[method-assign]
+    original = exchange_call(call)
     try:
         for where, name, function in saved:
             where[name] = recorded(function)
         yield
     finally:
-        Module.__call__ = original  # type: ignore[method-assign]
+        exchange_call(original)
         for where, name, function in saved:
             where[name] = function
 

@@ -59,6 +59,12 @@ def modules() -> set[str]:
     return set(_names())
 
 
+@functools.cache
+def packages() -> set[str]:
+    """The modules that have others inside of them."""
+    return {module.rpartition(".")[0] for module in _names()}
+
+
 def names_inside(module: str) -> set[str]:
     """What torch defines in a module and in those inside of it."""
     start = module + "."

@@ -138,8 +138,11 @@ def _is_space(path: str) -> bool:
 
 def is_package(path: str) -> bool:
     """Whether a module may have modules below it. All but Mica's plain files may."""
+    from mica.torch import _homes
+
     real = real_modules(path)
-    return path in _children() or not real or any(hasattr(module, "__path__") for module in real)
+    inside = path in _children() or path in _homes.packages()
+    return inside or not real or any(hasattr(module, "__path__") for module in real)
 
 
 def resolve(path: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mica._C import Tensor
-from mica.nn.modules.module import Module
+from mica.nn.modules.module import Module, exchange_call
 from mica.utils._pytree import tree_flatten
 
 _call = Module.__call__
@@ -44,7 +44,7 @@ class ModuleTracker:
         self._thread = threading.get_ident()
         self.parents = {"Global"}
         _trackers.append(self)
-        Module.__call__ = _tracked_call  # type: ignore[method-assign]
+        exchange_call(_tracked_call)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -53,7 +53,7 @@ class ModuleTracker:
             hook.remove()
         self._hooks.clear()
         if not _trackers:
-            Module.__call__ = _call  # type: ignore[method-assign]
+            exchange_call(_call)
 
     def _enter(self, module: Module, args: Any) -> str:
         name = self._names.setdefault(module, type(module).__name__)

@@ -448,3 +448,18 @@ class Module(_hooks.Hooked, _conversion.Convertible):
 
 _C._init_modules(Module.__call__, Module.__getattr__, _FORWARD, _FORWARD_PRE, _BACKWARD, _BACKWARD_PRE)
 _C._fast_module(Module)
+
+
+def exchange_call(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function the __call__ of all modules, and gives the one before.
+
+    Assigning to Module.__call__ puts CPython's slots into every class of modules; with Module's own
+    call they get those of module_slots.cc again.
+    """
+    before, Module.__call__ = Module.__call__, call  # type: ignore[method-assign]
+    waiting: list[type] = [Module] if call is Module._call_impl else []
+    while waiting:
+        cls = waiting.pop()
+        _C._fast_module(cls)
+        waiting += cls.__subclasses__()
+    return before
