@@ -37,6 +37,7 @@ PROGRAMS = {
     "import torch; x = torch.ones(1); print(x.type(), x.type('torch.LongTensor').type(), torch.device('cuda').type)": "torch.FloatTensor torch.LongTensor cuda",
     "import torch; print(torch.accelerator.current_accelerator(), torch.autocast('cuda', enabled=False) is not None)": "None True",
     "import torch.library as L\n@L.register_fake('theirs::op')\ndef f(x): return x\nfrom mica.torch import _library; print(_library.waiting())": "['theirs::op']",
+    "import torch; a = torch.ops.aten; print({a._sparse_addmm.default: 1} != {}, hasattr(a, 'nowhere'))\ntry: a._pin_memory(torch.ones(1))\nexcept NotImplementedError as e: print('torch.ops.aten._pin_memory' in str(e))": "True False\nTrue",
     "import torch\ntry: torch.ops.load_library('/nowhere.so')\nexcept OSError: print('OSError')": "OSError",
     "import torch; print(torch.device('cuda:1').index, torch.device('cuda', 1) == torch.device('cuda:1'))": "1 True",
     "import torch\ntry: torch.ones(2, device='cuda')\nexcept NotImplementedError as e: print('plugin' in str(e))": "True",
@@ -171,3 +172,50 @@ def test_check_names_what_lacks(tmp_path: Path) -> None:
     assert missing == 1
     assert any("75.0 % covered" in line for line in lines)
     assert _check.main([str(script)]) == 1
+
+
+def test_check_reads_names_and_not_texts() -> None:
+    source = """import torch as t, os; from torch.nn import (  # layers
+    Linear as L,
+    functional as F,
+)
+'torch.in_a_string'; f"t.in_a_text"  # t.in_a_comment
+x.t.of_another; t . nn \\
+  .ReLU; F.relu(L(1, 2)); self.F.no
+def f():
+    '''t.in a
+    docstring'''
+    import torch; return torch.ones
+"""
+    uses = _check.uses_of(source)
+    assert uses.names == {
+        "torch.nn.Linear": 1,
+        "torch.nn.functional": 1,
+        "torch.nn.ReLU": 1,
+        "torch.nn.functional.relu": 1,
+        "torch.ones": 1,
+    }
+    assert uses.imports == {"torch", "os", "torch.nn"}
+
+
+def test_check_takes_modules_and_leaves_arguments(tmp_path: Path) -> None:
+    package = tmp_path / "mine"
+    package.mkdir()
+    for name, text in {
+        "__init__": "",
+        "__main__": "from .net import Net\n",
+        "net": "import torch\ntorch.nn.Net = torch.nn.nowhere\n",
+        "broken": "def (:\n",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "mica.torch", "--check", "-m", "mine"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=100,
+    )
+    assert (done.returncode, "mine: 2 names of torch" in done.stdout, done.stderr) == (0, True, "")
+    assert _check.main([str(package / "net.py"), "--epochs", "3"]) == 1  # nn.nowhere is absent
+    assert _check.main([str(package / "__main__.py"), "--no-packages", "3"]) == 0
+    assert _check.main([str(package / "broken.py")]) == 1

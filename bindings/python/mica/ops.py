@@ -260,6 +260,19 @@ class _OfLists:
         return self._function(*args, **kwargs)
 
 
+def _inert(space: str, name: str) -> Any:
+    """What torch's name of an operator that Mica lacks is, where its table has a line for it."""
+    from mica import _tensor
+
+    if _tensor.LIBRARY == "torch" and space == "mica":
+        from mica.torch import _table
+
+        path = f"torch.ops.aten.{name}"
+        if _table.known(path):
+            return _table.resolve(path)
+    raise AttributeError(f"No operator is named {space}::{name}.")
+
+
 class OpNamespace:
     """All operators of one namespace."""
 
@@ -279,7 +292,7 @@ class OpNamespace:
         if not packet.overloads():
             _C._find_operator(f"{self._name}::{name}")  # opens the plugin that provides the namespace
         if not packet.overloads():
-            raise AttributeError(f"No operator is named {self._name}::{name}.")
+            return _inert(self._name, name)
         setattr(self, name, packet)
         return packet
 

@@ -1,4 +1,4 @@
-"""`python -m mica.torch [--check] (script.py | -m module | -c code) [arguments]`, or `--stubs FOLDER`.
+"""`python -m mica.torch (script.py | -m module | -c code) [arguments]`, `--check PROGRAM` or `--stubs FOLDER`.
 
 Runs a PyTorch program on Mica as `python` would run it: the same sys.argv and sys.path,
 `__name__ == "__main__"`, a traceback of the program alone.
@@ -12,7 +12,8 @@ import runpy
 import sys
 from types import CodeType
 
-USAGE = """usage: python -m mica.torch [--check] (script.py | -m module | -c code | -) [argument]...
+USAGE = """usage: python -m mica.torch (script.py | -m module | -c code | -) [argument]...
+       python -m mica.torch --check [--no-packages] (script.py... | -m module)
        python -m mica.torch --stubs FOLDER"""
 
 

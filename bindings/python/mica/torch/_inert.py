@@ -30,6 +30,21 @@ def _function(path: str, detail: str) -> Any:
     return inert
 
 
+def _operator(path: str, detail: str) -> Any:
+    class Inert:
+        """An operator with any overloads, as keys of tables; calling one raises."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return self
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            raise _refusal(path)
+
+    return Inert()
+
+
 def _gives(path: str, detail: str) -> Any:
     literal = ast.literal_eval(detail)
 
@@ -94,6 +109,7 @@ def _enum(path: str, detail: str) -> Any:
 
 _MAKERS = {
     "function": _function,
+    "operator": _operator,
     "gives": _gives,
     "decorator": _decorator,
     "context": _context,

@@ -7,7 +7,7 @@ mica.nn.Linear), so what Mica gets is there at once. The kinds of a line:
   = mica.path            that object of Mica
   module [mica.path]...  a module whose names are those of these modules, in order
   hidden mica.path       the same, behind the name of its parent: torch.multiprocessing.spawn is a function
-  is LITERAL | gives LITERAL | decorator | context | type | enum A B | exception BASE | function
+  is LITERAL | gives LITERAL | decorator | context | type | enum A B | exception BASE | function | operator
                          inert things, made by _inert.py
   absent REASON          not there, whatever Mica has under the name
 
