@@ -407,3 +407,15 @@ def replaced(L: Any) -> Any:
     graph = L.fx.symbolic_trace(Net())
     found = L.fx.replace_pattern(graph, lambda v: L.relu(v).sum(1), lambda v: v.cos().mean(1))
     return [len(found), graph(L.tensor([[1.0, -2.0]])), [n.op for n in graph.graph.nodes]]
+
+
+def weights_given(L: Any) -> Any:
+    """A recurrent network runs the tensors that a library puts in place of its weights."""
+    network, x = L.nn.GRU(2, 2), L.ones(3, 2)
+    for weight in network.parameters():
+        L.nn.init.constant_(weight, 0.3)
+    network._flat_weights = [w * 2 for w in network._flat_weights]
+    results = [network(x)[0]]
+    network.bias_hh_l0 = L.nn.Parameter(L.full((6,), 9.0))
+    results.append(network(x)[0])
+    return [*results, network.double()(x.double())[0]]

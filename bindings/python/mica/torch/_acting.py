@@ -329,9 +329,16 @@ def get_deterministic_debug_mode() -> int:
     return 1 if mica.is_deterministic_algorithms_warn_only_enabled() else 2
 
 
-def assert_allclose(actual: Any, expected: Any, rtol: Any = None, atol: Any = None, **options: Any) -> None:
-    """torch.testing's older comparison, which does not ask for equal dtypes."""
-    known = {k: v for k, v in options.items() if k in ("equal_nan", "msg")}
+def assert_allclose(
+    actual: Any, expected: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = True, msg: str = ""
+) -> None:
+    """torch.testing's older comparison: it does not ask for equal dtypes, and a nan equals a nan."""
     mica.testing.assert_close(
-        mica.as_tensor(actual), mica.as_tensor(expected), rtol=rtol, atol=atol, check_dtype=False, **known
+        mica.as_tensor(actual),
+        mica.as_tensor(expected),
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
     )

@@ -30,14 +30,23 @@ class _Complete(BaseException):
     """Ends a second run in which nothing more is needed; no `except Exception` stops it."""
 
 
+def tensors_of(arguments: Any) -> list[Tensor]:
+    """The tensors among arguments, those in containers too."""
+    return [leaf for leaf in tree_flatten(arguments)[0] if isinstance(leaf, Tensor)]
+
+
+def is_apart(tensor: Tensor) -> bool:
+    """Whether the tensor's device has a generator of its own beside the CPU's."""
+    return tensor.device.type not in ("cpu", "meta")
+
+
 class Surroundings:
     """What acts on the function from outside: random state, autocast, transforms."""
 
     def __init__(
         self, args: Any, kwargs: Any, context: AbstractContextManager[Any], preserve_rng_state: bool
     ) -> None:
-        tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
-        devices = {str(t.device): t.device.type for t in tensors if t.device.type not in ("cpu", "meta")}
+        devices = {str(t.device): t.device.type for t in tensors_of((args, kwargs)) if is_apart(t)}
         self._context = context
         self._rng = (
             [(name, _C._default_generator(name).get_state()) for name in ("cpu", *devices)]

@@ -11,11 +11,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import mica
+from mica import _C
 from mica._C import Tensor
 from mica.utils._checkpoint_run import (
     Call,
     CheckpointError as CheckpointError,
     Surroundings,
+    is_apart,
+    tensors_of,
 )
 from mica.utils._checkpoint_selective import (
     SAC_IGNORED_OPS as SAC_IGNORED_OPS,
@@ -58,6 +61,21 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         yield
     finally:
         _Defaults.debug = before
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Indices, and states of the default generators, of the devices (not the CPU) on which
+    tensors among the arguments, or in containers of theirs, lie."""
+    places = sorted({(t.device.type, t.device.index or 0) for t in tensors_of(args) if is_apart(t)})
+    return [i for _, i in places], [_C._default_generator(f"{kind}:{i}").get_state() for kind, i in places]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Gives the devices of a kind (cuda) the random states that get_device_states() has read."""
+    for index, state in zip(devices, states):
+        _C._default_generator(f"{device_type or 'cuda'}:{index}").set_state(state)
 
 
 def checkpoint(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import mica
 from mica._C import Tensor
@@ -14,6 +15,7 @@ from mica.nn._packed import PackedSequence
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
 
+T = TypeVar("T", bound=Module)
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
@@ -110,7 +112,22 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        given: list[Parameter] | None = self.__dict__.get("_given_weights")
+        return [getattr(self, name) for name in self._flat_weights_names] if given is None else given
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Parameter]) -> None:
+        """Lets other tensors run than those under the names, until one of these is set."""
+        self.__dict__["_given_weights"] = list(weights)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_given_weights" in self.__dict__ and name in self._flat_weights_names:
+            del self.__dict__["_given_weights"]
+        super().__setattr__(name, value)
+
+    def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+        self.__dict__.pop("_given_weights", None)
+        return super()._apply(convert, recurse)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

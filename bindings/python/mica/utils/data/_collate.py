@@ -6,6 +6,7 @@ In a worker process tensors are stacked straight into memory that the main proce
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.utils.data import _workers
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of NumPy's dtypes that no tensor has
 
 
 def _rebuilt(container: Any, items: list[Any]) -> Any:
@@ -96,7 +99,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """NumPy arrays as tensors, stacked."""
-    if batch[0].dtype.kind in "SUO":
+    if np_str_obj_array_pattern.search(batch[0].dtype.str):
         raise TypeError(
             f"Arrays of dtype ({batch[0].dtype}) cannot be joined to a batch; expected numbers. Pass DataLoader a "
             "collate_fn that joins yours."

@@ -16,6 +16,8 @@ from mica.utils.data._dataset import IterableDataset
 from mica.utils.data._fetch import IterableFetcher, MapFetcher
 from mica.utils.data._samplers import BatchSampler, RandomSampler, SequentialSampler
 
+_collate_fn_t = Callable[[Any], Any]  # libraries annotate with these two
+_worker_init_fn_t = Callable[[int], None]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
@@ -40,11 +42,11 @@ class DataLoader:
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int = 0,
-        collate_fn: Callable[[Any], Any] | None = None,
+        collate_fn: _collate_fn_t | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None,
+        worker_init_fn: _worker_init_fn_t | None = None,
         multiprocessing_context: Any = None,
         generator: Any = None,
         *,
