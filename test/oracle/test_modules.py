@@ -28,15 +28,10 @@ MODULES = {
     for line in Path(__file__).with_name("modules.txt").read_text().splitlines()
     if line and not line.startswith("#")
 }
-# Classes of torch.nn that Mica lacks, each with the reason.
-LACKING = {
-    "CrossMapLRN2d": "a layer of Lua Torch, kept there for old models",
-    "Container": "deprecated since 2016",
-}
 CLASSES = sorted(
     name
     for name, value in vars(torch.nn).items()
-    if isinstance(value, type) and issubclass(value, torch.nn.Module) and name not in LACKING
+    if isinstance(value, type) and issubclass(value, torch.nn.Module)
 )
 # Attributes that hold the library's own objects, or what Mica does not need.
 OPAQUE = {
@@ -70,6 +65,20 @@ def test_constructor(name: str) -> None:
         assert parameters_of(ours.forward) == parameters_of(theirs.forward)
     lacks = [n for n in vars(theirs) if not n.startswith("_") and not hasattr(ours, n)]
     assert name == "DataParallel" or not lacks  # several devices are not there yet
+
+
+def bases(library: Any, name: str) -> set[str]:
+    """Those of torch.nn's classes, and of the private ones in its modules, that a class is one of."""
+    kinds = getattr(library.nn, name).__mro__
+    public = {n for n in CLASSES if getattr(library.nn, n) in kinds}
+    hidden = {k.__name__ for k in getattr(torch.nn, name).__mro__ if k.__name__.startswith("_")}
+    return public | (hidden & {k.__name__ for k in kinds})
+
+
+@pytest.mark.parametrize("name", [n for n in CLASSES if not n.startswith(("LazyBatch", "LazyInstance"))])
+def test_bases(name: str) -> None:
+    """isinstance(m, Dropout), isinstance(m, _DropoutNd): a lazy norm alone is of its plain class here, not in torch."""
+    assert bases(SHIM, name) == bases(torch, name)
 
 
 def inputs(library: Any, text: str) -> list[Any]:

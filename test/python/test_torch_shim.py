@@ -63,6 +63,8 @@ PROGRAMS = {
     # Names that stand in a module inside of one that is a plain file of Mica.
     "import torch; print(torch.mps.Event.__module__, hasattr(torch.xpu, 'Stream'), torch.backends.kleidiai.is_available())": "torch.mps.event True False",
     "import torch\nfor f in (torch.cuda.Stream, torch.cuda.Event, torch.xpu.Event, torch.mps.Event):\n    try: f()\n    except RuntimeError as e: print(str(e).split()[8])": "'cuda';\n'cuda';\n'xpu';\n'mps';",
+    # A module behind a function of its name stays behind it, and internal operators are torch's underscored functions.
+    "import torch.nn.utils.weight_norm, torch; from torch.nn.utils.weight_norm import WeightNorm; from torch.nn.utils.spectral_norm import SpectralNorm; m = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)); print(isinstance(next(iter(m._forward_pre_hooks.values())), WeightNorm), torch._softmax(torch.zeros(2), 0, False).tolist(), hasattr(torch, '_nowhere'))": "True [0.5, 0.5] False",
     # import torch is quick: none of these is loaded for it.
     "import torch, sys; print([m for m in ('numpy', 'inspect', 'dataclasses', 'asyncio', 'mica.nn', 'mica.optim', 'importlib.metadata') if m in sys.modules])": "[]",
 }

@@ -62,11 +62,13 @@ from mica.nn.modules.batchnorm import (
 )
 from mica.nn.modules.bilinear import (
     Bilinear as Bilinear,
+    CrossMapLRN2d as CrossMapLRN2d,
     EmbeddingBag as EmbeddingBag,
     LocalResponseNorm as LocalResponseNorm,
     RReLU as RReLU,
 )
 from mica.nn.modules.container import (
+    Container as Container,
     ModuleDict as ModuleDict,
     ModuleList as ModuleList,
     ParameterDict as ParameterDict,

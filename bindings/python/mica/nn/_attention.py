@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from typing import Any
 
 import mica
 from mica._C import Tensor
@@ -14,56 +16,126 @@ def _expect(condition: bool, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-def _check_shapes(
-    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
+def _mha_shape_check(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+    num_heads: int,
 ) -> bool:
-    """Whether the inputs are a batch."""
+    """Whether the inputs are a batch; AssertionError if their numbers of dimensions do not fit."""
     _expect(query.ndim in (2, 3), f"Number of dimensions ({query.ndim}) of `query` is not 2 or 3.")
     same = query.ndim == key.ndim == value.ndim
     _expect(
         same,
         f"Numbers of dimensions ({query.ndim}), ({key.ndim}) and ({value.ndim}) of query, key and value differ.",
     )
-    if padding is not None:
+    if key_padding_mask is not None:
         _expect(
-            padding.ndim == query.ndim - 1,
-            f"Number of dimensions ({padding.ndim}) of `key_padding_mask` is not ({query.ndim - 1}).",
+            key_padding_mask.ndim == query.ndim - 1,
+            f"Number of dimensions ({key_padding_mask.ndim}) of `key_padding_mask` is not ({query.ndim - 1}).",
         )
-    if mask is not None:
-        _expect(mask.ndim in (2, 3), f"Number of dimensions ({mask.ndim}) of `attn_mask` is not 2 or 3.")
-        if query.ndim == 2 and mask.ndim == 3:
-            wanted = (heads, query.size(0), key.size(0))
-            _expect(tuple(mask.shape) == wanted, f"Shape {tuple(mask.shape)} of `attn_mask` is not {wanted}.")
+    if attn_mask is not None:
+        _expect(
+            attn_mask.ndim in (2, 3), f"Number of dimensions ({attn_mask.ndim}) of `attn_mask` is not 2 or 3."
+        )
+        if query.ndim == 2 and attn_mask.ndim == 3:
+            wanted = (num_heads, query.size(0), key.size(0))
+            _expect(
+                tuple(attn_mask.shape) == wanted,
+                f"Shape {tuple(attn_mask.shape)} of `attn_mask` is not {wanted}.",
+            )
     return query.ndim == 3
 
 
-def _additive(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
+def _none_or_dtype(input: Tensor | None) -> Any:
+    """The dtype of a tensor, None of None."""
+    if input is None:
+        return None
+    if isinstance(input, Tensor):
+        return input.dtype
+    raise RuntimeError(f"Input ({type(input).__name__}) of _none_or_dtype is neither None nor a Tensor.")
+
+
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: Any,
+    other_name: str,
+    target_type: Any,
+    check_other: bool = True,
+) -> Tensor | None:
     """A mask as numbers to add: minus infinity where a bool one is True."""
-    if mask is None or mask.is_floating_point():
+    if mask is None:
+        return None
+    floating = mask.is_floating_point()
+    _expect(
+        floating or mask.dtype == mica.bool,
+        f"Dtype ({mask.dtype}) of `{mask_name}` is neither bool nor floating.",
+    )
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=2,
+        )
+    if floating:
         return mask
-    _expect(mask.dtype == mica.bool, f"Dtype ({mask.dtype}) of `{name}` is neither bool nor floating.")
-    zeros = mica.zeros(mask.shape, dtype=like.dtype, device=mask.device)
-    return zeros.masked_fill(mask, -math.inf)
+    return mica.zeros_like(mask, dtype=target_type).masked_fill(mask, -math.inf)
 
 
-def _project(
-    inputs: tuple[Tensor, Tensor, Tensor], weight: Tensor, bias: Tensor | None
+def agreeing_masks(
+    padding: Tensor | None, mask: Tensor | None, padding_name: str, mask_name: str, dtype: Any
+) -> tuple[Tensor | None, Tensor | None]:
+    """Both masks as they are, or as numbers to add if one is bool and the other is not, which warns."""
+    kinds = {None if x is None else x.dtype for x in (padding, mask)} - {None, mica.bool}
+    if not kinds:
+        return padding, mask
+    padding = _canonical_mask(padding, padding_name, _none_or_dtype(mask), mask_name, dtype)
+    return padding, _canonical_mask(mask, mask_name, None, "", dtype, check_other=False)
+
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The three projections by one packed weight; inputs that are one tensor take one product."""
     linear = OPERATORS["linear"]
-    query, key, value = inputs
-    size = query.size(-1)
-    if query is key and key is value:
-        q, k, v = linear(query, weight, bias).chunk(3, -1)
-        return q, k, v
-    weights = weight.split(size)
-    biases = (None, None, None) if bias is None else bias.split(size)
-    if key is value:
-        rest = None if bias is None else bias[size:]
-        k, v = linear(key, weight[size:], rest).chunk(2, -1)
-        return linear(query, weights[0], biases[0]), k, v
-    q, k, v = (linear(x, w, b) for x, w, b in zip(inputs, weights, biases))
-    return q, k, v
+    size = q.size(-1)
+    if q is k and k is v:
+        first, second, third = linear(q, w, b).chunk(3, -1)
+        return first, second, third
+    weights = w.split(size)
+    biases = (None, None, None) if b is None else b.split(size)
+    if k is v:
+        rest = None if b is None else b[size:]
+        second, third = linear(k, w[size:], rest).chunk(2, -1)
+        return linear(q, weights[0], biases[0]), second, third
+    first, second, third = (linear(*given) for given in zip((q, k, v), weights, biases))
+    return first, second, third
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The three projections by a weight each, whose shapes must fit: AssertionError."""
+    width = q.size(-1)
+    for name, x, weight, bias in (("q", q, w_q, b_q), ("k", k, w_k, b_k), ("v", v, w_v, b_v)):
+        wanted = (width, x.size(-1))
+        _expect(tuple(weight.shape) == wanted, f"Shape {tuple(weight.shape)} of `w_{name}` is not {wanted}.")
+        _expect(
+            bias is None or tuple(bias.shape) == (width,),
+            f"Shape {None if bias is None else tuple(bias.shape)} of `b_{name}` is not {(width,)}.",
+        )
+    linear = OPERATORS["linear"]
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
 def _with_extra(x: Tensor, extra: Tensor | None) -> Tensor:
@@ -99,7 +171,7 @@ def multi_head_attention_forward(
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of (L, N, E) over keys and values of (S, N, ..), and its weights if wanted."""
-    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         one = query.unsqueeze(1)
         same_key, same_value = key is query, value is key
@@ -108,11 +180,15 @@ def multi_head_attention_forward(
         query = one
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     length, batch, width = query.shape
-    padding = _additive(key_padding_mask, "key_padding_mask", query)
+    padding = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError("Argument `is_causal` is a hint about `attn_mask`, which is not given.")
     causal = is_causal and padding is None and not need_weights
-    mask = None if causal else _additive(attn_mask, "attn_mask", query)
+    mask = (
+        None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+    )
     _expect(width == embed_dim_to_check, f"Embedding size ({width}) is not ({embed_dim_to_check}).")
     head = width // num_heads
     _expect(
@@ -124,14 +200,14 @@ def multi_head_attention_forward(
         given = (q_proj_weight, k_proj_weight, v_proj_weight)
         _expect(None not in given, "Separate projections are wanted, but not all of their weights are given.")
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = (OPERATORS["linear"](x, w, b) for x, w, b in zip((query, key, value), given, biases))
+        q, k, v = _in_projection(query, key, value, *given, *biases)  # type: ignore[arg-type]
     else:
         _expect(
             key.shape == value.shape,
             f"Shapes {tuple(key.shape)} and {tuple(value.shape)} of key and value differ.",
         )
         _expect(in_proj_weight is not None, "Weight `in_proj_weight` is not given.")
-        q, k, v = _project((query, key, value), in_proj_weight, in_proj_bias)  # type: ignore[arg-type]
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)  # type: ignore[arg-type]
     if mask is not None:
         wanted = (length, key.size(0)) if mask.ndim == 2 else (batch * num_heads, length, key.size(0))
         if tuple(mask.shape) != wanted:

@@ -14,7 +14,14 @@ from mica import _C
 from mica._C import Tensor
 from mica._grouped_mm import grouped_mm as grouped_mm
 from mica._override import install as _install
-from mica.nn._attention import multi_head_attention_forward  # noqa: F401
+from mica.nn._attention import (  # noqa: F401
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+    multi_head_attention_forward,
+)
 from mica.nn._elementwise_losses import (  # noqa: F401
     huber_loss,
     l1_loss,
@@ -78,6 +85,12 @@ from mica.nn._resampling import (  # noqa: F401
     upsample,
     upsample_bilinear,
     upsample_nearest,
+)
+from mica.nn.modules.utils import (  # noqa: F401
+    _list_with_default,
+    _pair,
+    _single,
+    _triple,
 )
 
 if TYPE_CHECKING:

@@ -209,6 +209,7 @@ _no_grad_uniform_ = uniform_
 _no_grad_normal_ = normal_
 _no_grad_trunc_normal_ = trunc_normal_
 _no_grad_fill_ = constant_
+_no_grad_zero_ = zeros_
 _calculate_correct_fan = _fan
 
 

@@ -71,7 +71,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return buffer  # type: ignore[no-any-return]
 
 
-class _Lazy:
+class UninitializedTensorMixin:
     """A parameter or buffer whose shape is not known yet; materialize(shape) makes it real."""
 
     _real: Any
@@ -112,7 +112,7 @@ class _Lazy:
         )
 
 
-class UninitializedParameter(_Lazy, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A Parameter whose shape the first call of its module fixes."""
 
     _real = Parameter
@@ -125,7 +125,7 @@ class UninitializedParameter(_Lazy, Parameter):
         return made
 
 
-class UninitializedBuffer(_Lazy, Buffer):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape the first call of its module fixes."""
 
     _real = Buffer
@@ -140,4 +140,4 @@ class UninitializedBuffer(_Lazy, Buffer):
 
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
-    return isinstance(param, _Lazy)
+    return isinstance(param, UninitializedTensorMixin)

@@ -53,8 +53,8 @@ class TorchModule(types.ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, TorchModule) and value.__name__ == f"{self.__name__}.{name}":
-            value = _table.resolve(value.__name__)  # import binds submodules: a function of the name stays
+        if isinstance(value, TorchModule) and _table.is_hidden(f"{self.__name__}.{name}"):
+            return  # `import torch.nn.utils.weight_norm` leaves the function in its place
         if not name.startswith("__") and not isinstance(value, TorchModule):
             for real in _table.real_modules(self.__name__):
                 if hasattr(real, name):

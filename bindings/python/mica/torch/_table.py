@@ -118,6 +118,12 @@ def known(path: str) -> bool:
     return path in hand()
 
 
+def is_hidden(path: str) -> bool:
+    """Whether the name is of something else than the module that stands behind it."""
+    line = hand().get(path)
+    return line is not None and line.kind == "hidden"
+
+
 def is_module(path: str) -> bool:
     """Whether `import path` works."""
     line = hand().get(path)
@@ -164,7 +170,18 @@ def resolve(path: str) -> Any:
     if line is not None:
         return _made(path, line)
     parent, _, name = path.rpartition(".")
+    if parent in ("torch", "torch._VF") and name.startswith("_"):
+        operator = _operator(name)
+        if operator is not None:
+            return operator
     raise Absent(f"module '{parent}' has no attribute '{name}': Mica has no {path}; {PAGE}")
+
+
+def _operator(name: str) -> Any:
+    """The operator of this name, which Mica's main module does not show: torch._softmax; None without one."""
+    ops = importlib.import_module("mica.ops")
+    found = getattr(ops.mica, name, None)
+    return found if isinstance(found, ops.OpPacket) else None
 
 
 def _made(path: str, line: Entry) -> Any:

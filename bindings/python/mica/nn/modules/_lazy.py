@@ -89,7 +89,7 @@ class LazyLinear(_Lazy, linear.Linear):
         self.in_features = self.in_features or input.shape[-1]  # 0 still where a state was loaded
 
 
-class _LazyConv(_Lazy):
+class _LazyConvXdMixin(_Lazy):
     _size = "in_channels"
     transposed: bool
     _dims: int
@@ -139,13 +139,13 @@ def _lazy_class(base: Any, plain: Any, like: Any, what: str, **more: Any) -> Any
 
 
 LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
-    _lazy_class(_LazyConv, plain, plain, "in_channels", _dims=dims)
+    _lazy_class(_LazyConvXdMixin, plain, plain, "in_channels", _dims=dims)
     for kind in ("Conv", "ConvTranspose")
     for dims, plain in ((dims, getattr(conv, f"{kind}{dims}d")) for dims in (1, 2, 3))
 )
 
 
-class _LazyNorm(_Lazy):
+class _LazyNormBase(_Lazy):
     _size = "num_features"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -167,10 +167,10 @@ class _LazyNorm(_Lazy):
 
 
 LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
-    _lazy_class(_LazyNorm, plain, plain, "num_features")
+    _lazy_class(_LazyNormBase, plain, plain, "num_features")
     for plain in (batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d)
 )
 LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (  # whose defaults are batch norm's, as in torch
-    _lazy_class(_LazyNorm, plain, batchnorm.BatchNorm1d, "num_features")
+    _lazy_class(_LazyNormBase, plain, batchnorm.BatchNorm1d, "num_features")
     for plain in (instancenorm.InstanceNorm1d, instancenorm.InstanceNorm2d, instancenorm.InstanceNorm3d)
 )

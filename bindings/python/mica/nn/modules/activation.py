@@ -50,18 +50,20 @@ class SELU(_Inplace):
         return F.selu(input, self.inplace)
 
 
-class Hardswish(Module):
-    """x * relu6(x + 3) / 6."""
-
+class _QuietInplace(Module):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class Hardswish(_QuietInplace):
+    """x * relu6(x + 3) / 6."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
-class Hardsigmoid(Hardswish):
+class Hardsigmoid(_QuietInplace):
     """relu6(x + 3) / 6."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -180,28 +182,30 @@ class Tanh(Module):
         return input.tanh()
 
 
-class Softmax(Module):
-    """exp(x) over its sum along `dim`."""
-
+class _OfDim(Module):
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
-class LogSoftmax(Softmax):
+class Softmax(_OfDim):
+    """exp(x) over its sum along `dim`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(input, self.dim)
+
+
+class LogSoftmax(_OfDim):
     """The logarithm of softmax along `dim`."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
-class Softmin(Softmax):
+class Softmin(_OfDim):
     """softmax of -x along `dim`."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -292,21 +296,23 @@ class Threshold(_Inplace):
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
-class Hardshrink(Module):
-    """x where |x| is greater than lambd, 0 elsewhere."""
-
+class _Shrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         return f"{self.lambd}"
 
 
-class Softshrink(Hardshrink):
+class Hardshrink(_Shrink):
+    """x where |x| is greater than lambd, 0 elsewhere."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+
+class Softshrink(_Shrink):
     """x moved towards 0 by lambd."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -17,6 +18,17 @@ def _place(index: int, size: int) -> int:
     if not -size <= index < size:
         raise IndexError(f"Index ({index}) is out of range for a container of {size}.")
     return index % size
+
+
+class Container(Module):
+    """Modules by keyword; deprecated, since every Module holds modules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        text = "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead."
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Indexed(Module):

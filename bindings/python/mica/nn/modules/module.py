@@ -52,6 +52,11 @@ def _misfit(kind: str, name: str, expected: str, value: Any) -> TypeError:
     return TypeError(f"The {kind} ({name}) can be set to {expected}, not to a {type(value).__name__}.")
 
 
+def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803 - torch's name
+    """The lines after the first, moved to the right."""
+    return s_.replace("\n", "\n" + numSpaces * " ")
+
+
 class Module(_hooks.Hooked, _conversion.Convertible):
     """A part of a network. Subclasses define forward(); parameters, buffers and
     submodules register themselves when they are assigned as attributes."""
@@ -437,8 +442,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         lines = self.extra_repr().split("\n") if self.extra_repr() else []
         children = []
         for name, module in self._modules.items():
-            text = repr(module).split("\n")
-            children.append(f"({name}): " + "\n  ".join(text))
+            children.append(f"({name}): " + _addindent(repr(module), 2))
         if lines and not children and len(lines) == 1:
             return f"{self._get_name()}({lines[0]})"
         if not lines and not children:

@@ -60,7 +60,16 @@ class MaxPool2d(_MaxPoolNd):
     _pool = staticmethod(F.max_pool2d)
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L)."""
 
     def __init__(
@@ -84,14 +93,9 @@ class AvgPool1d(Module):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(Module):
-    """The mean of each window of (N, C, H, W)."""
-
-    _pool: Callable[..., Tensor] = staticmethod(F.avg_pool2d)
+class _AvgPool(_AvgPoolNd):
+    _pool: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -121,11 +125,14 @@ class AvgPool2d(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of (N, C, H, W)."""
+
+    _pool = staticmethod(F.avg_pool2d)
 
 
-class _AdaptivePool(Module):
+class _AdaptiveAvgPoolNd(Module):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
@@ -134,7 +141,7 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The mean of windows of (N, C, H, W) chosen so that the output has `output_size`."""
 
     def forward(self, input: Tensor) -> Tensor:

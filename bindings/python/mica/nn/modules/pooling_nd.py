@@ -7,7 +7,7 @@ from typing import Any
 from mica._C import Tensor
 from mica.nn import functional as F
 from mica.nn.modules.module import Module
-from mica.nn.modules.pooling import AdaptiveAvgPool2d, AvgPool2d, _MaxPoolNd
+from mica.nn.modules.pooling import _AdaptiveAvgPoolNd, _AvgPool, _AvgPoolNd as _AvgPoolNd, _MaxPoolNd
 
 
 class MaxPool3d(_MaxPoolNd):
@@ -16,20 +16,20 @@ class MaxPool3d(_MaxPoolNd):
     _pool = staticmethod(F.max_pool3d)
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(_AvgPool):
     """The mean of each window of (N, C, D, H, W)."""
 
     _pool = staticmethod(F.avg_pool3d)
 
 
-class AdaptiveAvgPool1d(AdaptiveAvgPool2d):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The mean of windows chosen so that the output has `output_size`."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(AdaptiveAvgPool2d):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The mean of windows chosen so that the output has `output_size`."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -38,85 +38,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ZeroPad(_Pad):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding)
-        self.value = 0.0
-
-
-class ZeroPad1d(_ZeroPad):
-    """Zeros before and after the last dimension."""
-
-    _dims = 1
-
-
-class ZeroPad2d(_ZeroPad):
-    """Zeros around the last two dimensions."""
-
-    _dims = 2
-
-
-class ReflectionPad1d(_Pad):
-    """The last dimension mirrored at its ends."""
-
-    _dims, _mode = 1, "reflect"
-
-
-class ReflectionPad2d(_Pad):
-    """The last two dimensions mirrored at their ends."""
-
-    _dims, _mode = 2, "reflect"
-
-
-class ReplicationPad1d(_Pad):
-    """The ends of the last dimension repeated."""
-
-    _dims, _mode = 1, "replicate"
-
-
-class ReplicationPad2d(_Pad):
-    """The ends of the last two dimensions repeated."""
-
-    _dims, _mode = 2, "replicate"
-
-
-class CircularPad1d(_Pad):
-    """The last dimension continued from its other end."""
-
-    _dims, _mode = 1, "circular"
-
-
-class CircularPad2d(_Pad):
-    """The last two dimensions continued from their other ends."""
-
-    _dims, _mode = 2, "circular"
-
-
-class CircularPad3d(_Pad):
-    """The last three dimensions continued from their other ends."""
-
-    _dims, _mode = 3, "circular"
-
-
-class ZeroPad3d(_ZeroPad):
-    """Zeros around the last three dimensions."""
-
-    _dims = 3
-
-
-class ReflectionPad3d(_Pad):
-    """The last three dimensions mirrored at their ends."""
-
-    _dims, _mode = 3, "reflect"
-
-
-class ReplicationPad3d(_Pad):
-    """The ends of the last three dimensions repeated."""
-
-    _dims, _mode = 3, "replicate"
-
-
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -128,22 +50,115 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class _ReflectionPadNd(_Pad):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    _mode = "replicate"
+
+
+class _CircularPadNd(_Pad):
+    _mode = "circular"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """The last dimension mirrored at its ends."""
+
+    _dims = 1
+
+
+class ReflectionPad2d(_ReflectionPadNd):
+    """The last two dimensions mirrored at their ends."""
+
+    _dims = 2
+
+
+class ReplicationPad1d(_ReplicationPadNd):
+    """The ends of the last dimension repeated."""
+
+    _dims = 1
+
+
+class ReplicationPad2d(_ReplicationPadNd):
+    """The ends of the last two dimensions repeated."""
+
+    _dims = 2
+
+
+class CircularPad1d(_CircularPadNd):
+    """The last dimension continued from its other end."""
+
+    _dims = 1
+
+
+class CircularPad2d(_CircularPadNd):
+    """The last two dimensions continued from their other ends."""
+
+    _dims = 2
+
+
+class CircularPad3d(_CircularPadNd):
+    """The last three dimensions continued from their other ends."""
+
+    _dims = 3
+
+
+class ReflectionPad3d(_ReflectionPadNd):
+    """The last three dimensions mirrored at their ends."""
+
+    _dims = 3
+
+
+class ReplicationPad3d(_ReplicationPadNd):
+    """The ends of the last three dimensions repeated."""
+
+    _dims = 3
+
+
+class ConstantPad1d(_ConstantPadNd):
     """A value before and after the last dimension."""
 
     _dims = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """A value around the last two dimensions."""
 
     _dims = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """A value around the last three dimensions."""
 
     _dims = 3
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Zeros before and after the last dimension."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Zeros around the last two dimensions."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Zeros around the last three dimensions."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
 
 
 class Unfold(Module):

@@ -33,13 +33,19 @@ from mica.nn.utils.fusion import (
 )
 
 
-def clip_grad_norm(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+def clip_grad_norm(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
     """clip_grad_norm_() by its old name."""
     import warnings
 
     text = "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`."
     warnings.warn(text, FutureWarning, stacklevel=2)
-    return clip_grad_norm_(parameters, max_norm, *args, **kwargs)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:

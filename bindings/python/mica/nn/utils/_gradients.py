@@ -79,6 +79,9 @@ def clip_grad_value_(
             mica._foreach_clamp_max_(grads, float(clip_value))
 
 
+_get_total_norm, _clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_  # their older names
+
+
 def _gradients(parameters: list[Tensor]) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
