@@ -419,3 +419,16 @@ def weights_given(L: Any) -> Any:
     network.bias_hh_l0 = L.nn.Parameter(L.full((6,), 9.0))
     results.append(network(x)[0])
     return [*results, network.double()(x.double())[0]]
+
+
+def sobol(L: Any, *given: Any) -> Any:
+    """What a Sobol engine draws, from its start and after steps of every kind."""
+    engine = L.quasirandom.SobolEngine(*given)
+    drawn = [
+        engine.draw(),
+        engine.draw(3, dtype=L.float64),
+        engine.fast_forward(5).draw(2),
+        engine.num_generated,
+    ]
+    again = [engine.reset().fast_forward(3).draw(out=L.empty(0)), engine.reset().draw_base2(3)]
+    return [*drawn, *again, repr(engine), engine.quasi, engine.sobolstate[:4]]
