@@ -64,7 +64,7 @@ def test_constructor(name: str) -> None:
     if theirs.forward is not torch.nn.Module.forward:
         assert parameters_of(ours.forward) == parameters_of(theirs.forward)
     lacks = [n for n in vars(theirs) if not n.startswith("_") and not hasattr(ours, n)]
-    assert name == "DataParallel" or not lacks  # several devices are not there yet
+    assert not lacks
 
 
 def bases(library: Any, name: str) -> set[str]:

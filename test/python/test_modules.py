@@ -10,6 +10,7 @@ import pytest
 
 import mica
 from mica import nn
+from mica.nn import parallel
 from mica.utils.data import DataLoader, TensorDataset, random_split
 from mica.utils.module_tracker import ModuleTracker
 
@@ -292,3 +293,29 @@ def test_what_records_calls_leaves_them_to_the_slot() -> None:
     with ModuleTracker():
         assert Caller()(1) != here
     assert Caller()(1) == here
+
+
+def test_parts_of_a_batch_on_several_devices() -> None:
+    """Cut, replicas, results put together: values and gradients are those of the whole batch."""
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4).eval(), nn.Linear(4, 2))
+    x, two = mica.arange(15.0).reshape(5, 3), ["cpu", "cpu"]
+    args, kwargs = parallel.scatter_kwargs(({"a": [x, 7]}, x), {"b": (x[:4],)}, two)
+    assert [(a[0]["a"][0].shape[0], a[0]["a"][1], len(a)) for a in args] == [(3, 7, 2), (2, 7, 2)]
+    assert [k["b"][0].shape[0] for k in kwargs] == [2, 2]
+    whole = net(x)
+    whole.square().sum().backward()
+    expected = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    found = parallel.data_parallel(net, x, two)
+    found.square().sum().backward()
+    assert mica.allclose(found, whole)
+    assert all(mica.allclose(p.grad, g) for p, g in zip(net.parameters(), expected))
+    assert not any(
+        p.requires_grad
+        for p in vars(parallel.replicate(net, two, detach=True)[1][0]).values()
+        if isinstance(p, mica.Tensor)
+    )
+    gathered = parallel.gather([(x, {"k": None}), (x, {"k": None})], "cpu", 1)
+    assert gathered[0].shape == (5, 6) and gathered[1] == {"k": None}
+    with pytest.raises(RuntimeError, match="no accelerator"):
+        parallel.scatter(x, [0])

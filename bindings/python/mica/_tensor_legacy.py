@@ -47,6 +47,13 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.detach().copy_(other)
 
 
+def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """mica.lu() of this matrix."""
+    import mica
+
+    return mica.lu(self, pivot, get_infos)
+
+
 def storage_type(self: Tensor) -> Any:
     """The class of old storages of the dtype, as FloatStorage."""
     import mica
@@ -65,6 +72,7 @@ _C._add_tensor_attributes(
         "resize_as": resize_as,
         "map_": map_,
         "map2_": map2_,
+        "lu": lu,
         "module_load": module_load,
         "storage_type": storage_type,
         "reinforce": _reinforce,
