@@ -214,7 +214,7 @@ Through WritesThrough(const Function& f) {
   VisitEnds(entry.formula->root, false, [&](const FormulaExpr& e, bool asked) {
     const bool writes = Writer(f, e) != nullptr;
     any = any || writes || InnerWriter(f, e) || &Copied(e) != &e;
-    every = every && (writes || AsksForNothing(Copied(e)));
+    every = every && (writes || (!asked && AsksForNothing(Copied(e))));
     const bool one = writes && std::all_of(e.operands.begin(), e.operands.end(), AsksForNothing);
     always = always && !asked && (one || AsksForNothing(e));
   });

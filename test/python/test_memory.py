@@ -24,7 +24,7 @@ DTYPES = ("float32", "int64", "bool", "complex64")
 ELEMENTS = 1 << 16  # of the largest tensor of a call, at least
 LARGEST = 80  # times a dimension
 SLACK = 100_000  # bytes that the allocator takes for small blocks at once
-COMPOSED = "decompose"  # such an operator holds what its parts give each other; the parts are checked
+COMPOSED = "decompose"  # such an operator holds what its parts give each other, and no result twice
 CLASSES = sorted({e.op_class for e in ENTRIES.values()} - {COMPOSED})
 
 # Names, and why their out= and in-place forms ask for memory.
@@ -36,6 +36,14 @@ WRITES: dict[str, str] = {
 COPIES: dict[str, str] = {
     "linalg_solve_triangular geqrf": "LAPACK works in place on column-major matrices",
 }
+# Names of composed operators whose out= and in-place forms hold a result beside the given one.
+HELD: dict[str, str] = {
+    "lu_unpack linalg_lu linalg_qr qr svd": "LAPACK gives a result column by column, and `out` lies by rows",
+    "fft_ihfftn fft_ihfft2": "the result is a conjugate, which is computed into `out`",
+    "put": "elements are written into a copy, whose shape is flat",
+}
+# Whose results are the product of their inputs' sizes, too large here.
+HUGE = {"kron", "diagflat"}
 
 
 def _times(value: Any, factor: int) -> Any:
@@ -181,6 +189,27 @@ def _check(op_class: str, found_in: Callable[[Entry], set[str]], reasons: dict[s
     assert not surprises, "\n".join(surprises)
 
 
+def holding(entry: Entry) -> set[str]:
+    """The forms that hold more than what the functional form does beside its results."""
+    found = set()
+    for _, positional, keyword, result in calls(entry, LAYOUTS[:1], larger):
+        sizes = [x.numel() * x.itemsize for x in tensors(result)]
+        if max(sizes) < 2 * SLACK:
+            continue
+        needed = peak(lambda p=positional, k=keyword: operator(entry)(*p, **k))
+        beside = max(needed - sum(sizes), 0)
+        limit = beside + max(sizes) // 2
+        out = _outs(entry, keyword, result)
+        if out and attempt(out[0], *positional, **out[1])[1] is None:
+            held = peak(lambda p=positional, o=out: o[0](*p, **o[1]))
+            found |= {f"out= holds {held} bytes, the functional form {beside}"} if held > limit else set()
+        inplace = operator(entry.inplace()) if "inplace" in entry.forms else None
+        if inplace and attempt(inplace, *positional, **keyword)[1] is None:
+            held = peak(lambda f=inplace, p=positional, k=keyword: f(*p, **k))
+            found |= {f"in place {held} bytes, the functional form {beside}"} if held > limit else set()
+    return found
+
+
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads have scratch of their own."""
@@ -198,6 +227,11 @@ def test_given_results_need_no_memory(op_class: str) -> None:
 @pytest.mark.parametrize("op_class", CLASSES)
 def test_inputs_are_read_in_place(op_class: str) -> None:
     _check(op_class, copying, COPIES)
+
+
+def test_composed_operators_hold_no_result_twice() -> None:
+    assert {e.overload for e in ENTRIES.values()} >= HUGE
+    _check(COMPOSED, lambda entry: set() if entry.overload in HUGE else holding(entry), HELD)
 
 
 def test_a_composed_operator_of_one_call_hands_out_on() -> None:

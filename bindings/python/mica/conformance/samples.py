@@ -875,6 +875,11 @@ UNSAMPLED: dict[str, str] = {
     "to.dtype_layout": "see to.dtype",
     "_conj_physical": _INTERNAL,
     "_logit": _INTERNAL,
+    "_logit_clamped": _INTERNAL,
+    "_clamp_tensor": _INTERNAL,
+    "_round_scaled": _INTERNAL,
+    "_addr": _INTERNAL,
+    "_norm1": _INTERNAL,
     "normalize": "no operator in torch: see nn.functional",
 }
 
