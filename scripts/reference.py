@@ -3,7 +3,8 @@
 mica-gen writes the pages from the two YAML files (codegen/emit/docs.cc) with an example's
 statements, where the entry has `example:`, or a comment that names the overload. An example that
 lacks is made of the operator's own sample calls (mica.conformance): the shortest one, with its
-numbers rounded, called by its public name, and held to give what the operator gives. The pages go
+numbers rounded, called by its public name, and held to give what the operator gives. Shapes and dtypes
+that an entry states no rule for are found by running (reference_forms.py). The pages go
 to build/docs/operators. A page of a public operator without an example fails, and so does an
 example that raises. The last line printed counts them.
 """
@@ -19,6 +20,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from reference_forms import with_forms
 
 import mica
 from mica import _aliases
@@ -265,7 +268,7 @@ def page(text: str, problems: list[str]) -> tuple[str, int]:
 
     text = GIVEN.sub(run, text)
     text = re.sub(r"\n{3,}", "\n\n", MARK.sub(fill, text))
-    return with_names(text, names), count
+    return with_names(with_forms(text) if names else text, names), count
 
 
 def main() -> int:
