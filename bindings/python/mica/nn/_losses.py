@@ -216,7 +216,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """cross_entropy(linear(input, linear_weight, linear_bias), target); `options` ask for no other result."""
+    """cross_entropy(linear(input, linear_weight, linear_bias), target); `options` ask for sums in float32."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"Number of dimensions ({input.ndim}) of `input` is not 1 or 2.")
     if linear_weight.ndim < 2 or linear_weight.size(-1) != input.size(-1):
@@ -233,13 +233,22 @@ def linear_cross_entropy(
         raise RuntimeError(
             f"Argument `ignore_index` ({ignore_index}) has no meaning where `target` holds probabilities."
         )
+    dtype = input.dtype
+    if options is not None and dtype in (
+        mica.float16,
+        mica.bfloat16,
+    ):  # where it splits, torch adds in float32
+        given = (input, linear_weight, target, linear_bias, weight)
+        input, linear_weight, target, linear_bias, weight = (
+            t.float() if t is not None and t.dtype == dtype else t for t in given
+        )
     flat_bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = OPERATORS["linear"](
         input, linear_weight.reshape(math.prod(rows), input.size(-1)), flat_bias
     ).reshape(shape)
     skipped = -100 if ignore_index is None else ignore_index
     kind = reduction_number(reduction)
-    return OPERATORS["cross_entropy_loss"](logits, target, weight, kind, skipped, label_smoothing)
+    return OPERATORS["cross_entropy_loss"](logits, target, weight, kind, skipped, label_smoothing).to(dtype)
 
 
 def ctc_loss(

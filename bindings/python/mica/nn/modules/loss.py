@@ -248,7 +248,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How torch may split linear_cross_entropy into chunks; Mica computes it whole, with the same result."""
+    """How torch may split linear_cross_entropy into chunks; Mica computes it whole, half precision in float32."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
