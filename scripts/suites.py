@@ -29,6 +29,9 @@ class Suite:
     shares: str = ""  # what it writes: suites with the same word run one after another
 
 
+# Two processes of two threads on two cores: a thread that waits for another one leaves the core to it.
+SHARED_CORES = {"OMP_WAIT_POLICY": "passive"}
+
 SUITES = [
     Suite("lint", "{python} scripts/lint.py", "tally", quick=True, cores=1),
     Suite(
@@ -112,6 +115,7 @@ SUITES = [
         "pytest",
         quick=True,
         needs=("release:package",),
+        env=SHARED_CORES,
     ),
     Suite("python-slow", "{python} -m pytest test/python -m slow", "pytest", needs=("release:package",)),
     Suite(
@@ -119,6 +123,7 @@ SUITES = [
         "{oracle} -m pytest test/oracle -n 2",
         "pytest",
         needs=("release:package schema_roundtrip", "oracle"),
+        env=SHARED_CORES,
     ),
     Suite(
         "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
