@@ -53,7 +53,7 @@ SUITES = [
         cores=1,
     ),
     # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
-    Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle"), cores=1),
+    Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle"), cores=2),
     Suite(
         "abi",
         "{python} -m pytest test/abi",
