@@ -41,7 +41,7 @@ SUITES = [
         needs=("release",),
         env={"OMP_NUM_THREADS": "1"},
         cores=1,
-        shares="build/install",
+        shares="installation",
     ),
     # Other people's packages, on Mica under torch's name; the environment is made on first use.
     Suite(
@@ -69,7 +69,7 @@ SUITES = [
         "ctest",
         needs=("release",),
         cores=1,
-        shares="build/install",
+        shares="installation",
     ),
     Suite(
         "guide-backend",
@@ -77,6 +77,7 @@ SUITES = [
         "tally",
         needs=("release:package",),
         cores=1,
+        shares="installation",
     ),
     Suite("array-api", "{python} scripts/array_api_tests.py", "tally", needs=("release:package",), cores=1),
     Suite(
@@ -85,6 +86,7 @@ SUITES = [
         "tally",
         needs=("release:package",),
         cores=1,
+        shares="installation",
     ),
     Suite(
         "array-api-users", "{python} -m pytest test/array_api", "pytest", needs=("release:package",), cores=1
