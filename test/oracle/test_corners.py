@@ -155,6 +155,24 @@ def kinds_of_what_modules_refuse(L: Any) -> Any:
 
 
 @case
+def probabilities_out_of_range(L: Any) -> Any:
+    F = L.nn.functional
+    bad = [[2.0, 0.5], [-0.5, 0.5], [float("nan"), 0.5], [0.0, 1.0]]
+    ways = [(p, r) for p in bad for r in ("mean", "none")]
+    loss = L.nn.BCELoss()
+    per_row = L.func.vmap(L.func.grad(lambda p: F.binary_cross_entropy(p, L.ones(2))))(ones(L, 3, 2) / 7)
+    return [
+        *(
+            kind(lambda p=p, r=r: F.binary_cross_entropy(L.tensor(p), L.ones(2), reduction=r))
+            for p, r in ways
+        ),
+        *(kind(lambda t=t: loss(L.tensor([0.5]), L.tensor([t]))) for t in (float("nan"), 2.0, -1.0, 1.0)),
+        kind(lambda: loss(L.empty(0), L.empty(0))),
+        per_row,
+    ]
+
+
+@case
 def step_hooks_see_the_optimizer(L: Any) -> Any:
     m, seen = net(L), []
     optimizer = L.optim.SGD(m.parameters(), lr=0.1)

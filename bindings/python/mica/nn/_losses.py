@@ -11,6 +11,19 @@ from mica._C import Tensor
 from mica.nn._operators import OPERATORS, named_reduction, reduction_number
 
 
+def check_probabilities(**tensors: Tensor) -> None:
+    """Raises where a tensor has an element outside [0, 1], as far as values can be asked for at once: on the
+    CPU, and not within vmap or a trace."""
+    for name, t in tensors.items():
+        plain = type(t) in (Tensor, mica.nn.Parameter) and t.device.type == "cpu" and t.numel() > 0
+        if plain and mica._C._vmap_text(t) is None and mica._C._trace_text(t) is None:
+            low, high = (bound.item() for bound in t.detach().aminmax())
+            if not (low >= 0 and high <= 1):
+                raise RuntimeError(
+                    f"The elements of `{name}` are from ({low}) to ({high}); all must be between 0 and 1."
+                )
+
+
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
     return {"none": lambda: loss, "mean": loss.mean, "sum": loss.sum}[reduction]()
 

@@ -29,6 +29,7 @@ from mica.nn._elementwise_losses import (  # noqa: F401
     smooth_l1_loss,
 )
 from mica.nn._losses import (  # noqa: F401
+    check_probabilities,
     cosine_embedding_loss,
     ctc_loss,
     gaussian_nll_loss,
@@ -392,6 +393,7 @@ def binary_cross_entropy(
         raise ValueError(
             f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
         )
+    check_probabilities(input=input, target=target)
     return _all["binary_cross_entropy"](input, target, weight, _reduction(reduction, size_average, reduce))
 
 
