@@ -16,6 +16,8 @@ import pytest
 import torch
 from module_programs import Case, check, kind, net, ones
 
+from mica.torch._modules import module as namespace_module
+
 CASES: dict[str, Case] = {}
 
 
@@ -150,6 +152,9 @@ def kinds_of_what_modules_refuse(L: Any) -> Any:
         lambda: L.utils.data.ConcatDataset([]),
         lambda: L.utils.data.ConcatDataset([[1, 2]])[-3],
         lambda: L.load(3),
+        lambda: L.use_deterministic_algorithms("yes"),
+        lambda: L.set_deterministic_debug_mode("loud"),
+        lambda: L.set_deterministic_debug_mode(7),
     )
     return [kind(row) for row in rows]
 
@@ -274,6 +279,14 @@ def counted_keys(L: Any) -> Any:
     m._register_load_state_dict_pre_hook(lambda state, prefix, meta, strict, *lists: seen.append(strict))
     result = m.load_state_dict(collections.OrderedDict(m[0].state_dict(prefix="0.")), strict=False)
     return [seen, len(result.missing_keys), result.unexpected_keys]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_dir_lists_is_there() -> None:
+    """Programs walk modules by dir() and getattr()."""
+    for name in ("", ".nn", ".optim", ".utils.data", ".distributions", ".nn.functional", ".autograd"):
+        module = namespace_module(f"torch{name}")
+        assert not [n for n in dir(module) if not hasattr(module, n)], f"torch{name}"
 
 
 @pytest.mark.filterwarnings("ignore")

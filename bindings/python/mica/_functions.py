@@ -196,6 +196,8 @@ def _check_value(cond: Any, message: Any = None) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accepted for torch's programs: Mica's CPU kernels are deterministic."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"The mode is True or False; this value is of type ({type(mode).__name__}).")
     _deterministic[:] = [bool(mode), warn_only]
 
 

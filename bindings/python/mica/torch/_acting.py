@@ -316,7 +316,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """use_deterministic_algorithms() by a word or number: "default", "warn" or "error"; 0, 1 or 2."""
     mode = _DEBUG_MODES.index(debug_mode) if debug_mode in _DEBUG_MODES else debug_mode
     if mode not in (0, 1, 2):
-        raise (RuntimeError if isinstance(mode, int) else ValueError)(
+        raise (RuntimeError if isinstance(mode, (int, str)) else TypeError)(
             f"The mode ({debug_mode!r}) is unknown; expected 'default', 'warn' or 'error', or 0, 1 or 2."
         )
     mica.use_deterministic_algorithms(mode != 0, warn_only=mode == 1)

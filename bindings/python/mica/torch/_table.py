@@ -255,7 +255,13 @@ def names_in(path: str) -> set[str]:
         found.update(
             n for n in dir(real) if (path != "torch" or n not in _OWN) and not is_leak(n, own.get(n))
         )
+        found -= {n for n in found if _is_inner(n, own.get(n)) and not known(f"{path}.{n}")}
     return found
+
+
+def _is_inner(name: str, value: Any) -> bool:
+    """Whether a name belongs to Mica's own files: a private module, or what Python gives each file."""
+    return name in ("__builtins__", "__cached__") or (name[:1] == "_" and isinstance(value, types.ModuleType))
 
 
 def is_leak(name: str, value: Any) -> bool:
