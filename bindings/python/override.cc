@@ -139,12 +139,23 @@ class Overloaded {
   std::vector<PyObject*> list_;
 };
 
-Ref TypesOf(const std::vector<PyObject*>& objects) {
-  Ref types = Own(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
-  for (size_t i = 0; i < objects.size(); ++i)
-    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
-                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(objects[i]))));
+// The types of the objects, and Tensor behind them where `plain` says so.
+Ref TypesOf(const std::vector<PyObject*>& objects, bool plain) {
+  const auto count = static_cast<Py_ssize_t>(objects.size());
+  Ref types = Own(PyTuple_New(count + (plain ? 1 : 0)));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(objects[i]))));
+  if (plain) PyTuple_SET_ITEM(types.get(), count, Py_NewRef(reinterpret_cast<PyObject*>(&TensorType)));
   return types;
+}
+
+bool AnyPlain(PyObject* args, PyObject* kwargs) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (Py_TYPE(PyTuple_GET_ITEM(args, i)) == &TensorType) return true;
+  PyObject* value;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, nullptr, &value);)
+    if (Py_TYPE(value) == &TensorType) return true;
+  return false;
 }
 
 // The innermost mode, away from the stack while it lives.
@@ -186,9 +197,29 @@ Ref AskOne(PyObject* method, PyObject* function, PyObject* types, PyObject* args
 bool MayAskModes() { return !Here().modes.empty() && !(Here().disabled & kModesToo); }
 bool MayAskSubclasses() { return Here().disabled == 0; }
 
+PyObject* g_spellers = nullptr;  // a dictionary of functions
+// (args, kwargs) as mica/_spelling.py spells a call of a function that torch has in Python, of which torch
+// names plain tensors among the types too; empty for other functions.
+Ref Spelled(PyObject* function, PyObject* args, PyObject* kwargs) {
+  if (!g_spellers) {
+    const DisableSubclasses off(true);  // what is imported now is not the program's
+    g_spellers = Check(PyDict_New());
+    const Ref module = Own(PyImport_ImportModule("mica._spelling"));
+    Own(PyObject_CallMethod(module.get(), "fill", "O", g_spellers));
+  }
+  PyObject* const speller = PyDict_GetItemWithError(g_spellers, function);
+  if (!speller) PyErr_Clear();  // a function without a hash
+  return speller ? Own(PyObject_CallFunctionObjArgs(speller, args, kwargs, nullptr)) : Ref();
+}
+
 PyObject* AskAll(PyObject* function, const std::vector<PyObject*>& overloaded, PyObject* args,
                  PyObject* kwargs, bool slot = false) {
-  const Ref types = TypesOf(overloaded);
+  const Ref spelled = Spelled(function, args, kwargs);
+  if (spelled) {
+    args = PyTuple_GET_ITEM(spelled.get(), 0);
+    kwargs = PyTuple_GET_ITEM(spelled.get(), 1);
+  }
+  const Ref types = TypesOf(overloaded, spelled && AnyPlain(args, kwargs));
   if (MayAskModes()) {
     const WithoutInnermost without;
     const Ref method = MethodOf(without.mode(), Protocol::kFunction);

@@ -52,6 +52,45 @@ def test_mode_sees_the_same_calls(program: str) -> None:
     assert calls("mica", program) == calls("torch", program)
 
 
+# Calls of functions that torch has in Python, and of a few others: the former arrive with all keywords.
+NAMED = """
+F.softmax(x, -1); F.dropout(x, 0.0); F.cross_entropy(x, n[0]); F.layer_norm(x, (2,)); F.relu(x); F.gelu(x)
+F.mse_loss(x, x); F.pad(x, (1, 1)); F.interpolate(x[None, None], scale_factor=2); F.max_pool1d(x, 1)
+F.normalize(x); F.embedding(n, x); F.batch_norm(x, None, None, training=True); F.conv1d(x[None], L.ones(1, 2, 1))
+F.cosine_similarity(x, x); F.linear(x, x); F.leaky_relu(x, negative_slope=0.5); F.nll_loss(x, n[0])
+x.split(1); x.norm(); x.unique(); x.sum(dim=0); x[0, 0].backward(retain_graph=True); L.meshgrid(x[0], x[0])
+L.norm(x); L.split(x, 1); L.stack([x, x]); L.einsum("ij,jk", x, x); L.topk(x, 1); L.add(x, 1, alpha=2)
+L.stft(x, 2, 1, return_complex=True); F.softmax(x, wrong=1)
+"""
+
+
+def test_functions_of_python_arrive_with_all_keywords() -> None:
+    def plain(value: Any) -> Any:
+        return type(value).__name__ if hasattr(value, "shape") else value
+
+    def arrivals(L: Any, c: Any) -> list[Any]:
+        seen: list[Any] = []
+
+        class Asked(L.Tensor):
+            @classmethod
+            def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                named = sorted((k, plain(v)) for k, v in (kwargs or {}).items())
+                seen.append((func.__name__, len(args), named, [t.__name__ for t in types]))
+                return super().__torch_function__(func, types, args, kwargs)
+
+        x = L.ones(2, 2, requires_grad=True).as_subclass(Asked)
+        scope = {"L": L, "F": L.nn.functional, "x": x, "n": L.zeros(1, 2, dtype=L.int64)}
+        for line in NAMED.strip().replace("\n", ";").split(";"):
+            try:
+                exec(line.strip(), scope)
+            except TypeError:
+                seen.append("TypeError")
+            seen.append(line)
+        return seen
+
+    both(arrivals)
+
+
 def both(test: Any) -> None:
     """The function's result is the same in both libraries."""
     results = {name: test(library, CLASSES[name]) for name, library in LIBRARIES.items()}

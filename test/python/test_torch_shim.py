@@ -65,6 +65,8 @@ PROGRAMS = {
     "import torch\nfor f in (torch.cuda.Stream, torch.cuda.Event, torch.xpu.Event, torch.mps.Event):\n    try: f()\n    except RuntimeError as e: print(str(e).split()[8])": "'cuda';\n'cuda';\n'xpu';\n'mps';",
     # A module behind a function of its name stays behind it, and internal operators are torch's underscored functions.
     "import torch.nn.utils.weight_norm, torch; from torch.nn.utils.weight_norm import WeightNorm; from torch.nn.utils.spectral_norm import SpectralNorm; m = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)); print(isinstance(next(iter(m._forward_pre_hooks.values())), WeightNorm), torch._softmax(torch.zeros(2), 0, False).tolist(), hasattr(torch, '_nowhere'))": "True [0.5, 0.5] False",
+    "import torch, tempfile; f = tempfile.NamedTemporaryFile(); f.write(bytes(range(16))); f.flush(); t = torch.from_file(f.name, True, 4, dtype=torch.int32); t[3] = 7; print(t.shape, t[0].item() == 0x03020100, open(f.name, 'rb').read()[12:])\ntry: torch.frombuffer(b'', dtype=torch.uint8)\nexcept ValueError: print('empty')": "torch.Size([4]) True b'\\x07\\x00\\x00\\x00'\nempty",
+    "import torch; from torch.nn.attention import sdpa_kernel, SDPBackend as B; c = torch.backends.cuda; f = lambda: [c.flash_sdp_enabled(), c.math_sdp_enabled(), c.mem_efficient_sdp_enabled()]\nwith sdpa_kernel([B.MATH, B.EFFICIENT_ATTENTION]): print(f())\nprint(f())": "[False, True, True]\n[True, True, True]",
     # import torch is quick: none of these is loaded for it.
     "import torch, sys; print([m for m in ('numpy', 'inspect', 'dataclasses', 'asyncio', 'mica.nn', 'mica.optim', 'importlib.metadata') if m in sys.modules])": "[]",
 }

@@ -21,6 +21,7 @@ __all__ = [
     "einsum",
     "frombuffer",
     "from_dlpack",
+    "from_file",
     "get_default_device",
     "set_default_device",
     "set_default_tensor_type",
@@ -221,6 +222,8 @@ def frombuffer(
 ) -> Tensor:
     """A 1-d tensor that shares the memory of an object with the buffer protocol."""
     view = memoryview(buffer).cast("B")
+    if len(view) == 0 or count == 0:
+        raise ValueError(f"Neither the buffer ({len(view)} bytes) nor the count ({count}) may be 0.")
     itemsize = dtype.itemsize
     left = len(view) - offset
     if left < 0 or (count < 0 and left % itemsize != 0):
@@ -233,6 +236,28 @@ def frombuffer(
             f"The buffer has {left} bytes after the offset; {size} elements need {size * itemsize}."
         )
     result = _C._from_buffer(view[offset : offset + size * itemsize]).view(dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The first `size` elements of a file, mapped: written back to it if `shared`, else kept private."""
+    import mica
+    from mica.storage import UntypedStorage
+
+    if device is not None and _C.device(device).type != "cpu":
+        raise RuntimeError(f"A file is mapped into the CPU's memory; the device ({device}) is another.")
+    result = mica.empty(0, dtype=dtype)
+    held = UntypedStorage.from_file(filename, bool(shared), size * result.itemsize)
+    result.set_(held, 0, (size,))  # type: ignore[call-overload]
     return result.requires_grad_() if requires_grad else result
 
 
@@ -293,10 +318,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _generated["block_diag"](list(tensors))
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Grids of coordinates: one tensor for each input, expanded over all others."""
     items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
-    if indexing not in ("ij", "xy"):
+    if indexing not in (None, "ij", "xy"):
         raise ValueError(f"The indexing ({indexing}) is unknown; expected 'ij' or 'xy'.")
     swap = indexing == "xy" and len(items) >= 2
     if swap:
@@ -357,7 +382,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def norm(
-    input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
     """The p-norm of all elements, or over `dim`; "fro" is 2."""
     return Tensor.norm(input, p, dim, keepdim, dtype, out=out)

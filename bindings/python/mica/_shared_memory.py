@@ -197,7 +197,7 @@ def lease(handle: Handle, freed: Callable[[], None] | None = None) -> Tensor:
     buffer = _lease_type(handle.nbytes).from_address(handle.segment.address)
     buffer.handle, buffer.freed = handle, freed
     _leases[handle.segment.address] = buffer
-    return mica.frombuffer(buffer, dtype=mica.uint8)
+    return mica._C._from_buffer(memoryview(buffer).cast("B"))
 
 
 def _fresh(nbytes: int) -> Tensor:

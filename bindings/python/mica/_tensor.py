@@ -310,7 +310,13 @@ def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 def norm(
-    self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None
+    self: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    out: Any = None,
 ) -> Tensor:
     """The p-norm of all elements, or over `dim`; "fro" is 2, "nuc" the sum of a matrix's singular values."""
     options = {} if dtype is None else {"dtype": dtype}

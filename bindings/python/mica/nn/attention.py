@@ -22,10 +22,26 @@ class SDPBackend(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
+# The ways that are wished for, by the names that torch.backends.cuda has for them.
+switches = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+_SWITCH = {
+    SDPBackend.FLASH_ATTENTION: "flash",
+    SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
+    SDPBackend.MATH: "math",
+    SDPBackend.CUDNN_ATTENTION: "cudnn",
+}
+
+
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """A block in which these ways are wished for; results are the same by any of them."""
-    for backend in backends if isinstance(backends, (list, tuple, set)) else [backends]:
+    wanted = backends if isinstance(backends, (list, tuple, set)) else [backends]
+    for backend in wanted:
         if not isinstance(backend, SDPBackend):
             raise AssertionError(f"The backend ({backend!r}) is no SDPBackend.")
-    yield
+    before = dict(switches)
+    switches.update(dict.fromkeys(switches, False) | {_SWITCH[b]: True for b in wanted if b in _SWITCH})
+    try:
+        yield
+    finally:
+        switches.update(before)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_switches = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduced_math": False}
+from mica.nn.attention import switches as _switches
+
+_reduced_math = [False]
 
 
 def _setter(switch: str, name: str) -> Any:
@@ -34,8 +36,16 @@ def _getter(switch: str, name: str) -> Any:
 for _kind in ("flash", "mem_efficient", "math", "cudnn"):
     globals()[f"enable_{_kind}_sdp"] = _setter(_kind, f"enable_{_kind}_sdp")
     globals()[f"{_kind}_sdp_enabled"] = _getter(_kind, f"{_kind}_sdp_enabled")
-allow_fp16_bf16_reduction_math_sdp = _setter("reduced_math", "allow_fp16_bf16_reduction_math_sdp")
-fp16_bf16_reduction_math_sdp_allowed = _getter("reduced_math", "fp16_bf16_reduction_math_sdp_allowed")
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Sets the switch."""
+    _reduced_math[0] = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """Whether the switch is on."""
+    return _reduced_math[0]
 
 
 @contextmanager
