@@ -217,8 +217,8 @@ def multi_head_attention_forward(
     k, v = _with_extra(k, bias_k), _with_extra(v, bias_v)
     more = int(bias_k is not None) + int(add_zero_attn)
     q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
-    k = static_k if static_k is not None else k.reshape(-1, batch * num_heads, head).transpose(0, 1)
-    v = static_v if static_v is not None else v.reshape(-1, batch * num_heads, head).transpose(0, 1)
+    k = static_k if static_k is not None else k.reshape(k.size(0), batch * num_heads, head).transpose(0, 1)
+    v = static_v if static_v is not None else v.reshape(v.size(0), batch * num_heads, head).transpose(0, 1)
     if add_zero_attn:
         zeros = mica.zeros(batch * num_heads, 1, head, dtype=k.dtype, device=k.device)
         k, v = mica.cat([k, zeros], 1), mica.cat([v, zeros], 1)
@@ -247,9 +247,12 @@ def multi_head_attention_forward(
     else:
         if mask is not None:
             whole = mask.size(0) == 1
-            mask = mask.unsqueeze(0) if whole else mask.reshape(batch, num_heads, -1, source)
-        heads = [x.reshape(batch, num_heads, -1, head) for x in (q, k, v)]
-        found = OPERATORS["scaled_dot_product_attention"](*heads, mask, p, causal)
+            mask = mask.unsqueeze(0) if whole else mask.reshape(batch, num_heads, mask.size(1), source)
+        heads = [x.reshape(batch, num_heads, x.size(1), head) for x in (q, k, v)]
+        if k.numel() and q.numel():
+            found = OPERATORS["scaled_dot_product_attention"](*heads, mask, p, causal)
+        else:  # of nothing, nothing
+            found = mica.matmul(mica.matmul(heads[0], heads[1].transpose(2, 3)), heads[2])
         result = found.permute(2, 0, 1, 3).reshape(length * batch, width)
     result = OPERATORS["linear"](result, out_proj_weight, out_proj_bias)
     result = result.reshape(length, batch, result.size(1))

@@ -121,6 +121,17 @@ def _activation(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
     return _all[name + "_" if inplace else name](input, *args)
 
 
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of [time, batch, channels] with a weight of [window, inputs, outputs]."""
+    if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise RuntimeError(
+            f"Shapes {tuple(self.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)} of `self`, `weight` and `bias` are not "
+            "[time, batch, inputs], [window, inputs, outputs] and [outputs]."
+        )
+    result: Tensor = _all["conv1d"](self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    return result.permute(2, 0, 1)
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
     return _activation("relu", input, True) if inplace else input.relu()

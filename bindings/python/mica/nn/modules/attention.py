@@ -7,6 +7,8 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
+from mica.nn._attention import agreeing_masks
+from mica.nn.modules import _fast_path
 from mica.nn.modules.linear import NonDynamicallyQuantizableLinear
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
@@ -86,6 +88,15 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        key_padding_mask, attn_mask = agreeing_masks(
+            key_padding_mask, attn_mask, "key_padding_mask", "attn_mask", query.dtype
+        )
+        inputs = query, key, value
+        fused = _fast_path.attention(
+            self, inputs, key_padding_mask, attn_mask, need_weights, average_attn_weights
+        )
+        if fused is not None:
+            return fused
         turn = self.batch_first and query.ndim == 3
         if turn:
             same = (key is query, value is key)
@@ -118,6 +129,10 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (result.transpose(0, 1) if turn else result), weights
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
+from mica.nn._attention import _canonical_mask, agreeing_masks
+from mica.nn.modules import _fast_path
+from mica.nn.modules.activation import GELU, ReLU
 from mica.nn.modules.attention import MultiheadAttention
 from mica.nn.modules.container import ModuleList
 from mica.nn.modules.dropout import Dropout
@@ -19,43 +23,64 @@ from mica.nn.modules.normalization import LayerNorm
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}  # type: ignore[attr-defined]
 
 
-def _activation(activation: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    if not isinstance(activation, str):
-        return activation
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     if activation not in _ACTIVATIONS:
         raise RuntimeError(f"The activation ({activation}) is unknown; expected relu or gelu.")
     return _ACTIVATIONS[activation]
 
 
-def _square_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
     """Minus infinity above the diagonal, 0 on and below it."""
     full = mica.full((size, size), float("-inf"), dtype=dtype, device=device)
     return mica.triu(full, diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
-    """The hint, or whether the mask is a square one above the diagonal."""
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
+    """The hint, or whether the mask is a square one that hides what is above the diagonal."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
-    if tuple(mask.shape) != (size, size) or not mask.is_floating_point():
+    if tuple(mask.shape) != (size, size):
         return False
-    return bool((mask == _square_mask(size, mask.device, mask.dtype)).all())
+    return bool((mask == _generate_square_subsequent_mask(size, mask.device, mask.dtype)).all())
 
 
 class _Layer(Module):
     """What the layers share: blocks that are added to their input, normalised before or after."""
 
     norm_first: bool
+    _last: str  # the dropout after the network
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if not hasattr(self, "activation"):  # of files as old as torch 1.4's
+            self.activation = F.relu  # type: ignore[attr-defined]
 
     def _around(self, x: Tensor, norm: Module, block: Callable[[Tensor], Tensor]) -> Tensor:
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
-    def _feed_forward(self, x: Tensor, last: Module) -> Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
+        last: Module = getattr(self, self._last)
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        found, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(found)
 
 
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a network of two layers, each added to its input and normalised."""
+
+    _last = "dropout2"
 
     def __init__(
         self,
@@ -84,8 +109,10 @@ class TransformerEncoderLayer(_Layer):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        chosen = _activation(activation)
-        self.activation_relu_or_gelu = {F.relu: 1, F.gelu: 2}.get(chosen, 0)  # type: ignore[attr-defined]
+        chosen = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        is_relu = chosen is F.relu or isinstance(chosen, ReLU)
+        is_gelu = chosen is F.gelu or isinstance(chosen, GELU)  # type: ignore[attr-defined]
+        self.activation_relu_or_gelu = 1 if is_relu else 2 if is_gelu else 0
         self.activation = chosen
 
     def forward(
@@ -95,24 +122,28 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
+        src_key_padding_mask, src_mask = agreeing_masks(
+            src_key_padding_mask, src_mask, "src_key_padding_mask", "src_mask", src.dtype
+        )
+        fused = _fast_path.encoder_layer(self, src, src_mask, src_key_padding_mask)
+        if fused is not None:
+            return fused
+        padding, mask = (
+            _canonical_mask(x, name, None, "", src.dtype)
+            for x, name in ((src_key_padding_mask, "src_key_padding_mask"), (src_mask, "src_mask"))
+        )
+
         def attend(x: Tensor) -> Tensor:
-            found, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal and src_mask is not None,
-            )
-            return self.dropout1(found)
+            return self._sa_block(x, mask, padding, is_causal=is_causal)
 
         x = self._around(src, self.norm1, attend)
-        return self._around(x, self.norm2, lambda y: self._feed_forward(y, self.dropout2))
+        return self._around(x, self.norm2, self._ff_block)
 
 
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, and a network of two layers."""
+
+    _last = "dropout3"
 
     def __init__(
         self,
@@ -143,7 +174,7 @@ class TransformerDecoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
     def forward(
         self,
@@ -157,40 +188,65 @@ class TransformerDecoderLayer(_Layer):
         memory_is_causal: bool = False,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
-            found, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                need_weights=False,
-                is_causal=tgt_is_causal and tgt_mask is not None,
-            )
-            return self.dropout1(found)
+            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
         def look_up(x: Tensor) -> Tensor:
-            found, _ = self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                need_weights=False,
-                is_causal=memory_is_causal and memory_mask is not None,
-            )
-            return self.dropout2(found)
+            return self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
 
         x = self._around(tgt, self.norm1, attend)
         x = self._around(x, self.norm2, look_up)
-        return self._around(x, self.norm3, lambda y: self._feed_forward(y, self.dropout3))
+        return self._around(x, self.norm3, self._ff_block)
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        found, _ = self.multihead_attn(
+            x,
+            mem,
+            mem,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout2(found)
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+def _get_clones(module: Module, N: int) -> ModuleList:  # noqa: N803 - torch's name
+    """Copies of a module."""
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _why_not_nested(layer: Any) -> str:
+    """torch's reason for computing the padded places too; empty where it leaves them out."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = (
+        (layer.norm_first, ".norm_first was True"),
+        (
+            not attention.batch_first,
+            ".self_attn.batch_first was not True(use batch_first for better inference performance)",
+        ),
+        (not attention._qkv_same_embed_dim, ".self_attn._qkv_same_embed_dim was not True"),
+        (attention.in_proj_bias is None, ".self_attn was passed bias=False"),
+        (not layer.activation_relu_or_gelu, ".activation_relu_or_gelu was not True"),
+        (layer.norm1.eps != layer.norm2.eps, ".norm1.eps was not equal to encoder_layer.norm2.eps"),
+        (attention.num_heads % 2 == 1, ".self_attn.num_heads is odd"),
+    )
+    return next((f"encoder_layer{text}" for found, text in reasons if found), "")
 
 
 class TransformerEncoder(Module):
-    """Several encoder layers, copies of one, in a row."""
+    """Several encoder layers, copies of one, in a row.
+
+    In evaluation without gradients, rows padded at their ends give 0 there, if `enable_nested_tensor`.
+    """
 
     def __init__(
         self,
@@ -201,12 +257,26 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False  # Mica has no nested tensors: padded rows are computed too
+        self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
+        reason = _why_not_nested(encoder_layer)
+        if enable_nested_tensor and reason:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}",
+                stacklevel=2,
+            )
+            self.use_nested_tensor = False
+
+    def _kept(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """The places to compute, if the padded ones can be left out."""
+        wanted = getattr(self, "use_nested_tensor", False) and padding is not None and mask is None
+        if not wanted or src.ndim != 3 or not _fast_path.leaves_out_padding(self.layers[0], src):
+            return None
+        return _fast_path.kept_places(padding)
 
     def forward(
         self,
@@ -215,11 +285,20 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        first = self.layers[0].self_attn
-        causal = _is_causal(mask, is_causal, src.size(1 if first.batch_first and src.ndim == 3 else 0))
-        x = src
-        for layer in self.layers:
-            x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        src_key_padding_mask, mask = agreeing_masks(
+            src_key_padding_mask, mask, "src_key_padding_mask", "mask", src.dtype
+        )
+        kept = self._kept(src, mask, src_key_padding_mask)
+        if kept is not None:
+            x = _fast_path.padded_encoder(self.layers, src, kept)
+        else:
+            batch_first = self.layers[0].self_attn.batch_first
+            causal = _detect_is_causal_mask(
+                mask, is_causal, src.size(1 if batch_first and src.ndim == 3 else 0)
+            )
+            x = src
+            for layer in self.layers:
+                x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
         return x if self.norm is None else self.norm(x)
 
 
@@ -228,7 +307,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -244,7 +323,7 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         first = self.layers[0].self_attn
-        causal = _is_causal(
+        causal = _detect_is_causal_mask(
             tgt_mask, tgt_is_causal, tgt.size(1 if first.batch_first and tgt.ndim == 3 else 0)
         )
         x = tgt
@@ -299,15 +378,20 @@ class Transformer(Module):
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, **options)
 
-        self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*layer, **options), num_encoder_layers, norm()
-        )
-        self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*layer, **options), num_decoder_layers, norm()
-        )
+        if custom_encoder is None:
+            one = TransformerEncoderLayer(*layer, **options)
+            custom_encoder = TransformerEncoder(one, num_encoder_layers, norm())
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            other = TransformerDecoderLayer(*layer, **options)
+            custom_decoder = TransformerDecoder(other, num_decoder_layers, norm())
+        self.decoder = custom_decoder
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
@@ -350,4 +434,4 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """A mask that lets each position see itself and those before it."""
-        return _square_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
