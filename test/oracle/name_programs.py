@@ -432,3 +432,30 @@ def sobol(L: Any, *given: Any) -> Any:
     ]
     again = [engine.reset().fast_forward(3).draw(out=L.empty(0)), engine.reset().draw_base2(3)]
     return [*drawn, *again, repr(engine), engine.quasi, engine.sobolstate[:4]]
+
+
+def replaced_parts(L: Any) -> Any:
+    """Layers call the private parts that libraries' subclasses replace."""
+
+    class Doubled(L.nn.Conv2d):
+        def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+            return super()._conv_forward(input, weight * 2, bias)
+
+    class AnyBatch(L.nn.BatchNorm2d):
+        def _check_input_dim(self, input: Any) -> None:
+            assert input.ndim == 2
+
+    class Sized(L.nn.modules.conv._ConvTransposeNd):
+        def forward(self, input: Any) -> Any:
+            parts = self.stride, self.padding, self.kernel_size
+            extra = self._output_padding(input, [6], *parts, 1, self.dilation)
+            return L.nn.functional.conv_transpose1d(input, self.weight, None, 2, 0, extra)
+
+    convolution = Doubled(1, 1, 2, padding_mode="circular", padding=1)
+    sized = Sized(1, 1, (3,), (2,), (0,), (1,), True, (0,), 1, False, "zeros")
+    for weight in (*convolution.parameters(), *sized.parameters()):
+        L.nn.init.constant_(weight, 0.5)
+    results = [convolution(L.ones(1, 1, 2, 2)), AnyBatch(2)(L.eye(2)), sized(L.ones(1, 1, 2)), repr(sized)]
+    network = L.nn.Sequential(convolution, L.nn.BatchNorm1d(2))
+    members = network._named_members(lambda m: [("kind", type(m).__name__)], prefix="net")
+    return [*results, list(members), L.utils.data.DataLoader[int] is not None]

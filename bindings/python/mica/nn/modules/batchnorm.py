@@ -84,11 +84,15 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     _dims: tuple[int, ...]
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Raises where the class does not take the dimensions; subclasses that take more replace it."""
         if input.ndim not in self._dims:
             raise ValueError(
                 f"{type(self).__name__} takes tensors of {self._dims} dimensions; this one has {input.ndim}."
             )
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)

@@ -18,26 +18,25 @@ def _tuple(value: Any, n: int) -> tuple[int, ...]:
 
 
 class _ConvNd(Module):
-    _dims: int
-    transposed = False
-    _output_padding: Any = 0  # what a transposed convolution gives to this constructor
+    """What all convolutions are; subclasses of other people give it tuples, in torch's order."""
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: Any,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        n = self._dims
         if groups <= 0:
             raise ValueError(f"The number of groups ({groups}) must be positive.")
         if in_channels % groups or out_channels % groups:
@@ -52,16 +51,16 @@ class _ConvNd(Module):
             raise ValueError(f"The padding ({padding!r}) is unknown; expected same, valid or numbers.")
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _tuple(kernel_size, n)
-        self.stride = _tuple(stride, n)
-        self.dilation = _tuple(dilation, n)
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.dilation = dilation
         self.groups = groups
         self.padding_mode = padding_mode
-        self.padding: Any = padding if isinstance(padding, str) else _tuple(padding, n)
+        self.padding: Any = padding
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError("The padding 'same' needs a stride of 1.")
-        self.transposed = type(self).transposed
-        self.output_padding: tuple[int, ...] = _tuple(self.__dict__.pop("_output_padding", 0), n)
+        self.transposed = transposed
+        self.output_padding: tuple[int, ...] = output_padding
         self._reversed_padding_repeated_twice = self._padding_by_dimension()
         if self.transposed:
             shape = (in_channels, out_channels // groups, *self.kernel_size)
@@ -83,7 +82,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        n = self._dims
+        n = len(self.kernel_size)
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         )
@@ -111,45 +110,144 @@ class _ConvNd(Module):
             widths = [total // 2, total - total // 2, *widths]
         return widths
 
-    def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
-        """The input, padded where the mode is not zeros, and the padding that is left."""
-        if self.padding_mode == "zeros":
-            return input, self.padding
-        return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+
+class _Convolution(_ConvNd):
+    """The three plain convolutions: numbers stand for tuples of them."""
+
+    _dims: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        n = self._dims
+        super().__init__(
+            in_channels,
+            out_channels,
+            _tuple(kernel_size, n),
+            _tuple(stride, n),
+            padding if isinstance(padding, str) else _tuple(padding, n),
+            _tuple(dilation, n),
+            False,
+            (0,) * n,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with this weight and bias; subclasses replace it, or give it others."""
+        function = (F.conv1d, F.conv2d, F.conv3d)[self._dims - 1]
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
 
 
-class Conv1d(_ConvNd):
+class Conv1d(_Convolution):
     """Convolution over (N, C, L) with a learned kernel."""
 
     _dims = 1
 
-    def forward(self, input: Tensor) -> Tensor:
-        x, padding = self._padded(input)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
-
-class Conv2d(_ConvNd):
+class Conv2d(_Convolution):
     """Convolution over (N, C, H, W) with a learned kernel."""
 
     _dims = 2
 
-    def forward(self, input: Tensor) -> Tensor:
-        x, padding = self._padded(input)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
-
-class Conv3d(_ConvNd):
+class Conv3d(_Convolution):
     """Convolution over (N, C, D, H, W) with a learned kernel."""
 
     _dims = 3
 
-    def forward(self, input: Tensor) -> Tensor:
-        x, padding = self._padded(input)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
-
 
 class _ConvTransposeNd(_ConvNd):
-    transposed = True
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"A transposed convolution pads with zeros only, not in mode ({padding_mode}).")
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Sequence[int] | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        kernel_size: Sequence[int],
+        num_spatial_dims: int,
+        dilation: Sequence[int] | None = None,
+    ) -> Sequence[int]:
+        """The output padding that gives `output_size`, or this layer's own."""
+        if output_size is None:
+            return self.output_padding
+        n = num_spatial_dims
+        wanted = list(output_size)[-n:] if len(output_size) == input.ndim else list(output_size)
+        if len(wanted) != n:
+            raise ValueError(
+                f"output_size {tuple(output_size)} has ({len(output_size)}) elements; expected ({n}) or ({input.ndim})."
+            )
+        extra = []
+        for d in range(n):
+            reach = (1 if dilation is None else dilation[d]) * (kernel_size[d] - 1)
+            smallest = (input.size(d - n) - 1) * stride[d] - 2 * padding[d] + reach + 1
+            extra.append(wanted[d] - smallest)
+            if not 0 <= extra[d] < stride[d]:
+                raise ValueError(
+                    f"Size ({wanted[d]}) of dimension ({d}) of `output_size` is not between ({smallest}) and "
+                    f"({smallest + stride[d] - 1}), which this input and stride give."
+                )
+        return extra
+
+
+class _TransposedConvolution(_ConvTransposeNd):
+    """The three transposed convolutions: numbers stand for tuples of them."""
+
+    _dims: int
 
     def __init__(
         self,
@@ -166,75 +264,54 @@ class _ConvTransposeNd(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f"A transposed convolution pads with zeros only, not in mode ({padding_mode}).")
-        self._output_padding = output_padding
+        n = self._dims
         super().__init__(
             in_channels,
             out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
+            _tuple(kernel_size, n),
+            _tuple(stride, n),
+            _tuple(padding, n),
+            _tuple(dilation, n),
+            True,
+            _tuple(output_padding, n),
             groups,
             bias,
-            device=device,
-            dtype=dtype,
+            padding_mode,
+            device,
+            dtype,
         )
 
-    def _extra_output(self, input: Tensor, output_size: Sequence[int] | None) -> Sequence[int]:
-        """The output padding that gives `output_size`, or this layer's own."""
-        if output_size is None:
-            return self.output_padding
-        n = self._dims
-        wanted = list(output_size)[-n:] if len(output_size) == input.ndim else list(output_size)
-        if len(wanted) != n:
-            raise ValueError(
-                f"output_size {tuple(output_size)} has ({len(output_size)}) elements; expected ({n}) or ({input.ndim})."
-            )
-        extra = []
-        for d in range(n):
-            smallest = (
-                (input.size(d - n) - 1) * self.stride[d]
-                - 2 * self.padding[d]
-                + self.dilation[d] * (self.kernel_size[d] - 1)
-                + 1
-            )
-            extra.append(wanted[d] - smallest)
-            if not 0 <= extra[d] < self.stride[d]:
-                raise ValueError(
-                    f"Size ({wanted[d]}) of dimension ({d}) of `output_size` is not between ({smallest}) and "
-                    f"({smallest + self.stride[d] - 1}), which this input and stride give."
-                )
-        return extra
-
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]
+        n = self._dims
+        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
+        extra = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation
+        )
         return function(
             input,
             self.weight,
             self.bias,
             self.stride,
             self.padding,
-            self._extra_output(input, output_size),
+            extra,
             self.groups,
             self.dilation,
         )
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_TransposedConvolution):
     """The gradient of Conv1d with respect to its input, as a layer."""
 
     _dims = 1
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_TransposedConvolution):
     """The gradient of Conv2d with respect to its input, as a layer."""
 
     _dims = 2
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_TransposedConvolution):
     """The gradient of Conv3d with respect to its input, as a layer."""
 
     _dims = 3

@@ -27,12 +27,16 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Raises where the class does not take the dimensions; subclasses that take more replace it."""
         if input.ndim not in (self._channel, self._channel + 1):
             raise ValueError(
                 f"{type(self).__name__} takes tensors of {self._channel} or {self._channel + 1} dimensions; "
                 f"this one has {input.ndim}."
             )
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
         batched = input if input.ndim > self._channel else input.unsqueeze(0)
         if self.affine and batched.shape[1] != self.num_features:
             raise ValueError(

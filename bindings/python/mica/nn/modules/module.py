@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from mica import _C
@@ -55,6 +55,14 @@ def _misfit(kind: str, name: str, expected: str, value: Any) -> TypeError:
 def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803 - torch's name
     """The lines after the first, moved to the right."""
     return s_.replace("\n", "\n" + numSpaces * " ")
+
+
+def _own_parameters(module: Module) -> Iterable[tuple[str, Any]]:
+    return module.__dict__["_parameters"].items()  # type: ignore[no-any-return]
+
+
+def _own_buffers(module: Module) -> Iterable[tuple[str, Any]]:
+    return module.__dict__["_buffers"].items()  # type: ignore[no-any-return]
 
 
 class Module(_hooks.Hooked, _conversion.Convertible):
@@ -255,7 +263,11 @@ class Module(_hooks.Hooked, _conversion.Convertible):
             yield module
 
     def _named_members(
-        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         modules = (
@@ -264,7 +276,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
             else [(prefix, self)]
         )
         for module_prefix, module in modules:
-            for name, value in module.__dict__[table].items():
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -275,7 +287,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with dotted names; each once."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         for _, parameter in self.named_parameters(recurse=recurse):
@@ -285,7 +297,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """All buffers with dotted names; each once."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         for _, buffer in self.named_buffers(recurse=recurse):

@@ -6,6 +6,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from types import GenericAlias
 from typing import Any
 
 import mica
@@ -32,6 +33,7 @@ class _InfiniteConstantSampler:
 class DataLoader:
     """Iterates over a dataset in batches, shuffled if asked, loaded by worker processes if asked."""
 
+    __class_getitem__ = classmethod(GenericAlias)  # DataLoader[Batch], in annotations
     __initialized = False
 
     def __init__(
