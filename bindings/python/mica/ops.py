@@ -195,6 +195,7 @@ class OpPacket:
     def __init__(self, namespace: str, name: str) -> None:
         self._qualified = f"{namespace}::{name}"
         self.__name__ = name
+        self._kept: list[OpOverload] = []  # the overloads, as of some time
 
     def overloads(self) -> list[str]:
         """The names of the overloads; "default" is the one without a name."""
@@ -202,6 +203,12 @@ class OpPacket:
             n for n in _C._operator_names() if n == self._qualified or n.startswith(self._qualified + ".")
         ]
         return [n[len(self._qualified) + 1 :] or "default" for n in names]
+
+    def _standing(self) -> list[OpOverload]:
+        """The overloads: those kept where all of them stand, since a look over all names takes 1 ms."""
+        if not self._kept or any(_C._find_operator(o._name) != o._operator for o in self._kept):
+            self._kept = [self._get(which) for which in self.overloads()]
+        return self._kept
 
     def _get(self, which: str) -> OpOverload:
         full = self._qualified if which == "default" else f"{self._qualified}.{which}"
@@ -220,20 +227,23 @@ class OpPacket:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        failures: list[str] = []
-        overloads = self.overloads()
+        overloads = self._standing()
         if not overloads:
             raise NotImplementedError(
                 f"Operator {self._qualified} is gone: the plugin or library that defined it is disabled "
                 "(mica.plugins() says which are)."
             )
-        for which in overloads:
-            try:
-                return self._get(which)(*args, **kwargs)
-            except TypeError as error:
-                failures.append(f"{self._get(which).schema}: {error}")
+        failures: dict[OpOverload, str] = {}
+        while overloads:
+            for operator in overloads:
+                try:
+                    return operator(*args, **kwargs)
+                except TypeError as error:
+                    failures[operator] = f"{operator.schema}: {error}"
+            self._kept = []
+            overloads = [o for o in self._standing() if o not in failures]  # what came since
         raise TypeError(
-            f"No overload of {self._qualified} takes these arguments:\n  " + "\n  ".join(failures)
+            f"No overload of {self._qualified} takes these arguments:\n  " + "\n  ".join(failures.values())
         )
 
     def __repr__(self) -> str:

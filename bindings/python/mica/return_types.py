@@ -22,7 +22,7 @@ def _fields() -> dict[str, tuple[str, ...]]:
         base = name.partition(".")[0]
         if space != "mica" or base.startswith("_") or base in found:
             continue
-        results = str(getattr(getattr(ops.mica, base), name.partition(".")[2] or "default").schema)
+        results = str(ops.overload(full).schema)
         named = re.findall(r"Tensor (\w+)", results.rpartition("-> (")[2])
         if len(named) > 1 and results.endswith(")"):
             found[base] = tuple(named)
