@@ -457,5 +457,6 @@ def replaced_parts(L: Any) -> Any:
         L.nn.init.constant_(weight, 0.5)
     results = [convolution(L.ones(1, 1, 2, 2)), AnyBatch(2)(L.eye(2)), sized(L.ones(1, 1, 2)), repr(sized)]
     network = L.nn.Sequential(convolution, L.nn.BatchNorm1d(2))
-    members = network._named_members(lambda m: [("kind", type(m).__name__)], prefix="net")
-    return [*results, list(members), L.utils.data.DataLoader[int] is not None]
+    members = network._named_members(lambda m: [("fresh", L.ones(1))], prefix="net")
+    index = L.nn.ModuleList(network)._get_abs_string_index(-1)
+    return [*results, [name for name, _ in members], index, L.utils.data.DataLoader[int] is not None]

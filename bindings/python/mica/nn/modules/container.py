@@ -42,15 +42,15 @@ class _Indexed(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def _key(self, index: int) -> str:
+    def _get_abs_string_index(self, index: int) -> str:
         return list(self._modules)[_place(index, len(self))]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._key(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index: Any) -> None:
         keys = list(self._modules)
-        for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
+        for key in keys[index] if isinstance(index, slice) else [self._get_abs_string_index(index)]:
             delattr(self, key)
         modules = list(self._modules.values())
         self._modules.clear()
@@ -112,7 +112,7 @@ class Sequential(_Indexed):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
+        return self._modules[self._get_abs_string_index(index)]
 
     def __add__(self, other: Iterable[Module]) -> Sequential:
         if not isinstance(other, Sequential):
@@ -155,7 +155,7 @@ class ModuleList(_Indexed):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[self._key(index)]
+        return self._modules[self._get_abs_string_index(index)]
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)  # type: ignore[no-any-return]

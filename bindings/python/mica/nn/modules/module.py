@@ -269,7 +269,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
+        seen: set[Any] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
             if recurse
@@ -277,10 +277,10 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         )
         for module_prefix, module in modules:
             for name, value in get_members_fn(module):
-                if value is None or id(value) in seen:
+                if value is None or value in seen:
                     continue
                 if remove_duplicate:
-                    seen.add(id(value))
+                    seen.add(value)
                 yield (f"{module_prefix}.{name}" if module_prefix else name), value
 
     def named_parameters(
