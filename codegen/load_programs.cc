@@ -188,11 +188,10 @@ YAML::Node NodeForKind(const YamlMap& map, std::string_view key, ComputeKind kin
 void CheckHot(const YamlMap& map, const Entry& entry) {
   const Program* program = entry.programs[3].get();
   const bool one_loop = entry.op_class == OpClass::kPointwise || entry.op_class == OpClass::kFactory;
-  if (!one_loop || !program || program->num_outputs != 1)
-    throw Mistake(map.WhereValue("hot"),
-                  StrCat("Operator ", entry.base_name,
-                         " is hot; expected class pointwise or factory with one result, "
-                         "and a program for floating dtypes."));
+  if (!one_loop || !program)
+    throw Mistake(map.WhereValue("hot"), StrCat("Operator ", entry.base_name,
+                                                " is hot; expected class pointwise or factory "
+                                                "and a program for floating dtypes."));
   for (const MicaInstruction& in : program->main)
     if (!CanBeHot(in.opcode) || (in.opcode == MICA_OP_COORD && in.aux != 0))
       throw Mistake(map.WhereValue("hot"),

@@ -4,15 +4,15 @@
 // stays in registers there.
 //
 //   struct Hot0 {
-//     static constexpr int kInputs = 1, kNumbers = 0;
+//     static constexpr int kInputs = 1, kNumbers = 0, kResults = 1;
 //     static constexpr const char* kSource = "...";
 //     static constexpr MicaInstruction kCode[] = {...};  // with kSource, says which program it is
-//     template <class L> static HWY_INLINE L Do(L x0) { ... return r4; }
+//     template <class L> static HWY_INLINE void Do(L x0, L& y0) { ... y0 = r4; }
 //   };
 //   #define MICA_FORALL_HOT(X) X(Hot0) ...
 //
-// OP_ and an opcode's name, M (a mask) and CONST are the plugin's; the loader has seen to
-// it that a hot program has one result and calls nothing that CanBeHot() refuses.
+// OP_ and an opcode's name are the plugin's; the loader has seen to it that a hot program
+// calls nothing that CanBeHot() refuses.
 #include <cmath>
 
 #include "mica/codegen/emit/emitters.h"
@@ -37,7 +37,7 @@ std::string Statements(const Program& program) {
     const OpcodeInfo& info = Info(in.opcode);
     const std::string a = StrCat("r", static_cast<int>(in.a));
     if (in.opcode == MICA_OP_STORE) {
-      StrAppend(&text, "    return ", a, ";\n");
+      StrAppend(&text, "    y", in.aux, " = ", a, ";\n");
       continue;
     }
     StrAppend(&text, "    const ", info.result == 'M' ? "bool" : "L", " r", static_cast<int>(in.dst), " = ");
@@ -62,6 +62,7 @@ std::string Parameters(const Program& program) {
   std::string text;
   for (size_t i = 0; i < Inputs(program); ++i) StrAppend(&text, text.empty() ? "" : ", ", "L x", i);
   for (size_t i = 0; i < program.scalar_args.size(); ++i) StrAppend(&text, ", L n", i);
+  for (int64_t i = 0; i < program.num_outputs; ++i) StrAppend(&text, ", L& y", i);
   return text;
 }
 
@@ -87,17 +88,18 @@ void EmitHot(const Model& model, OutputFolder& out) {
                    {"operator", entry->primary().full_name},
                    {"inputs", StrCat(Inputs(*program))},
                    {"numbers", StrCat(program->scalar_args.size())},
+                   {"results", StrCat(program->num_outputs)},
                    {"source", CppString(program->source)},
                    {"code", InstructionTable(program->main)},
                    {"parameters", Parameters(*program)},
                    {"statements", Statements(*program)}},
                   R"(// $operator$
 struct $name$ {
-  static constexpr int kInputs = $inputs$, kNumbers = $numbers$;
+  static constexpr int kInputs = $inputs$, kNumbers = $numbers$, kResults = $results$;
   static constexpr const char* kSource = $source$;
   static constexpr MicaInstruction kCode[] = {$code$};
   template <class L>
-  static HWY_INLINE L Do($parameters$) {
+  static HWY_INLINE void Do($parameters$) {
 $statements$  }
 };)");
     StrAppend(&list, " X(Hot", count++, ")");

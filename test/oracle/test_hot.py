@@ -1,5 +1,6 @@
 """Operators that say `hot: true` against torch: special values, lengths around a vector's,
-half types, layouts, and the result in the input's place.
+half types, layouts, and the result in the input's place; the steps of optimizers, which have
+several results.
 
 `x`, `y` and `z` hold every pair of SPECIAL numbers; a row of HOT is what is computed of them.
 """
@@ -14,6 +15,7 @@ import torch
 from both import to_numpy
 
 import mica
+from mica.optim import _steps
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.3, 2.9, -3.0, 3.0, 7.5, -7.5, float("inf"), -float("inf"), float("nan")]
 
@@ -83,3 +85,41 @@ def test_one_number_for_a_row() -> None:
         ours = mica.lerp(mica.tensor(a), mica.tensor(w), mica.tensor(row))
         theirs = torch.lerp(torch.tensor(a), torch.tensor(w), torch.tensor(row))
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, atol=1e-6)
+
+
+STEPS = """
+_sgd_step
+_sgd_nesterov_step
+_adam_step
+_amsgrad_step
+_moments_step
+_nadam_step
+_adamax_step
+_adagrad_step
+_adadelta_step
+_rmsprop_scale
+_rmsprop_scale_centered
+_asgd_step
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_hot_steps(layout: str, dtype: str) -> None:
+    """Several results, apart from the inputs and in their place, against the program by operators."""
+    few = 8 * float(torch.finfo(getattr(torch, dtype)).eps)
+    for name in STEPS:
+        _, codes, _, inputs, scalars = _steps._operator(name).program
+        results = 1 + max(aux for opcode, _, _, aux in codes["main"] if opcode == "STORE")
+        rng = np.random.default_rng(3)
+        numbers = [float(n) for n in rng.uniform(0.3, 0.9, len(scalars))]
+        arrays = [rng.uniform(0.5, 2.0, (39, 39)).astype(np.float32) for _ in inputs]
+        if name == "_rmsprop_scale_centered":
+            arrays[1] += 9  # of a variance
+        tensors = [LAYOUTS[layout](mica, a).to(getattr(mica, dtype)) for a in arrays]
+        places = [tensors[0], *tensors[len(tensors) - results + 1 :]]
+        wanted = _steps.interpret(name, [t.double() for t in tensors] + numbers)
+        for outputs in ([mica.zeros_like(t) for t in places], places):
+            _steps.apply(name, [[t] for t in tensors], [[t] for t in outputs], numbers, False)
+            for ours, exact in zip(outputs, wanted):
+                np.testing.assert_allclose(ours.double().numpy(), exact.numpy(), few, few, err_msg=name)

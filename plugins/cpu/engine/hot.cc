@@ -45,19 +45,26 @@ namespace mica::cpu::HWY_NAMESPACE {
 
 #include <hot/programs.h>
 
-template <class T, class F, size_t... I, size_t... N>
-void Loop(void* const* operands, int64_t n, std::index_sequence<I...>, std::index_sequence<N...>) {
+// All results of an element are computed before one is written: they may lie over inputs.
+template <class T, class F, size_t... I, size_t... N, size_t... R>
+void Loop(void* const* operands, int64_t n, std::index_sequence<I...>, std::index_sequence<N...>,
+          std::index_sequence<R...>) {
   const T* inputs[] = {static_cast<const T*>(operands[I])...};
   const T numbers[] = {T{0}, *static_cast<const T*>(operands[F::kInputs + static_cast<int>(N)])...};
-  T* out = static_cast<T*>(operands[F::kInputs + F::kNumbers]);
+  T* const outputs[] = {static_cast<T*>(operands[F::kInputs + F::kNumbers + static_cast<int>(R)])...};
   MICA_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = F::template Do<T>(inputs[I][i]..., numbers[N + 1]...);
+  for (int64_t i = 0; i < n; ++i) {
+    T results[sizeof...(R)];
+    F::template Do<T>(inputs[I][i]..., numbers[N + 1]..., results[R]...);
+    ((outputs[R][i] = results[R]), ...);
+  }
 }
 
 template <class T, class F>
 void Hot(void* const* operands, int64_t n) {
-  static_assert(F::kInputs + F::kNumbers < kMaxHotOperands);
-  Loop<T, F>(operands, n, std::make_index_sequence<F::kInputs>(), std::make_index_sequence<F::kNumbers>());
+  static_assert(F::kInputs + F::kNumbers + F::kResults <= kMaxHotOperands);
+  Loop<T, F>(operands, n, std::make_index_sequence<F::kInputs>(), std::make_index_sequence<F::kNumbers>(),
+             std::make_index_sequence<F::kResults>());
 }
 
 // Constants follow from the text.
@@ -86,7 +93,6 @@ HWY_EXPORT(HotLoopOf);
 
 HotLoop FindHotLoop(const MicaProgram& program, int32_t lane) {
   if (lane != MICA_F32 && lane != MICA_F64) return nullptr;
-  if (program.num_outputs != 1) return nullptr;
   return HWY_DYNAMIC_DISPATCH(HotLoopOf)(program, lane == MICA_F32);
 }
 

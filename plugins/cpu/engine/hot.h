@@ -8,10 +8,10 @@
 
 namespace mica::cpu {
 
-inline constexpr int kMaxHotOperands = 8;
+inline constexpr int kMaxHotOperands = 20;
 
-// operands: inputs (a factory's coordinate is one), numbers (one lane each), then the result. An input and
-// the result may be the same memory or do not overlap.
+// operands: inputs (a factory's coordinate is one), numbers (one lane each), then the results. An input and
+// a result may be the same memory or do not overlap.
 using HotLoop = void (*)(void* const* operands, int64_t n);
 
 // The loop of a pointwise or factory program in lanes of float32 or float64, or NULL.

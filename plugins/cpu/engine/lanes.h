@@ -38,6 +38,7 @@ enum EngineOpcode : int {
   kOpIota,                      // dst = a[0] + i * a[1] (a is two int64)
   kOpSplat,                     // dst = a[0] everywhere (a is a register)
   kOpHot,                       // a whole program (hot.h); no primitive
+  kOpHotResult,                 // one of its results after the first
   kEngineOpcodeCount,
 };
 

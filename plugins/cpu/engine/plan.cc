@@ -20,8 +20,9 @@ class Emitter {
     CountLastUses();
     FindFixed();
     if (!EmitFixed() || !EmitVaryingNodes()) return false;
-    // A result written before the last step may alias an input still to be read.
-    plan_.reads_after_result = plan_.num_results > 1;
+    // A result written before the last step may alias an input still to be read; what
+    // follows a hot loop reads its results alone.
+    plan_.reads_after_result = plan_.num_results > 1 && plan_.hot == nullptr;
     return true;
   }
 
@@ -123,6 +124,7 @@ class Emitter {
     if (IsVarying(node)) return EmitVarying(i);
     if (node.opcode == MICA_OP_CAST) return EmitRounding(node);
     if (node.opcode == kOpHot) return EmitHot(i);
+    if (node.opcode == kOpHotResult) return true;
     const int a = node.operand[0] < 0 ? -1 : graph_.nodes[node.operand[0]].slot;
     const int b = node.operand[1] < 0 ? -1 : graph_.nodes[node.operand[1]].slot;
     const int c = node.operand[2] < 0 ? -1 : graph_.nodes[node.operand[2]].slot;
@@ -140,13 +142,14 @@ class Emitter {
     return Push(table->at[node.opcode], node.slot, a, b, c, node.opcode);
   }
 
-  // One step that reads all nodes before it.
+  // One step that reads all nodes before it and writes itself and those that follow.
   bool EmitHot(int i) {
     if (plan_.num_steps == kMaxSteps) return Fail("the program is too long for the CPU engine", -1);
-    for (int k = 0; k < i; ++k) plan_.hot_slots[k] = static_cast<uint8_t>(graph_.nodes[k].slot);
-    const int slot = ResultSlot(i);
-    graph_.nodes[i].slot = static_cast<int16_t>(slot);
-    plan_.hot_slots[i] = static_cast<uint8_t>(slot);
+    for (int k = 0; k < graph_.count; ++k) {
+      if (k >= i) graph_.nodes[k].slot = static_cast<int16_t>(ResultSlot(k));
+      plan_.hot_slots[k] = static_cast<uint8_t>(graph_.nodes[k].slot);
+    }
+    plan_.num_hot = static_cast<int8_t>(graph_.count);
     plan_.steps[plan_.num_steps++] = {};
     return true;
   }

@@ -84,6 +84,7 @@ struct Plan {
   bool reads_after_result = false;  // a step follows the writing of a result
   Primitive splat = nullptr;        // kOpSplat of the lane
   HotLoop hot = nullptr;
+  int8_t num_hot = 0;
   uint8_t hot_slots[kMaxHotOperands] = {};  // in the loop's order
   Step steps[kMaxSteps];
   Binding varying[kMaxInputs + kMaxResults];
@@ -101,7 +102,7 @@ inline int RunSteps(const Plan& plan, int first, int last, char* const* slots, i
     const Step& step = plan.steps[s];
     if (step.run == nullptr) {
       void* operands[kMaxHotOperands];
-      for (int k = 0; k < kMaxHotOperands; ++k) operands[k] = slots[plan.hot_slots[k]];
+      for (int k = 0; k < plan.num_hot; ++k) operands[k] = slots[plan.hot_slots[k]];
       plan.hot(operands, n);
     } else {
       flags |= step.run(slots[step.dst], slots[step.a], slots[step.b], slots[step.c], n);

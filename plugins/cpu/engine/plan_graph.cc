@@ -187,11 +187,13 @@ void HotGraph(const PlanRequest& request, Graph* graph) {
   for (int i = 0; i < request.program->num_inputs; ++i) add(MICA_OP_LOAD, i);
   if (std::strcmp(request.program->class_name, "factory") == 0) add(MICA_OP_COORD, 0);
   for (int i = 0; i < request.program->num_scalars; ++i) add(MICA_OP_SCALAR, i);
-  add(kOpHot, 0);
-  graph->num_stores = 1;
-  graph->stores[0] = 0;
-  graph->store_node[0] = static_cast<int16_t>(graph->count - 1);
-  graph->store_role[0] = Role::kOutput;
+  graph->num_stores = request.num_outputs;
+  for (int r = 0; r < request.num_outputs; ++r) {
+    add(r == 0 ? kOpHot : kOpHotResult, r);
+    graph->stores[r] = r;
+    graph->store_node[r] = static_cast<int16_t>(graph->count - 1);
+    graph->store_role[r] = Role::kOutput;
+  }
 }
 
 bool ReadGraph(const PlanRequest& request, Graph* graph) { return Reader(request, graph).Read(); }

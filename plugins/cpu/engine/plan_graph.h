@@ -44,8 +44,8 @@ struct Graph {
 // Reads the request's code into `graph`; false when it is too long for a plan.
 bool ReadGraph(const PlanRequest& request, Graph* graph);
 
-// Inputs (of a factory: the coordinate), numbers and one node over all of them, for a program
-// that has a hot loop.
+// Inputs (of a factory: the coordinate), numbers and a node over all of them for each result, for
+// a program that has a hot loop.
 void HotGraph(const PlanRequest& request, Graph* graph);
 
 // The table of a program that is one operation on memory of a half type, or NULL.

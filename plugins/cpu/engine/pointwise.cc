@@ -116,8 +116,9 @@ const Plan& PlanOf(const Call& call, int64_t num_outputs) {
 }
 
 // Fills the constant slots of this thread's scratch memory, by whole vectors: a
-// vector load of lanes stored singly would wait for the stores.
+// vector load of lanes stored singly would wait for the stores. A hot loop reads one lane.
 void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n) {
+  if (plan.hot != nullptr) n = 1;
   for (int i = 0; i < plan.num_constants; ++i) {
     const ConstantSlot& constant = plan.constants[i];
     char* slot = scratch + static_cast<int64_t>(constant.slot) * plan.slot_bytes;
@@ -322,7 +323,7 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
     numbers |= uint32_t{1} << v;
   }
   char* slots[kMaxSlots];
-  if (numbers != 0 || plan.num_slots > plan.num_varying + plan.num_results || plan.num_results > 1) {
+  if (numbers != 0 || plan.num_slots > plan.num_varying + plan.num_results || plan.reads_after_result) {
     char* scratch = BindScratch(plan, slots);
     if (scratch == nullptr) throw std::bad_alloc();
     FillConstants(plan, call, scratch, n);
@@ -338,12 +339,12 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
       slot = static_cast<char*>(input->dl.data);
     }
   }
-  // Several results stay in scratch memory until the last step: they may lie over inputs.
-  if (plan.num_results == 1)
-    slots[plan.results[0].slot] = static_cast<char*>(call.outputs[plan.results[0].index]->dl.data);
+  // Results written before the last step stay in scratch memory until then: they may lie over inputs.
+  for (int r = 0; !plan.reads_after_result && r < plan.num_results; ++r)
+    slots[plan.results[r].slot] = static_cast<char*>(call.outputs[plan.results[r].index]->dl.data);
   const int flags = RunSteps(plan, 0, plan.num_steps, slots, n);
   if (flags != 0) ThrowFlags(flags);
-  for (int r = 0; plan.num_results > 1 && r < plan.num_results; ++r) {
+  for (int r = 0; plan.reads_after_result && r < plan.num_results; ++r) {
     const auto& to = call.outputs[plan.results[r].index]->dl;
     std::memcpy(to.data, slots[plan.results[r].slot], static_cast<size_t>(n * to.dtype.bits / 8));
   }

@@ -153,7 +153,7 @@ const std::vector<Case>& NativeCases() {
        "native.yaml:6:8: Operator f is hot and calls EXP; expected arithmetic, comparisons, `where`, sqrt "
        "and `i0` alone."},
       {"hot of another class", UNARY "  class: custom\n  meta: f\n  hot: true\n", "",
-       "native.yaml:5:8: Operator f is hot; expected class pointwise or factory with one result"},
+       "native.yaml:5:8: Operator f is hot; expected class pointwise or factory and"},
       {"autocast", UNARY "  class: pointwise\n  compute: self\n  autocast: half\n", "",
        "native.yaml:5:13: Autocast policy (half) is unknown; expected one of lower, float32"},
       {"autocast of one side", UNARY "  class: pointwise\n  compute: self\n  autocast: {cpu: half}\n", "",
