@@ -3,6 +3,7 @@
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/engine/threads.h"
+#include "mica/plugins/cpu/pooling/channels.h"
 #include "mica/plugins/cpu/pooling/each_plane.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/pooling/windows.h"
@@ -11,20 +12,6 @@ namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
-
-struct AverageWindows : PlaneWindows {
-  bool count_padding = false;
-  int64_t divisor = 0;  // 0: the number of elements
-};
-
-template <class T>
-T Divisor(const AverageWindows& w, const Window& layer, const Window& row, const Window& column) {
-  if (w.divisor) return static_cast<T>(w.divisor);
-  const auto count = [&](const Window& side) {
-    return w.count_padding ? side.with_padding : side.end - side.begin;
-  };
-  return static_cast<T>(count(layer) * count(row) * count(column));
-}
 
 // Calls f(layer, row, column) for the elements of a window.
 template <class F>
@@ -36,14 +23,28 @@ void ForEachIn(const Window& layer, const Window& row, const Window& column, F&&
 
 template <class T>
 void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out) {
+  AlikeWindows alike = FindAlike(w);
+  if (in.column != 1) alike.last = alike.first;
+  const auto lanes = static_cast<int64_t>(alike.last - alike.first);
+  const int64_t distance[] = {in.layer, in.row, 1};
   for (const Window& layer : w.layers)
     for (const Window& row : w.rows)
-      for (const Window& column : w.columns) {
+      for (size_t x = 0; x < w.columns.size(); ++x) {
+        const Window& column = w.columns[x];
+        if (lanes > 0 && x == alike.first && layer.begin < layer.end && row.begin < row.end) {
+          // Windows that are alike by vectors; the numbers of elements are not asked for.
+          WindowLoopsOf<T>().mean[alike.step](&in.at(layer.begin, row.begin, column.begin),
+                                              TapsOver(w, 0, 0, layer, row, column, distance), lanes,
+                                              w.Divisor<T>(layer, row, column), out);
+          out += lanes;
+          x += static_cast<size_t>(lanes - 1);
+          continue;
+        }
         T sum = 0;
         ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) { sum += in.at(z, y, x); });
         // A window that lies in the padding alone has no elements and averages to 0.
         const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
-        *out++ = any ? sum / Divisor<T>(w, layer, row, column) : T(0);
+        *out++ = any ? sum / w.Divisor<T>(layer, row, column) : T(0);
       }
 }
 
@@ -52,7 +53,7 @@ void SpreadPlane(const T* grad, const AverageWindows& w, T* to, const Planes& pl
   for (const Window& layer : w.layers)
     for (const Window& row : w.rows)
       for (const Window& column : w.columns) {
-        const T share = *grad++ / Divisor<T>(w, layer, row, column);
+        const T share = *grad++ / w.Divisor<T>(layer, row, column);
         ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) {
           to[(z * plane.height + y) * plane.width + x] += share;
         });
@@ -84,6 +85,7 @@ void Spread(const DenseInput& small, const Planes& planes, const AverageWindows&
 void RunAverage(const MicaCall* call, MicaTensor* self, int32_t spatial, const AverageWindows& w,
                 MicaTensor* out) {
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
+  if (AverageOfChannels(self, spatial, w, out, threads)) return;
   (dtype == MICA_F32 ? Average<float> : Average<double>)(PlaneReader(self, spatial, dtype),
                                                          Planes(self, spatial), w,
                                                          PlaneWriter(out, spatial, dtype), threads);
@@ -92,6 +94,7 @@ void RunAverage(const MicaCall* call, MicaTensor* self, int32_t spatial, const A
 void RunSpread(const MicaCall* call, MicaTensor* grad_output, int32_t spatial, const AverageWindows& w,
                MicaTensor* grad_input) {
   const int32_t dtype = PoolingDtype(grad_output), threads = ThreadsOf(call);
+  if (SpreadOverChannels(grad_output, spatial, w, grad_input, threads)) return;
   const DenseInput grad(grad_output, dtype, threads);
   (dtype == MICA_F32 ? Spread<float> : Spread<double>)(grad, Planes(grad_input, spatial), w,
                                                        PlaneWriter(grad_input, spatial, dtype), threads);

@@ -1,6 +1,7 @@
 #include "mica/plugins/cpu/pooling/windows.h"
 
 #include <algorithm>
+#include <string>
 
 namespace mica::cpu {
 
@@ -26,6 +27,33 @@ std::vector<Window> AdaptiveWindows(int64_t in, int64_t out) {
   return windows;
 }
 
+Taps TapsOver(const PlaneWindows& w, int64_t height, int64_t width, const Window& layer, const Window& row,
+              const Window& column, const int64_t* distance) {
+  const int64_t area = height * width;
+  return {{CountTaps(layer, w.layer_step), CountTaps(row, w.row_step), CountTaps(column, w.column_step)},
+          {distance[0], distance[1], distance[2] * w.column_step},
+          layer.begin * area + row.begin * width + column.begin,
+          {w.layer_step * area, w.row_step * width, w.column_step}};
+}
+
+AlikeWindows FindAlike(const PlaneWindows& w) {
+  const std::vector<Window>& all = w.columns;
+  int64_t most = 0;
+  for (const Window& column : all) most = std::max(most, CountTaps(column, w.column_step));
+  size_t first = 0;
+  while (first < all.size() && CountTaps(all[first], w.column_step) < most) ++first;
+  if (first + 1 >= all.size()) return {0, 0, 1};
+  const int64_t step = all[first + 1].begin - all[first].begin;
+  // One column alone has no neighbour to be loaded with.
+  if (step < 1 || step > 2 || most < step) return {0, 0, 1};
+  const int64_t length = all[first].end - all[first].begin;
+  size_t last = first + 1;
+  while (last < all.size() && all[last].begin == all[last - 1].begin + step &&
+         all[last].end - all[last].begin == length)
+    ++last;
+  return {first, last, step};
+}
+
 PlaneWindows GivenWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial,
                           MicaIntSpan kernel_size, MicaIntSpan stride, MicaIntSpan padding,
                           MicaIntSpan dilation) {
@@ -48,6 +76,14 @@ PlaneWindows DividingWindows(const plugin::TensorRef& in, const plugin::TensorRe
   w.rows = AdaptiveWindows(in.size(-2), out.size(-2));
   w.columns = AdaptiveWindows(in.size(-1), out.size(-1));
   return w;
+}
+
+void CheckPlaces(const int64_t* indices, int64_t n, int64_t area) {
+  bool inside = true;
+  for (int64_t i = 0; i < n; ++i) inside &= static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(area);
+  MICA_PLUGIN_CHECK(
+      inside, MICA_ERROR_INDEX,
+      "An element of `indices` is outside the plane of (" + std::to_string(area) + ") elements.");
 }
 
 int32_t PoolingDtype(const plugin::TensorRef& t) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mica/plugin.h"
+#include "mica/plugins/cpu/pooling/window_loops.h"
 
 namespace mica::cpu {
 
@@ -45,10 +46,46 @@ struct PlaneWindows {
   int64_t layer_step = 1, row_step = 1, column_step = 1;
   int64_t made() const { return static_cast<int64_t>(layers.size() * rows.size() * columns.size()); }
 };
+
+// Windows that are averaged.
+struct AverageWindows : PlaneWindows {
+  bool count_padding = false;
+  int64_t divisor = 0;  // 0: the number of elements
+  template <class T>
+  T Divisor(const Window& layer, const Window& row, const Window& column) const {
+    if (divisor) return static_cast<T>(divisor);
+    const auto count = [this](const Window& side) {
+      return count_padding ? side.with_padding : side.end - side.begin;
+    };
+    return static_cast<T>(count(layer) * count(row) * count(column));
+  }
+};
+
+// How many elements of one dimension a window has.
+inline int64_t CountTaps(const Window& w, int64_t step) {
+  return w.end > w.begin ? (w.end - w.begin + step - 1) / step : 0;
+}
+// The elements of a window of planes of height x width; `distance` is that of the window's layers
+// and rows, and of the planes' columns.
+Taps TapsOver(const PlaneWindows& w, int64_t height, int64_t width, const Window& layer, const Window& row,
+              const Window& column, const int64_t* distance);
+
+// The windows [first, last) of a row that are alike and `step` (1 or 2) columns apart, so that
+// vectors of windows can be taken; none: first == last.
+struct AlikeWindows {
+  size_t first, last;
+  int64_t step;
+};
+AlikeWindows FindAlike(const PlaneWindows& w);
+
 PlaneWindows GivenWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial,
                           MicaIntSpan kernel_size, MicaIntSpan stride, MicaIntSpan padding,
                           MicaIntSpan dilation);
 PlaneWindows DividingWindows(const plugin::TensorRef& in, const plugin::TensorRef& out, int32_t spatial);
+
+// Throws where one of n indices is none of a plane; they come from the caller, who may have
+// made them up.
+void CheckPlaces(const int64_t* indices, int64_t n, int64_t area);
 
 // The dtype that pooling computes `t` in: float32 for half types; throws
 // NotImplemented for what is not floating.
