@@ -17,6 +17,7 @@
 #include "mica/plugins/cpu/normalization/normalization.h"
 #include "mica/plugins/cpu/pooling/pooling.h"
 #include "mica/plugins/cpu/random/random.h"
+#include "mica/plugins/cpu/reduce/distances.h"
 #include "mica/plugins/cpu/reduce/reduction.h"
 #include "mica/plugins/cpu/resampling/resampling.h"
 #include "mica/plugins/cpu/sorting/sorting.h"
@@ -153,6 +154,9 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterRandom(r);
   RegisterSorting(r);
   RegisterSearching(r);
+  RegisterSelection(r);
+  RegisterConsecutive(r);
+  RegisterDistances(r);
   RegisterLinalg(r);
   RegisterFft(r);
 }

@@ -1,5 +1,5 @@
-"""searchsorted, bucketize and repeat_interleave against torch: values in order, out of order
-and equal ones, NaN, several lines, both sides, empty ones, and more than a thread's share."""
+"""searchsorted, repeat_interleave, ranks, runs and distances of rows against torch: values in order, out
+of order and equal ones, NaN, several lines, both sides, empty ones, and more than a thread's share."""
 
 from __future__ import annotations
 
@@ -47,3 +47,64 @@ def test_places_of_repeats(dtype: str) -> None:
             np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
     with pytest.raises(RuntimeError):
         mica.repeat_interleave(mica.tensor([1, -1]))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "uint8"])
+def test_ranks(dtype: str) -> None:
+    """Lines on both sides of the length from which leading bits are counted, along either dimension."""
+    rng = np.random.default_rng(1)
+    for shape in ((3, 7), (2, 5000), (5000, 2)):
+        x = (
+            np.abs(_values(rng, shape, "int64")).astype(dtype)
+            if dtype == "uint8"
+            else _values(rng, shape, dtype)
+        )
+        for dim in (0, 1):
+            n = shape[dim]
+            calls = [("median", (dim,)), *[("kthvalue", (k, dim)) for k in (1, n // 3 + 1, n // 2 + 1, n)]]
+            for name, arguments in calls:
+                ours, theirs = (getattr(M.tensor(x), name)(*arguments, keepdim=True) for M in (mica, torch))
+                np.testing.assert_array_equal(ours[0].numpy(), theirs[0].numpy())
+                np.testing.assert_array_equal(np.take_along_axis(x, ours[1].numpy(), dim), ours[0].numpy())
+        ours, theirs = (M.tensor(x).median().numpy() for M in (mica, torch))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool", "int16"])
+def test_runs(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    for shape in ((1,), (40,), (30, 7), (0,)):
+        x = rng.integers(0, 3, shape).astype(dtype)
+        if dtype.startswith("float"):
+            x = np.where(rng.random(shape) < 0.1, np.nan, np.where(x == 1, -x * 0, x)).astype(dtype)
+        for inverse in (False, True):
+            for counts in (False, True):
+                for dim in (None, 0):
+                    options = {"return_inverse": inverse, "return_counts": counts, "dim": dim}
+                    found = [M.unique_consecutive(M.tensor(x), **options) for M in (mica, torch)]
+                    for ours, theirs in zip(*(f if isinstance(f, tuple) else (f,) for f in found)):
+                        assert ours.shape == theirs.shape
+                        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_of_rows(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    few = 16 * float(np.finfo(dtype).eps)
+    for rows, width in ((2, 1), (9, 5), (40, 37), (7, 64)):
+        x, y = (rng.standard_normal((2, n, width)).astype(dtype) for n in (rows, rows + 3))
+        x[0, 1, width // 2] = np.nan
+        for p in (1.0, 2.0, 3.0, float("inf")):
+            if p == float("inf"):
+                assert bool(mica.cdist(mica.tensor(x), mica.tensor(y), p)[0, 1].isnan().all())
+                x = np.nan_to_num(x)  # torch's largest difference loses a NaN
+            ours, theirs = (
+                [
+                    M.cdist(M.tensor(x), M.tensor(y), p, "donot_use_mm_for_euclid_dist"),
+                    M.nn.functional.pdist(M.tensor(x[0]), p),
+                    M.nn.functional.pdist(M.tensor(x[1].T.copy()).t(), p),
+                ]
+                for M in (mica, torch)
+            )
+            for a, b in zip(ours, theirs):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), few, few, err_msg=f"{rows} {width} {p}")

@@ -5,53 +5,19 @@
 #include "mica/plugins/cpu/sorting/sorting.h"
 
 #include <algorithm>
-#include <atomic>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indices.h"
-#include "mica/plugins/cpu/sorting/keys.h"
+#include "mica/plugins/cpu/sorting/lines.h"
 
 namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
 
-int64_t LengthAlong(const TensorRef& t, int64_t dim) {
-  return t.ndim() == 0 ? 1 : t.size(static_cast<int>(dim));
-}
-
 // Under this a comparison sort is faster than counting.
 constexpr int64_t kShort = 256;
-
-template <class Key, bool kShortKey = sizeof(Key) <= 4>
-class Entry {
- public:
-  Entry() = default;
-  Entry(Key key, uint32_t position) : pair_(static_cast<uint64_t>(key) << 32 | position) {}
-  uint64_t key() const { return pair_ >> 32; }
-  uint32_t position() const { return static_cast<uint32_t>(pair_); }
-  bool operator<(const Entry& other) const { return pair_ < other.pair_; }
-
- private:
-  uint64_t pair_;
-};
-template <class Key>
-class Entry<Key, false> {
- public:
-  Entry() = default;
-  Entry(Key key, uint32_t position) : key_(key), position_(position) {}
-  uint64_t key() const { return key_; }
-  uint32_t position() const { return position_; }
-  bool operator<(const Entry& other) const {
-    return key_ != other.key_ ? key_ < other.key_ : position_ < other.position_;
-  }
-
- private:
-  Key key_;
-  uint32_t position_;
-};
 
 // Sorts by key, equal keys in their order, with `spare` as room of the same size.
 template <class Key>
@@ -72,38 +38,54 @@ void RadixSort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare)
   }
 }
 
-// The first `kept` of the sorted entries stand in front.
 template <class Key>
-void Order(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare, int64_t kept) {
-  const auto n = static_cast<int64_t>(entries.size());
-  if (kept * 4 <= n) {
-    std::nth_element(entries.begin(), entries.begin() + kept, entries.end());
-    std::sort(entries.begin(), entries.begin() + kept);
-  } else if (n <= kShort) {
+void Order(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
+  if (static_cast<int64_t>(entries.size()) <= kShort) {
     std::sort(entries.begin(), entries.end());
   } else {
     RadixSort(entries, spare);
   }
 }
 
-// Elements of a line, `step` apart.
-template <class T>
-struct Line {
-  T* data;
-  int64_t step;
-  T& operator[](int64_t i) const { return data[i * step]; }
-};
+// The `kept` least entries in order. Once there are as many, only those below the greatest of
+// them are looked at again; a few more are gathered before they are thinned out.
+template <class Bits, class KeyAt>
+void Select(KeyAt key_at, int64_t length, int64_t kept, std::vector<Entry<Bits>>& entries) {
+  const int64_t room = std::min(length, std::max<int64_t>(2 * kept, kShort));
+  entries.resize(static_cast<size_t>(room));
+  const auto first = entries.begin();
+  int64_t n = 0;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  for (int64_t j = 0; j < length; ++j) {
+    const Bits key = key_at(j);
+    // Of equal keys the earlier comes first, so that this one stays out.
+    if (limit != std::numeric_limits<uint64_t>::max() && key >= limit) continue;
+    first[n++] = {key, static_cast<uint32_t>(j)};
+    if (n < room) continue;
+    std::nth_element(first, first + kept - 1, first + n);
+    limit = first[kept - 1].key();
+    n = kept;
+  }
+  if (n > kept) std::nth_element(first, first + kept - 1, first + n);
+  std::sort(first, first + kept);
+}
 
 template <class Rule, class Bits>
 void SortLine(Rule, Line<const Bits> from, int64_t length, bool descending, int64_t kept,
               std::vector<Entry<Bits>>& entries, std::vector<Entry<Bits>>& spare, Line<Bits> values,
               Line<int64_t> positions) {
-  entries.resize(static_cast<size_t>(length));
-  for (int64_t j = 0; j < length; ++j) {
+  const auto key_at = [&](int64_t j) {
     const Bits key = Rule::KeyOf(from[j]);
-    entries[static_cast<size_t>(j)] = {descending ? static_cast<Bits>(~key) : key, static_cast<uint32_t>(j)};
+    return descending ? static_cast<Bits>(~key) : key;
+  };
+  if (kept * 4 <= length) {
+    if (kept > 0) Select(key_at, length, kept, entries);
+  } else {
+    entries.resize(static_cast<size_t>(length));
+    for (int64_t j = 0; j < length; ++j)
+      entries[static_cast<size_t>(j)] = {key_at(j), static_cast<uint32_t>(j)};
+    Order(entries, spare);
   }
-  Order(entries, spare, kept);
   for (int64_t j = 0; j < kept; ++j) {
     const int64_t position = entries[static_cast<size_t>(j)].position();
     values[j] = from[position];
@@ -111,50 +93,18 @@ void SortLine(Rule, Line<const Bits> from, int64_t length, bool descending, int6
   }
 }
 
-// Where lines along dimension `dim` of a tensor begin and how their elements follow.
-struct LinesAlong {
-  const TensorRef t;
-  const int32_t dim;
-  int64_t step() const { return t.ndim() == 0 ? 0 : t.stride(dim); }
-  int64_t Begin(int64_t line) const {
-    int64_t offset = 0;
-    for (int32_t d = t.ndim() - 1; d >= 0; --d) {
-      if (d == dim) continue;
-      offset += line % t.size(d) * t.stride(d);
-      line /= t.size(d);
-    }
-    return offset;
-  }
-  template <class T>
-  Line<T> At(int64_t line) const {
-    return {t.data<T>() + Begin(line), step()};
-  }
-};
-
 void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descending, int64_t kept,
                MicaTensor* values, MicaTensor* indices) {
   const TensorRef in(self);
-  const int64_t length = LengthAlong(in, dim);
-  if (length >= UINT32_MAX) throw plugin::NotImplemented();
   const auto along = static_cast<int32_t>(dim < 0 ? dim + in.ndim() : dim);
   const LinesAlong from{in, along}, sorted{values, along}, places{indices, along};
-  std::atomic<bool> no_memory{false};
-  VisitOrdered(in.dtype(), [&](auto rule) {
+  ForEachLines(call, in, dim, [&](auto rule, int64_t begin, int64_t end) {
     using Bits = typename decltype(rule)::Bits;
-    const int64_t lines = in.numel() / std::max<int64_t>(length, 1);
-    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(length, 1)), 1,
-                  ThreadsOf(call), [&](int64_t begin, int64_t end) {
-                    try {
-                      std::vector<Entry<Bits>> entries, spare;
-                      for (int64_t line = begin; line < end; ++line)
-                        SortLine(rule, from.At<const Bits>(line), length, descending, kept, entries, spare,
-                                 sorted.At<Bits>(line), places.At<int64_t>(line));
-                    } catch (const std::bad_alloc&) {
-                      no_memory = true;
-                    }
-                  });
+    std::vector<Entry<Bits>> entries, spare;
+    for (int64_t line = begin; line < end; ++line)
+      SortLine(rule, from.At<const Bits>(line), LengthAlong(in, dim), descending, kept, entries, spare,
+               sorted.At<Bits>(line), places.At<int64_t>(line));
   });
-  if (no_memory) throw std::bad_alloc();
 }
 
 }  // namespace

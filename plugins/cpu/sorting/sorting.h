@@ -8,6 +8,8 @@ namespace mica::cpu {
 
 void RegisterSorting(plugin::Registrar& registrar);
 void RegisterSearching(plugin::Registrar& registrar);
+void RegisterSelection(plugin::Registrar& registrar);
+void RegisterConsecutive(plugin::Registrar& registrar);
 
 // Both are stable: of equal elements the earlier comes first.
 void SortStable(const MicaCall* call, MicaTensor* self, MicaOptInt stable, int64_t dim, int32_t descending,
