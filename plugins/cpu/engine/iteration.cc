@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/short_rows.h"
 #include "mica/plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
@@ -138,9 +139,10 @@ int64_t Iteration::Offset(int k, int64_t position) const {
 
 namespace {
 
-// Calls visit(offset, n) for each run along the last dimension.
+// Calls visit(offset, rows) for runs along the last dimension: whole rows as long as the
+// dimension before it goes on, and what stands before and after them.
 template <class Visit>
-void WalkRuns(const Iteration& it, const Operand& operand, int64_t position, int64_t n, Visit visit) {
+void WalkRows(const Iteration& it, const Operand& operand, int64_t position, int64_t n, Visit visit) {
   int64_t index[kMaxDims];
   int64_t offset = 0;
   int64_t rest = position;
@@ -150,13 +152,21 @@ void WalkRuns(const Iteration& it, const Operand& operand, int64_t position, int
     offset += index[d] * operand.strides[d];
   }
   const int inner = it.ndim - 1;
+  const int64_t width = it.sizes[inner], column = operand.strides[inner];
   while (n > 0) {
-    const int64_t run = std::min(n, it.sizes[inner] - index[inner]);
-    visit(offset, run);
-    n -= run;
-    offset += run * operand.strides[inner];
-    index[inner] += run;
-    for (int d = inner; d > 0 && index[d] == it.sizes[d]; --d) {
+    int moved = inner;
+    int64_t steps = std::min(n, width - index[inner]);
+    RowsOf rows{1, steps, 0, column, operand.size};
+    if (inner > 0 && steps == width) {
+      moved = inner - 1;
+      steps = std::min(n / width, it.sizes[moved] - index[moved]);
+      rows = {steps, width, operand.strides[moved], column, operand.size};
+    }
+    visit(offset, rows);
+    n -= rows.rows * rows.width;
+    offset += steps * operand.strides[moved];
+    index[moved] += steps;
+    for (int d = moved; d > 0 && index[d] == it.sizes[d]; --d) {
       offset += operand.strides[d - 1] - it.sizes[d] * operand.strides[d];
       index[d] = 0;
       ++index[d - 1];
@@ -168,13 +178,12 @@ void WalkRuns(const Iteration& it, const Operand& operand, int64_t position, int
 
 void Iteration::Pack(int k, int64_t shift, int64_t position, int64_t n, void* dst) const {
   const Operand& operand = operands[k];
-  const int64_t stride = operand.strides[ndim - 1];
   char* to = static_cast<char*>(dst);
   if (LiesAcross(k, ndim - 2) && n >= kPackedRows * sizes[ndim - 1])
     return PackAcross(k, shift, position, n, to);
-  WalkRuns(*this, operand, position, n, [&](int64_t offset, int64_t run) {
-    GatherStrided(to, operand.data + shift + offset, stride, operand.size, run);
-    to += run * operand.size;
+  WalkRows(*this, operand, position, n, [&](int64_t offset, const RowsOf& rows) {
+    GatherRows(to, operand.data + shift + offset, rows);
+    to += rows.rows * rows.width * operand.size;
   });
 }
 
@@ -209,11 +218,10 @@ void Iteration::PackAcross(int k, int64_t shift, int64_t position, int64_t n, ch
 
 void Iteration::Unpack(int k, int64_t shift, int64_t position, int64_t n, const void* src) const {
   const Operand& operand = operands[k];
-  const int64_t stride = operand.strides[ndim - 1];
   const char* from = static_cast<const char*>(src);
-  WalkRuns(*this, operand, position, n, [&](int64_t offset, int64_t run) {
-    ScatterStrided(operand.data + shift + offset, stride, from, operand.size, run);
-    from += run * operand.size;
+  WalkRows(*this, operand, position, n, [&](int64_t offset, const RowsOf& rows) {
+    ScatterRows(operand.data + shift + offset, from, rows);
+    from += rows.rows * rows.width * operand.size;
   });
 }
 

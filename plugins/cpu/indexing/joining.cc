@@ -15,6 +15,8 @@ namespace {
 
 using plugin::TensorRef;
 
+constexpr int64_t kGrainBytes = int64_t{1} << 18;
+
 // A part of a tensor, as kernels see one.
 class Part {
  public:
@@ -48,9 +50,62 @@ void Copy(const MicaCall* call, MicaTensor* from, Part& to) {
   if (TensorRef(from).numel() > 0) CopyInto(call, to.get(), from, 0);
 }
 
+// How far apart the rows of a tensor lie, a row being its dimensions from `dim` on, which are
+// dense, and the outer dimensions one; -1 where it is no such matrix.
+int64_t RowDistance(const TensorRef& t, int32_t dim) {
+  int64_t dense = 1;
+  for (int32_t d = t.ndim() - 1; d >= dim; --d) {
+    if (t.size(d) != 1 && t.stride(d) != dense) return -1;
+    dense *= t.size(d);
+  }
+  int64_t distance = dense, next = -1;
+  for (int32_t d = dim - 1; d >= 0; --d) {
+    if (t.size(d) == 1) continue;
+    if (next >= 0 && t.stride(d) != next) return -1;
+    if (next < 0) distance = t.stride(d);
+    next = t.stride(d) * t.size(d);
+  }
+  return distance;
+}
+
+// Rows of the result one after the other: memory is written in its order, as torch has it.
+bool JoinRows(const MicaCall* call, MicaTensorSpan list, int32_t dim, const TensorRef& to) {
+  struct Rows {
+    const char* data;
+    int64_t bytes, distance;
+  };
+  constexpr int64_t kMost = 64;
+  if (dim == 0 || !to.contiguous() || list.size > kMost) return false;
+  Rows parts[kMost];
+  const int64_t size = to.itemsize();
+  int64_t rows = 1, bytes = 0, n = 0;
+  for (int32_t d = 0; d < dim; ++d) rows *= to.size(d);
+  for (int64_t i = 0; i < list.size; ++i) {
+    const TensorRef t(list.data[i]);
+    if (t.numel() == 0) continue;
+    const int64_t distance = RowDistance(t, dim);
+    const char* end = to.data<char>() + to.numel() * size;
+    parts[n] = {t.data<char>(), t.numel() / rows * size, distance * size};
+    const char* last = parts[n].data + (rows - 1) * parts[n].distance + parts[n].bytes;
+    const bool apart = parts[n].data >= end || last <= to.data<char>();
+    if (distance < 0 || t.dtype() != to.dtype() || !apart) return false;
+    bytes += parts[n++].bytes;
+  }
+  if (n == 0) return true;
+  ParallelSteps(
+      rows, std::max<int64_t>(1, kGrainBytes / bytes), 1, ThreadsOf(call), [&](int64_t begin, int64_t end) {
+        char* at = to.data<char>() + begin * bytes;
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t k = 0; k < n; at += parts[k++].bytes)
+            std::memcpy(at, parts[k].data + row * parts[k].distance, static_cast<size_t>(parts[k].bytes));
+      });
+  return true;
+}
+
 void JoinAlong(const MicaCall* call, MicaTensorSpan list, int64_t dim, MicaTensor* out) {
   const TensorRef to(out);
   const auto d = static_cast<int>(dim < 0 ? dim + to.ndim() : dim);
+  if (JoinRows(call, list, d, to)) return;
   int64_t at = 0;
   for (int64_t i = 0; i < list.size; ++i) {
     const TensorRef t(list.data[i]);

@@ -87,49 +87,76 @@ void Fit(MicaTensor* out, const int64_t* sizes, int32_t ndim) {
   plugin::Check(plugin::Host()->tensor_resize(out, {sizes, ndim}));
 }
 
-// Calls f(places, count) with the places of the elements of `in` that are not zero, in order,
-// block by block. Without branches: each place is written down, and kept if it counts.
+// Calls f(position, n, is_set) for blocks of `in`; is_set(i) says whether its element i is not zero.
 template <class F>
-void EachSet(const TensorRef& in, F f) {
+void EachTested(const TensorRef& in, F f) {
   const int32_t dtype = in.dtype();
   const bool floating = dtype >= MICA_F16 && dtype <= MICA_F64;
   if (dtype > MICA_C128) throw plugin::NotImplemented();  // float8
-  const Blocks blocks(SizesOf(in), in.get());
   VisitSize(in.itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    int64_t places[kBlock];
-    blocks.Each([&](int64_t position, int64_t n, const char* data, const char*) {
+    Blocks(SizesOf(in), in.get()).Each([&](int64_t position, int64_t n, const char* data, const char*) {
       const T* from = reinterpret_cast<const T*>(data);
-      int64_t count = 0;
-      for (int64_t i = 0; i < n; ++i) {
-        places[count] = position + i;
+      f(position, n, [&](int64_t i) {
         if constexpr (std::is_same_v<T, uint64_t>)
-          count += IsSet64(from[i], dtype);
+          return IsSet64(from[i], dtype);
         else
-          count += IsSet(from[i], floating);
-      }
-      f(places, count);
+          return IsSet(from[i], floating);
+      });
     });
   });
 }
 
 int64_t CountSet(const TensorRef& in) {
   int64_t count = 0;
-  EachSet(in, [&](const int64_t*, int64_t set) { count += set; });
+  EachTested(in, [&](int64_t, int64_t n, auto is_set) {
+    for (int64_t i = 0; i < n; ++i) count += is_set(i);
+  });
   return count;
+}
+
+// Calls f(places, count) with the places of the elements of `in` that are not zero, in order,
+// block by block. Without branches: each place is written down, and kept if it counts.
+template <class F>
+void EachSet(const TensorRef& in, F f) {
+  int64_t places[kBlock];
+  EachTested(in, [&](int64_t position, int64_t n, auto is_set) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      places[count] = position + i;
+      count += is_set(i);
+    }
+    f(places, count);
+  });
+}
+
+// places[i] / size, and the rest to to[i * row]. A division takes longer than all else, and of
+// numbers below 2^31 the nearest double says as much: half a unit is more than its error.
+void Divide(int64_t* places, int64_t count, int64_t size, bool small, int64_t* to, int64_t row) {
+  if (small) {
+    const double inverse = 1.0 / static_cast<double>(size);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto place = static_cast<int32_t>(places[i]);
+      const auto quotient = static_cast<int32_t>((place + 0.5) * inverse);
+      to[i * row] = place - quotient * static_cast<int32_t>(size);
+      places[i] = quotient;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t quotient = places[i] / size;
+    to[i * row] = places[i] - quotient * size;
+    places[i] = quotient;
+  }
 }
 
 // Coordinates of what is set: that of dimension d of the i-th at to[i * row + d * column].
 void WriteCoordinates(const TensorRef& in, int64_t* to, int64_t row, int64_t column) {
+  const bool small = in.numel() <= INT32_MAX;
   EachSet(in, [&](int64_t* places, int64_t count) {
-    for (int64_t d = in.ndim() - 1; d >= 0; --d) {
-      const int64_t size = in.size(static_cast<int>(d));
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t rest = places[i] / size;
-        to[i * row + d * column] = places[i] - rest * size;
-        places[i] = rest;
-      }
-    }
+    for (int32_t d = in.ndim() - 1; d > 0; --d)
+      Divide(places, count, in.size(d), small, to + d * column, row);
+    for (int64_t i = 0; i < count && in.ndim() > 0; ++i) to[i * row] = places[i];
     to += count * row;
   });
 }

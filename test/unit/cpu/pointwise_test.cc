@@ -231,6 +231,27 @@ TEST_CASE("copy_ between layouts: transposes, gaps, broadcasts, complex") {
   CHECK((&z.At<float>(4))[1] == 0);
 }
 
+TEST_CASE("copy_ of rows of a few elements") {
+  for (const int32_t dtype : {MICA_U8, MICA_BF16, MICA_F32, MICA_F64})
+    for (const int64_t width : {1, 2, 3, 4, 5, 8, 16, 31, 40})
+      for (const int64_t column : {1, 3}) {
+        const int64_t row = width * column + 2;
+        const std::vector<int64_t> sizes{3, 700, width}, strides{701 * row, row, column};
+        HostTensor x(dtype, sizes, strides), y(dtype, sizes), back(dtype, sizes, strides),
+            one(dtype, {3, 700, 1});
+        Fill(x);
+        Fill(one);
+        Copy(y, x, 2);
+        Copy(back, y, 2);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < x.numel(); ++i) wrong += Get(x, i) != Get(y, i) || Get(x, i) != Get(back, i);
+        Copy(y, one, 2);
+        for (int64_t i = 0; i < y.numel(); ++i) wrong += Get(y, i) != Get(one, i / width);
+        CAPTURE(dtype, width, column);
+        CHECK(wrong == 0);
+      }
+}
+
 // self + alpha * other, as the entry of add has it.
 const MicaProgram* AddProgram(Builder& b) {
   const int self = b.Load(0);
