@@ -6,6 +6,9 @@
 //   512^3 NN 91/87     1x1024x1024 NT 5/32  1024x1x1024 NN 7/28 64x10x1024 NN 49/56
 //   10x1024x64 NN 47/36, TN 47/34, NT 41/63 512x8x512 NN 55/73, TN 51/42, NT 55/72
 //   4096x9x32 NN 46/39, TN 34/21, NT 46/36  512x512x64 NN 86/89, TN 86/62, NT 87/92
+// and where rows that a product reads across lie multiples of 1 KiB apart, on the same sets of the cache:
+//   128x1024x512 TN 75/55  128x1024x1024 TN 76/34  512x1024x128 TN 69/51, TT 68/48  128x128x512 NN 80/63
+//   64x1024x512 NN 68/74   1024x1024x128 TN 71/36, NN 71/74                         192x1024x512 NN 72/50
 // PreferDnnl is these rows as rules.
 #include "mica/plugins/cpu/contraction/gemm.h"
 
@@ -40,6 +43,9 @@ bool PreferDnnl(const GemmTask& t) {
   if (work <= 32 * 32 * 32 || (work >= 384 * 384 * 384 && std::min({t.m, t.n, t.k}) >= 256)) return false;
   if (t.m <= 16) return t.b.transposed;
   if (t.n <= 16) return t.k >= 64 && (!t.a.transposed || t.m <= 64);
+  const auto same_sets = [](const MatrixView& v) { return v.stride >= 512 && v.stride % 256 == 0; };
+  if (!t.b.transposed && same_sets(t.b) && t.m > 64 && t.m < 256) return false;
+  if (t.a.transposed && same_sets(t.a) && t.n >= 64 && t.n < 256) return false;
   return !(t.a.transposed && !t.b.transposed && t.k > 16 && t.k <= 64);
 }
 

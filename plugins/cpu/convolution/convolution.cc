@@ -182,6 +182,7 @@ void RegisterConvolution(plugin::Registrar& r) {
   r.Kernel<&Convolution>("convolution.out");
   r.Kernel<&ConvolutionBackwardInput>("_convolution_backward_input.out");
   r.Kernel<&ConvolutionBackwardWeight>("_convolution_backward_weight.out");
+  r.Kernel<&Col2im>("col2im.out");
 }
 
 }  // namespace mica::cpu

@@ -25,6 +25,9 @@ void ConvolutionBackwardWeight(const MicaCall* call, MicaTensor* grad_output, Mi
                                MicaIntSpan weight_sizes, MicaIntSpan stride, MicaIntSpan padding,
                                MicaIntSpan dilation, int32_t transposed, MicaIntSpan output_padding,
                                int64_t groups, MicaTensor* out);
+// columns.cc
+void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan output_size, MicaIntSpan kernel_size,
+            MicaIntSpan dilation, MicaIntSpan padding, MicaIntSpan stride, MicaTensor* out);
 
 }  // namespace mica::cpu
 

@@ -4,7 +4,7 @@
 // range; where its range is narrower than the function's, the lanes outside are
 // computed again by the C library (see `Patched`). In float32, exp, log, erf, tanh
 // and sigmoid are our own (float_maths-inl.h), since programs call them most. Functions without a vector
-// form (lgamma, digamma, nextafter) run lane by lane, in double.
+// form (digamma, nextafter, lgamma of float64) run lane by lane, in double.
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/maths.cc"
@@ -261,6 +261,29 @@ struct LaneNextAfter {
   static HWY_INLINE double Do(double a, double b) { return std::nextafter(a, b); }
 };
 
+// In double lanes: SLEEF's is exact to an absolute 1e-16 where it crosses zero.
+template <class T>
+int LogGammaFunction(void* dst, const void* a, const void* b, const void* c, int64_t n) {
+  if constexpr (sizeof(T) == 8) return Scalar1<T, ScalarLgamma>(dst, a, b, c, n);
+  const hn::Rebind<float, TagD> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(narrow));
+  float* out = static_cast<float*>(dst);
+  const float* x = static_cast<const float*>(a);
+  const auto run = [&](const float* from, float* to) HWY_ATTR {
+    const VecD y = SleefLgamma::Do(hn::PromoteTo(TagD(), hn::LoadU(narrow, from)));
+    hn::StoreU(hn::DemoteTo(narrow, y), narrow, to);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) run(x + i, out + i);
+  if (i == n) return kFlagNone;
+  float pad[HWY_MAX_BYTES / sizeof(double)] = {};
+  const size_t rest = static_cast<size_t>(n - i) * sizeof(float);
+  __builtin_memcpy(pad, x + i, rest);
+  run(pad, pad);
+  __builtin_memcpy(out + i, pad, rest);
+  return kFlagNone;
+}
+
 // Own, the pairs of erf-inl.h, where they exist, else SLEEF's.
 template <class T, class Own, class Sleef>
 int ErrorFunction(void* dst, const void* a, const void* b, const void* c, int64_t n) {
@@ -314,7 +337,7 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_FLOOR_DIV] = Vector2<T, FloorDiv>;
   at[MICA_OP_NEXTAFTER] = Map2<T, T, LaneNextAfter>;
   at[MICA_OP_ERFINV] = InverseErrorFunction<T>;
-  at[MICA_OP_LGAMMA] = Scalar1<T, ScalarLgamma>;
+  at[MICA_OP_LGAMMA] = LogGammaFunction<T>;
   at[MICA_OP_DIGAMMA] = Scalar1<T, ScalarDigamma>;
 }
 
