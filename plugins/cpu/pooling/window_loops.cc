@@ -66,7 +66,7 @@ HWY_INLINE void LargestUnit(D d, const T* from, const Taps& taps, T* out, int64_
     for (size_t k = 0; k < kVectors; ++k) {
       const auto value = LoadLanes<kStep>(d, at + k * lanes * kApart, column);
       // Nothing is larger than a NaN: it stays until the next one.
-      const auto wins = hn::Or(hn::Gt(value, most[k]), hn::Ne(value, value));
+      const auto wins = hn::Or(hn::Gt(value, most[k]), hn::IsNaN(value));
       most[k] = hn::IfThenElse(wins, value, most[k]);
       best[k] = hn::IfThenElse(hn::RebindMask(di, wins), here, best[k]);
     }
