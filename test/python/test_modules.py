@@ -295,7 +295,7 @@ def test_what_records_calls_leaves_them_to_the_slot() -> None:
     assert Caller()(1) == here
 
 
-def test_parts_of_a_batch_on_several_devices() -> None:
+def test_parts_of_a_batch_on_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut, replicas, results put together: values and gradients are those of the whole batch."""
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4).eval(), nn.Linear(4, 2))
     x, two = mica.arange(15.0).reshape(5, 3), ["cpu", "cpu"]
@@ -317,5 +317,8 @@ def test_parts_of_a_batch_on_several_devices() -> None:
     )
     gathered = parallel.gather([(x, {"k": None}), (x, {"k": None})], "cpu", 1)
     assert gathered[0].shape == (5, 6) and gathered[1] == {"k": None}
+    monkeypatch.setattr(
+        mica.accelerator, "current_accelerator", lambda **_: None
+    )  # whatever other tests loaded
     with pytest.raises(RuntimeError, match="no accelerator"):
         parallel.scatter(x, [0])

@@ -438,21 +438,14 @@ def save(
     """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
     stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
     from mica import _checkpoint
+    from mica.serialization import only_pickle
 
-    _only_pickle(pickle_module, "save")
+    only_pickle(pickle_module, "save")
     writer = _checkpoint.write if _use_new_zipfile_serialization else _checkpoint.write_legacy
     if hasattr(f, "write"):
         writer(obj, f, pickle_protocol, "archive")
     else:
         _checkpoint.save_to_path(obj, f, pickle_protocol, writer)
-
-
-def _only_pickle(module: Any, function: str) -> None:
-    if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
-        raise NotImplementedError(
-            f"{function}() works with the standard pickle alone; pickle_module is ({module.__name__}). Pickle with that "
-            "module yourself, or leave it out."
-        )
 
 
 def load(
@@ -467,12 +460,12 @@ def load(
     """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
     tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
     the tensors of a path are read from the file as they are used."""
-    from mica.serialization import load_from
+    from mica.serialization import load_from, only_pickle
 
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    _only_pickle(pickle_module, "load")
+    only_pickle(pickle_module, "load")
     if weights_only and pickle_module is not None:
         raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
     if weights_only is None:

@@ -190,6 +190,15 @@ def _opened(f: Any) -> Iterator[Any]:
         yield file
 
 
+def only_pickle(module: Any, function: str) -> None:
+    """Refuses a pickle module that save() and load() would not use."""
+    if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
+        raise NotImplementedError(
+            f"{function}() works with the standard pickle alone; pickle_module is ({module.__name__}). Pickle with that "
+            "module yourself, or leave it out."
+        )
+
+
 def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
     """What mica.load() does with a path or an open file."""
     mapped = bool(mapped)
