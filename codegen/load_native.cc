@@ -108,7 +108,7 @@ void ReadVariants(const YamlMap& map, Entry* entry) {
 // `autocast: lower`, or `autocast: {cpu: float32, other: none}` where torch's lists for the
 // CPU and for accelerators differ; what a map leaves out is the default.
 void ReadAutocast(const YamlMap& map, Entry* entry) {
-  static const std::vector<std::string> kPolicies = {"lower", "float32", "promote", "none", "parts"};
+  static const std::vector<std::string> kPolicies = {"lower", "float32", "promote", "none", "parts", "whole"};
   const auto read = [](const YamlMap& from, const char* key, std::string* policy) {
     if (!from.has(key)) return;
     *policy = from.Text(key);

@@ -24,6 +24,7 @@ enum class AutocastPolicy : uint8_t {
   kFloat32,  // to float32
   kPromote,  // to float32 where one of them is float32, else to the lower dtype
   kParts,    // nothing itself: a composite that decomposes at the layer, where each part has its own
+  kWhole,    // nothing, nor to its parts
 };
 
 // An operator's policies: torch's lists for the CPU and for accelerators differ.

@@ -18,6 +18,7 @@ std::string PolicyName(const std::string& policy, bool has_parts) {
   if (policy == "lower") return "AutocastPolicy::kLower";
   if (policy == "float32") return "AutocastPolicy::kFloat32";
   if (policy == "promote") return "AutocastPolicy::kPromote";
+  if (policy == "whole") return "AutocastPolicy::kWhole";
   return "AutocastPolicy::kNone";
 }
 

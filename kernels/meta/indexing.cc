@@ -193,6 +193,11 @@ void embedding_dense_backward(MetaResult& result, const Tensor& grad_output, con
   CheckIndexDType(indices, "indices");
   MICA_CHECK(grad_output.ndim() == indices.ndim() + 1, "Number of dimensions (", grad_output.ndim(),
              ") of `grad_output` is not one more than that (", indices.ndim(), ") of `indices`.");
+  for (int d = 0; d < indices.ndim(); ++d)
+    MICA_CHECK(grad_output.sizes()[d] == indices.sizes()[d], "Shape ", ShapeText(grad_output.sizes()),
+               " of `grad_output` is not shape ", ShapeText(indices.sizes()),
+               " of `indices` and a row for each of them.");
+  CheckSameDevice(grad_output, indices, "grad_output", "indices");
   AddOutput(result, {num_weights, grad_output.sizes()[grad_output.ndim() - 1]}, grad_output.dtype(),
             grad_output.device());
 }

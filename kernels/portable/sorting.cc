@@ -127,12 +127,14 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   int64_t size = minlength;
   for (const int64_t bin : bins) {
     MICA_CHECK(bin >= 0, "Element (", bin, ") of `self` is negative; expected bins of 0 or more.");
+    MICA_CHECK(bin < std::numeric_limits<int64_t>::max(), "Element (", bin,
+               ") of `self` is too large a bin.");
     size = std::max(size, bin + 1);
   }
   const auto count = [&]<typename T>(DType dtype, const std::vector<T>& amounts) {
+    const Tensor out = EmptyTensor({size}, dtype, self.device());  // refuses what memory does not hold
     std::vector<T> sums(static_cast<size_t>(size), T(0));
     for (size_t i = 0; i < bins.size(); ++i) sums[static_cast<size_t>(bins[i])] += amounts[i];
-    const Tensor out = EmptyTensor({size}, dtype, self.device());
     FromLanes(sums, out);
     return out;
   };

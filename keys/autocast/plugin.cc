@@ -100,6 +100,10 @@ void Run(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue*
   if (decision.policy == AutocastPolicy::kNone) return op.RedispatchBoxed(keys & below, args, n, results);
   if (decision.policy == AutocastPolicy::kParts)
     return op.spec().adapters->call_slot({op.spec().composite, nullptr}, keys, args, results);
+  if (decision.policy == AutocastPolicy::kWhole) {
+    const NoAutocast guard;
+    return op.RedispatchBoxed(keys & below, args, n, results);
+  }
   const CastArguments cast(args, n, decision.dtype);
   const NoAutocast guard;
   const ThreadState& thread = CurrentThread();
