@@ -76,7 +76,7 @@ def conform(device: str, write: bool) -> tuple[int, int]:
         if not results.exists():
             return passed, failed + 1
         found = json.loads(results.read_text())
-        rows += [Row(**row) for row in found["rows"]]
+        rows += [Row(**{k: v for k, v in row.items() if k != "verdict"}) for row in found["rows"]]
         wrong = found["counts"]["fails"] + len(found["surprises"])
         passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
     if write:  # of all runs together: a narrow one knows dtypes that the others lack

@@ -645,6 +645,8 @@ SAMPLES: dict[str, list[Call]] = {
     "is_complex": [args(X)],
     "is_floating_point": [args(X)],
     "numel": [args(X), args(NONE)],
+    # Far enough from 0 and 1 that their difference from 1 is exact enough in every dtype.
+    "_logit_clamped": [args(X, 0.2), args(T((3, 4), 0, 1), 0.1), args(NONE, 0.2)],
 }
 
 # Operators that subtract terms which nearly cancel: a result is as exact as its largest
@@ -652,6 +654,7 @@ SAMPLES: dict[str, list[Call]] = {
 CANCELS: dict[str, str] = {
     "addcmul": "a product is rounded before it is added",
     "addcdiv": "a quotient is rounded before it is added",
+    "_addr": "a product is rounded before it is added",
     "lerp.Scalar": "a product is rounded before it is added",
     "lerp.Tensor": "a product is rounded before it is added",
     "tanhshrink": "x - tanh(x), both near x",
