@@ -1,5 +1,7 @@
 // `class:` with its arguments, `dtype:` and `supports:`.
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "mica/codegen/expr/opcodes.h"
 #include "mica/codegen/load.h"
@@ -14,52 +16,37 @@ using syntax::Node;
 using syntax::NodeKind;
 
 // Which keys a class takes in parentheses.
-struct ClassInfo {
-  const char* name;
-  const char* enumerator;
-  std::vector<std::string> keys;
-};
-const std::vector<ClassInfo>& Classes() {
-  static const std::vector<ClassInfo> classes = {
-      {"custom", "kCustom", {}},
-      {"pointwise", "kPointwise", {}},
-      {"reduction", "kReduction", {"dims", "dim", "keepdim", "none"}},
-      {"scan", "kScan", {"dim"}},
-      {"row", "kRow", {"dim", "dims"}},
-      {"window", "kWindow", {"kernel", "stride", "pad", "dilation", "output_size"}},
-      {"gather", "kGather", {"dim", "dims", "index", "replace", "bounds", "fill", "none"}},
-      {"scatter", "kScatter", {"dim", "dims", "index", "replace", "source", "bounds"}},
-      {"random", "kRandom", {}},
-      {"view", "kView", {"dims", "dim"}},
-      {"factory", "kFactory", {}},
-      {"contraction", "kContraction", {}},
-      {"core", "kCore", {}},
-      {"fold", "kFold", {"dim", "join"}},
-      {"decompose", "kDecompose", {}},
+const std::vector<std::string>& Keys(OpClass c) {
+  static const std::map<OpClass, std::vector<std::string>> keys = {
+      {OpClass::kReduction, {"dims", "dim", "keepdim", "none"}},
+      {OpClass::kScan, {"dim"}},
+      {OpClass::kRow, {"dim", "dims"}},
+      {OpClass::kWindow, {"kernel", "stride", "pad", "dilation", "output_size"}},
+      {OpClass::kGather, {"dim", "dims", "index", "replace", "bounds", "fill", "none"}},
+      {OpClass::kScatter, {"dim", "dims", "index", "replace", "source", "bounds"}},
+      {OpClass::kView, {"dims", "dim"}},
+      {OpClass::kFold, {"dim", "join"}},
   };
-  return classes;
+  static const std::vector<std::string> none;
+  const auto it = keys.find(c);
+  return it == keys.end() ? none : it->second;
 }
 
 std::vector<std::string> ClassNames() {
   std::vector<std::string> names;
-  for (const ClassInfo& c : Classes()) names.push_back(c.name);
+  for (int c = 0; c < kOpClassCount; ++c) names.push_back(Name(static_cast<OpClass>(c)));
   return names;
 }
 
-const char* const kRuleNames[] = {"promote", "float", "bool",    "same",
-                                  "index",   "real",  "complex", "accumulate"};
-const char* const kRuleEnumerators[] = {"kPromote", "kFloat",   "kBool",       "kSame",  "kIndex",
-                                        "kReal",    "kComplex", "kAccumulate", "kFixed", "kArgument"};
-
 // What stands in the class's parentheses, key by key.
-void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std::string& key,
-                       const Node& value, Entry* entry) {
+void ReadClassArgument(const PlacedText& text, const std::string& key, const Node& value, Entry* entry) {
   const Location where = text.At(value.begin);
-  if (std::find(info.keys.begin(), info.keys.end(), key) == info.keys.end())
-    throw Mistake(where,
-                  StrCat("Class ", info.name, " has no argument (", key, ")", DidYouMean(key, info.keys),
-                         "; expected ", info.keys.empty() ? "none" : JoinNames(info.keys), "."));
-  const std::string what = StrCat("`", key, "` of class ", info.name);
+  const std::string class_name = Name(entry->op_class);
+  const std::vector<std::string>& keys = Keys(entry->op_class);
+  if (std::find(keys.begin(), keys.end(), key) == keys.end())
+    throw Mistake(where, StrCat("Class ", class_name, " has no argument (", key, ")", DidYouMean(key, keys),
+                                "; expected ", keys.empty() ? "none" : JoinNames(keys), "."));
+  const std::string what = StrCat("`", key, "` of class ", class_name);
   if (key == "none" && entry->op_class == OpClass::kGather) {
     if (value.text != "flat")
       throw Mistake(where, StrCat("Argument `none` of class gather is (", value.text, "); expected flat."));
@@ -68,7 +55,7 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
   }
   if (key == "none") {
     if (value.text != "all" && value.text != "error")
-      throw Mistake(where, StrCat("Argument `none` of class ", info.name, " is (", value.text,
+      throw Mistake(where, StrCat("Argument `none` of class ", class_name, " is (", value.text,
                                   "); expected all or error."));
     entry->none_is_all = value.text == "all";
     return;
@@ -87,7 +74,7 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
     for (int i = 0; i < 3; ++i)
       if (value.text == kWords[i]) entry->bounds = i;
     if (value.text != kWords[entry->bounds])
-      throw Mistake(where, StrCat("Argument `bounds` of class ", info.name, " is (", value.text,
+      throw Mistake(where, StrCat("Argument `bounds` of class ", class_name, " is (", value.text,
                                   "); expected error, fill or runtime."));
     return;
   }
@@ -110,14 +97,6 @@ void ReadClassArgument(const PlacedText& text, const ClassInfo& info, const std:
 
 }  // namespace
 
-const char* YamlName(OpClass c) { return Classes()[static_cast<int>(c)].name; }
-const char* Enumerator(OpClass c) { return Classes()[static_cast<int>(c)].enumerator; }
-const char* Enumerator(DTypeRule r) { return kRuleEnumerators[static_cast<int>(r)]; }
-const char* Enumerator(OpForm f) {
-  static constexpr const char* kNames[] = {"kFunctional", "kInplace", "kOut"};
-  return kNames[static_cast<int>(f)];
-}
-
 int ArgumentNumber(const Entry& entry, const std::string& name, const Location& where,
                    const std::string& what) {
   const schema::FunctionSchema& schema = entry.primary().schema;
@@ -135,35 +114,35 @@ void ReadClass(const YamlMap& map, Entry* entry) {
                                       JoinNames(ClassNames()), "."));
   const PlacedText text = map.Placed("class");
   const Node node = syntax::Parse(text);
-  const ClassInfo* info = nullptr;
-  for (const ClassInfo& c : Classes())
-    if (c.name == node.text && (node.kind == NodeKind::kName || node.kind == NodeKind::kCall)) info = &c;
-  if (!info)
+  const bool is_word = node.kind == NodeKind::kName || node.kind == NodeKind::kCall;
+  const std::optional<OpClass> found = is_word ? OpClassNamed(node.text) : std::nullopt;
+  if (!found)
     throw Mistake(text.At(node.begin), StrCat("Class (", node.text.empty() ? text.text() : node.text,
                                               ") is unknown", DidYouMean(node.text, ClassNames()),
                                               "; expected one of ", JoinNames(ClassNames()), "."));
-  entry->op_class = static_cast<OpClass>(info - Classes().data());
+  entry->op_class = *found;
+  const std::string class_name = Name(*found);
   entry->class_text = text.text();
   for (size_t i = 0; i < node.children.size(); ++i) {
     const Node& value = node.children[i];
     if (!node.keywords[i].empty()) {
-      ReadClassArgument(text, *info, node.keywords[i], value, entry);
+      ReadClassArgument(text, node.keywords[i], value, entry);
     } else if (entry->op_class == OpClass::kReduction && value.text == "all") {
       entry->reduce_all = true;
     } else if (entry->op_class == OpClass::kContraction && value.kind == NodeKind::kString) {
       entry->equation = value.text;
     } else if (value.kind == NodeKind::kName && entry->op_class != OpClass::kDecompose) {
-      throw Mistake(text.At(value.begin), StrCat("Class ", info->name, " gets a bare argument (", value.text,
+      throw Mistake(text.At(value.begin), StrCat("Class ", class_name, " gets a bare argument (", value.text,
                                                  "); expected `key=argument`."));
     }
   }
   const bool needs_dim = entry->op_class == OpClass::kScan || entry->op_class == OpClass::kRow ||
                          entry->op_class == OpClass::kReduction;
   if (needs_dim && entry->dims_arg < 0 && !entry->reduce_all)
-    throw Mistake(text.At(0), StrCat("Class ", info->name, " does not say along which dimension; expected ",
+    throw Mistake(text.At(0), StrCat("Class ", class_name, " does not say along which dimension; expected ",
                                      entry->op_class == OpClass::kReduction
                                          ? "`reduction(dims=<argument>)` or `reduction(all)`."
-                                         : StrCat("`", info->name, "(dim=<argument>)`.")));
+                                         : StrCat("`", class_name, "(dim=<argument>)`.")));
 }
 
 void ReadDType(const YamlMap& map, Entry* entry) {
@@ -176,10 +155,11 @@ void ReadDType(const YamlMap& map, Entry* entry) {
   }
   if (!map.has("dtype")) return;
   const PlacedText text = map.Placed("dtype");
-  for (int i = 0; i < 8; ++i) {
-    if (text.text() != kRuleNames[i]) continue;
-    entry->dtype_rule = static_cast<DTypeRule>(i);
-    entry->dtype_arg = entry->dtype_rule == DTypeRule::kAccumulate ? dtype_arg : -1;
+  for (int i = 0; i < static_cast<int>(DTypeRule::kFixed); ++i) {  // those that are one word
+    const DTypeRule rule = static_cast<DTypeRule>(i);
+    if (text.text() != Name(rule)) continue;
+    entry->dtype_rule = rule;
+    entry->dtype_arg = rule == DTypeRule::kAccumulate ? dtype_arg : -1;
     return;
   }
   if (std::string_view(text.text()).starts_with("arg(") && text.text().ends_with(")")) {

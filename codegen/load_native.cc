@@ -146,7 +146,7 @@ bool HasGenericMeta(OpClass c) {
 void Refuse(const YamlMap& map, std::string_view key, const Entry& entry, std::string_view why) {
   if (map.has(key))
     throw Mistake(map.WhereKey(key),
-                  StrCat("Key (", key, ") has no place in class ", YamlName(entry.op_class), "; ", why));
+                  StrCat("Key (", key, ") has no place in class ", Name(entry.op_class), "; ", why));
 }
 
 // Checks come before the meta function, so there must be one.
@@ -196,13 +196,11 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
   }
   if (entry->structured && entry->meta.empty()) {
     if (!HasGenericMeta(entry->op_class))
-      throw Mistake(where, StrCat("Entry of ", entry->base_name, " has no `meta`, and class ",
-                                  YamlName(entry->op_class),
-                                  " has no general one; expected `meta:` with the name of a function of "
-                                  "kernels/meta/, or `structured: false`."));
-    std::string name = YamlName(entry->op_class);
-    name[0] = static_cast<char>(name[0] - 'a' + 'A');
-    entry->meta = "Generic" + name;
+      throw Mistake(where,
+                    StrCat("Entry of ", entry->base_name, " has no `meta`, and class ", Name(entry->op_class),
+                           " has no general one; expected `meta:` with the name of a function of "
+                           "kernels/meta/, or `structured: false`."));
+    entry->meta = "Generic" + Capitalized(Name(entry->op_class));
     entry->generic_meta = true;
   }
 }

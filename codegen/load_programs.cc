@@ -36,7 +36,7 @@ bool UsesIndex(const Code& code) {
 
 std::shared_ptr<Program> NewProgram(const Entry& entry, std::string source) {
   auto program = std::make_shared<Program>();
-  program->class_name = YamlName(entry.op_class);
+  program->class_name = Name(entry.op_class);
   program->source = std::move(source);
   program->hint = entry.hint;
   program->dims_arg = entry.dims_arg;
@@ -195,7 +195,7 @@ void CheckHot(const YamlMap& map, const Entry& entry) {
   for (const MicaInstruction& in : program->main)
     if (!CanBeHot(in.opcode) || (in.opcode == MICA_OP_COORD && in.aux != 0))
       throw Mistake(map.WhereValue("hot"),
-                    StrCat("Operator ", entry.base_name, " is hot and calls ", Info(in.opcode).name,
+                    StrCat("Operator ", entry.base_name, " is hot and calls ", kOpcodeInfo[in.opcode].name,
                            "; expected arithmetic, comparisons, `where`, sqrt and `i0` alone."));
 }
 

@@ -18,50 +18,13 @@
 
 #include "mica/codegen/diagnostics.h"
 #include "mica/codegen/program.h"
+#include "mica/schema/operator_class.h"
 #include "mica/schema/schema.h"
 
 namespace mica::codegen {
 
 struct Entry;
 struct Derivative;
-
-enum class OpClass : uint8_t {
-  kCustom,
-  kPointwise,
-  kReduction,
-  kScan,
-  kRow,
-  kWindow,
-  kGather,
-  kScatter,
-  kRandom,
-  kView,
-  kFactory,
-  kContraction,
-  kCore,
-  kFold,
-  kDecompose,
-};
-inline constexpr int kOpClassCount = 15;
-const char* YamlName(OpClass c);    // "pointwise"
-const char* Enumerator(OpClass c);  // "kPointwise"
-
-enum class OpForm : uint8_t { kFunctional, kInplace, kOut };
-const char* Enumerator(OpForm f);
-
-enum class DTypeRule : uint8_t {
-  kPromote,
-  kFloat,
-  kBool,
-  kSame,
-  kIndex,
-  kReal,
-  kComplex,
-  kAccumulate,
-  kFixed,
-  kArgument,
-};
-const char* Enumerator(DTypeRule r);
 
 // An argument's C++ side. `type` is the parameter type of the generated function
 // and of the operator's Signature ("const Tensor&", "std::optional<int64_t>").

@@ -22,7 +22,7 @@ void List(const char* title, const Code& code, const Program& program, std::stri
   if (code.empty()) return;
   StrAppend(out, title, ":\n");
   for (const MicaInstruction& in : code) {
-    const OpcodeInfo& info = Info(in.opcode);
+    const OpcodeInfo& info = kOpcodeInfo[in.opcode];
     out->append("  ");
     if (in.dst != 255) StrAppend(out, "r", static_cast<int>(in.dst), " = ");
     StrAppend(out, info.name);

@@ -45,7 +45,7 @@ void AddForwardRules(const Model& model, std::string* text) {
   std::string parts;
   for (int c = 0; c < kOpClassCount; ++c)
     if (from_class[c])
-      StrAppend(&parts, parts.empty() ? "" : ", ", YamlName(static_cast<OpClass>(c)), " ", from_class[c]);
+      StrAppend(&parts, parts.empty() ? "" : ", ", Name(static_cast<OpClass>(c)), " ", from_class[c]);
   StrAppend(text, "forward rules: ", classes, " from class (", parts, "), ",
             of(Kind::kLinear) + of(Kind::kMultilinear), " said to be linear, ", of(Kind::kFormula),
             " by formula, ", of(Kind::kParts), " by parts, ", of(Kind::kGeneric), " generic\n");
@@ -71,7 +71,7 @@ std::string StatsText(const Model& model) {
     StrAppend(&text, kWayNames[way], ": ", entries[way], " entries, ", bases[way].size(), " base names\n");
   for (int c = 0; c < kOpClassCount; ++c) {
     const int* of = by_class[c];
-    StrAppend(&text, "class ", YamlName(static_cast<OpClass>(c)), ": ", of[0] + of[1] + of[2] + of[3],
+    StrAppend(&text, "class ", Name(static_cast<OpClass>(c)), ": ", of[0] + of[1] + of[2] + of[3],
               " (from data ", of[0], ", in YAML ", of[1], ", in C++ ", of[2], ", by hand ", of[3], ")\n");
   }
   StrAppend(&text, "derivatives: ", model.derivatives.size(), " operators, ", formulas, " formulas\n");

@@ -44,6 +44,12 @@ inline std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+// "pointwise" as "Pointwise".
+inline std::string Capitalized(std::string word) {
+  if (!word.empty() && word[0] >= 'a' && word[0] <= 'z') word[0] = static_cast<char>(word[0] - 'a' + 'A');
+  return word;
+}
+
 // a, b and c joined by `separator`.
 template <typename Range>
 std::string Join(const Range& pieces, std::string_view separator) {

@@ -7,50 +7,16 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "mica/abi.h"
 #include "mica/program.h"
+#include "mica/schema/operator_class.h"
 #include "mica/tensor/device.h"
 #include "mica/tensor/dtype.h"
 #include "mica/tensor/span.h"
 
 namespace mica {
-
-enum class OpClass : uint8_t {
-  kCustom,
-  kPointwise,
-  kReduction,
-  kScan,
-  kRow,
-  kWindow,
-  kGather,
-  kScatter,
-  kRandom,
-  kView,
-  kFactory,
-  kContraction,
-  kCore,
-  kFold,
-  kDecompose,
-};
-const char* Name(OpClass c);  // "pointwise"
-
-enum class OpForm : uint8_t { kFunctional, kInplace, kOut };
-
-enum class DTypeRule : uint8_t {
-  kPromote,     // result of type promotion over tensors and scalars
-  kFloat,       // the same, integers and bool to the default float dtype
-  kBool,        // computed in the promoted dtype, stored as bool
-  kSame,        // dtype of the first tensor
-  kIndex,       // int64
-  kReal,        // computed in the promoted dtype, complex stored as its real dtype
-  kComplex,     // the complex dtype over the promoted float
-  kAccumulate,  // bool and integers to int64, others unchanged
-  kFixed,       // OperatorSpec::fixed_dtype
-  kArgument,    // of the dtype argument (OperatorSpec::dtype_arg), else kSame or the default dtype
-};
 
 // One output as the meta function decides it. Empty strides say contiguous.
 struct OutputSpec {
@@ -130,13 +96,11 @@ struct OperatorSpec {
 };
 
 // The generic interpreter of a class in kernels/portable, or NULL.
-using PortableClassTable = MicaClassFunction[15];
 void SetPortableClass(OpClass c, MicaClassFunction f);
 // The meta function that all operators of a class share, or NULL: for operators
 // that a plugin defines by their program.
 void SetClassMeta(OpClass c, MetaFunction f);
 MetaFunction ClassMeta(OpClass c);
-OpClass OpClassNamed(std::string_view name);  // kCustom where there is none
 MicaClassFunction PortableClass(OpClass c);
 
 }  // namespace mica

@@ -15,12 +15,6 @@
 namespace mica {
 namespace {
 
-int ClassByName(std::string_view name) {
-  for (int i = 0; i < 15; ++i)
-    if (name == Name(static_cast<OpClass>(i))) return i;
-  return -1;
-}
-
 std::string Qualified(std::string_view op) {
   const std::string name(op);
   return name.find("::") == std::string::npos ? "mica::" + name : name;
@@ -124,15 +118,17 @@ absl::Status Scope::AddClass(const MicaClassRecord& r) {
     return absl::InvalidArgumentError(absl::StrCat("A class record has the struct_size (", r.struct_size,
                                                    "); ABI 1.0 asks for (", MICA_CLASS_RECORD_SIZE_1_0,
                                                    ") bytes."));
-  const int c = r.class_name ? ClassByName(r.class_name) : -1;
-  if (c < 0)
+  const std::optional<OpClass> c = r.class_name ? OpClassNamed(r.class_name) : std::nullopt;
+  if (!c)
     return absl::InvalidArgumentError(
         absl::StrCat("Class (", r.class_name ? r.class_name : "", ") is unknown."));
   if (!r.backend || !r.function)
     return absl::InvalidArgumentError(
         absl::StrCat("The record of class (", r.class_name, ") has no backend or no function."));
   impl_->classes.push_back(
-      {r.backend, c, {r.function, r.context, nullptr, {r.file ? r.file : "", static_cast<int>(r.line)}}});
+      {r.backend,
+       static_cast<int>(*c),
+       {r.function, r.context, nullptr, {r.file ? r.file : "", static_cast<int>(r.line)}}});
   return absl::OkStatus();
 }
 

@@ -16,8 +16,8 @@
 namespace mica {
 namespace {
 
-std::array<MicaClassFunction, 15> g_portable_class{};
-MetaFunction g_class_meta[15];
+std::array<MicaClassFunction, kOpClassCount> g_portable_class{};
+MetaFunction g_class_meta[kOpClassCount];
 
 // Whether a class kernel computes all of the operator: a contraction with a kernel of its own
 // (addmm) has a program for its equation alone.
@@ -58,18 +58,6 @@ void SetPortableClass(OpClass c, MicaClassFunction f) { g_portable_class[static_
 MicaClassFunction PortableClass(OpClass c) { return g_portable_class[static_cast<int>(c)]; }
 void SetClassMeta(OpClass c, MetaFunction f) { g_class_meta[static_cast<int>(c)] = f; }
 MetaFunction ClassMeta(OpClass c) { return g_class_meta[static_cast<int>(c)]; }
-OpClass OpClassNamed(std::string_view name) {
-  for (int i = 0; i < 15; ++i)
-    if (name == Name(static_cast<OpClass>(i))) return static_cast<OpClass>(i);
-  return OpClass::kCustom;
-}
-
-const char* Name(OpClass c) {
-  static constexpr const char* kNames[] = {"custom",  "pointwise",   "reduction", "scan",   "row",
-                                           "window",  "gather",      "scatter",   "random", "view",
-                                           "factory", "contraction", "core",      "fold",   "decompose"};
-  return kNames[static_cast<int>(c)];
-}
 
 const KernelEntry* Dispatcher::Top(const Operator& op, int key) {
   if (!op.state_) return nullptr;

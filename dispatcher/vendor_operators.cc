@@ -17,6 +17,7 @@
 #include "mica/dispatcher/registration.h"
 #include "mica/dispatcher/status.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/vendor_programs.h"
 #include "mica/schema/generation.h"
 #include "mica/schema/value.h"
 
@@ -162,7 +163,7 @@ void RunRecord(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue
 
 // Completes what Define made of one form's schema by what the class says.
 void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
-  spec.op_class = OpClassNamed(r.class_name);
+  spec.op_class = OpClassNamed(r.class_name).value_or(OpClass::kCustom);
   spec.form = form;
   spec.flags = kStructured;
   spec.meta = ClassMeta(spec.op_class);
@@ -216,6 +217,7 @@ void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
   DefineForm(scope, op, r.schema, where);
   op.num_args = scope.LastDefined().num_args;
   op.num_outputs = scope.LastDefined().num_outputs;
+  CheckOperatorData(r, op.name, op.num_args, op.num_outputs);
   if (r.out_schema) {
     op.out_name = Parsed(r.out_schema, "out form's schema").FullName();
   }

@@ -196,7 +196,7 @@ void AddIndex(const std::string& head, const std::vector<const Entry*>& firsts, 
   if (firsts.empty()) return;
   StrAppend(index, "\n## ", head, "\n\n");
   for (const Entry* e : firsts)
-    StrAppend(index, "- [", e->base_name, "](", e->base_name, ".md), `", YamlName(e->op_class), "`: ", e->doc,
+    StrAppend(index, "- [", e->base_name, "](", e->base_name, ".md), `", Name(e->op_class), "`: ", e->doc,
               "\n");
 }
 

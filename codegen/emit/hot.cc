@@ -34,7 +34,7 @@ std::string SourceText(const MicaInstruction& in, const Program& program) {
 std::string Statements(const Program& program) {
   std::string text;
   for (const MicaInstruction& in : program.main) {
-    const OpcodeInfo& info = Info(in.opcode);
+    const OpcodeInfo& info = kOpcodeInfo[in.opcode];
     const std::string a = StrCat("r", static_cast<int>(in.a));
     if (in.opcode == MICA_OP_STORE) {
       StrAppend(&text, "    y", in.aux, " = ", a, ";\n");

@@ -45,7 +45,7 @@ std::string SourceText(const MicaInstruction& in, const Program& program) {
     case MICA_OP_COUNT:
       return "count";
     default:  // COORD, SIZE, LIST and what else has a number
-      return StrCat(Info(in.opcode).name, "(", in.aux, ")");
+      return StrCat(kOpcodeInfo[in.opcode].name, "(", in.aux, ")");
   }
 }
 
@@ -54,7 +54,7 @@ std::string CodeText(const Code& code, const Program& program) {
   std::string text;
   bool is_mask[256] = {};
   for (const MicaInstruction& in : code) {
-    const OpcodeInfo& info = Info(in.opcode);
+    const OpcodeInfo& info = kOpcodeInfo[in.opcode];
     const std::string a = StrCat("r", static_cast<int>(in.a));
     if (in.opcode == MICA_OP_STORE || in.opcode == MICA_OP_STORE_STATE) {
       StrAppend(&text, in.opcode == MICA_OP_STORE ? "y" : "s", in.aux, " = ",

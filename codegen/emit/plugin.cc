@@ -189,10 +189,9 @@ std::string ClassText(const Entry& e, Printer& tables) {
   const auto schema = [&](const Function* f) {
     return f ? CppString(StrCat(e.ns, "::", f->schema_text)) : std::string("nullptr");
   };
-  return StrCat(CppString(YamlName(e.op_class)), ", ", name, ",\n    ", schema(e.inplace), ", ",
-                schema(e.out), ",\n    ", static_cast<int>(e.dtype_rule), ", ", e.fixed_dtype, ", ",
-                e.dtype_arg, ", ", e.dims_arg, ", ", e.keepdim_arg, ", ", e.none_is_all ? 1 : 0, ", ",
-                e.supports, ", 0");
+  return StrCat(CppString(Name(e.op_class)), ", ", name, ",\n    ", schema(e.inplace), ", ", schema(e.out),
+                ",\n    ", static_cast<int>(e.dtype_rule), ", ", e.fixed_dtype, ", ", e.dtype_arg, ", ",
+                e.dims_arg, ", ", e.keepdim_arg, ", ", e.none_is_all ? 1 : 0, ", ", e.supports, ", 0");
 }
 
 // The schemas that all forms had before; their table goes to `tables`.
@@ -247,7 +246,7 @@ void CheckEntry(const Entry& e) {
                      e.op_class == OpClass::kScan || e.op_class == OpClass::kRow;
   if (decompose || (from_data && known) || e.op_class == OpClass::kCustom) return;
   throw Mistake(e.location,
-                StrCat("Operator (", e.primary().full_name, ") of a plugin has class ", YamlName(e.op_class),
+                StrCat("Operator (", e.primary().full_name, ") of a plugin has class ", Name(e.op_class),
                        "; expected pointwise, reduction, scan or row from data, custom with kernels of the "
                        "plugin's own, or decompose with a `body`."));
 }

@@ -183,7 +183,7 @@ bool ProgramBuilder::Emit(int opcode, const Value* operands, int count, Value* r
   for (int k = 0; k < count; ++k)
     if ((regs[k] = RegisterOf(operands[k])) < 0) return false;
   *result = Value();
-  result->type = Info(opcode).result == 'M' ? LaneType::kMask : LaneType::kLane;
+  result->type = kOpcodeInfo[opcode].result == 'M' ? LaneType::kMask : LaneType::kLane;
   const auto key = std::make_tuple(opcode, regs[0], regs[1], regs[2], 0);
   const auto it = known_.find(key);
   if (it != known_.end()) {

@@ -250,7 +250,7 @@ Value ExpressionCompiler::CompileCall(const Node& node) {
   if (IsRandom(opcode) && !scope_.allows_random)
     throw Mistake(At(node.offset), StrCat("Function (", node.text,
                                           ") draws random numbers; expected it in class `random` only."));
-  const int arity = Info(opcode).arity;
+  const int arity = kOpcodeInfo[opcode].arity;
   if (static_cast<int>(node.children.size()) != arity)
     throw Mistake(At(node.offset), StrCat("Function (", node.text, ") gets ", node.children.size(),
                                           " arguments; expected ", arity, "."));

@@ -1,16 +1,10 @@
-// The opcode table, made from MICA_FORALL_OPCODES, and the kinds of each opcode.
+// The functions of the language by opcode, and the kinds of each opcode.
 #include "mica/codegen/expr/opcodes.h"
 
 #include <algorithm>
 
 namespace mica::codegen {
 namespace {
-
-constexpr OpcodeInfo kInfo[] = {
-#define X(name, arity, result) {MICA_OP_##name, #name, arity, #result[0]},
-    MICA_FORALL_OPCODES(X)
-#undef X
-};
 
 constexpr uint8_t Bit(ComputeKind kind) { return static_cast<uint8_t>(1 << static_cast<int>(kind)); }
 constexpr uint8_t kB = Bit(ComputeKind::kBool), kI = Bit(ComputeKind::kInt), kF = Bit(ComputeKind::kFloat),
@@ -108,21 +102,19 @@ const char* Name(ComputeKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-const OpcodeInfo& Info(int opcode) { return kInfo[opcode]; }
-
 int OpcodeOfFunction(std::string_view name) {
   for (const Alias& alias : kAliases)
     if (alias.name == name) return alias.opcode;
-  for (const OpcodeInfo& info : kInfo)
-    if (HasFunction(info.opcode) && Lower(info.name) == name) return info.opcode;
+  for (int opcode = 0; opcode < MICA_OPCODE_COUNT; ++opcode)
+    if (HasFunction(opcode) && Lower(kOpcodeInfo[opcode].name) == name) return opcode;
   return -1;
 }
 
 std::vector<std::string> FunctionNames() {
   std::vector<std::string> names = {"bool", "float", "int"};
   for (const Alias& alias : kAliases) names.emplace_back(alias.name);
-  for (const OpcodeInfo& info : kInfo)
-    if (HasFunction(info.opcode)) names.push_back(Lower(info.name));
+  for (int opcode = 0; opcode < MICA_OPCODE_COUNT; ++opcode)
+    if (HasFunction(opcode)) names.push_back(Lower(kOpcodeInfo[opcode].name));
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/program.h"
+#include "mica/opcodes.h"
 
 namespace mica::codegen {
 
@@ -17,14 +17,6 @@ inline constexpr int kComputeKindCount = 4;
 const char* Name(ComputeKind kind);  // "bool"
 
 enum class LaneType : uint8_t { kLane, kMask };
-
-struct OpcodeInfo {
-  int opcode;
-  std::string_view name;  // "LOG1P"
-  int arity;
-  char result;  // L, M or N
-};
-const OpcodeInfo& Info(int opcode);
 
 // The opcode of a function of the language ("log1p", "isnan"), -1 if there is
 // none. Sources, stores and what operators write (`and`) have no function.

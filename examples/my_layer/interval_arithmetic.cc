@@ -1,6 +1,8 @@
 // One rule for each primitive of <mica/program.h>; a primitive without one is refused by name.
 #include "interval_arithmetic.h"
 
+#include <mica/opcodes.h>
+
 #include <cmath>
 #include <limits>
 #include <map>
@@ -208,16 +210,6 @@ const char* IncreasingBinary(int opcode) {
   }
 }
 
-struct Opcode {
-  const char* name;
-  int arity;  // registers read
-};
-constexpr Opcode kOpcodes[] = {
-#define MICA_OPCODE(name, arity, result) {#name, arity},
-    MICA_FORALL_OPCODES(MICA_OPCODE)
-#undef MICA_OPCODE
-};
-
 // The registers of one evaluation.
 class Machine {
  public:
@@ -289,7 +281,7 @@ class Machine {
       case MICA_OP_SELECT:
         return Select(R(in.a), Lifted(R(in.b)), Lifted(R(in.c)));
       default:
-        if (kOpcodes[in.opcode].arity > 0) return Compute(in, Lifted(R(in.a)));
+        if (mica::kOpcodeInfo[in.opcode].arity > 0) return Compute(in, Lifted(R(in.a)));
     }
     Refuse(in);
   }
@@ -313,7 +305,7 @@ class Machine {
       case MICA_OP_TO_MASK:
         return Inverse(Equal(a, Point(Filled(a.lower, 0))));
       default:
-        if (kOpcodes[in.opcode].arity > 1) return Binary(in, a, Lifted(R(in.b)));
+        if (mica::kOpcodeInfo[in.opcode].arity > 1) return Binary(in, a, Lifted(R(in.b)));
     }
     Refuse(in);
   }
@@ -364,7 +356,8 @@ class Machine {
   [[noreturn]] void Refuse(const MicaInstruction& in) const {
     throw mica::plugin::Error(MICA_ERROR_NOT_IMPLEMENTED,
                               std::string("Operator ") + name_ + " (" + p_.source +
-                                  ") is no interval arithmetic yet: its step (" + kOpcodes[in.opcode].name +
+                                  ") is no interval arithmetic yet: its step (" +
+                                  mica::kOpcodeInfo[in.opcode].name +
                                   ") has no rule for bounds in layer (my_layer.interval). Compute it outside "
                                   "of my_layer.bounds, or "
                                   "write it with operators that have one.");

@@ -60,6 +60,28 @@ LIES = {
     "a status of a wrong size": (["-DLIE_STATUS_SIZE"], r"a status of struct_size \(8\)"),
 }  # fmt: skip
 
+# The same for an operator that runs from data: options for plugins/from_data.c.
+DATA_LIES = {
+    "an unknown class": (
+        '-DCLASS="weave"',
+        r"The class \(weave\) of the operator \(liar::twice\) does not run",
+    ),
+    "an unknown dtype rule": ("-DRULE=77", r"dtype rule \(77\) .* expected 0 \(MICA_RULE_PROMOTE\) to 9"),
+    "an unknown dtype": ("-DRULE=8", r"fixed dtype \(-1\) of the operator \(liar::twice\) is unknown"),
+    "no such argument": ("-DDTYPE_ARG=2", r"number \(2\) in `dtype_arg` .* expected -1 to 1"),
+    "an opcode of later days": (
+        "-DOPCODE=9999",
+        r"opcode \(9999\) of the operator \(liar::twice\) is unknown",
+    ),
+    "a register it has not": ("-DOPERAND=200", r"MUL of the operator \(liar::twice\) uses register 200"),
+    "an input it has not": ("-DINPUT=1", r"LOAD of the operator \(liar::twice\) names number 1; .* has 1"),
+    "an input of no argument": ("-DINPUT_ARG=-3", r"number \(-3\) in `input_args` .* expected 0 to 1"),
+    "too many registers": ("-DREGISTERS=300", r"has \(300\) registers; expected 0 to 254"),
+    "results it has not": ("-DOUTPUTS=2", r"stores \(2\) results; its schema has 1"),
+    "too many states": ("-DSTATES=65", r"states 0 to 65 .* at most 64"),
+    "a program of a wrong size": ("-DPROGRAM_SIZE=8", r"struct_size \(8\); ABI 1.0 asks for"),
+}
+
 LOAD = """
 import json, sys, mica
 answer = {"error": "", "operators": []}
@@ -101,6 +123,21 @@ def test_lie_is_refused_with_its_rule(lie: str) -> None:
     path = plugin("liar.c", *options)
     answer, _ = load(path)
     assert path.name in str(answer["error"])
+    assert re.search(message, str(answer["error"]))
+    assert answer["state"] == "refused"
+    assert answer["operators"] == []
+    assert goes_on(answer)
+
+
+def test_honest_operator_from_data_runs() -> None:
+    run = "import sys, mica; mica.load_plugin(sys.argv[1]); print(mica.ops.liar.twice(mica.ones(2), by=3).tolist())"
+    assert python(run, str(plugin("from_data.c"))).stdout == "[3.0, 3.0]\n"
+
+
+@pytest.mark.parametrize("lie", DATA_LIES)
+def test_lie_in_an_operators_data_is_refused(lie: str) -> None:
+    option, message = DATA_LIES[lie]
+    answer, _ = load(plugin("from_data.c", option))
     assert re.search(message, str(answer["error"]))
     assert answer["state"] == "refused"
     assert answer["operators"] == []
