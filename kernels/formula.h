@@ -186,6 +186,8 @@ inline bool CanView(const Tensor& self, IntSpan sizes) {
 inline bool IsContiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
 inline int64_t StorageOffset(const Tensor& self) { return self.storage_offset(); }
 inline bool IsMeta(const Tensor& self) { return self.device().is_meta(); }
+// Whether both are one tensor object; what a body computes from it must not depend on it.
+inline bool IsSame(const Tensor& a, const Tensor& b) { return a.is_same(b); }
 
 // --- dtypes
 inline DType DefaultDType() { return mica::DefaultDType(); }
@@ -222,6 +224,18 @@ inline double Epsilon(DType dtype) {
       return std::numeric_limits<float>::epsilon();
     default:
       return std::numeric_limits<double>::epsilon();
+  }
+}
+// The smallest normal number.
+inline double Tiny(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 0x1p-14;
+    case DType::kF64:
+    case DType::kC128:
+      return std::numeric_limits<double>::min();
+    default:
+      return std::numeric_limits<float>::min();
   }
 }
 inline bool IsInteger(DType dtype) { return mica::IsInteger(dtype); }

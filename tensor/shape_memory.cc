@@ -1,6 +1,7 @@
 // The part of shape.h that is about memory: result layouts and overlap.
 #include <algorithm>
 
+#include "mica/overlap.h"
 #include "mica/tensor/error.h"
 #include "mica/tensor/shape.h"
 #include "mica/tensor/tensor.h"
@@ -113,14 +114,7 @@ Overlap GetOverlap(const Tensor& a, const Tensor& b) {
       a.strides() == b.strides()) {
     return Overlap::kFull;
   }
-  const auto end = [](const Tensor& t) {
-    int64_t last = 0;
-    for (int64_t i = 0; i < t.ndim(); ++i) last += (t.sizes()[i] - 1) * t.strides()[i];
-    return reinterpret_cast<uintptr_t>(t.data()) + static_cast<uintptr_t>((last + 1) * t.itemsize());
-  };
-  const bool disjoint =
-      end(a) <= reinterpret_cast<uintptr_t>(b.data()) || end(b) <= reinterpret_cast<uintptr_t>(a.data());
-  return disjoint ? Overlap::kNo : Overlap::kTooHard;
+  return MayShareBytes(a.impl()->dl, b.impl()->dl) ? Overlap::kTooHard : Overlap::kNo;
 }
 
 void CheckNoInternalOverlap(const Tensor& t, const char* name) {

@@ -1,16 +1,49 @@
-// Composites that ask the core for memory: what other factories are made of.
+// Composites that ask the core for memory: what other factories are made of. In torch's
+// deterministic mode they fill it (kernels/uninitialized.h).
+#include <atomic>
+#include <limits>
+
 #include "mica/dispatcher/frames.h"
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/kernels/composite_declarations.h"
+#include "mica/kernels/uninitialized.h"
+#include "mica/ops/fill.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/shape.h"
 
-namespace mica::composite {
+namespace mica {
 namespace {
+std::atomic<bool> g_fill_uninitialized{false};
+}  // namespace
+
+void SetFillUninitialized(bool fill) { g_fill_uninitialized.store(fill, std::memory_order_relaxed); }
+
+namespace composite {
+namespace {
+
+// NaN, the largest integer or True.
+Scalar Filling(DType dtype) {
+  if (dtype == DType::kBool) return Scalar(true);
+  if (!IsInteger(dtype)) return Scalar(std::numeric_limits<double>::quiet_NaN());
+  if (Kind(dtype) == DTypeKind::kUnsigned) return Scalar(int64_t{-1});  // wraps
+  return Scalar(std::numeric_limits<int64_t>::max() >> (64 - 8 * ItemSize(dtype)));
+}
+
+// Fills the storage from byte `from` on, if that is asked for; no layer sees it.
+void FillFrom(const Tensor& t, int64_t from) {
+  if (__builtin_expect(!g_fill_uninitialized.load(std::memory_order_relaxed), 1) || t.device().is_meta())
+    return;
+  const int64_t item = t.itemsize(), first = (from + item - 1) / item;
+  const int64_t count = t.impl()->storage->nbytes() / item - first;
+  if (count <= 0) return;
+  const ExcludeGuard guard(keys::kLayers);
+  ops::fill_(MakeViewAs(t, {count}, {1}, first * item, t.dtype(), true), Filling(t.dtype()));
+}
 
 // What is made in inference mode says so; what is made in frames is theirs.
 Tensor Marked(Tensor t) {
+  FillFrom(t, 0);
   if (__builtin_expect(CurrentThread().inference_mode, 0)) t.impl()->set_flag(tensor_flags::kInference, true);
   return frames::Adopt(std::move(t));
 }
@@ -49,7 +82,9 @@ Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<
 void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> memory_format) {
   const bool channels_last = memory_format == MemoryFormat::kChannelsLast;
   if (self.sizes() == size && !memory_format) return;
+  const int64_t before = self.impl()->storage->nbytes();
   ResizeTensor(self, size, channels_last ? ChannelsLastStrides(size) : ContiguousStrides(size));
+  FillFrom(self, before);
 }
 
 void _become_view_(const Tensor& self, const Tensor& view, std::string_view name) {
@@ -65,4 +100,5 @@ void _become_view_(const Tensor& self, const Tensor& view, std::string_view name
   LogWrite(self, "an in-place view (t_, squeeze_, as_strided_ or the like)");
 }
 
-}  // namespace mica::composite
+}  // namespace composite
+}  // namespace mica

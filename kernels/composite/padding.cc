@@ -35,7 +35,8 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
   MICA_CHECK_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular", "Padding mode (",
                          std::string(mode),
                          ") is unknown; expected constant, reflect, replicate or circular.");
-  MICA_CHECK(!value, "Argument `value` has no meaning for padding mode (", std::string(mode), ").");
+  MICA_CHECK(value.value_or(0.0) == 0.0, "Argument `value` (", *value, ") has no meaning for padding mode (",
+             std::string(mode), ").");
   const int64_t count = pad.size() / 2;
   MICA_CHECK(pad.size() % 2 == 0 && (self.ndim() == count + 1 || self.ndim() == count + 2),
              "Number of paddings (", pad.size(), ") does not fit the number of dimensions (", self.ndim(),

@@ -4,8 +4,10 @@
 // operator, _resample, over tables that are made here: for each place of the output the
 // places it reads (-1: none) and their weights. As torch, coordinates are computed in
 // float32 unless the image is float64 or of bytes.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_resample.h"
@@ -160,9 +162,25 @@ Tensor Weights(const Table& table, DType dtype, Device device) {
   return OnDevice(t, device);
 }
 
+// Adds the weights of places that a row reads twice, at an edge, in the first of them. Gives the
+// largest weight on the way, which decides on the bits.
+double MergeEdges(Table& t) {
+  double most = 0;
+  for (size_t row = 0; row < t.weights.size(); row += static_cast<size_t>(t.taps)) {
+    for (size_t k = row; k < row + static_cast<size_t>(t.taps); ++k) {
+      const auto begin = t.places.begin() + static_cast<std::ptrdiff_t>(row);
+      const auto first =
+          static_cast<size_t>(std::find(begin, t.places.end(), t.places[k]) - t.places.begin());
+      if (first != k) t.weights[first] += std::exchange(t.weights[k], 0);
+      most = std::max(most, t.weights[first]);
+    }
+  }
+  return most;
+}
+
 // The weights in 16 bits, as torch and Pillow have them for images of bytes.
 Table InShorts(Table t) {
-  const double most = *std::max_element(t.weights.begin(), t.weights.end());
+  const double most = MergeEdges(t);
   int bits = 0;
   while (bits < 22 && static_cast<int64_t>(0.5 + most * std::ldexp(1.0, bits + 1)) < (1 << 15)) ++bits;
   for (double& w : t.weights) w = std::ldexp(std::trunc(std::ldexp(w, bits) + (w < 0 ? -0.5 : 0.5)), -bits);

@@ -52,6 +52,10 @@ Dims ConvolvedSizes(IntSpan input, IntSpan weight, IntSpan stride, IntSpan paddi
     if (transposed) {
       MICA_CHECK(in > 0, "Spatial dimension (", d, ") of `input` with shape ", ShapeText(input),
                  " is empty; a transposed convolution expects a size of at least 1.");
+      MICA_CHECK(At(output_padding, d) < std::max(At(stride, d), At(dilation, d)), "Value (",
+                 At(output_padding, d), ") of `output_padding` in spatial dimension (", d,
+                 ") is not smaller than either `stride` (", At(stride, d), ") or `dilation` (",
+                 At(dilation, d), ").");
       sizes.push_back((in - 1) * At(stride, d) - 2 * At(padding, d) + reach + At(output_padding, d));
     } else {
       MICA_CHECK(in + 2 * At(padding, d) >= reach, "Padded size (", in + 2 * At(padding, d),

@@ -154,6 +154,9 @@ void max_pool2d_with_indices_backward(MetaResult& result, const Tensor& grad_out
 void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                 bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
   CheckAveraged(self, divisor_override, "avg_pool2d");
+  MICA_CHECK_INDEX(self.ndim() > 2, "Number of dimensions (", self.ndim(), ") of `self` with shape ",
+                   ShapeText(self.sizes()),
+                   " is less than 3; expected (batch,) channels and the dimensions of a plane.");
   ComputeIn(result, self.dtype());
   AddPlanes(result, self, PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode),
             self.dtype());

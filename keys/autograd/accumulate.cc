@@ -36,6 +36,14 @@ bool IsAlone(const Tensor& t) {
          t.impl()->extra->view_base->refs().load(std::memory_order_relaxed) == 1;
 }
 
+// Whether `grad` can stay as it is: with the leaf's strides, or contiguous where the leaf's
+// elements share memory or leave gaps, as what is added later is written into it.
+bool HasLayoutOf(const Tensor& grad, const Tensor& leaf) {
+  if (leaf.is_contiguous() || IsNonOverlappingAndDense(leaf.sizes(), leaf.strides()))
+    return grad.strides() == leaf.strides();
+  return grad.is_contiguous();
+}
+
 // The sum where a mode or a subclass sees it made, which is Python's code: the lock is not
 // held meanwhile, since whoever holds the interpreter may wait for it in `x.grad`.
 void AddSeen(Meta& meta, const Tensor& leaf, const Tensor& grad) {
@@ -46,7 +54,7 @@ void AddSeen(Meta& meta, const Tensor& leaf, const Tensor& grad) {
       before = meta.grad;
     }
     const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
-    const bool taken = !recorded && IsAlone(grad) && grad.strides() == leaf.strides();
+    const bool taken = !recorded && IsAlone(grad) && HasLayoutOf(grad, leaf);
     Tensor sum = before;
     if (!before.defined())
       sum = taken ? DetachedAlias(grad) : ops::CloneLike(grad, leaf);
@@ -71,7 +79,7 @@ void AccumulateGrad::Add(const Tensor& grad) {
   std::lock_guard lock(LockOf(leaf_));
   if (!meta.grad.defined()) {
     const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
-    if (!recorded && IsAlone(grad) && grad.strides() == variable()->strides()) {
+    if (!recorded && IsAlone(grad) && HasLayoutOf(grad, *variable())) {
       meta.grad = grad.requires_grad() || grad.is_view() ? DetachedAlias(grad) : grad;
     } else {
       meta.grad = ops::CloneLike(grad, *variable());

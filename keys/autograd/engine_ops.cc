@@ -36,7 +36,10 @@ Tensor Detach(const Tensor& t) { return ::mica::ops::detach(t); }
 Tensor Clone(const Tensor& t) { return op::clone::call(t, std::nullopt); }
 
 Tensor CloneLike(const Tensor& t, const Tensor& layout) {
-  if (t.sizes() != layout.sizes() || t.strides() == layout.strides()) return Clone(t);
+  if (t.sizes() != layout.sizes()) return Clone(t);
+  if (!IsNonOverlappingAndDense(layout.sizes(), layout.strides()))
+    return op::clone::call(t, MemoryFormat::kContiguous);
+  if (t.strides() == layout.strides()) return Clone(t);
   const Tensor copy = EmptyStrided(layout.sizes(), layout.strides(), t);
   CopyInto(copy, t);
   return copy;

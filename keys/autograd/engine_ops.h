@@ -34,7 +34,8 @@ Tensor Add(const Tensor& a, const Tensor& b);
 void AddInPlace(const Tensor& a, const Tensor& b);
 Tensor Clone(const Tensor& t);
 Tensor Detach(const Tensor& t);
-// A copy with the strides of `layout` where its shape is the same.
+// A copy with the strides of `layout` where its shape is the same, contiguous where those overlap or
+// leave gaps.
 Tensor CloneLike(const Tensor& t, const Tensor& layout);
 void CopyInto(const Tensor& to, const Tensor& from);
 void Zero(const Tensor& t);

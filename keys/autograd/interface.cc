@@ -248,11 +248,9 @@ class Table final : public AutogradInterface {
   void CheckInplace(const Tensor& t, const char* op) override { autograd::CheckInplace(t, op); }
 };
 
-// The tensor keeps its identity, its requires_grad and its grad; everything
-// else becomes that of `data`. Not for views, whose base would be left behind.
+// The tensor keeps its identity, its requires_grad, its history and its grad;
+// everything else becomes that of `data`. A view leaves its base.
 void Table::SetData(const Tensor& t, const Tensor& data) {
-  MICA_CHECK(!t.is_view() || !autograd::GradFn(t),
-             "The data of a view with a history cannot be replaced; use copy_.");
   MICA_CHECK(t.dtype() == data.dtype() || !t.requires_grad() || IsDifferentiable(data.dtype()),
              "A tensor that requires grad cannot take data of dtype (", Name(data.dtype()), ").");
   MICA_CHECK_IMPLEMENTED(
@@ -261,6 +259,7 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
   if (to == from) return;
+  if (t.is_view()) autograd::LeaveBase(t);
   StorageImpl* const storage = OwnerOf(from->storage);
   storage->Retain();
   StorageImpl* old = std::exchange(to->storage, storage);

@@ -77,6 +77,13 @@ NodeRef GradFn(const Tensor& t) {
   return meta ? meta->grad_fn : nullptr;
 }
 
+void LeaveBase(const Tensor& view) {
+  const bool requires_grad = RequiresGrad(view);
+  GradFn(view);  // found now, while the base says it
+  std::exchange(view.impl()->extra->view_base, nullptr)->Release();
+  if (requires_grad) MarkRequiresGrad(view);
+}
+
 Edge GradientEdge(const Tensor& t) {
   if (!t.defined() || !RequiresGrad(t)) return {};
   if (NodeRef fn = GradFn(t)) return {std::move(fn), GetMeta(t)->output_nr};

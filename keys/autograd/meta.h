@@ -79,6 +79,8 @@ inline bool RequiresGrad(const Tensor& t) {
 // NULL on leaves.
 NodeRef GradFn(const Tensor& t);
 inline bool IsLeaf(const Tensor& t) { return !RequiresGrad(t) || !GradFn(t); }
+// Makes a view an ordinary tensor: the history that it has through its base becomes its own.
+void LeaveBase(const Tensor& view);
 // Where the gradient of `t` goes; an empty edge if it requires none.
 Edge GradientEdge(const Tensor& t);
 // The node that adds to the leaf's grad.

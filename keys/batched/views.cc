@@ -56,8 +56,8 @@ bool ShiftDims(Call& call, int64_t rank) {
 Tensor ViewOf(Call& call, const Part& self, const ViewSpec& spec) {
   const std::string_view name = call.op().name();
   const Dims sizes = Prepended(self.value.sizes()[0], spec.sizes);
-  if (name == "mica::view" && self.value.is_contiguous())
-    return ::mica::ops::op::view::call(self.value, sizes);
+  // Not by place, whose gradient takes elements that share memory for one.
+  if (name == "mica::view") return ::mica::ops::op::view::call(self.value, sizes);
   if (name == "mica::expand")
     return ::mica::ops::op::expand::call(Aligned(self, static_cast<int64_t>(spec.sizes.size())), sizes,
                                          call[2].u.i != 0);

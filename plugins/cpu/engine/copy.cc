@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mica/overlap.h"
 #include "mica/plugin.h"
 #include "mica/plugins/cpu/engine/iteration.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
@@ -117,14 +118,6 @@ MicaProgram ConvertProgram(const MicaInstruction* code, int64_t size) {
   return program;
 }
 
-// The memory that a tensor reaches, as [first, second).
-std::pair<const char*, const char*> Reach(const MicaTensor* t) {
-  const auto* first = static_cast<const char*>(t->dl.data);
-  int64_t last = 0;
-  for (int32_t d = 0; d < t->dl.ndim; ++d) last += (t->dl.shape[d] - 1) * t->dl.strides[d];
-  return {first, first + (last + 1) * (t->dl.dtype.bits / 8)};
-}
-
 bool Broadcasts(const MicaTensor* from, const MicaTensor* to) {
   if (from->dl.ndim > to->dl.ndim) return false;
   const int32_t lead = to->dl.ndim - from->dl.ndim;
@@ -144,22 +137,20 @@ bool NumelIsZero(const MicaTensor* t) {
   return std::find(t->dl.shape, t->dl.shape + t->dl.ndim, 0) != t->dl.shape + t->dl.ndim;
 }
 
-// What the portable kernel does better: it says what is wrong with the shapes, and
-// reads overlapping memory whole before it writes.
-bool IsPlain(const MicaTensor* self, const MicaTensor* src) {
-  if (!Broadcasts(src, self)) return false;
-  if (NumelIsZero(self)) return true;
-  const auto [a, a_end] = Reach(self);
-  const auto [b, b_end] = Reach(src);
-  return a_end <= b || b_end <= a || (SamePlace(self, src) && DtypeOf(self) == DtypeOf(src));
-}
-
 }  // namespace
 
 void CopyInto(const MicaCall* call, MicaTensor* self, MicaTensor* src, int32_t) {
   const int32_t to = DtypeOf(self);
   const int32_t from = DtypeOf(src);
-  if (!IsPlain(self, src)) throw plugin::NotImplemented();
+  if (!Broadcasts(src, self)) throw plugin::NotImplemented();  // the portable kernel says what is wrong
+  if (NumelIsZero(self)) return;
+  if (!(to == from && SamePlace(self, src)) && MayShareBytes(self->dl, src->dl)) {
+    // What overlaps is read whole before it is written.
+    const plugin::OwnedTensor whole =
+        plugin::OwnedTensor::Empty(src->dl.shape, src->dl.ndim, from, MicaDevice{0, 0});
+    CopyInto(call, whole.get(), src, 0);
+    return CopyInto(call, self, whole.get(), 0);
+  }
   if (to == from) return CopyBytes(self, src, ThreadsOf(call));
   static const MicaProgram convert = ConvertProgram(kLoadStore, 2);
   static const MicaProgram test = ConvertProgram(kLoadTestStore, 3);

@@ -42,6 +42,21 @@ enum EngineOpcode : int {
   kEngineOpcodeCount,
 };
 
+// `rows` rows of n lanes of a step of two operands, one of which has a single lane for each row
+// (a mean that is taken off, a channel's bias). Steps count bytes from row to row.
+struct RepeatedRows {
+  char* dst;
+  const char* a;
+  const char* b;
+  int64_t dst_step, a_step, b_step;
+  int64_t rows, n;
+};
+using RowPrimitive = void (*)(const RepeatedRows& rows);
+
+// What a primitive does for each row where operand `repeated` (0: a, 1: b) is a single lane; NULL
+// where there is no such loop. The arithmetic of the float lanes has one.
+RowPrimitive RowPrimitiveOf(Primitive primitive, int repeated);
+
 struct PrimitiveTable {
   Primitive at[kEngineOpcodeCount];
 };

@@ -47,6 +47,36 @@ PrimitiveTable MakeFloatTable() {
   return table;
 }
 
+template <class T, class F, int kRepeated>
+void MapRows(const RepeatedRows& r) {
+  for (int64_t row = 0; row < r.rows; ++row) {
+    T* d = reinterpret_cast<T*>(r.dst + row * r.dst_step);
+    const T* x = reinterpret_cast<const T*>(r.a + row * r.a_step);
+    const T* y = reinterpret_cast<const T*>(r.b + row * r.b_step);
+    const T one = kRepeated == 0 ? x[0] : y[0];
+    MICA_IVDEP
+    for (int64_t i = 0; i < r.n; ++i) d[i] = kRepeated == 0 ? F::Do(one, y[i]) : F::Do(x[i], one);
+  }
+}
+
+template <class T, class F>
+RowPrimitive RowsOf(Primitive primitive, int repeated) {
+  if (primitive != static_cast<Primitive>(Map2<T, T, F>)) return nullptr;
+  return repeated == 0 ? MapRows<T, F, 0> : MapRows<T, F, 1>;
+}
+template <class T>
+RowPrimitive FirstOf(Primitive primitive, int repeated) {
+  for (RowPrimitive found :
+       {RowsOf<T, FloatAdd>(primitive, repeated), RowsOf<T, FloatSub>(primitive, repeated),
+        RowsOf<T, FloatMul>(primitive, repeated), RowsOf<T, FloatDiv>(primitive, repeated)})
+    if (found != nullptr) return found;
+  return nullptr;
+}
+RowPrimitive FloatRows(Primitive primitive, int repeated) {
+  const RowPrimitive narrow = FirstOf<float>(primitive, repeated);
+  return narrow != nullptr ? narrow : FirstOf<double>(primitive, repeated);
+}
+
 const PrimitiveTable* FloatTables(int32_t dtype) {
   static const PrimitiveTable tables[] = {MakeFloatTable<float>(), MakeFloatTable<double>()};
   return &tables[dtype - MICA_F32];
@@ -58,6 +88,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mica::cpu {
 HWY_EXPORT(FloatTables);
+HWY_EXPORT(FloatRows);
+RowPrimitive RowPrimitiveOf(Primitive primitive, int repeated) {
+  return HWY_DYNAMIC_DISPATCH(FloatRows)(primitive, repeated);
+}
 const PrimitiveTable* ChooseFloatTable(int32_t dtype) { return HWY_DYNAMIC_DISPATCH(FloatTables)(dtype); }
 }  // namespace mica::cpu
 #endif

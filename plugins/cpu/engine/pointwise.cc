@@ -351,6 +351,44 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
   return true;
 }
 
+// Under this width rows are packed: a loop for each would cost more than its elements.
+constexpr int64_t kRepeatedWidth = 16;
+
+// One step of arithmetic on dense rows and a number for each of them; false for other calls.
+bool RunRepeatedRows(const Bound& bound) {
+  const Plan& plan = *bound.plan;
+  const Iteration& it = bound.iteration;
+  const Step& step = plan.steps[0];
+  if (plan.num_steps != 1 || step.run == nullptr || plan.num_results != 1 || plan.num_varying != 2)
+    return false;
+  const int last = it.ndim - 1, v = plan.varying[0].slot == step.a ? 0 : 1;
+  if (last == 0 || it.sizes[last] < kRepeatedWidth || plan.varying[v].slot != step.a ||
+      plan.varying[1 - v].slot != step.b || step.a == step.b)
+    return false;
+  const Operand &dst = it.operands[0], &a = it.operands[bound.InputOperand(v)],
+                &b = it.operands[bound.InputOperand(1 - v)];
+  const bool by_a = a.strides[last] == 0 && b.strides[last] == b.size;
+  const bool by_b = b.strides[last] == 0 && a.strides[last] == a.size;
+  if (dst.strides[last] != dst.size || !(by_a || by_b)) return false;
+  const RowPrimitive run = RowPrimitiveOf(step.run, by_a ? 0 : 1);
+  if (run == nullptr) return false;
+  const int64_t width = it.sizes[last], height = it.sizes[last - 1];
+  const int above = last - 1;
+  ParallelSteps(
+      it.numel / width, std::max<int64_t>(1, kGrain / width), 1, ThreadsOf(bound.call->call),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end;) {
+          const int64_t rows = std::min(end - row, height - row % height);
+          const auto at = [&](const Operand& o) {
+            return o.data + it.Offset(static_cast<int>(&o - it.operands), row * width);
+          };
+          run({at(dst), at(a), at(b), dst.strides[above], a.strides[above], b.strides[above], rows, width});
+          row += rows;
+        }
+      });
+  return true;
+}
+
 void RunGeneral(const Call& call, const Plan& plan) {
   Bound bound;
   bound.plan = &plan;
@@ -366,6 +404,7 @@ void RunGeneral(const Call& call, const Plan& plan) {
     it.Add(call.inputs[plan.varying[v].index]);
   }
   it.Normalize();
+  if (RunRepeatedRows(bound)) return;
   bool aliased = false;
   for (int k = 0; k < it.num_operands; ++k) {
     for (int r = 0; k >= plan.num_results && r < plan.num_results; ++r)

@@ -21,6 +21,8 @@ void RegisterIndexing(plugin::Registrar& r) {
   r.Kernel<&MaskedSelectOut>("masked_select.out");
   r.Kernel<&MaskedScatter>("masked_scatter.out");
   r.Kernel<&Bincount>("bincount");
+  r.Kernel<&EmbeddingBag>("embedding_bag");
+  r.Kernel<&EmbeddingBagPadding>("embedding_bag.padding_idx");
 }
 
 }  // namespace mica::cpu

@@ -52,6 +52,15 @@ void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* mask, Mic
 void RunFold(const MicaCall* call, const MicaValue* args, int64_t num_args, MicaTensor* const* outputs,
              int64_t num_outputs);
 
+// bags.cc
+void EmbeddingBag(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, MicaTensor* offsets,
+                  int32_t scale_grad_by_freq, int64_t mode, int32_t sparse, MicaTensor* per_sample_weights,
+                  int32_t include_last_offset, MicaValue* results);
+void EmbeddingBagPadding(const MicaCall* call, MicaTensor* weight, MicaTensor* indices, MicaTensor* offsets,
+                         int32_t scale_grad_by_freq, int64_t mode, int32_t sparse,
+                         MicaTensor* per_sample_weights, int32_t include_last_offset, MicaOptInt padding_idx,
+                         MicaValue* results);
+
 // counts.cc
 MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* weights, int64_t minlength);
 

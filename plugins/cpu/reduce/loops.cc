@@ -20,6 +20,8 @@ namespace mica::cpu {
 namespace {
 
 constexpr int64_t kGrain = 32768;
+// Rows under this take less time side by side, one a lane, than one after the other.
+constexpr int64_t kShortRow = 16;
 
 enum class Kind { kNone, kSum, kProduct, kMean, kMax, kMin, kNorm, kLogSumExp, kVar, kStd, kVarMean };
 
@@ -120,7 +122,7 @@ bool RunDenseRows(const ReduceCall& call, Kind kind) {
   MakeSpace(call, false, false, &space);
   const Operand& in = space.inner.operands[0];
   if (space.outer.numel == 0) return true;
-  if (space.inner.ndim != 1 || !in.flat || space.inner.numel < 8) return false;
+  if (space.inner.ndim != 1 || !in.flat || space.inner.numel < kShortRow) return false;
   // Few long rows are cut among threads by the program engine.
   if (space.outer.numel < threads && numel >= 2 * kGrain) return false;
   const int64_t n = space.inner.numel;
@@ -162,6 +164,7 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
     if (space.inner.ndim != 1 || !space.inner.operands[k].flat) return false;
   }
   const int64_t n = space.inner.numel;
+  if (n < kShortRow && space.outer.numel >= kBlock / 16) return false;
   const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
   const bool own_lanes = dtype == LaneOf(dtype);
   std::atomic<bool> no_memory{false};

@@ -139,6 +139,13 @@ int OneRow(const RowCall& row, Worker& worker, int64_t position) {
   return flags;
 }
 
+// Each stage reads the elements again: short rows that lie together are to stay in L1.
+int64_t RowsAtOnce(const Space& space) {
+  const Operand& first = space.inner.operands[0];
+  if (!first.flat) return kBlock;
+  return std::max<int64_t>(64, 12288 / (space.inner.numel * first.size) / 64 * 64);
+}
+
 int ManyRows(const RowCall& row, Worker& worker, int64_t position, int64_t n) {
   const Space& space = row.space;
   int flags = 0;
@@ -180,6 +187,7 @@ void RunRow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* co
   if (row.space.outer.numel == 0 || row.space.inner.numel == 0) return;
   const bool along = uses_index || GoesAlong(row.space);
   const int64_t grain = std::max<int64_t>(along ? 1 : 64, 16384 / row.space.inner.numel);
+  const int64_t most = std::min<int64_t>(row.map->block, RowsAtOnce(row.space));
   ParallelSteps(row.space.outer.numel, grain, along ? 1 : 64, ThreadsOf(call),
                 [&](int64_t begin, int64_t end) {
                   char* memory = Scratch(row.Memory());
@@ -190,7 +198,7 @@ void RunRow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* co
                   Worker worker(row, memory);
                   int flags = 0;
                   for (int64_t position = begin; position < end;) {
-                    const int64_t n = along ? 1 : row.space.outer.PieceLength(position, end, row.map->block);
+                    const int64_t n = along ? 1 : row.space.outer.PieceLength(position, end, most);
                     flags |= along ? OneRow(row, worker, position) : ManyRows(row, worker, position, n);
                     position += n;
                   }

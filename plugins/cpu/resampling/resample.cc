@@ -179,6 +179,8 @@ void ResampleBackward(const MicaCall* call, MicaTensor* grad, MicaIntSpan sizes,
 void RegisterResampling(plugin::Registrar& r) {
   r.Kernel<&Resample>("_resample.out");
   r.Kernel<&ResampleBackward>("_resample_backward.out");
+  r.Kernel<&GridSampler2d>("grid_sampler_2d");
+  r.Kernel<&GridSampler3d>("grid_sampler_3d");
   r.Kernel<&WeightedGather>("_weighted_gather.out");
   r.Kernel<&WeightedScatter>("_weighted_scatter.out");
   r.Kernel<&WeightedGatherWeights>("_weighted_gather_weights.out");

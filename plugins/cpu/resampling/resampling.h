@@ -44,6 +44,12 @@ void WeightedScatter(const MicaCall* call, MicaTensor* grad, MicaTensor* indices
 void WeightedGatherWeights(const MicaCall* call, MicaTensor* grad, MicaTensor* self, MicaTensor* indices,
                            MicaTensor* out);
 
+// grid_sample.cc
+MicaTensor* GridSampler2d(const MicaCall* call, MicaTensor* input, MicaTensor* grid,
+                          int64_t interpolation_mode, int64_t padding_mode, int32_t align_corners);
+MicaTensor* GridSampler3d(const MicaCall* call, MicaTensor* input, MicaTensor* grid,
+                          int64_t interpolation_mode, int64_t padding_mode, int32_t align_corners);
+
 }  // namespace mica::cpu
 
 #endif  // MICA_PLUGINS_CPU_RESAMPLING_RESAMPLING_H_

@@ -47,6 +47,50 @@ void Order(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
   }
 }
 
+// Up to so many least entries are kept in order from the first on.
+constexpr int64_t kFew = 16;
+// Keys are looked at so many at a time.
+constexpr int64_t kGlance = 16;
+
+// The few least entries in order: those among the first keys, and then each below the greatest
+// of them, moved to its place from behind. A glance of keys that are all greater costs a few
+// vector instructions. A line that falls is read from behind, where its least keys are.
+template <class Rule, class Bits>
+void SelectFew(Rule, Line<const Bits> from, int64_t length, Bits flip, int64_t kept, Entry<Bits>* first) {
+  int64_t n = 0;
+  const auto insert = [&](Bits key, int64_t position) {
+    const Entry<Bits> entry{key, static_cast<uint32_t>(position)};
+    int64_t at = n < kept ? n++ : kept - 1;
+    for (; at > 0 && entry < first[at - 1]; --at) first[at] = first[at - 1];
+    first[at] = entry;
+  };
+  const auto key_at = [&](int64_t j) { return static_cast<Bits>(Rule::KeyOf(from[j]) ^ flip); };
+  const bool falls = key_at(length - 1) < key_at(0);
+  const auto greatest = [&] { return static_cast<Bits>(first[kept - 1].key()); };
+  Bits keys[kGlance];
+  for (int64_t done = 0; done < length; done += kGlance) {
+    const int64_t count = std::min(kGlance, length - done);
+    const int64_t begin = falls ? length - done - count : done;
+    if (from.step == 1 && count == kGlance)
+      for (int64_t i = 0; i < kGlance; ++i) keys[i] = Rule::KeyOf(from.data[begin + i]) ^ flip;
+    else
+      for (int64_t i = 0; i < count; ++i) keys[i] = key_at(begin + i);
+    if (n == kept && count == kGlance) {
+      const Bits most = greatest();
+      Bits any = 0;
+      for (int64_t i = 0; i < kGlance; ++i) any |= static_cast<Bits>(keys[i] <= most);
+      if (!any) continue;
+    }
+    if (falls) {  // of equal keys the earlier comes first
+      for (int64_t i = count - 1; i >= 0; --i)
+        if (n < kept || keys[i] <= greatest()) insert(keys[i], begin + i);
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        if (n < kept || keys[i] < greatest()) insert(keys[i], begin + i);
+    }
+  }
+}
+
 // The `kept` least entries in order. Once there are as many, only those below the greatest of
 // them are looked at again; a few more are gathered before they are thinned out.
 template <class Bits, class KeyAt>
@@ -71,15 +115,16 @@ void Select(KeyAt key_at, int64_t length, int64_t kept, std::vector<Entry<Bits>>
 }
 
 template <class Rule, class Bits>
-void SortLine(Rule, Line<const Bits> from, int64_t length, bool descending, int64_t kept,
+void SortLine(Rule rule, Line<const Bits> from, int64_t length, bool descending, int64_t kept,
               std::vector<Entry<Bits>>& entries, std::vector<Entry<Bits>>& spare, Line<Bits> values,
               Line<int64_t> positions) {
-  const auto key_at = [&](int64_t j) {
-    const Bits key = Rule::KeyOf(from[j]);
-    return descending ? static_cast<Bits>(~key) : key;
-  };
-  if (kept * 4 <= length) {
-    if (kept > 0) Select(key_at, length, kept, entries);
+  const Bits flip = descending ? std::numeric_limits<Bits>::max() : Bits{0};
+  const auto key_at = [&](int64_t j) { return static_cast<Bits>(Rule::KeyOf(from[j]) ^ flip); };
+  if (kept * 4 <= length && kept <= kFew) {
+    entries.resize(static_cast<size_t>(kept));
+    if (kept > 0) SelectFew(rule, from, length, flip, kept, entries.data());
+  } else if (kept * 4 <= length) {
+    Select(key_at, length, kept, entries);
   } else {
     entries.resize(static_cast<size_t>(length));
     for (int64_t j = 0; j < length; ++j)

@@ -1,4 +1,5 @@
 // Shape arithmetic; result layouts and views are held to torch's.
+#include <utility>
 #include <vector>
 
 #include "mica/tensor/shape.h"
@@ -86,6 +87,39 @@ TEST_CASE("element counts are checked for overflow", "[tensor]") {
   MICA_REQUIRE_ERROR(CheckedNumel({2, -1}), "The size (-1) of dimension (1) is negative");
 }
 
+// Every pair of small boxes, against the bytes that they name.
+TEST_CASE("views share a byte where their bytes say so", "[tensor]") {
+  const Tensor base = EmptyTensor({64}, DType::kI16, Device{});
+  const auto bytes = [&base](const Tensor& t) {
+    uint64_t set[2] = {};
+    for (int64_t i = 0; i < t.sizes()[0]; ++i)
+      for (int64_t j = 0; j < t.sizes()[1]; ++j)
+        for (int64_t k = 0; k < t.itemsize(); ++k) {
+          const auto at = static_cast<uint64_t>(t.data_as<char>() - static_cast<char*>(base.data()) +
+                                                (i * t.strides()[0] + j * t.strides()[1]) * t.itemsize() + k);
+          set[at / 64] |= uint64_t{1} << at % 64;
+        }
+    return std::pair(set[0], set[1]);
+  };
+  std::vector<Tensor> views;
+  for (const auto& [sizes, strides] : std::vector<std::pair<Dims, Dims>>{{{3, 2}, {8, 1}},
+                                                                         {{3, 2}, {8, 3}},
+                                                                         {{2, 4}, {5, 5}},
+                                                                         {{4, 3}, {1, 7}},
+                                                                         {{3, 3}, {9, 2}},
+                                                                         {{1, 5}, {3, 2}}})
+    for (const int64_t offset : {0, 2, 4, 10, 16, 18, 30})
+      views.push_back(MakeView(base, sizes, strides, offset));
+  for (const int64_t offset : {1, 4, 7})
+    views.push_back(MakeViewAs(base, {5, 3}, {9, 2}, offset, DType::kU8));
+  for (const Tensor& a : views)
+    for (const Tensor& b : views) {
+      const auto [a0, a1] = bytes(a);
+      const auto [b0, b1] = bytes(b);
+      CHECK(((a0 & b0) != 0 || (a1 & b1) != 0) == (GetOverlap(a, b) != Overlap::kNo));
+    }
+}
+
 TEST_CASE("overlap within one tensor and between two", "[tensor]") {
   CHECK(HasInternalOverlap({2, 3}, {0, 1}) == InternalOverlap::kYes);
   CHECK(HasInternalOverlap({2, 3}, {3, 1}) == InternalOverlap::kNo);
@@ -100,7 +134,12 @@ TEST_CASE("overlap within one tensor and between two", "[tensor]") {
   CHECK(GetOverlap(head, tail) == Overlap::kPartial);
   CHECK(GetOverlap(head, end) == Overlap::kNo);
   CHECK(GetOverlap(base, EmptyTensor({10}, DType::kF32, Device{})) == Overlap::kNo);
-  CHECK(GetOverlap(MakeView(base, {5}, {2}, 0), MakeView(base, {4}, {2}, 4)) == Overlap::kTooHard);
+  // The strides of what has no elements, and of one place, are no distances.
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  CHECK(GetOverlap(base, MakeView(base, {0, 5}, {1, kHuge}, 0)) == Overlap::kNo);
+  CHECK(GetOverlap(MakeView(base, {5}, {1}, 0), MakeView(base, {1, 3}, {kHuge, 1}, 16)) != Overlap::kNo);
+  CHECK(GetOverlap(MakeView(base, {5}, {2}, 0), MakeView(base, {4}, {2}, 4)) == Overlap::kNo);
+  CHECK(GetOverlap(MakeView(base, {5}, {2}, 0), MakeView(base, {3}, {2}, 8)) == Overlap::kTooHard);
   MICA_REQUIRE_ERROR((CheckNoPartialOverlap(head, tail, "out", "self"), 0), "shares part of its memory");
   MICA_REQUIRE_ERROR((CheckNoInternalOverlap(MakeView(base, {3, 4}, {0, 1}, 0), "self"), 0),
                      "clone it first");
