@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from mica.conformance import expectations
-from mica.conformance.results import Row
+from mica.conformance.results import Row, row_from_json
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
@@ -76,7 +76,7 @@ def conform(device: str, write: bool) -> tuple[int, int]:
         if not results.exists():
             return passed, failed + 1
         found = json.loads(results.read_text())
-        rows += [Row(**{k: v for k, v in row.items() if k != "verdict"}) for row in found["rows"]]
+        rows += map(row_from_json, found["rows"])
         wrong = found["counts"]["fails"] + len(found["surprises"])
         passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
     if write:  # of all runs together: a narrow one knows dtypes that the others lack

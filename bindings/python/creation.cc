@@ -142,7 +142,7 @@ Dims SizesOf(PyObject* o) {
 
 Tensor FromNumpyCopy(PyObject* data) {
   const Ref numpy = Own(PyImport_ImportModule("numpy"));
-  const Ref array = Own(PyObject_CallMethod(numpy.get(), "ascontiguousarray", "O", data));
+  const Ref array = Own(PyObject_CallMethod(numpy.get(), "ascontiguousarray", "(O)", data));
   const Ref shape = Own(PyObject_GetAttrString(array.get(), "shape"));
   const Ref source_shape(PyObject_GetAttrString(data, "shape"));
   PyErr_Clear();

@@ -178,12 +178,14 @@ PyObject* NodeCompare(PyObject* a, PyObject* b, int op) {
 }
 
 PyMethodDef kMethods[] = {
-    {"name", NodeName, METH_NOARGS, "The node's name."},
+    {"name", NodeName, METH_NOARGS, "name($self, /)\n--\n\nThe node's name."},
     {"_sequence_nr", SequenceNumber, METH_NOARGS, "The order in which nodes were made."},
     {"register_hook", RegisterHook, METH_O,
-     "hook(grad_inputs, grad_outputs) after the node ran; what it returns replaces grad_inputs."},
+     "register_hook($self, fn, /)\n--\n\nCalls fn(grad_inputs, grad_outputs) after the node ran; what it "
+     "returns replaces grad_inputs."},
     {"register_prehook", RegisterPrehook, METH_O,
-     "hook(grad_outputs) before the node runs; what it returns replaces them."},
+     "register_prehook($self, fn, /)\n--\n\nCalls fn(grad_outputs) before the node runs; what it returns "
+     "replaces them."},
     {"_saved_names", SavedNames, METH_NOARGS, nullptr},
     {"_hook_saved", HookSaved, METH_VARARGS, nullptr},
     {"__dir__", NodeDir, METH_NOARGS, nullptr},

@@ -14,6 +14,7 @@
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/kernels/uninitialized.h"
 #include "mica/tensor/promote.h"
 
 namespace mica::python {
@@ -25,6 +26,10 @@ MICA_FOR_SHARDS(MICA_DECLARE)
 namespace {
 
 PyObject* GetDefaultDType(PyObject*, PyObject*) { return FromDType(DefaultDType()); }
+PyObject* SetFillUninitializedFunction(PyObject*, PyObject* fill) {
+  SetFillUninitialized(fill == Py_True);
+  Py_RETURN_NONE;
+}
 PyObject* SetDefaultDTypeFunction(PyObject*, PyObject* dtype) {
   return Guarded([&] {
     SetDefaultDType(ToDType(dtype));
@@ -130,6 +135,7 @@ PyObject* MetadataObject(PyObject* module, PyObject* name) { return PyObject_Get
 
 PyMethodDef kFunctions[] = {
     {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
+    {"_set_fill_uninitialized", SetFillUninitializedFunction, METH_O, nullptr},
     {"set_default_dtype", SetDefaultDTypeFunction, METH_O,
      "set_default_dtype(dtype)\n\nOf tensors made from Python floats."},
     {"promote_types", PromoteTypesFunction, METH_VARARGS, "promote_types(type1, type2) -> dtype"},

@@ -1,19 +1,10 @@
 #include "mica/bindings/python/operator_entry.h"
 
 #include "mica/dispatcher/layers_extension.h"
+#include "mica/opcodes.h"
 
 namespace mica::python {
 namespace {
-
-struct Opcode {
-  const char* name;
-  int arity;
-};
-constexpr Opcode kOpcodes[] = {
-#define MICA_OPCODE(name, arity, result) {#name, arity},
-    MICA_FORALL_OPCODES(MICA_OPCODE)
-#undef MICA_OPCODE
-};
 
 // A list of make(0), make(1), ...
 template <typename F>
@@ -24,7 +15,7 @@ Ref ListOf(int64_t n, F&& make) {
 }
 
 PyObject* StepOf(const MicaInstruction& in) {
-  const Opcode& opcode = kOpcodes[in.opcode];
+  const OpcodeInfo& opcode = kOpcodeInfo[in.opcode];
   const uint8_t registers[] = {in.a, in.b, in.c};
   const Ref read = ListOf(opcode.arity, [&](int64_t i) { return PyLong_FromLong(registers[i]); });
   return Py_BuildValue("(siOi)", opcode.name, in.dst, read.get(), in.aux);

@@ -1,6 +1,9 @@
 // Tensors of Python subclasses: over the data of another tensor (_make_subclass,
 // as_subclass), or around it (_make_wrapper_subclass), where the object has a shape, a
 // dtype and a device but no memory, and its __mica_dispatch__ computes with what it wraps.
+// And two objects that become each other.
+#include <algorithm>
+
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/dispatch_modes.h"
 #include "mica/bindings/python/override.h"
@@ -142,6 +145,46 @@ PyObject* MakeWrapperSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Two objects may become each other: nobody else holds their tensors, nor them weakly.
+void CheckSwappable(PyObject* o, const char* which) {
+  MICA_CHECK_TYPE(IsTensor(o), "swap_tensors() takes two Tensors; ", which, " is of type (", TypeName(o),
+                  ").");
+  auto* const self = reinterpret_cast<PyTensor*>(o);
+  MICA_CHECK(!self->weak_references, "Cannot swap ", which, " because it has weakref associated with it.");
+  const uint64_t uses = self->tensor.impl()->refs().load(std::memory_order_acquire);
+  MICA_CHECK(uses == 1, "Expected use_count of ", which, " to be 1 but got ", uses,
+             ": a view, a graph or another tensor's gradient holds the tensor; swap before a forward, or "
+             "after its backward.");
+}
+
+// _swap_tensors(a, b): what each is, its class and attributes included, becomes what the other is.
+PyObject* SwapTensors(PyObject*, PyObject* args) {
+  return Guarded([&]() -> PyObject* {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "OO:swap_tensors", &a, &b)) return nullptr;
+    CheckSwappable(a, "t1");
+    CheckSwappable(b, "t2");
+    if (a == b) return NewNone();
+    const Py_ssize_t size = Py_TYPE(a)->tp_basicsize, plain = TensorType.tp_basicsize;
+    MICA_CHECK(size == Py_TYPE(b)->tp_basicsize && (size == plain || Py_TYPE(a) == Py_TYPE(b)),
+               "Cannot swap t1 and t2 if they have different slots: their classes are (", TypeName(a),
+               ") and (", TypeName(b), ").");
+    // All after the header of an object: the tensor's pointer, attributes and slots.
+    auto* const left = reinterpret_cast<char*>(a);
+    auto* const right = reinterpret_cast<char*>(b);
+    std::swap_ranges(left + sizeof(PyObject), left + size, right + sizeof(PyObject));
+    PyTypeObject* const type = Py_TYPE(a);
+    Py_SET_TYPE(a, Py_TYPE(b));
+    Py_SET_TYPE(b, type);
+    for (PyObject* o : {a, b}) {
+      Unwrap(o).impl()->pyobject = o;
+      const bool refers = !IsExactTensor(o) || reinterpret_cast<PyTensor*>(o)->dict;
+      if (refers && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+    }
+    return NewNone();
+  });
+}
+
 constexpr int kStatic = METH_VARARGS | METH_KEYWORDS;
 PyMethodDef kAsSubclass = {
     "as_subclass", AsSubclass, METH_O,
@@ -164,6 +207,7 @@ PyObject* IsWrapper(PyObject*, PyObject* o) {
 }
 PyMethodDef kFunctions[] = {{"_has_dispatch", HasDispatch, METH_O, nullptr},
                             {"_is_wrapper", IsWrapper, METH_O, nullptr},
+                            {"_swap_tensors", SwapTensors, METH_VARARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -46,8 +46,8 @@ DTYPES = words(
 # Those in which forward mode is compared: its rules are one for all dtypes.
 FORWARD_MODE_DTYPES = (torch.float32, torch.float64, torch.complex128)
 
-# Samples of one operator in one dtype; more are taken evenly. Only cross products of
-# every argument's values have more: max_pool2d, logspace, unique and a few of their kind.
+# Samples of one operator in one dtype where a share of them is run, taken evenly. Only cross
+# products of every argument's values have more: max_pool2d, logspace, unique and a few of their kind.
 CAP = 64
 
 
@@ -93,7 +93,7 @@ def evenly(items: list[Any], count: int) -> list[Any]:
 
 
 def samples(op: Any, dtype: torch.dtype, grad: bool, share: float) -> Iterator[Any]:
-    """The operator's sample inputs, the same in every run; `share` of them, at least one."""
+    """The operator's sample inputs, the same in every run; all, or `share` of them, 1 to CAP."""
     torch.manual_seed(zlib.crc32(key(op).encode()))
     found = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
-    yield from evenly(found, max(1, min(CAP, round(len(found) * share))))
+    yield from found if share == 1 else evenly(found, max(1, min(CAP, round(len(found) * share))))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from run import CHECKS, Report
-from scope import CAP, OUT_OF_SCOPE
+from scope import OUT_OF_SCOPE
 
 _TITLES = {"forward": "forward", "gradients": "gradients", "tangents": "forward mode", "layouts": "layouts",
            "out": "out=", "inplace": "in place", "meta": "meta", "vmap": "vmap", "errors": "errors"}  # fmt: skip
@@ -54,10 +54,6 @@ def page(reports: list[Report]) -> str:
     """The reference page."""
     lines = [_OPENING, "| what | agree | of | share |", "|---|---|---|---|"]
     lines += [f"| {what} | {a} | {n} | {percent(a, n)} |" for what, a, n in totals(reports)]
-    lines += [
-        "",
-        f"An operator and dtype with more than {CAP} samples is run on {CAP} of them, evenly chosen.",
-    ]
     lines += ["", "Left out: " + "; ".join(f"`{p}` ({why})" for p, why in OUT_OF_SCOPE.items()) + "."]
     lines += ["", "## Operators", ""]
     lines += ["| operator | " + " | ".join(_TITLES[c] for c in CHECKS) + " | free strides |"]

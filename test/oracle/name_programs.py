@@ -6,6 +6,7 @@ Python, files and utilities are in name_services.py.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections import namedtuple
 from typing import Any
@@ -460,3 +461,31 @@ def replaced_parts(L: Any) -> Any:
     members = network._named_members(lambda m: [("fresh", L.ones(1))], prefix="net")
     index = L.nn.ModuleList(network)._get_abs_string_index(-1)
     return [*results, [name for name, _ in members], index, L.utils.data.DataLoader[int] is not None]
+
+
+def per_sample(L: Any) -> Any:
+    """The gradients of each sample, of a convolution, a norm and an embedding; what is refused."""
+    call = L.nn.utils._per_sample_grad.call_for_per_sample_grads
+    nn, found = L.nn, []
+    for module, inputs in (
+        (
+            nn.Sequential(nn.Conv2d(2, 3, 2), nn.ReLU(), nn.GroupNorm(1, 3)),
+            L.linspace(-1, 1, 100).reshape(2, 2, 5, 5),
+        ),
+        (nn.Sequential(nn.Embedding(5, 3), nn.LayerNorm(3)), L.arange(8).reshape(2, 4) % 5),
+        (nn.Linear(3, 2), L.linspace(-1, 1, 24).reshape(2, 4, 3)),
+    ):
+        with L.no_grad():
+            for p in module.parameters():
+                p.copy_(L.linspace(-0.5, 1, p.numel()).reshape(p.shape))
+        for reduction in ("sum", "mean"):
+            for p in module.parameters():
+                p.grad_sample = None
+            y = call(module, loss_reduction=reduction)(inputs)
+            (y.square().sum() if reduction == "sum" else y.square().flatten(1).sum(1).mean()).backward()
+            found += [(p.grad_sample, p.grad) for p in module.parameters()]
+    for bad in ({"batch_size": 0}, {"loss_reduction": "none"}):
+        with contextlib.suppress(RuntimeError):
+            call(nn.Linear(1, 1), **bad)(L.ones(1, 1))
+            found.append("not refused")
+    return found

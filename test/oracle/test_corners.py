@@ -273,6 +273,31 @@ def older_names_of_init(L: Any) -> Any:
 
 
 @case
+def attention_without_keys(L: Any) -> Any:
+    found = []
+    for rows, keys, mask in ((0, 0, None), (3, 0, None), (3, 0, L.ones(3, 0) > 0), (0, 3, None)):
+        q, k = L.ones(2, 2, rows, 4, requires_grad=True), L.ones(2, 2, keys, 4, requires_grad=True)
+        y = L.nn.functional.scaled_dot_product_attention(q, k, k, mask)
+        y.sum().backward()
+        found.append([y, q.grad, k.grad])
+    return found
+
+
+@case
+def reentrant_checkpoints(L: Any) -> Any:
+    run, x = L.utils.checkpoint.checkpoint, ones(L, 2).requires_grad_()
+    options: list[Any] = [{"scale": 2.0}, {"debug": True}, {"context_fn": lambda: None}]
+    return [kind(lambda o=o: run(L.sin, x, use_reentrant=True, **o)) for o in options]
+
+
+@case
+def shown_storages(L: Any) -> Any:
+    tensors = [L.ones(2), L.ones(1, dtype=L.bool), L.empty(0), L.ones(2, device="meta")]
+    texts = [repr(s) for t in tensors for s in (t.storage(), t.untyped_storage())]
+    return [text.replace("mica.", "torch.") for text in [*texts, repr(L.FloatStorage([1, 2]))]]
+
+
+@case
 def counted_keys(L: Any) -> Any:
     m = net(L)
     seen = []

@@ -16,7 +16,7 @@ import pytest
 import torch
 from test_names import SHIM, agree, plain
 
-from mica.nn import _fused
+from mica.nn.modules import _fast_path
 
 LAYER = "L.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True"
 MODULES = {
@@ -118,9 +118,12 @@ class Taken:
             return call
 
         names = ["_native_multi_head_attention" if self.alone else "_transformer_encoder_layer_fwd"]
-        if not self.alone and home is _fused:  # an encoder over padded rows calls what the layer's is made of
-            names.append("encoder_rows")
-        return mock.patch.multiple(home, **{n: counting(getattr(home, n)) for n in names})
+        if home is torch:
+            return mock.patch.multiple(home, **{n: counting(getattr(home, n)) for n in names})
+        if not self.alone:  # an encoder over padded rows calls what the layer's is made of
+            names.append("_transformer_encoder_rows")
+        found = home.internal
+        return mock.patch.object(home, "internal", lambda n: counting(found(n)) if n in names else found(n))
 
 
 def made(L: Any, text: str) -> Any:  # noqa: N803 - as rows name it
@@ -140,7 +143,7 @@ def outcome(L: Any, module: Any, call: str, state: str, alone: bool) -> tuple[An
     taken, width = Taken(alone), 9 if getattr(module, "embed_dim", 8) == 9 else 8
     x = L.sin(L.arange(8.0 * width)).reshape(2, 4, width)
     names = {"L": L, "ends": ends, "x": x, "m": module}
-    with warnings.catch_warnings(), taken.of(torch if L is torch else _fused):
+    with warnings.catch_warnings(), taken.of(torch if L is torch else _fast_path):
         warnings.simplefilter("ignore")
         try:
             with L.no_grad(), eval(state, names) or nullcontext():

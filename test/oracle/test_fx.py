@@ -131,6 +131,29 @@ def transformed(L: Any) -> Any:
     return [n.name for n in module.graph.nodes], _run(L, module)
 
 
+def named(L: Any) -> Any:
+    """Names of nodes and the source: paths of modules, capitals, one name again, operators."""
+
+    class Block(L.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer1 = L.nn.Sequential(L.nn.Linear(4, 4), L.nn.ReLU())
+            self.byName = L.nn.ModuleDict({"aB": L.nn.Linear(4, 4)})
+
+        def forward(self, x: Any) -> Any:
+            x = self.layer1(x)
+            x = self.byName["aB"](self.layer1[1](self.layer1[1](x)))
+            y = x @ x.T
+            z = -y + (y > 1) * ~(y <= 2)
+            a, b = L.einsum("ab,bc->ac", [y, z]), L.einsum("ab,bc->ac", y, z)
+            return a.sum(0) ** 2 + b.sum().max()
+
+    module = L.fx.symbolic_trace(Block())
+    code = [line.strip() for line in module.code.splitlines() if line.strip()]
+    plain = [line for line in code if not any(word in line for word in ("def ", "getattr(", "einsum"))]
+    return _nodes(module.graph), plain
+
+
 def shapes(L: Any) -> Any:
     module = L.fx.symbolic_trace(_net(L))
     L.fx.passes.shape_prop.ShapeProp(module).propagate(L.ones(3, 4))
@@ -141,7 +164,7 @@ def shapes(L: Any) -> Any:
     ]
 
 
-PROGRAMS = [traced, filtered, own_tracer, by_hand, transformed, shapes]
+PROGRAMS = [traced, filtered, own_tracer, by_hand, transformed, named, shapes]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

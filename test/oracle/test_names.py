@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import name_attention
+import name_conversions
 import name_programs
 import name_services
 import numpy as np
@@ -45,7 +46,7 @@ SHIM = namespace()
 for module in {n for name in LINES if name.startswith("torch.") for n in (name, name.rpartition(".")[0])}:
     with contextlib.suppress(ImportError):
         importlib.import_module(module)
-PROGRAMS = {**vars(name_programs), **vars(name_services), **vars(name_attention)}
+PROGRAMS = {**vars(name_programs), **vars(name_services), **vars(name_attention), **vars(name_conversions)}
 
 
 def plain(value: Any) -> Any:
@@ -110,7 +111,7 @@ class Missing:
 
 @contextlib.contextmanager
 def without(name: str) -> Iterator[bool]:
-    """The shim without the name, if it can be taken away: methods of the Tensor type cannot."""
+    """The shim without the name, if it can be taken away: methods of the Tensor type and checked flags cannot."""
     parts = name.split(".")
     try:
         owner: Any = name_services.namespace_module(".".join(parts[:-1]))
@@ -121,7 +122,7 @@ def without(name: str) -> Iterator[bool]:
     own = vars(owner).get(parts[-1], Missing) if hasattr(owner, "__dict__") else Missing
     try:
         setattr(owner, parts[-1], Missing())
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError, RuntimeError):
         yield False
         return
     try:

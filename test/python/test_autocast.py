@@ -181,7 +181,6 @@ def test_a_layer_that_is_not_active_is_not_passed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        (("cpu", mica.float32), ValueError, "float16 or mica.bfloat16"),
         (("nowhere",), ValueError, "nowhere"),
         ((3,), ValueError, "no string"),
     ],

@@ -15,7 +15,7 @@ import mica
 from mica import conformance
 from mica.conformance import command, expectations
 from mica.conformance.kit import conform
-from mica.conformance.results import FAILS, PASSES, UNSUPPORTED, Row
+from mica.conformance.results import FAILS, PASSES, UNSUPPORTED, Report, Row, row_from_json
 
 DEVICE = "faulty.npu"
 
@@ -59,6 +59,14 @@ def test_three_verdicts() -> None:
     assert "on fire" in rows["mul.Tensor", "float32"].failures[0].detail
     assert rows["cumsum", "float32"].verdict == UNSUPPORTED
     assert DEVICE in rows["cumsum", "float32"].reason
+
+
+def test_rows_come_back_from_json() -> None:
+    report = conform(DEVICE, operators=["add.Tensor", "mul.Tensor"], groups=["value"])
+    written = json.loads(json.dumps(report.as_json()))["rows"]
+    read = [row_from_json(row) for row in written]
+    assert any(row.failures for row in read)
+    assert json.loads(json.dumps(Report(DEVICE, {}, read).as_json()))["rows"] == written
 
 
 def test_a_kernel_that_refuses_a_dtype_is_unsupported_there() -> None:

@@ -62,7 +62,7 @@ def test_recorded_under_a_level():
         (lambda: make_dual(vector(1), vector(1)), RuntimeError, "no dual level is active"),
         (lambda: exit_dual_level(), RuntimeError, "no dual level was entered"),
         (lambda: within(lambda: make_dual(vector(1), vector(1, 2))), RuntimeError, "shape \\(2,\\) of the tangent"),
-        (lambda: within(lambda: make_dual(vector(1), mica.ones(1))), RuntimeError, "dtype"),
+        (lambda: within(lambda: make_dual(vector(1), vector(1) * 1j)), RuntimeError, "is complex"),
         (lambda: within(lambda: make_dual(mica.ones(1, dtype=mica.int64), vector(1))), ValueError, "primal"),
         (lambda: within(lambda: exit_dual_level(level=5)), RuntimeError, "not the innermost"),
     ],

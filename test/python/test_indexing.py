@@ -57,6 +57,21 @@ def test_write_tensor(key: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), array)
 
 
+@pytest.mark.parametrize("to, from_", [
+    ((..., slice(0, 2)), (..., slice(3, 5))), ((..., slice(0, 3)), (..., slice(1, 4))), (slice(0, 2), slice(1, 3)),
+    ((slice(None), slice(None, None, 2)), (slice(None), slice(1, None, 2))), ((..., slice(0, 2)), (..., slice(4, 5))),
+    ((slice(None), slice(0, 3)), (slice(None), slice(1, 4))), (slice(1, 3), slice(0, 1)),
+], ids=repr)  # fmt: skip
+def test_write_a_slice_of_itself(to: Any, from_: Any) -> None:
+    array, tensor = pair()
+    array[to] = array[from_].copy()
+    tensor[to] = tensor[from_]
+    np.testing.assert_array_equal(tensor.numpy(), array)
+    tensor[to] = tensor[from_].to(mica.float64)  # another dtype
+    array[to] = array[from_].copy()
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
 def test_write_broadcasts_and_drops_leading_ones() -> None:
     x = mica.zeros(2, 3)
     x[0] = mica.ones(1, 1, 3)

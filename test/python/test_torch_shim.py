@@ -159,6 +159,15 @@ def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:
         cls()
 
 
+@pytest.mark.parametrize("guard", ["_IncludeDispatchKeyGuard", "_ExcludeDispatchKeyGuard"])
+def test_guards_of_dispatch_keys_refuse_to_act(guard: str) -> None:
+    keys, guarded = _table.resolve("torch._C.DispatchKey"), _table.resolve(f"torch._C.{guard}")
+    with guarded(keys.Undefined):
+        pass
+    with pytest.raises(NotImplementedError, match="DispatchKey.Python"):
+        guarded(keys.Python)
+
+
 def test_check_names_what_lacks(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text(
         "from torch import nn as layers\nlayers.Linear; layers.nowhere_else\n"

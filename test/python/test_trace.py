@@ -34,7 +34,7 @@ def test_code_says_what_was_called() -> None:
     assert module.print_readable(print_output=False) == (
         "class traced(mica.nn.Module):\n"
         '    def forward(self, x_1: "float32[2, 3]", y_1: "float32[3, 4]"):\n'
-        '        matmul: "float32[2, 4]" = mica.ops.mica.matmul.default(x_1, y_1);  x_1 = None;  y_1 = None\n'
+        '        matmul: "float32[2, 4]" = mica.ops.mica.matmul.default(x_1, y_1);  x_1 = y_1 = None\n'
         '        relu: "float32[2, 4]" = mica.ops.mica.relu.default(matmul);  matmul = None\n'
         "        return relu\n"
     )

@@ -76,12 +76,15 @@ def tensorboard_reads() -> None:
             writer.add_custom_scalars_multilinechart(["loss", "both"])
             writer.add_embedding(torch.eye(3), ["a", "b", "c"], picture.expand(3, 3, 2, 4), 1, "points")
             writer.add_hparams({"lr": 0.1, "name": "x"}, {"hparam/loss": 0.5}, run_name="tried")
-            try:
-                writer.add_graph(nn.Linear(1, 1), torch.ones(1, 1))
-                raise AssertionError("add_graph() wrote something")
-            except NotImplementedError as error:
-                assert "summary" in str(error)
+            net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Dropout())
+            writer.add_graph(net, torch.ones(1, 3))
+            assert net.training and not net._forward_hooks
         found = EventAccumulator(folder, size_guidance={"tensors": 0, "histograms": 0, "images": 0}).Reload()
+        nodes = {node.name: node for node in found.Graph().node}
+        product = nodes["Sequential/Linear[0]/addmm"]
+        assert {"input/0", "Sequential/Linear[0]/bias"} <= set(product.input), product
+        assert [d.size for d in product.attr["_output_shapes"].list.shape[0].dim] == [1, 2]
+        assert list(nodes["output/0"].input) == ["Sequential/ReLU[1]/relu"], list(nodes)
         losses = found.Scalars("loss")
         assert [e.step for e in losses] == [0, 1, 2] and abs(losses[2].value - 1 / 3) < 1e-6
         (histogram,) = found.Histograms("weights")

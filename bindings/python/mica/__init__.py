@@ -107,7 +107,7 @@ _LAZY = (
     "version",
     "xpu",
 )
-_OF_SAMPLING = ("_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "binomial", "poisson")
+_OF_OPERATORS = ("_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad")
 
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -148,7 +148,6 @@ if TYPE_CHECKING:
         version as version,
         xpu as xpu,
     )
-    from mica._sampling import binomial as binomial, poisson as poisson
     from mica.amp import (
         autocast as autocast,
         get_autocast_dtype as get_autocast_dtype,
@@ -157,6 +156,11 @@ if TYPE_CHECKING:
         set_autocast_enabled as set_autocast_enabled,
     )
     from mica.func import vmap as vmap
+
+    _dirichlet_grad: Any
+    _sample_dirichlet: Any
+    _standard_gamma: Any
+    _standard_gamma_grad: Any
 else:
 
     def __getattr__(name: str) -> Any:
@@ -175,14 +179,14 @@ else:
 
             if hasattr(storage, name):
                 return getattr(storage, name)
-        if name in _OF_SAMPLING:
-            from mica import _sampling
-
-            return getattr(_sampling, name)
         if name == "vmap":
             from mica.func import vmap
 
             return vmap
+        if name in _OF_OPERATORS:
+            from mica import ops
+
+            return getattr(ops.mica, name)
         if name in ("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"):
             from mica.optim import _fused
 

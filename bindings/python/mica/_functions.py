@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._checks import _assert, _check, _check_index, _check_type, _check_value
 from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -157,49 +158,15 @@ def set_float32_matmul_precision(precision: str) -> None:
     _precision[0] = precision
 
 
-def _fail(kind: type[Exception], message: Any) -> None:
-    raise kind(message() if callable(message) else message or "A check of the program's failed.")
-
-
-def _assert(condition: Any, message: Any = None) -> None:
-    """`assert condition, message`, where a program is traced too."""
-    if type(condition) is not bool and _C._has_function((condition,)):
-        from mica.overrides import handle_torch_function
-
-        handle_torch_function(_assert, (condition,), condition, message)
-    elif not condition:
-        _fail(AssertionError, message)
-
-
-def _check(cond: Any, message: Any = None) -> None:
-    """Raises RuntimeError(message()) unless `cond`."""
-    if not cond:
-        _fail(RuntimeError, message)
-
-
-def _check_index(cond: Any, message: Any = None) -> None:
-    """Raises IndexError(message()) unless `cond`."""
-    if not cond:
-        _fail(IndexError, message)
-
-
-def _check_type(cond: Any, message: Any = None) -> None:
-    """Raises TypeError(message()) unless `cond`."""
-    if not cond:
-        _fail(TypeError, message)
-
-
-def _check_value(cond: Any, message: Any = None) -> None:
-    """Raises ValueError(message()) unless `cond`."""
-    if not cond:
-        _fail(ValueError, message)
-
-
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted for torch's programs: Mica's CPU kernels are deterministic."""
+    """Mica's CPU kernels are deterministic anyway; what this changes is memory that nobody wrote, which
+    is filled (mica.utils.deterministic.fill_uninitialized_memory)."""
     if not isinstance(mode, bool):
         raise TypeError(f"The mode is True or False; this value is of type ({type(mode).__name__}).")
     _deterministic[:] = [bool(mode), warn_only]
+    from mica.utils import deterministic
+
+    deterministic._apply()
 
 
 def asarray(
@@ -300,7 +267,12 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Sums of products over named dimensions: einsum("ij,jk->ik", a, b)."""
+    """Sums of products over named dimensions: einsum("ij,jk->ik", a, b), or with lists of numbers from 0 to 51
+    that name them: einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    if len(args) >= 2 and isinstance(args[0], Tensor):
+        from mica._equations import of_lists
+
+        return _generated["einsum"](*of_lists(args))
     if len(args) < 2 or not isinstance(args[0], str):
         raise TypeError("einsum() takes an equation and then its operands.")
     operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]

@@ -62,9 +62,9 @@ class _GradMode(_Mode):
     def __exit__(self, *exc: object) -> None:
         _C._set_grad_enabled(self._previous)
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, orig_func: Any = None) -> Any:
         mode = super().__new__(cls)
-        return mode(function) if callable(function) else mode
+        return mode(orig_func) if callable(orig_func) else mode
 
 
 class no_grad(_GradMode):

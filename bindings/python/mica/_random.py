@@ -7,7 +7,7 @@ from mica._C import Generator, Tensor
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from typing import Any
 
 default_generator: Generator = _C._default_generator("cpu")
@@ -50,11 +50,22 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
+def _named(device: Any, device_type: str | None) -> str:
+    return f"{device_type or 'cuda'}:{device}" if isinstance(device, int) else str(device)
+
+
 class fork_rng:
     """A context after which the state of the CPU's generator, and of those of `devices`, is as before."""
 
-    def __init__(self, devices: Sequence[Any] = (), enabled: bool = True) -> None:
-        names = ["cpu", *(str(d) for d in devices)] if enabled else []
+    def __init__(
+        self,
+        devices: Iterable[Any] | None = None,
+        enabled: bool = True,
+        _caller: str = "fork_rng",
+        _devices_kw: str = "devices",
+        device_type: str | None = None,
+    ) -> None:
+        names = ["cpu", *(_named(d, device_type) for d in devices or ())] if enabled else []
         self._generators: list[Generator] = [_C._default_generator(name) for name in names]
 
     def __enter__(self) -> None:

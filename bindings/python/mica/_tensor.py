@@ -19,11 +19,11 @@ class RemovableHandle:
 
     next_id = 0
 
-    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
-        self._remove: Any = hooks if callable(hooks) else None
-        self._tables = [] if callable(hooks) else [hooks, *_as_list(extra_dict)]
+        self._remove: Any = hooks_dict if callable(hooks_dict) else None
+        self._tables = [] if callable(hooks_dict) else [hooks_dict, *_as_list(extra_dict)]
 
     def hooks_dict_ref(self) -> Any:
         """The dictionary that holds the hook; None for a hook that lies in none."""
@@ -85,12 +85,12 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """A numpy.ndarray that shares this tensor's memory."""
+    """A numpy.ndarray that shares this tensor's memory. Of a tensor that requires grad only where grad mode is off."""
     import numpy as np
 
     if force:
         self = self.detach().cpu()
-    if self.requires_grad:
+    if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError("A tensor that requires grad cannot become a NumPy array; use x.detach().numpy().")
     return np.asarray(_C._TensorBuffer(self))
 
@@ -278,8 +278,24 @@ def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
     return self.copy_(_C.tensor(flat, dtype=self.dtype).reshape(self.shape))
 
 
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from the slowest to the fastest in memory."""
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest in memory.
+
+    ambiguity_check: raises RuntimeError where another order fits as well, or, of a list of memory
+    formats, not exactly one does.
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else None
+    if not isinstance(ambiguity_check, bool) and (
+        formats is None or not all(isinstance(f, _C.memory_format) for f in formats)
+    ):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if formats is not None and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+        raise RuntimeError(f"The tensor does not fit exactly one of the memory formats {formats}.")
+    if ambiguity_check is True:
+        places = [(size, stride) for size, stride in zip(self.shape, self.stride()) if size != 1]
+        strides = {stride for _, stride in places}
+        if len(places) < self.ndim or len(strides) < len(places) or self.numel() == 0:
+            raise RuntimeError("The tensor does not have unique dim order.")
     return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
 
 

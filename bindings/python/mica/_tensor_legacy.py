@@ -66,8 +66,36 @@ def _reinforce(self: Tensor, reward: Any) -> None:
     raise RuntimeError("Tensor.reinforce() went from torch long ago; use log_prob() of mica.distributions.")
 
 
+def _refuse(name: str, there: str) -> Any:
+    raise RuntimeError(f"Tensor.{name}() went from torch long ago; use mica.linalg.{there}().")
+
+
+def eig(self: Tensor, eigenvectors: bool = False) -> Any:
+    """Refuses: see mica.linalg.eig."""
+    _refuse("eig", "eig")
+
+
+def symeig(self: Tensor, eigenvectors: bool = False) -> Any:
+    """Refuses: see mica.linalg.eigh."""
+    _refuse("symeig", "eigh")
+
+
+def lstsq(self: Tensor, other: Tensor) -> Any:
+    """Refuses: see mica.linalg.lstsq."""
+    _refuse("lstsq", "lstsq")
+
+
+def solve(self: Tensor, other: Tensor) -> Any:
+    """Refuses: see mica.linalg.solve."""
+    _refuse("solve", "solve")
+
+
 _C._add_tensor_attributes(
     {
+        "eig": eig,
+        "symeig": symeig,
+        "lstsq": lstsq,
+        "solve": solve,
         "resize": resize,
         "resize_as": resize_as,
         "map_": map_,

@@ -55,7 +55,15 @@ def _entries(repo_or_dir: Any, source: str) -> Any:
     return module
 
 
-def list(github: Any, force_reload: bool = False, source: str = "github", **options: Any) -> Any:
+def list(
+    github: Any,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    verbose: bool = True,
+    *,
+    source: str = "github",
+) -> Any:
     """The entry points of a folder's hubconf.py."""
     module = _entries(github, source)
     return [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("_")]
@@ -68,7 +76,15 @@ def _entry(repo_or_dir: Any, model: str, source: str) -> Any:
     return function
 
 
-def help(github: Any, model: str, force_reload: bool = False, source: str = "github", **options: Any) -> Any:
+def help(
+    github: Any,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    *,
+    source: str = "github",
+) -> Any:
     """The doc string of an entry point."""
     return _entry(github, model, source).__doc__
 

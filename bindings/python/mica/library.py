@@ -41,6 +41,14 @@ def _caller() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def _refuse_keyset(with_keyset: bool) -> None:
+    if with_keyset:
+        raise NotImplementedError(
+            "Library.impl and fallback give kernels no set of keys (with_keyset=True); a kernel that passes the "
+            "call on does so through mica.ops, or is a layer of its own (docs/guides/write-a-layer.md)."
+        )
+
+
 class Library:
     """Registrations under one namespace; they go with the object, or earlier by
     _destroy()."""
@@ -71,6 +79,7 @@ class Library:
     ) -> None:
         """Registers a kernel for a backend ("cpu"), a layer ("Autograd") or, without a
         key, a decomposition for all."""
+        _refuse_keyset(with_keyset)
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         if not callable(fn):
             raise TypeError(
@@ -82,8 +91,9 @@ class Library:
         scope.add_kernel(name, _key(dispatch_key or self.dispatch_key), fn, *_caller())
         scope.commit()
 
-    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "") -> None:
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Registers a kernel for all operators that have none at the key."""
+        _refuse_keyset(with_keyset)
         scope = self._scope()
         scope.add_fallback(_key(dispatch_key or self.dispatch_key), fn, *_caller())
         scope.commit()
@@ -147,7 +157,12 @@ def register_kernel(
 
 
 def register_fake(
-    op: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None, **unused: Any
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
 ) -> Any:
     """Registers the function that computes shapes and dtypes, on meta tensors."""
 
@@ -304,7 +319,12 @@ def _type_text(annotation: Any) -> str:
 
 
 def infer_schema(
-    prototype_function: Callable[..., Any], /, *, mutates_args: Any = (), op_name: str | None = None
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: Any = (),
+    op_name: str | None = None,
+    tags: Any = (),
 ) -> str:
     """The schema that a function's annotations say."""
     hints = typing.get_type_hints(prototype_function)

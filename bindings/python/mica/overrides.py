@@ -135,6 +135,26 @@ def _pop_mode() -> FunctionMode:
     return _C._pop_function_mode()
 
 
+def _len_function_stack() -> int:
+    return len(_C._function_modes())
+
+
+def _function_mode_at(place: int) -> FunctionMode:
+    """A mode by its place, the outermost first."""
+    return _C._function_modes()[place]
+
+
+class _DisabledImplementation:
+    """What a class puts at __torch_function__ to keep its tensors from being asked."""
+
+    def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with DisableFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+_disabled_function_implementation = _DisabledImplementation()
+
+
 @contextlib.contextmanager
 def _pop_mode_temporarily() -> Iterator[FunctionMode]:
     mode = _C._pop_function_mode()

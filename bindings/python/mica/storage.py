@@ -131,7 +131,7 @@ class _Memory:
         self._flat.fill_(value)
         return self
 
-    def copy_(self, source: Any, non_blocking: bool = False) -> Any:
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> Any:
         """Takes over the elements of another storage of the same size."""
         self._flat.copy_(source._flat)
         return self
@@ -207,11 +207,15 @@ class _Memory:
         return (_loaded, (type(self), self._flat))
 
     def __repr__(self) -> str:
-        lines = "".join(f" {v}\n" for v in self.tolist())
-        return f"{lines}[{self._title()} of size {self.size()}]"
+        from mica import _tensor
 
-    def _title(self) -> str:
-        return f"{type(self).__name__}(device={self.device})"
+        values = "..." if self.device.type == "meta" else "\n ".join(map(str, self.tolist()))
+        title = ", ".join([*self._details(), f"device={self.device}"])
+        kind = "TypedStorage" if isinstance(self, TypedStorage) else "UntypedStorage"
+        return f"{'' if values == '...' else ' '}{values}\n[{_tensor.LIBRARY}.storage.{kind}({title}) of size {self.size()}]"
+
+    def _details(self) -> list[str]:
+        return []
 
     @classmethod
     def from_buffer(
@@ -356,8 +360,8 @@ class TypedStorage(_Memory):
             dtype = getattr(_C, dtype._own_dtype)
         return TypedStorage._of(self._flat.to(dtype))
 
-    def _title(self) -> str:
-        return f"{type(self).__name__}(dtype={self.dtype}, device={self.device})"
+    def _details(self) -> list[str]:
+        return [f"dtype={self.dtype}"]
 
 
 class _StorageBase(_Memory):

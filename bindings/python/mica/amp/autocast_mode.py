@@ -81,21 +81,18 @@ class autocast(_Mode):
             )
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        if self.fast_dtype not in (mica.float16, mica.bfloat16):
-            raise ValueError(
-                f"The dtype ({self.fast_dtype}) of autocast is not one that it casts to; expected "
-                "mica.float16 or mica.bfloat16."
-            )
         self._enabled = bool(enabled)
         self._absent = _absent(device_type)
-        if self._absent and enabled:
+        why = ""
+        if self._absent:
+            why = f"User provided device_type of '{device_type}', but no plugin provides it."
+        elif self.fast_dtype not in (mica.float16, mica.bfloat16):
+            why = f"Autocast casts to mica.float16 or mica.bfloat16, and the dtype is ({self.fast_dtype})."
+            self._enabled, self.fast_dtype = False, get_autocast_dtype(device_type)
+        if why and enabled:
             import warnings
 
-            warnings.warn(
-                f"User provided device_type of '{device_type}', but no plugin provides it. Disabling autocast",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(f"{why} Disabling autocast.", UserWarning, stacklevel=2)
         self._cache_enabled = cache_enabled
         self._outer: list[tuple[bool, mica.dtype, bool]] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,9 +42,22 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Tensors | None = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the .grad of the leaves (or of `inputs`)."""
+    """Adds the gradients of `tensors` to the .grad of the leaves (or of `inputs`).
+
+    `grad_variables` is the old name of `grad_tensors`.
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "Both `grad_tensors` and `grad_variables`, its old name, are given; give one of them."
+            )
+        grad_tensors = grad_variables
     _C._backward(
         tensors, grad_tensors, inputs, create_graph if retain_graph is None else retain_graph, create_graph
     )

@@ -71,8 +71,8 @@ def _check_level(name: str, level: int | None) -> None:
         )
 
 
-def check_direction(name: str, primal: Tensor, tangent: Tensor, number: int | None = None) -> None:
-    """Refuses a tangent that is none of its primal; `number` tells a pair from others."""
+def direction(name: str, primal: Tensor, tangent: Tensor, number: int | None = None) -> Tensor:
+    """The tangent in the dtype of its primal; refused if it is none. `number` tells a pair from others."""
     given, along = (
         ("the primal", "the tangent") if number is None else (f"primal ({number})", f"tangent ({number})")
     )
@@ -87,19 +87,19 @@ def check_direction(name: str, primal: Tensor, tangent: Tensor, number: int | No
             f"{name}: the shape {tuple(tangent.shape)} of {along} differs from the shape "
             f"{tuple(primal.shape)} of its primal."
         )
-    if primal.dtype != tangent.dtype:
+    if tangent.is_complex() and not primal.is_complex():
         raise RuntimeError(
-            f"{name}: the dtype ({tangent.dtype}) of {along} differs from the dtype ({primal.dtype}) "
-            "of its primal."
+            f"{name}: {along} is complex ({tangent.dtype}), which the derivative of a real primal "
+            f"({primal.dtype}) cannot be."
         )
+    return tangent if primal.dtype == tangent.dtype else tangent.to(primal.dtype)
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor with the value of `tensor` that carries `tangent` through what is computed
     with it."""
     _check_level("make_dual", level)
-    check_direction("make_dual", tensor, tangent)
-    return _C._frame_dual(tensor, tangent)
+    return _C._frame_dual(tensor, direction("make_dual", tensor, tangent))
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -104,6 +104,12 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     }
 
 
+def row_from_json(row: dict[str, Any]) -> Row:
+    """A row as as_json() gives it; its verdict follows from the rest."""
+    fields = {name: value for name, value in row.items() if name != "verdict"}
+    return Row(**{**fields, "failures": [Failure(**f) for f in row["failures"]]})
+
+
 def of_check(rows: Iterable[Row], *checks: str) -> list[Row]:
     """The rows of these checks."""
     return [row for row in rows if row.check in checks]

@@ -508,6 +508,7 @@ SAMPLES: dict[str, list[Call]] = {
         args(t(1, 2, 3, 3), t(2, 2, 2, 2), None, [2, 2], [0, 0], [1, 1], True, [0, 1], 1),
         args(t(1, 2, 3, 4, 4), t(2, 2, 2, 2, 2), t(2), [1, 1, 1], [0, 1, 0], [1, 1, 1], False, [0, 0, 0], 1),
     ],
+    "conv_tbc": [args(t(7, 2, 4), t(3, 4, 6), t(6), 1), args(t(5, 1, 2), t(2, 2, 3), t(3))],
     "conv1d": [args(t(2, 4, 7), t(6, 2, 3), t(6), [2], [1], [1], 2), args(t(4, 7), t(6, 4, 3))],
     "conv1d.padding": [args(t(2, 4, 7), t(6, 4, 3), None, [1], p) for p in ("same", "valid")],
     "conv2d": [args(t(2, 4, 7, 7), t(6, 2, 3, 3), t(6), [2], [1], [1], 2), args(t(4, 7, 6), t(6, 4, 3, 2))],
@@ -800,6 +801,10 @@ RANDOM = [
     "cauchy",
     "log_normal",
     "geometric",
+    "poisson",
+    "binomial",
+    "_standard_gamma",
+    "_sample_dirichlet",
     "dropout",
     "native_dropout",
     "feature_dropout",
@@ -823,7 +828,7 @@ _GRADIENT = "part of a gradient: compared through the gradients of its operator"
 _INTERNAL = "internal: compared through the operator it serves"
 UNSAMPLED: dict[str, str] = {
     **dict.fromkeys(UNINITIALISED, "uninitialised memory: shapes are compared in test_factories.py"),
-    **dict.fromkeys(RANDOM, "random: streams are compared with torch's in test_random.py"),
+    **dict.fromkeys(RANDOM, "random: streams are compared with torch's in test/oracle/test_random*.py"),
     **dict.fromkeys(
         [
             "select_backward",
@@ -840,6 +845,8 @@ UNSAMPLED: dict[str, str] = {
             "nll_loss_backward",
             "value_selecting_reduction_backward",
             "elu_backward",
+            "_standard_gamma_grad",
+            "_dirichlet_grad",
         ],
         _GRADIENT,
     ),
@@ -876,6 +883,14 @@ UNSAMPLED: dict[str, str] = {
     "index_put_": "in place only: see index_put",
     "to.device": "one device: see to.dtype",
     "to.dtype_layout": "see to.dtype",
+    **dict.fromkeys(
+        [
+            f"{name}.{kind}"
+            for name in ("linspace", "logspace")
+            for kind in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+        ],
+        "numbers in tensors: see linspace and test/oracle/test_error_kinds.py",
+    ),
     "_conj_physical": _INTERNAL,
     "_logit": _INTERNAL,
     "_logit_clamped": _INTERNAL,

@@ -7,7 +7,6 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica._sampling import _standard_gamma, binomial, poisson
 from mica.distributions import constraints
 from mica.distributions.distribution import Distribution, ExponentialFamily
 from mica.distributions.utils import (
@@ -231,7 +230,7 @@ class Binomial(_Odds):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+        return mica.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -282,8 +281,8 @@ class NegativeBinomial(_Odds):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with mica.no_grad():
-            rate = _standard_gamma(self.total_count.expand(shape)) * self.logits.exp().expand(shape)
-            return poisson(rate)
+            rate = mica._standard_gamma(self.total_count.expand(shape)) / (-self.logits).exp().expand(shape)
+            return mica.poisson(rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -308,7 +307,7 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())  # type: ignore[assignment]
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+        return mica.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

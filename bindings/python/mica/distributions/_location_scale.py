@@ -220,12 +220,10 @@ class StudentT(Distribution):
         return mica.where(self.df <= 1, math.nan, m)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        from mica._sampling import _standard_gamma
-
         shape = self._extended_shape(sample_shape)
         x = _standard_normal(shape, self.df.dtype, self.df.device)
-        z = 2.0 * _standard_gamma(self._half.expand(shape))
-        return self.loc + self.scale * x * mica.rsqrt(z / self.df)
+        z = 2.0 * mica._standard_gamma(self._half.expand(shape))
+        return self.loc + self.scale * (x * mica.rsqrt(z / self.df))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

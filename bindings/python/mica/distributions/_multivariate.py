@@ -273,14 +273,34 @@ class Wishart(_OfMatrix, ExponentialFamily):
         d = v.diagonal(dim1=-2, dim2=-1)
         return self.df[..., None, None] * (v.pow(2) + d[..., :, None] * d[..., None, :])
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Bartlett's decomposition."""
-        shape, p = Size(sample_shape), self._event_shape[-1]
+    def _bartlett(self, sample_shape: Any) -> Tensor:
+        """Draws by Bartlett's decomposition."""
+        p = self._event_shape[-1]
         degrees = self.df.unsqueeze(-1) - mica.arange(p, dtype=self.df.dtype)
-        diagonal = Chi2(degrees).rsample(shape).sqrt()
-        low = _standard_normal((*diagonal.shape, p), self.df.dtype, self.df.device).tril(-1)
-        chol = self._unbroadcasted_scale_tril @ (low + mica.diag_embed(diagonal))
+        diagonal = Chi2(degrees).rsample(sample_shape).sqrt()
+        noise = diagonal.clamp(min=mica.finfo(diagonal.dtype).eps).diag_embed()
+        rows, columns = mica.tril_indices(p, p, -1)
+        below = (*sample_shape, *self._batch_shape, p * (p - 1) // 2)
+        noise[..., rows, columns] = mica.randn(below, dtype=noise.dtype)
+        chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
+
+    def _of_draws(self, mask: Tensor) -> Tensor:
+        """A mask over draws and batch as one over draws: where any of the batch is."""
+        return mask.amax([-1 - d for d in range(len(self._batch_shape))]) if self._batch_shape else mask
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
+        """Draws of which torch 2.13 keeps the second: it takes those inside of the support for singular at
+        first, and draws them again; after that what is singular indeed, `max_try_correction` (10) times."""
+        drawn = self._bartlett(Size(sample_shape))
+        again = self._of_draws(self.support.check(drawn))
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            if not again.any():
+                break
+            new = self._bartlett(again[again].shape)
+            drawn[again.clone()] = new  # backward keeps the mask, which changes below
+            again[again.clone()] = self._of_draws(~self.support.check(new))
+        return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

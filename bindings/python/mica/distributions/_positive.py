@@ -8,7 +8,6 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica._sampling import _sample_dirichlet, _standard_gamma
 from mica.distributions import constraints
 from mica.distributions._location_scale import _Pair
 from mica.distributions.distribution import ExponentialFamily, Size
@@ -73,7 +72,7 @@ class Gamma(_Pair, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        value = mica._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         value.detach().clamp_(min=_tiny(value))
         return value
 
@@ -136,7 +135,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return _sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return mica._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -276,6 +275,7 @@ class VonMises(_Pair):
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 accept = ((c * (2 - c) - u[1]) > 0) | ((c / u[1]).log() + 1 - c >= 0)
-                x = mica.where(accept & ~done, (u[2] - 0.5).sign() * f.acos(), x)
+                # As in torch, what was accepted before is drawn again where it is accepted now.
+                x = mica.where(accept, (u[2] - 0.5).sign() * f.acos(), x)
                 done = done | accept
             return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)

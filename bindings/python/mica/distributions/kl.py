@@ -18,7 +18,6 @@ from mica.distributions import (
     _multivariate as vectors,
     _positive as positive,
 )
-from mica.distributions.distribution import Distribution
 from mica.distributions.transformed_distribution import TransformedDistribution
 from mica.distributions.utils import _sum_rightmost, euler_constant
 
@@ -28,8 +27,8 @@ _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     """Decorates the function that computes KL(p || q) for these classes and those below them."""
     for given in (type_p, type_q):
-        if not (isinstance(given, type) and issubclass(given, Distribution)):
-            raise TypeError(f"register_kl() takes two subclasses of Distribution; one is ({given!r:.60}).")
+        if not isinstance(given, type):
+            raise TypeError(f"register_kl() takes two classes of distributions; one is ({given!r:.60}).")
 
     def add(function: Any) -> Any:
         _KL_REGISTRY[type_p, type_q] = function

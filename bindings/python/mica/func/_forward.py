@@ -8,7 +8,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.autograd.forward_ad import check_direction
+from mica.autograd.forward_ad import direction
 from mica.func._reverse import Pullback
 from mica.func._trees import map_tensors, split_aux, tensors_of
 from mica.utils._pytree import tree_unflatten
@@ -21,9 +21,8 @@ def _check_directions(name: str, primals: Any, tangents: Any) -> tuple[list[Tens
         raise RuntimeError(
             f"{name}: the tree of the tangents ({given}) differs from that of the primals ({spec})."
         )
-    for i, (p, t) in enumerate(zip(flat, directions)):
-        check_direction(name, p, t, i)
-    return flat, directions, spec
+    along = [direction(name, p, t, i) for i, (p, t) in enumerate(zip(flat, directions))]
+    return flat, along, spec
 
 
 def jvp(

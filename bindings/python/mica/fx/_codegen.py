@@ -99,7 +99,20 @@ _OPERATORS = {
     operator.floordiv: "//",
     operator.mod: "%",
     operator.pow: "**",
+    operator.matmul: "@",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.gt: ">",
+    operator.le: "<=",
+    operator.ge: ">=",
 }
+_SIGNS = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 
 
 def _expression(node: Node, root: str, names: _Globals) -> str:
@@ -115,6 +128,8 @@ def _expression(node: Node, root: str, names: _Globals) -> str:
         return f"{args[0]}[{args[1]}]"
     if node.target in _OPERATORS and len(args) == 2:
         return f"{args[0]} {_OPERATORS[node.target]} {args[1]}"
+    if node.target in _SIGNS and len(args) == 1:
+        return f"{_SIGNS[node.target]}{args[0]}"
     if node.target is getattr and len(args) == 2 and str(node.args[1]).isidentifier():
         return f"{args[0]}.{node.args[1]}"
     return f"{names.spell(node.target, target_name(node.target))}({', '.join(args + named)})"
@@ -164,7 +179,8 @@ def generate(graph: Graph, root: str, verbose: bool) -> PythonCode:
         lines.append(f"    {targets} = _flatten_arguments(args, _in_spec)" if inputs else "    pass")
     dropped = _last_uses(graph)
     for node in graph.nodes:
-        ends = "".join(f";  {n.name} = None" for n in dropped.get(node, []) if n.op != "output")
+        ended = [n.name for n in dropped.get(node, [])] + ([] if node.users else [node.name])
+        ends = f";  {' = '.join(ended)} = None" if ended else ""
         if node.op == "placeholder":
             continue
         if node.op == "output":
@@ -175,9 +191,8 @@ def generate(graph: Graph, root: str, verbose: bool) -> PythonCode:
                 result = f"_tree_unflatten({result}, _out_spec)"
             lines.append(f"    return {result}")
             continue
-        unused = f";  {node.name} = None" if not node.users else ""
         note = _note(node) if verbose else ""
-        lines.append(f"    {node.name}{note} = {_expression(node, root, names)}{ends}{unused}")
+        lines.append(f"    {node.name}{note} = {_expression(node, root, names)}{ends}")
     return PythonCode(head + "\n" + "\n".join(lines or ["    pass"]) + "\n", names.found)
 
 

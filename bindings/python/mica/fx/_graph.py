@@ -17,27 +17,22 @@ _RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | {"mica", "sel
 
 
 class _Names:
-    """Names that are given once each."""
+    """Names that are given once each; one that is taken gets the next number."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
-        self._next: dict[str, int] = {}
+        self._last: dict[str, int] = {}
 
     def new(self, wish: str) -> str:
-        name = re.sub(r"\W+", "_", wish) or "_"
+        name = re.sub(r"[^0-9a-zA-Z_]+", "_", wish) or "_unnamed"
         if name[0].isdigit():
             name = "_" + name
-        if name not in self._used and name not in _RESERVED:
-            self._used.add(name)
-            return name
-        base = re.sub(r"_\d+$", "", name)
-        number = self._next.get(base, 0)
-        while True:
+        base, given = re.fullmatch(r"(.*?)(?:_(\d+))?", name).groups()  # type: ignore[union-attr]
+        number = int(given or 0) or self._last.get(base, 0)
+        while name in self._used or name in _RESERVED:
             number += 1
             name = f"{base}_{number}"
-            if name not in self._used:
-                break
-        self._next[base] = number
+        self._last[base] = number
         self._used.add(name)
         return name
 
@@ -87,9 +82,10 @@ class _InsertPoint:
 def _name_of(target: Target) -> str:
     if isinstance(target, OpOverload):
         return target.packet_name
-    if isinstance(target, str):
-        return target.rpartition(".")[2] if target.rpartition(".")[2] else target
-    return re.sub(r"^_+", "", getattr(target, "__name__", "call")) or "call"
+    name = target if isinstance(target, str) else getattr(target, "__name__", "call")
+    if name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
 
 
 class Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import linecache
 import weakref
 from collections.abc import Mapping
@@ -30,17 +31,22 @@ def _compiled(code: PythonCode) -> Any:
     return forward
 
 
+def attribute_at(module: Any, path: str) -> Any:
+    """What is at a path of a module."""
+    return functools.reduce(getattr, path.split("."), module)
+
+
 def _copy_attribute(source: Any, target: Module, path: str) -> None:
+    _assign(target, path, attribute_at(source, path))
+
+
+def _assign(module: Any, path: str, value: Any) -> None:
+    """Puts an object at a path of a module, a plain tensor as a buffer; modules on the way that lack are made."""
     *parents, name = path.split(".")
     for part in parents:
-        source = getattr(source, part)
-        if not hasattr(target, part):
-            target.add_module(part, Module())
-        target = getattr(target, part)
-    _assign(target, name, getattr(source, name))
-
-
-def _assign(module: Module, name: str, value: Any) -> None:
+        if getattr(module, part, None) is None:
+            setattr(module, part, Module())
+        module = getattr(module, part)
     if isinstance(value, Tensor) and not isinstance(value, mica.nn.Parameter):
         module.register_buffer(name, value)
     else:
@@ -75,13 +81,7 @@ class GraphModule(Module):
                     f"The graph names the attributes ({', '.join(missing)}), which `root` does not hold."
                 )
             for path in sorted(wanted, key=lambda p: p.count(".")):
-                target: Any = self
-                *parents, name = path.split(".")
-                for part in parents:
-                    if not hasattr(target, part):
-                        target.add_module(part, Module())
-                    target = getattr(target, part)
-                _assign(target, name, root[path])
+                _assign(self, path, root[path])
         self.meta: dict[str, Any] = {}
         self.graph = graph
 
@@ -164,10 +164,7 @@ class GraphModule(Module):
         found: dict[str, Any] = {}
         for node in self._graph.nodes:
             if node.op in ("get_attr", "call_module"):
-                value: Any = self
-                for part in node.target.split("."):
-                    value = getattr(value, part)
-                found[node.target] = value
+                found[node.target] = attribute_at(self, node.target)
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:

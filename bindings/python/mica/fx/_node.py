@@ -7,6 +7,7 @@ this right when its arguments are set."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Target = Callable[..., Any] | str
 Argument = Any
+
+# Functions, beside operators that write, that dead code elimination leaves; programs add theirs.
+_side_effectful_functions: set[Callable[..., Any]] = {operator.setitem}
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
@@ -189,7 +193,7 @@ class Node:
     def replace_all_uses_with(
         self,
         replace_with: Node,
-        delete_user_cb: Callable[[Node], bool] = lambda user: True,
+        delete_user_cb: Callable[[Node], bool] | None = None,
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
@@ -197,7 +201,7 @@ class Node:
         that were changed."""
         if propagate_meta:
             replace_with.meta.update(self.meta)
-        changed = [user for user in self.users if delete_user_cb(user)]
+        changed = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
         for user in changed:
             user.replace_input_with(self, replace_with)
         return changed
@@ -210,17 +214,19 @@ class Node:
 
         self._set(map_arg(self._args, one), map_arg(self._kwargs, one))
 
-    def is_impure(self) -> bool:
-        """Whether the node does more than return its value: it writes, draws random numbers, or
-        checks; dead code elimination leaves it."""
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether the node does more than return its value: it writes, draws random numbers (if
+        these count), or checks; dead code elimination leaves it."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
             from mica.fx._effects import draws
 
-            if getattr(self.target, "_fx_impure", False):
+            if self.target in _side_effectful_functions or getattr(self.target, "_fx_impure", False):
                 return True
-            return isinstance(self.target, OpOverload) and (self.target.has_effect() or draws(self))
+            if not isinstance(self.target, OpOverload):
+                return False
+            return self.target.has_effect() or (impure_random and draws(self))
         if self.op == "call_module":
             return True
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")

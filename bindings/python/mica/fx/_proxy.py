@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mica._C import Tensor
+from mica._functions import einsum as _einsum
 from mica.fx._graph import Graph
 from mica.fx._node import Argument, Node, map_aggregate
 from mica.nn import Module, Parameter
@@ -145,6 +146,8 @@ class Proxy:
         found: list[Proxy] = []
         map_aggregate((args, kwargs or {}), lambda a: found.append(a) if isinstance(a, Proxy) else None)
         tracer = found[0].tracer
+        if func is _einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):
+            args = (args[0], *args[1])  # the one spelling that passes over graphs look for
         return tracer.create_proxy("call_function", func, args, kwargs or {})
 
 

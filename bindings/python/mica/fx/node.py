@@ -7,6 +7,7 @@ from mica.fx._node import (
     Node as Node,
     Target as Target,
     TensorMetadata as TensorMetadata,
+    _side_effectful_functions as _side_effectful_functions,
     map_aggregate as map_aggregate,
     map_arg as map_arg,
 )

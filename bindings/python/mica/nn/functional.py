@@ -110,7 +110,7 @@ _AS_THEY_ARE = (
     "glu", "prelu", "pad", "one_hot", "cosine_similarity", "pairwise_distance", "normalize", "pixel_shuffle", "log_sigmoid",
     "scaled_dot_product_attention", "rms_norm", "bilinear",
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
-    "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "pdist",
+    "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "pdist", "conv_tbc",
 )  # fmt: skip
 globals().update({name: _all[name] for name in _AS_THEY_ARE if name in _all})
 if "log_sigmoid" in _all:
@@ -119,17 +119,6 @@ if "log_sigmoid" in _all:
 
 def _activation(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
     return _all[name + "_" if inplace else name](input, *args)
-
-
-def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """conv1d of [time, batch, channels] with a weight of [window, inputs, outputs]."""
-    if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
-        raise RuntimeError(
-            f"Shapes {tuple(self.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)} of `self`, `weight` and `bias` are not "
-            "[time, batch, inputs], [window, inputs, outputs] and [outputs]."
-        )
-    result: Tensor = _all["conv1d"](self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
-    return result.permute(2, 0, 1)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

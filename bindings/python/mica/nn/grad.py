@@ -11,17 +11,14 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-
-
-def _sides(value: Any, count: int) -> list[int]:
-    return [value] * count if isinstance(value, int) else list(value)
+from mica.nn.modules.utils import _ntuple
 
 
 def _backward(
     input: Tensor, weight: Tensor, grad_output: Tensor, options: tuple[Any, ...], for_input: bool
 ) -> Tensor:
     count = grad_output.ndim - 2
-    stride, padding, dilation = (_sides(value, count) for value in options[:3])
+    stride, padding, dilation = map(_ntuple(count), options[:3])
     found = mica.ops.mica.convolution_backward.default(
         grad_output,
         input,

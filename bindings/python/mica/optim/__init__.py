@@ -23,3 +23,4 @@ from mica.optim._others import (
 from mica.optim._rmsprop import RMSprop as RMSprop
 from mica.optim._sgd import SGD as SGD
 from mica.optim._sparse_adam import SparseAdam as SparseAdam
+from mica.optim._swapping import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state

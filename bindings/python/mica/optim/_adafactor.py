@@ -12,6 +12,8 @@ from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, sca
 class Adafactor(GroupOptimizer):
     """Adaptive steps in sublinear memory."""
 
+    _columns = ("row_var?", "col_var?", "variance?", "step")
+
     def __init__(
         self,
         params: Any,

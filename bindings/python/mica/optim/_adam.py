@@ -13,6 +13,7 @@ class Adam(GroupOptimizer):
     """Steps by running means of the gradient and of its square."""
 
     _slots = ("exp_avg", "exp_avg_sq")
+    _columns = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ from mica.optim._steps import (
 class Adagrad(GroupOptimizer):
     """p -= lr * g / (sqrt(sum of all g^2) + eps), with a rate that decays."""
 
+    _columns = ("sum", "step")
+
     def __init__(
         self,
         params: Any,
@@ -62,6 +64,9 @@ class Adagrad(GroupOptimizer):
         first = self.defaults["initial_accumulator_value"]
         own["sum"] = mica.full_like(p, complex(first, first) if p.is_complex() else first).detach()
 
+    def _kinds(self, rows: Rows) -> Any:
+        return False, rows.any_complex  # no gradient is sparse
+
     def share_memory(self) -> None:
         """Moves the sums to memory that processes share."""
         for own in self.state.values():
@@ -78,6 +83,7 @@ class Adadelta(GroupOptimizer):
     """Steps by the ratio of running root mean squares of steps and of gradients."""
 
     _slots = ("square_avg", "acc_delta")
+    _columns = ("square_avg", "acc_delta", "step")
 
     def __init__(
         self,
@@ -119,6 +125,7 @@ class _MomentOptimizer(GroupOptimizer):
     """Those with betas, eps and decay, whose state begins with a running mean."""
 
     _slots = ("exp_avg", "exp_avg_sq")
+    _columns = ("exp_avg", "exp_avg_sq", "step")
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         check_rate(defaults["lr"])
@@ -141,6 +148,7 @@ class Adamax(_MomentOptimizer):
     """Adam with a running maximum of |g| for its running mean square."""
 
     _slots = ("exp_avg", "exp_inf")
+    _columns = ("exp_avg", "exp_inf", "step")
 
     def __init__(
         self,
@@ -180,6 +188,8 @@ class Adamax(_MomentOptimizer):
 
 class NAdam(_MomentOptimizer):
     """Adam with Nesterov's momentum."""
+
+    _columns = ("exp_avg", "exp_avg_sq", "mu_product", "step")
 
     def __init__(
         self,
@@ -231,9 +241,10 @@ class NAdam(_MomentOptimizer):
             rates = lr * (1.0 - mu(step)) / (1.0 - product), lr * following / (1.0 - product * following)
             return 1 - beta1, beta2, 1 - beta2, 1 - beta2**step, eps, *rates, kept
 
-        mica._foreach_mul_(products, [mu(step) for step in steps])
-        keys = list(zip(steps, [product.item() for product in products]))
+        found = mica._foreach_mul(products, [mu(step) for step in steps])
+        keys = list(zip(steps, [product.item() for product in found]))
         run("_nadam_step", group, rows, self._slots, keys, numbers)
+        mica._foreach_copy_(products, found)
 
 
 class RAdam(_MomentOptimizer):

@@ -161,7 +161,7 @@ class LBFGS(Optimizer):
             d = d.add(s * (weight - y.dot(d) * r))
         return d
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Iterates up to max_iter times; gives the first loss."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients.")

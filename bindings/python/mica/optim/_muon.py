@@ -34,6 +34,8 @@ def _zeropower_via_newtonschulz(
 class Muon(GroupOptimizer):
     """For the matrices of hidden layers; vectors and embeddings take another optimizer."""
 
+    _columns = ("momentum_buffer",)
+
     def __init__(
         self,
         params: Any,

@@ -14,6 +14,7 @@ class Rprop(GroupOptimizer):
     """Steps by the sign of the gradient, of a size that grows while the sign stays."""
 
     _slots = ("prev",)
+    _columns = ("prev", "step_size", "step")
 
     def __init__(
         self,
@@ -55,6 +56,8 @@ class Rprop(GroupOptimizer):
 
 class ASGD(GroupOptimizer):
     """Gradient descent with a decaying rate, and the mean of its late iterates in the state `ax`."""
+
+    _columns = ("mu", "ax", "eta", "step")
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ class RMSprop(GroupOptimizer):
     """p -= lr * g / (sqrt(v) + eps) with v a running mean of g^2, centered and with momentum if asked."""
 
     _slots = ("square_avg",)
+    _columns = ("square_avg", "momentum_buffer", "grad_avg", "step")
 
     def __init__(
         self,

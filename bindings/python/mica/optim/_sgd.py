@@ -12,6 +12,8 @@ from mica.optim._steps import GroupOptimizer, Rows, check_fused, check_range, ch
 class SGD(GroupOptimizer):
     """p -= lr * g, with momentum, Nesterov's variant and weight decay."""
 
+    _columns = ("momentum_buffer?",)
+
     def __init__(
         self,
         params: Any,
@@ -52,6 +54,9 @@ class SGD(GroupOptimizer):
     def _begin(self, group: dict[str, Any], p: Tensor, own: dict[str, Any]) -> None:
         if group["fused"]:
             check_fused(p)
+
+    def _kinds(self, rows: Rows) -> Any:
+        return False  # no gradient is sparse
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         rows.prepare(group, scalar(group["weight_decay"]))

@@ -29,6 +29,7 @@ class Rows:
     ) -> None:
         self.given, self.params, self.grads, self.states = params, params, grads, states
         self.any_complex = any_complex
+        self.counts: list[Tensor] = []  # of steps, which are advanced when the step is done
         if any_complex:
             self.complex = [p.is_complex() for p in params]
             self.params, self.grads = self._real(params), self._real(grads)
@@ -41,13 +42,22 @@ class Rows:
         found = [state[name] for state in self.states]
         return self._real(found) if self.any_complex else found
 
+    @classmethod
+    def of_columns(
+        cls, names: Sequence[str], params: list[Tensor], grads: list[Tensor], columns: Sequence[list[Any]]
+    ) -> Rows:
+        """Rows whose states lie in lists, one for each name; a list may be empty."""
+        used = [(name, column) for name, column in zip(names, columns) if len(column) == len(params)]
+        states = [{n: c[i] for n, c in used if c[i] is not None} for i in range(len(params))]
+        return cls(params, grads, states, any(p.is_complex() for p in params))
+
     def where(self, chosen: list[bool]) -> Rows:
         """Some of the rows."""
         if False not in chosen:
             return self
         found = copy.copy(self)
         for name, values in vars(self).items():
-            if isinstance(values, list):
+            if isinstance(values, list) and values:
                 setattr(found, name, [value for value, use in zip(values, chosen) if use])
         return found
 
@@ -70,6 +80,7 @@ class GroupOptimizer(Optimizer):
     """An optimizer that steps group by group."""
 
     _slots: tuple[str, ...] = ()  # the state that is like the parameter, zeros at first
+    _columns: tuple[str, ...] = ()  # what _init_group lists of the states; "name?": None where there is none
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
@@ -99,16 +110,51 @@ class GroupOptimizer(Optimizer):
                 loss = closure()
         before = _C._set_grad_enabled(bool(self.defaults.get("differentiable")))
         try:
+            overridden = type(self)._init_group is not GroupOptimizer._init_group
             for group in self.param_groups:
-                rows = self._rows(group)
+                rows = self._rows_of_lists(group) if overridden else self._rows(group)
                 if rows.params:
-                    self._update(group, rows)
+                    self._step(group, rows)
+                    if overridden and self._keeps_state(group):
+                        for p, own in zip(rows.given, rows.states):
+                            self.state[p].update(own)
         finally:
             _C._set_grad_enabled(before)
         return loss
 
+    def _step(self, group: dict[str, Any], rows: Rows) -> None:
+        """The update, and after it the counts: one that fails leaves all as it was."""
+        self._update(group, rows)
+        if rows.counts:
+            over_rows("add_.Scalar", rows.counts, 1)
+
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         raise NotImplementedError(f"Optimizer ({type(self).__name__}) says no update of a group.")
+
+    def _init_group(
+        self, group: dict[str, Any], params_with_grad: list[Tensor], grads: list[Tensor], *columns: list[Any]
+    ) -> Any:
+        """Lists the parameters that have gradients, these, and their states, as torch's optimizers do.
+        step() asks it in classes that have their own."""
+        rows = self._rows(group)
+        params_with_grad += rows.given
+        grads += [p.grad for p in rows.given]
+        for name, column in zip(self._columns, columns):
+            key = name.rstrip("?")
+            if self._keeps_state(group):
+                column += [own.get(key) for own in rows.states if key in own or name != key]
+        return self._kinds(rows)
+
+    def _kinds(self, rows: Rows) -> Any:
+        """What _init_group returns: whether a parameter is complex."""
+        return rows.any_complex
+
+    def _rows_of_lists(self, group: dict[str, Any]) -> Rows:
+        params: list[Tensor] = []
+        grads: list[Tensor] = []
+        columns: list[list[Any]] = [[] for _ in self._columns]
+        self._init_group(group, params, grads, *columns)
+        return Rows.of_columns([name.rstrip("?") for name in self._columns], params, grads, columns)
 
     def _rows(self, group: dict[str, Any]) -> Rows:
         params, grads, any_complex = _C._with_gradients(group["params"])
@@ -120,11 +166,7 @@ class GroupOptimizer(Optimizer):
                 for p, own in zip(params, states):
                     if len(own) == 0:
                         self._begin(group, p, own)
-        if group.get("capturable"):
-            raise AssertionError(
-                "With capturable=True the parameters must be on a device that captures graphs of steps "
-                f"(cuda, xpu, hpu, xla); these are on ({params[0].device.type if params else 'none'})."
-            )
+        check_capturable(group, params)
         return Rows(params, grads, states, any_complex)
 
     def _keeps_state(self, group: dict[str, Any]) -> bool:
@@ -139,10 +181,9 @@ class GroupOptimizer(Optimizer):
             own[name] = mica.zeros_like(p)
 
     def _advance(self, rows: Rows) -> list[float]:
-        """Counts a step of each parameter; gives the counts."""
-        steps = [state["step"] for state in rows.states]
-        over_rows("add_.Scalar", steps, 1)
-        return [s.item() for s in steps]
+        """The number of each parameter's step that begins; its count says so when the step is done."""
+        rows.counts = [state["step"] for state in rows.states]
+        return [s.item() + 1 for s in rows.counts]
 
 
 def step_dtype() -> mica.dtype:
@@ -248,6 +289,15 @@ def interpret(operator: str, arguments: list[Any]) -> list[Any]:
 def fill(tensors: list[Tensor], values: list[float]) -> None:
     """Writes a number into each tensor."""
     over_rows("fill_.Scalar", tensors, values)
+
+
+def check_capturable(group: dict[str, Any], params: list[Tensor]) -> None:
+    """capturable=True is for devices that capture graphs, of which there is none."""
+    if group.get("capturable"):
+        raise AssertionError(
+            "With capturable=True the parameters must be on a device that captures graphs of steps "
+            f"(cuda, xpu, hpu, xla); these are on ({params[0].device.type if params else 'none'})."
+        )
 
 
 def check_fused(p: Tensor) -> None:

@@ -14,7 +14,7 @@ from mica import Tensor
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 __all__ = [
@@ -51,6 +51,18 @@ def _options(name: str, M: int, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _window(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Shows the factory's options in the function's signature."""
+    import inspect
+
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    defaults = {"dtype": None, "layout": mica.strided, "device": None, "requires_grad": False}
+    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in defaults.items()]
+    function.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    return function
+
+
 def _period(M: int, sym: bool) -> int:
     """How many steps a period has."""
     return M if not sym and M > 1 else M - 1
@@ -60,6 +72,7 @@ def _steps(M: int, start: float, step: float, options: dict[str, Any]) -> Tensor
     return mica.linspace(start * step, (start + (M - 1)) * step, M, **options)
 
 
+@_window
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any
 ) -> Tensor:
@@ -75,6 +88,7 @@ def exponential(
     return mica.exp(-mica.abs(_steps(M, -middle, 1 / tau, options)))
 
 
+@_window
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """sin(pi (n + 1/2) / M)."""
     options = _options("cosine", M, options)
@@ -83,6 +97,7 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     return mica.sin(_steps(M, 0.5, math.pi / (_period(M, sym) + 1), options))
 
 
+@_window
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
     """exp(-(n / std)^2 / 2) around the middle."""
     options = _options("gaussian", M, options)
@@ -94,6 +109,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
     return mica.exp(-(k**2))
 
 
+@_window
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
     """i0(beta sqrt(1 - k^2)) / i0(beta) for k from -1 to 1."""
     options = _options("kaiser", M, options)
@@ -109,6 +125,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
     return mica.i0(mica.sqrt(float(edge * edge) - mica.pow(k, 2))) / float(mica.i0(edge))
 
 
+@_window
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """1 - |k| for k from -1 to 1."""
     options = _options("bartlett", M, options)
@@ -118,6 +135,7 @@ def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     return 1 - mica.abs(mica.linspace(-1, -1 + (M - 1) * step, M, **options))
 
 
+@_window
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
     """The sum of (-1)^i a_i cos(2 pi i n / period)."""
     options = _options("general_cosine", M, options)
@@ -135,26 +153,31 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
     return (factors.unsqueeze(-1) * mica.cos(orders.unsqueeze(-1) * k)).sum(0)
 
 
+@_window
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
     """alpha - (1 - alpha) cos(2 pi n / period)."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
 
 
+@_window
 def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """general_hamming with alpha 0.54."""
     return general_hamming(M, sym=sym, **options)
 
 
+@_window
 def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """general_hamming with alpha 0.5."""
     return general_hamming(M, alpha=0.5, sym=sym, **options)
 
 
+@_window
 def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """general_cosine with 0.42, 0.5, 0.08."""
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
 
 
+@_window
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """general_cosine with 0.3635819, 0.4891775, 0.1365995, 0.0106411."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)

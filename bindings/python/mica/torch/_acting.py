@@ -4,6 +4,7 @@ torch._utils, and what opens libraries."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 from typing import Any
 
@@ -59,9 +60,31 @@ def annotate(the_type: Any, the_value: Any) -> Any:
     return the_value
 
 
-def sym_ite(condition: Any, yes: Any, no: Any) -> Any:
-    """`yes` where the condition holds, else `no`."""
-    return yes if condition else no
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """`t` where `b` holds, else `f`."""
+    return t if b else f
+
+
+def sym_int(a: Any) -> Any:
+    """The whole part of a number; a traced one stays."""
+    from mica.fx._symint import SymInt
+
+    return a if isinstance(a, SymInt) else int(a)
+
+
+def sym_float(a: Any) -> Any:
+    """A number as a float."""
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The greater of two numbers, a float where one is."""
+    return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The lesser of two numbers, a float where one is."""
+    return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
@@ -77,8 +100,37 @@ def grouped_mm(
 
 
 def assert_async(condition: Any, message: str = "") -> None:
-    """Raises AssertionError with the message where the condition is false."""
-    assert condition, message
+    """Raises RuntimeError with the message where the condition is false."""
+    if not condition:
+        raise RuntimeError(message or "_assert_async() is given a value that is zero.")
+
+
+def coo_to_csr(indices: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """torch._convert_indices_from_coo_to_csr: where each of `size` rows begins in sorted row numbers."""
+    rows = mica.arange(size + 1, dtype=indices.dtype, device=indices.device)
+    return mica.searchsorted(indices, rows, out_int32=out_int32)
+
+
+def csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """torch._convert_indices_from_csr_to_coo: the rows and columns of each element, or the other way round."""
+    dtype = mica.int32 if out_int32 else crow_indices.dtype
+    numbers = mica.arange(crow_indices.shape[-1] - 1, dtype=dtype, device=crow_indices.device)
+    rows = mica.repeat_interleave(numbers, crow_indices.diff())
+    pair = [rows, col_indices.to(dtype)]
+    return mica.stack(pair[::-1] if transpose else pair)
+
+
+class _Unasked:
+    """torch._C._disabled_torch_function_impl: as the `__torch_function__` of a class, calls see plain tensors."""
+
+    def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with _C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+disabled_function = _Unasked()
 
 
 def default_device_type() -> str:
@@ -184,6 +236,26 @@ class DispatchKeySet(frozenset):  # type: ignore[type-arg]
 
     def __or__(self, other: Any) -> DispatchKeySet:
         return DispatchKeySet(super().__or__(other))
+
+
+class IncludeDispatchKeyGuard(contextlib.AbstractContextManager[None]):
+    """A context over a set of torch's dispatch keys. Mica's layers are others: no key is nothing to do,
+    any other raises."""
+
+    def __init__(self, keys: Any) -> None:
+        named = [k for k in DispatchKeySet(keys) if getattr(k, "name", str(k)) != "Undefined"]
+        if named:
+            raise NotImplementedError(
+                f"{type(self).__name__} is asked for torch's dispatch keys {named}, which Mica does not have; "
+                "its layers are switched by no_grad(), autocast() and the modes of mica.utils._python_dispatch."
+            )
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+class ExcludeDispatchKeyGuard(IncludeDispatchKeyGuard):
+    """The same for keys to leave out."""
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:

@@ -8,6 +8,7 @@ torch.compile makes an OptimizedModule of a module, as torch does, since program
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import Any
 
 from mica import nn
@@ -82,10 +83,22 @@ class OptimizedModule(nn.Module):
 
 def compile(model: Any = None, **options: Any) -> Any:
     """The function itself, or the module as an OptimizedModule; as a decorator with options, too."""
+    unknown = options.keys() - signature(compile).parameters.keys()
+    if unknown:
+        raise TypeError(f"compile() got an unexpected keyword argument '{min(unknown)}'.")
+    if options.get("mode") is not None and options.get("options") is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be at the same time.")
     _once("torch.compile")
     if model is None:
         return lambda f: compile(f, **options)
     return OptimizedModule(model, **options) if isinstance(model, nn.Module) else model
+
+
+compile.__signature__ = signature(  # type: ignore[attr-defined]
+    lambda model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None, disable=False, recompile_limit=None, isolate_recompiles=False, shapes_spec=None: (
+        None
+    )
+)
 
 
 def script(obj: Any = None, *args: Any, **kwargs: Any) -> Any:

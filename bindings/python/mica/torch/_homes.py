@@ -78,6 +78,9 @@ def _move(value: Any, module: str, name: str) -> None:
     found = home(module, name)
     if found is None or not _table.is_module(found):
         return
+    # torch.sigmoid is none of Python's in torch, and torch.nn.functional.sigmoid another function.
+    if found != module and not isinstance(value, type) and not _shows(found, name, value):
+        return
     try:
         value.__module__ = found
     except (AttributeError, TypeError):
@@ -85,6 +88,13 @@ def _move(value: Any, module: str, name: str) -> None:
     _moved.append((value, own))
     if found != "torch":  # inspect.getsource() looks into the file of the module
         importlib.import_module(found).__dict__["__file__"] = sys.modules[own].__file__
+
+
+def _shows(module: str, name: str, value: Any) -> bool:
+    try:
+        return _table.resolve(f"{module}.{name}") is value
+    except _table.Absent:
+        return False
 
 
 def move(value: Any, module: str, name: str) -> None:

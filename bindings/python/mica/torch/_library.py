@@ -7,6 +7,7 @@ operators that a plugin of Mica provides in the library's place they are dropped
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from mica import _C, _runtime as runtime, library
@@ -50,7 +51,18 @@ def waiting() -> list[str]:
     return sorted(_waiting)
 
 
-def _registering(function: Any) -> Any:
+def _shown(parameters: str) -> Any:
+    """A decorator: the function shows these parameters, torch's."""
+
+    def shown(function: Any) -> Any:
+        function.__signature__ = inspect.signature(eval(f"lambda {parameters}: None"))
+        return function
+
+    return shown
+
+
+def _registering(function: Any, parameters: str) -> Any:
+    @_shown(parameters)
     def register(op: Any, func: Any = None, /, **options: Any) -> Any:
         """Registers for an operator, or as a decorator."""
         if func is None and "setup_context" not in options:
@@ -62,8 +74,12 @@ def _registering(function: Any) -> Any:
     return register
 
 
-register_fake = impl_abstract = _registering(library.register_fake)
-register_autograd = _registering(library.register_autograd)
+_FAKE = "func=None, /, *, lib=None, _stacklevel=1"
+register_fake = _registering(library.register_fake, f"op, {_FAKE}, allow_override=True")
+impl_abstract = _registering(library.register_fake, f"qualname, {_FAKE}")
+register_autograd = _registering(
+    library.register_autograd, "op, backward, /, *, setup_context=None, lib=None"
+)
 
 
 class Library(library.Library):
@@ -73,19 +89,24 @@ class Library(library.Library):
         super().__init__(ns, kind, dispatch_key)
         self._ns, self._dispatch_key = ns, dispatch_key
 
+    @_shown("self, schema, alias_analysis='', *, tags=()")
     def define(self, schema: str, *args: Any, **kwargs: Any) -> Any:
         found = super().define(schema, *args, **kwargs)
         _defined(f"{self._ns}::{schema}")
         return found
 
-    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", *args: Any, **kwargs: Any) -> Any:
+    @_shown("self, op_name, fn, dispatch_key='', *, with_keyset=False, allow_override=True")
+    def impl(
+        self, op_name: Any, fn: Any, dispatch_key: str = "", *, allow_override: bool = True, **kwargs: Any
+    ) -> Any:
         name = op_name if isinstance(op_name, str) else _qualified(op_name)
         full = name if "::" in name else f"{self._ns}::{name}"
         parent = super()
-        _when_defined(full, lambda: parent.impl(op_name, fn, dispatch_key, *args, **kwargs))
+        _when_defined(full, lambda: parent.impl(op_name, fn, dispatch_key, **kwargs))
         return fn
 
 
+@_shown("name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None")
 def custom_op(name: str, fn: Any = None, /, **options: Any) -> Any:
     """Defines an operator by a function; what waited for it is registered."""
     if fn is None:
@@ -95,8 +116,9 @@ def custom_op(name: str, fn: Any = None, /, **options: Any) -> Any:
     return found
 
 
-def define(name: str, schema: str, *args: Any, **options: Any) -> Any:
+@_shown("qualname, schema, *, lib=None, tags=()")
+def define(qualname: str, schema: str, *args: Any, **options: Any) -> Any:
     """Defines an operator by its schema; what waited for it is registered."""
-    found = library.define(name, schema, *args, **options)  # type: ignore[attr-defined]
-    _defined(name)
+    found = library.define(qualname, schema, *args, **options)  # type: ignore[attr-defined]
+    _defined(qualname)
     return found

@@ -9,6 +9,7 @@ _LAZY = (
     "_pytree",
     "checkpoint",
     "data",
+    "deterministic",
     "dlpack",
     "flop_counter",
     "hooks",
@@ -17,12 +18,13 @@ _LAZY = (
     "tensorboard",
 )
 # Functions, by the module that they are in.
-_FUNCTIONS = {"summary": "_summary"}
+_FUNCTIONS = {"summary": "_summary", "swap_tensors": "_swap_tensors"}
 
 if TYPE_CHECKING:
     from mica.utils import (
         checkpoint as checkpoint,
         data as data,
+        deterministic as deterministic,
         dlpack as dlpack,
         flop_counter as flop_counter,
         hooks as hooks,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         tensorboard as tensorboard,
     )
     from mica.utils._summary import summary as summary
+    from mica.utils._swap_tensors import swap_tensors as swap_tensors
 else:
 
     def __getattr__(name: str) -> Any:

@@ -324,17 +324,17 @@ def map_only(wanted: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any],
 
 
 def tree_map_only(
-    wanted: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
 ) -> Any:
     """tree_map of the leaves of a class alone; others stay."""
-    return tree_map(map_only(wanted)(func), tree, is_leaf=is_leaf)
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(
-    wanted: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf | None = None
 ) -> Any:
     """tree_map_ of the leaves of a class alone."""
-    return tree_map_(map_only(wanted)(func), tree, is_leaf=is_leaf)
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None) -> bool:

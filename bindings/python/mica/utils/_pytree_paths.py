@@ -75,17 +75,17 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
 
 
 def tree_all_only(
-    wanted: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None
 ) -> bool:
     """Whether a predicate holds of all leaves of a class."""
-    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, wanted))
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def tree_any_only(
-    wanted: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf | None = None
 ) -> bool:
     """Whether a predicate holds of a leaf of a class."""
-    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, wanted))
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def _broadcast_to_and_flatten(

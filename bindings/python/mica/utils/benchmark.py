@@ -8,6 +8,7 @@ counts of instructions are not offered.
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 import timeit
 from collections.abc import Callable, Iterable
@@ -194,6 +195,7 @@ class Timer:
             raise NotImplementedError(f"A Timer runs statements of Python, not of ({language}).")
         if global_setup:
             raise ValueError("`global_setup` is for statements of C++; statements of Python have `setup`.")
+        stmt, setup = (textwrap.dedent(text).strip() for text in (stmt, setup))
         self._timer = timeit.Timer(stmt, setup, timer, {**(globals or {})})
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 

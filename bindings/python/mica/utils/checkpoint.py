@@ -99,6 +99,8 @@ def checkpoint(
         raise ValueError(
             f"checkpoint: determinism_check ({determinism_check!r}) is unknown; expected 'default' or 'none'."
         )
+    if use_reentrant:
+        _refuse_options(kwargs, context_fn is not noop_context_fn or debug)
     if not mica.is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn()
@@ -113,6 +115,16 @@ def checkpoint(
     )
     with call.hooks(), first:
         return function(*args, **kwargs)
+
+
+def _refuse_options(kwargs: dict[str, Any], options: bool) -> None:
+    """What torch's reentrant way has no place for."""
+    if kwargs:
+        raise ValueError(
+            f"checkpoint: Unexpected keyword arguments: {','.join(kwargs)}; the function gets them with use_reentrant=False."
+        )
+    if options:
+        raise ValueError("checkpoint: `context_fn` and `debug` need use_reentrant=False.")
 
 
 def checkpoint_sequential(

@@ -6,6 +6,22 @@ import warnings
 from typing import Any
 
 from mica._tensor import RemovableHandle as RemovableHandle
+from mica.nn.modules._state import BackwardHooks
+
+
+class BackwardHook(BackwardHooks):
+    """Calls a module's full backward hooks: give its inputs and its outputs through the two methods."""
+
+    def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
+        super().__init__(module, user_hooks, user_pre_hooks)
+
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The inputs, with the hooks behind them."""
+        return self.watch_inputs(args)
+
+    def setup_output_hook(self, args: Any) -> Any:
+        """The outputs, with the hooks behind them."""
+        return self.watch_outputs(args)
 
 
 def unserializable_hook(f: Any) -> Any:

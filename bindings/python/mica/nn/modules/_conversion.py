@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mica
+from mica import _C, __future__ as settings
 from mica._C import Tensor
 from mica.nn.parameter import Parameter, is_lazy
 
@@ -35,6 +36,40 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     )
 
 
+def _converted(parameter: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """The parameter with other data, or a new one where it cannot keep its object or shall not."""
+    overwrites = settings.get_overwrite_module_params_on_conversion()
+    with mica.no_grad():
+        data = convert(parameter)
+        if data is parameter and not overwrites:
+            return parameter
+        grad = None if parameter.grad is None else convert(parameter.grad)
+    if is_lazy(parameter) and data.device != parameter.device:
+        target = parameter.like(data)
+    elif data.device == parameter.device and not overwrites:
+        parameter.data = data
+        target = parameter
+    else:
+        target = Parameter(data, parameter.requires_grad)
+    if grad is not None:
+        target.grad = grad
+    return target
+
+
+def _swap(parameter: Any, convert: Callable[[Tensor], Tensor], name: str) -> None:
+    """Lets the parameter, and its gradient, become what they are converted to."""
+    with mica.no_grad():
+        grad, parameter.grad = parameter.grad, None  # which would be held twice
+        try:
+            _C._swap_tensors(parameter, Parameter(convert(parameter), parameter.requires_grad))
+            if grad is not None:
+                _C._swap_tensors(grad, convert(grad).detach().requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {name}.") from error
+        finally:
+            parameter.grad = grad
+
+
 class Convertible:
     """The methods to(), half(), cuda() and their like; all go through _apply()."""
 
@@ -46,23 +81,14 @@ class Convertible:
     def _apply(self: T, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
         for module in self.children() if recurse else ():
             module._apply(convert)
+        swaps = settings.get_swap_module_params_on_conversion()
         for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
-            with mica.no_grad():
-                data = convert(parameter)
-                if data is parameter:
-                    continue
-                grad = None if parameter.grad is None else convert(parameter.grad)
-            if is_lazy(parameter) and data.device != parameter.device:
-                target = self._parameters[name] = parameter.like(data)
-            elif data.device == parameter.device:
-                parameter.data = data
-                target = parameter
+            if swaps and not is_lazy(parameter):
+                _swap(parameter, convert, f"{type(self).__name__}.{name}")
             else:
-                target = self._parameters[name] = Parameter(data, parameter.requires_grad)
-            if grad is not None:
-                target.grad = grad
+                self._parameters[name] = _converted(parameter, convert)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 data = convert(buffer)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import mica
 from mica._C import Tensor
-from mica.nn import _fused, functional as F
+from mica.nn import functional as F
+from mica.nn._operators import internal
 from mica.nn.modules.activation import GELU, ReLU
 from mica.nn.modules.linear import Linear
 from mica.nn.modules.normalization import LayerNorm
@@ -92,7 +93,7 @@ def attention(
     if not _without_gradients((query, *weights)) or not query.dtype == weights[0].dtype == weights[1].dtype:
         return None
     merged = _merged(module, mask, padding, query)
-    found: tuple[Tensor, Tensor | None] = _fused._native_multi_head_attention(
+    found: tuple[Tensor, Tensor | None] = internal("_native_multi_head_attention")(
         query,
         key,
         value,
@@ -158,7 +159,7 @@ def encoder_layer(layer: Any, src: Tensor, mask: Tensor | None, padding: Tensor 
         return None
     attention = layer.self_attn
     merged = _merged(attention, mask, padding, src)
-    result: Tensor = _fused._transformer_encoder_layer_fwd(
+    result: Tensor = internal("_transformer_encoder_layer_fwd")(
         src, attention.embed_dim, attention.num_heads, *given, *merged
     )
     return result
@@ -189,12 +190,15 @@ def padded_encoder(layers: Any, src: Tensor, kept: Tensor) -> Tensor:
             src = layer(src, src_key_padding_mask=kept.logical_not())
         return src.masked_fill(kept.logical_not().unsqueeze(-1), 0.0)
     longest = int(kept.sum(1).max())
+    if longest == 0:
+        raise RuntimeError("The mask `src_key_padding_mask` hides every place of every row of `src`.")
     seen = kept[:, :longest]
     whole, places = (x.reshape(-1).nonzero().squeeze(1) for x in (kept, seen))
     rows = src.reshape(-1, width).index_select(0, whole)
     ragged = places.numel() < seen.numel()
     grid = (seen.logical_not(), 1) if ragged else (None, None)
+    encoder_rows = internal("_transformer_encoder_rows")
     for layer, one in zip(layers, given):
         heads = layer.self_attn.num_heads
-        rows = _fused.encoder_rows(rows, places if ragged else None, batch, longest, heads, *one, *grid)
+        rows = encoder_rows(rows, places if ragged else None, batch, longest, heads, *one, *grid)
     return src.new_zeros(batch * length, width).index_copy_(0, whole, rows).reshape(batch, length, width)

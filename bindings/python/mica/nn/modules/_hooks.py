@@ -52,6 +52,16 @@ def _add(table: Any, hook: Any, prepend: bool = False, *flags: Any) -> Removable
     return handle
 
 
+class _WithoutModule:
+    """A hook that is not told the module. An object, so that a copy of the module has the hook of the copy."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, *args: Any) -> Any:
+        return self.hook(*args)
+
+
 class Hooked:
     """What Module inherits: the methods that add hooks, and the call of forward() between them."""
 
@@ -126,10 +136,7 @@ class Hooked:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        def without_module(module: Any, *args: Any) -> Any:
-            return hook(*args)
-
-        return _add(self._load_state_dict_pre_hooks, hook if with_module else without_module)  # type: ignore[attr-defined]
+        return _add(self._load_state_dict_pre_hooks, hook if with_module else _WithoutModule(hook))  # type: ignore[attr-defined]
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """hook(module, incompatible_keys) after this module and those below read their state."""

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import mica
+from mica import _C, __future__ as settings
 from mica._C import Tensor
 from mica.nn.parameter import Parameter, is_lazy
 
@@ -120,6 +121,8 @@ def _load_tensor(
         errors.append(
             f"size mismatch for {key}: the shape is {tuple(given.shape)} in the state and {tuple(own.shape)} in the module."
         )
+    elif settings.get_swap_module_params_on_conversion():
+        _swap(own, key, given, assign, errors)
     elif assign:
         if isinstance(own, Parameter) and not isinstance(given, Parameter):
             given = Parameter(given, own.requires_grad)
@@ -135,6 +138,22 @@ def _load_tensor(
             )
         with mica.no_grad():
             own.copy_(given)
+
+
+def _swap(own: Any, key: str, given: Tensor, assign: bool, errors: list[str]) -> None:
+    """Lets the module's tensor become what its module_load() makes of the state's."""
+    try:
+        with mica.no_grad():
+            new = own.module_load(given, assign=assign)
+            if new is given or new is own:
+                raise RuntimeError("module_load returned one of self or other; return a detach() of it.")
+            if isinstance(own, Parameter) and not isinstance(new, Parameter):
+                new = Parameter(new, own.requires_grad)
+            elif isinstance(own, Parameter):
+                new.requires_grad_(own.requires_grad)
+            _C._swap_tensors(own, new)
+    except Exception as error:
+        errors.append(f'While swapping the parameter named "{key}", an exception occurred: {error}')
 
 
 def _load(module: Module, state: Any, prefix: str, kept: Any, assign: bool, lists: Any) -> None:
@@ -193,6 +212,7 @@ class BackwardHooks:
         self.hooks = hooks
         self.before = before
         self.grad_output: tuple[Any, ...] = ()
+        self.has_inputs, self.others = False, list[Any]()
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]

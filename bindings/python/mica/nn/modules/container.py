@@ -143,6 +143,10 @@ class Sequential(_Indexed):
             input = module(input)
         return input
 
+    def extend(self, sequential: Iterable[Module]) -> Any:
+        """Adds modules at the end."""
+        return super().extend(sequential)
+
 
 class ModuleList(_Indexed):
     """A list of modules."""

@@ -126,7 +126,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
             table = self.__dict__.get(kind)
             if table is not None and name in table:
                 return table[name]
-        raise AttributeError(f"Module ({type(self).__name__}) has no attribute ({name}).")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         d = self.__dict__
@@ -247,8 +247,8 @@ class Module(_hooks.Hooked, _conversion.Convertible):
                     memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
                 )
 
-    def modules(self) -> Iterator[Module]:
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:

@@ -1,8 +1,7 @@
 """mica.utils.tensorboard: SummaryWriter, through the writer and the protocol of the package tensorboard.
 
 torch.utils.tensorboard's methods and tags, so that a run reads the same in TensorBoard. Without that
-package its names raise ImportError. Graphs of models are not written: add_graph() raises and says
-what to use.
+package its names raise ImportError. A model's graph is that of the operators which a call runs.
 """
 
 from __future__ import annotations

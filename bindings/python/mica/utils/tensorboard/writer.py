@@ -345,10 +345,11 @@ class SummaryWriter:
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        raise NotImplementedError(
-            "add_graph() is not there: graphs for TensorBoard come from torch.jit. mica.utils.summary(model, input) shows "
-            "the layers, mica.fx.make_fx(model)(input) the operators."
-        )
+        """The operators that model(*input_to_model) runs, in the boxes of its modules."""
+        from mica.utils.tensorboard import _graphs
+
+        found = _graphs.graph(model, input_to_model, verbose)
+        self._get_file_writer().add_event(Event(graph_def=found.SerializeToString()))
 
     def add_onnx_graph(self, prototxt: str) -> None:
         raise NotImplementedError("add_onnx_graph() is not there: Mica reads no ONNX files.")

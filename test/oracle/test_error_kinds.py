@@ -1,0 +1,66 @@
+"""Wrong calls whose exception is of torch's kind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import mica
+
+WRONG = """
+L.nn.AvgPool2d(2)(L.ones(4, 4))
+L.nn.functional.avg_pool2d(L.ones(4), 2)
+L.nn.functional.avg_pool2d(L.ones(1, 1, 1, 4, 4), 2)
+L.nn.LPPool2d(2, 2)(L.ones(4, 4))
+L.nn.MaxPool2d(2)(L.ones(4, 4))
+L.nn.Unfold(2)(L.ones(4, 4))
+L.nn.functional.unfold(L.ones(4), 2)
+L.nn.functional.unfold(L.ones(1, 1, 1, 4, 4), 2)
+L.linspace(L.ones(1), L.tensor(1.0), 3)
+L.linspace(L.tensor(1.0), L.ones(1), 3)
+L.linspace(0, L.ones(1), 3)
+L.linspace(L.ones(1, 1), 1, 3)
+L.logspace(L.ones(1), L.tensor(1.0), 3)
+L.logspace(0, L.ones(1), 3)
+L.logspace(L.ones(1), 1, 3)
+L.linspace(L.tensor(0.0), 1, -1)
+L.nn.functional.conv_transpose1d(L.ones(1, 2, 4), L.ones(2, 2, 2), output_padding=1)
+L.nn.functional.conv_transpose2d(L.ones(1, 2, 4, 4), L.ones(2, 2, 2, 2), stride=2, output_padding=2)
+L.nn.functional.conv_transpose2d(L.ones(1, 2, 4, 4), L.ones(2, 2, 2, 2), stride=(3, 1), output_padding=(2, 1))
+L.nn.functional.conv_transpose2d(L.ones(1, 2, 4, 4), L.ones(2, 2, 2, 2), dilation=2, output_padding=2)
+L.nn.functional.conv_transpose3d(L.ones(1, 2, 4, 4, 4), L.ones(2, 2, 2, 2, 2), stride=2, output_padding=(1, 1, 2))
+L.nn.ConvTranspose2d(2, 2, 2, output_padding=1)(L.ones(1, 2, 4, 4))
+L.convolution(L.ones(1, 2, 4), L.ones(2, 2, 2), None, [1], [0], [1], True, [1], 1)
+""".strip().splitlines()
+RIGHT = """
+L.nn.functional.conv_transpose2d(L.ones(1, 2, 4, 4), L.ones(2, 2, 2, 2), stride=(3, 1), output_padding=(2, 0))
+L.nn.functional.conv_transpose2d(L.ones(1, 2, 4, 4), L.ones(2, 2, 2, 2), stride=(3, 1), dilation=(1, 3), output_padding=(2, 2))
+L.nn.functional.conv_transpose1d(L.ones(1, 2, 4), L.ones(2, 2, 2), dilation=2, output_padding=1)
+L.linspace(L.tensor(0.0), L.tensor(1.0), 3)
+L.linspace(L.tensor(2), 5, 3, dtype=L.int64)
+L.logspace(0, L.tensor(2.0), 3, base=2.0)
+L.logspace(start=L.tensor(0.0), end=L.tensor(2.0), steps=3)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_calls_raise_torchs_kind(text: str) -> None:
+    kinds = []
+    for L in (mica, torch):
+        with pytest.raises(Exception) as e:
+            eval(text, {"L": L})
+        kinds.append(e.type)
+    assert kinds[0] is kinds[1]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_right_calls_give_torchs_values(text: str) -> None:
+    ours, theirs = (eval(text, {"L": L}) for L in (mica, torch))
+    assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
+    torch.testing.assert_close(torch.tensor(ours.tolist()), torch.tensor(theirs.tolist()))
+
+
+def test_output_padding_is_refused_on_meta() -> None:
+    x, w = mica.ones(1, 2, 4, 4, device="meta"), mica.ones(2, 2, 2, 2, device="meta")
+    with pytest.raises(RuntimeError, match=r"`output_padding`.*`stride` \(2\)"):
+        mica.nn.functional.conv_transpose2d(x, w, stride=2, output_padding=2)
