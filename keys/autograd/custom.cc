@@ -62,7 +62,7 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
     const bool differentiable = node && IsDifferentiable(t.dtype()) && !Contains(call.non_differentiable, t);
     if (!differentiable) {
       if (is_input && RequiresGrad(t)) t = DetachedAlias(t);
-      if (node) node->AddOutput(Tensor());
+      if (node) node->AddOutput(t);  // backward takes zeros for it
     } else if (is_dirty) {
       CheckInplace(t, node->name().c_str());
       RebaseHistory(t, *node);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import functools
 import pickle
 import warnings
 from collections import OrderedDict
@@ -172,6 +174,86 @@ def backward_hook_without_input_gradients(L: Any) -> Any:
     m.register_full_backward_hook(lambda mod, gi, go: seen.append([list(gi), *map(plain, go)]))
     m(ones(L, 1, 2)).sum().backward()
     return seen
+
+
+@case
+def hooks_of_all_modules_come_first(L: Any) -> Any:
+    m, seen = L.nn.Sigmoid(), []
+    every = [
+        L.nn.modules.module.register_module_forward_pre_hook(lambda mod, a: seen.append("all pre")),
+        L.nn.modules.module.register_module_forward_hook(lambda mod, a, o: seen.append("all post")),
+        L.nn.modules.module.register_module_full_backward_hook(
+            lambda mod, gi, go: seen.append("all backward")
+        ),
+    ]
+    m.register_forward_pre_hook(lambda mod, a: seen.append("pre"))
+    m.register_forward_hook(lambda mod, a, o: seen.append("post"))
+    m.register_full_backward_hook(lambda mod, gi, go: seen.append("backward"))
+    m(ones(L, 2).requires_grad_()).sum().backward()
+    refused = kind(lambda: L.nn.modules.module.register_module_backward_hook(print))
+    for handle in every:
+        handle.remove()
+    return [seen, refused]
+
+
+@case
+def backward_hooks_keep_named_tuples_and_warn_of_dictionaries(L: Any) -> Any:
+    Pair = collections.namedtuple("Pair", "first second")
+
+    class Named(L.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Pair(x * 2, x * 3)
+
+    class Dictionary(L.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return {"x": x}
+
+    found = []
+    for made in (Named(), Dictionary()):
+        made.register_full_backward_hook(lambda mod, gi, go: None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found.append(type(made(ones(L, 2).requires_grad_())).__name__)
+        found.append([w.category.__name__ for w in caught])
+    return found
+
+
+@case
+def old_backward_hooks_warn_of_what_they_miss(L: Any) -> Any:
+    class Several(L.nn.Module):
+        def forward(self, x: Any, how: str) -> Any:
+            return {"steps": x * 2 + 1, "pair": (x * 2, x * 3), "list": [x * 2], "one": x * 2}[how]
+
+    found = []
+    for how in ("steps", "pair", "list", "one"):
+        made, x = Several(), ones(L, 2).requires_grad_()
+        made.register_backward_hook(lambda mod, gi, go: None)
+        made.forward = functools.partial(made.forward, how=how)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made(x)
+        found.append([w.category.__name__ for w in caught])
+    return found
+
+
+@case
+def backward_of_a_function_takes_zeros_for_what_has_no_gradient(L: Any) -> Any:
+    seen = []
+
+    class Same(L.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any, n: Any) -> Any:
+            ctx.mark_non_differentiable(y)
+            return x.clone(), y.clone(), n.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            seen.append([plain(g) for g in grads])
+            return grads[0], None, None
+
+    x = ones(L, 2).requires_grad_()
+    Same.apply(x, ones(L, 3), L.arange(2))[0].sum().backward()
+    return [seen, x.grad]
 
 
 @case

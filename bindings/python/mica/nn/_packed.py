@@ -46,6 +46,8 @@ class PackedSequence(_Fields):
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The same with its data (and its order) elsewhere or of another dtype."""
         data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
         order = [
             None if x is None else x.to(data.device) for x in (self.sorted_indices, self.unsorted_indices)
         ]

@@ -7,6 +7,7 @@ stands here; the rest is adapted below.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import mica
@@ -196,8 +197,6 @@ def tanh(input: Tensor) -> Tensor:
 def _softmax_dim(name: str, dim: int | None, ndim: int) -> int:
     if dim is not None:
         return dim
-    import warnings
-
     warnings.warn(
         f"{name}() was called without `dim`; it takes dimension 0 or 1 by the rank, as torch does.",
         stacklevel=3,
@@ -228,7 +227,14 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels with probability p, while training."""
+    """Zeroes whole channels of (N, C, H, W) with probability p, while training."""
+    if input.ndim != 4:
+        what = (
+            "(N, C, L), as dropout1d() does"
+            if input.ndim == 3
+            else f"({input.ndim}) dimensions, which dropout() is for"
+        )
+        warnings.warn(f"dropout2d() was called with a tensor of {what}; expected (N, C, H, W).", stacklevel=2)
     return _all["feature_dropout_" if inplace else "feature_dropout"](input, p, training)
 
 

@@ -4,6 +4,7 @@ same seed gives the same weights."""
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import mica
@@ -21,7 +22,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "relu":
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
-        if isinstance(param, bool):
+        if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
             raise ValueError(f"The slope ({param}) of leaky_relu is a number.")
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1 + slope**2))
@@ -126,6 +127,13 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
+def _without_elements(tensor: Tensor) -> bool:
+    if 0 in tensor.shape:
+        warnings.warn("A tensor without elements is left as it is by initialisation.", stacklevel=3)
+        return True
+    return False
+
+
 def _fan(tensor: Tensor, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"The mode ({mode}) is unknown; expected fan_in or fan_out.")
@@ -141,7 +149,7 @@ def kaiming_uniform_(
     generator: Any = None,
 ) -> Tensor:
     """Uniform with variance by one fan (He et al., 2015)."""
-    if 0 in tensor.shape:
+    if _without_elements(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     bound = math.sqrt(3.0) * std
@@ -156,7 +164,7 @@ def kaiming_normal_(
     generator: Any = None,
 ) -> Tensor:
     """Normal with variance by one fan (He et al., 2015)."""
-    if 0 in tensor.shape:
+    if _without_elements(tensor):
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
 

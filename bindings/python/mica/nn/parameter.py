@@ -71,15 +71,54 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return buffer  # type: ignore[no-any-return]
 
 
+# What may be done with a tensor that has no shape yet.
+_WITHOUT_VALUES = frozenset(
+    [
+        "__hash__",
+        "size",
+        "copy_",
+        "is_complex",
+        "is_floating_point",
+        "half",
+        "float",
+        "double",
+        "char",
+        "short",
+        "int",
+        "long",
+        "cuda",
+        "cpu",
+        "to",
+        "get_device",
+        "detach",
+        "requires_grad_",
+        "__deepcopy__",
+        "__repr__",
+        "__reduce_ex__",
+        "_has_compatible_shallow_copy_type",
+    ]
+)
+
+
 class UninitializedTensorMixin:
     """A parameter or buffer whose shape is not known yet; materialize(shape) makes it real."""
 
     _real: Any
 
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _WITHOUT_VALUES or name in ("__get__", "__set__"):
+            return _C._disabled_torch_function_impl(func, types, args, kwargs or {})
+        raise ValueError(
+            f"{name}() was called with a lazy parameter, which has no shape or values yet: call its module once, or "
+            "materialize(shape)."
+        )
+
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Gives it a shape, with values undefined, and its real class."""
         own: Any = self
-        own.data = mica.empty(tuple(shape), device=device or own.device, dtype=dtype or own.dtype)
+        own.data = mica.empty(shape, device=device or own.device, dtype=dtype or own.dtype)
         own.__class__ = self._real
 
     @property
@@ -109,6 +148,15 @@ class UninitializedTensorMixin:
     def share_memory_(self) -> Any:
         raise RuntimeError(
             "A lazy parameter has no memory to share yet: call the module once, or materialize(shape)."
+        )
+
+
+def check_materialized(module: Any, name: str, tensor: Any) -> None:
+    """Refuses a lazy tensor of a module where its values are wanted."""
+    if is_lazy(tensor):
+        raise ValueError(
+            f"The parameter ({name}) of {type(module).__name__} has no shape yet, so that its norm is not known; call "
+            "the module once before."
         )
 
 

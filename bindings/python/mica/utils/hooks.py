@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from mica._tensor import RemovableHandle as RemovableHandle
-from mica.nn.modules._state import BackwardHooks
+from mica.nn.modules._backward_hooks import BackwardHooks
 
 
 class BackwardHook(BackwardHooks):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mica._tensor import RemovableHandle
-from mica.nn.modules import _state
+from mica.nn.modules import _backward_hooks
 from mica.nn.modules._where import add_path
 
 # Every dictionary of hooks that a module has.
@@ -31,6 +31,7 @@ TABLES = (
 )
 _everywhere: dict[str, Any] = {name: OrderedDict() for name in TABLES}
 _everywhere.update({f"{kind}_registration": OrderedDict() for kind in ("parameter", "buffer", "module")})
+_everywhere["_is_full_backward_hook"] = None
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
@@ -50,6 +51,14 @@ def _add(table: Any, hook: Any, prepend: bool = False, *flags: Any) -> Removable
     if prepend:
         table.move_to_end(handle.id, last=False)
     return handle
+
+
+def _take_kind_of_backward_hooks(of: dict[str, Any], full: bool) -> None:
+    if of.get("_is_full_backward_hook") not in (None, full):
+        raise RuntimeError(
+            "There are full backward hooks or those of register_backward_hook(), not both kinds."
+        )
+    of["_is_full_backward_hook"] = full
 
 
 class _WithoutModule:
@@ -89,20 +98,13 @@ class Hooked:
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
-        self._take_kind_of_backward_hooks(full=True)
+        _take_kind_of_backward_hooks(self.__dict__, full=True)
         return _add(self._backward_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The older kind: hook(module, grad_input, grad_output) at the node that made the first output."""
-        self._take_kind_of_backward_hooks(full=False)
+        _take_kind_of_backward_hooks(self.__dict__, full=False)
         return _add(self._backward_hooks, hook)  # type: ignore[attr-defined]
-
-    def _take_kind_of_backward_hooks(self, full: bool) -> None:
-        if self.__dict__.get("_is_full_backward_hook") not in (None, full):
-            raise RuntimeError(
-                "A module has full backward hooks or those of register_backward_hook(), not both kinds."
-            )
-        self.__dict__["_is_full_backward_hook"] = full
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -116,12 +118,8 @@ class Hooked:
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """hook(module, state_dict, prefix, local_metadata) after this module wrote its state; it returns None."""
-
-        def observe(*args: Any) -> Any:
-            return hook(*args)
-
-        observe._only_observes = True  # type: ignore[attr-defined]
-        return _add(self._state_dict_hooks, observe)  # type: ignore[attr-defined]
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The older kind, which may return another dictionary."""
@@ -147,14 +145,16 @@ class Hooked:
         result = None
         try:
             args, kwargs = self._before(args, kwargs)
-            watch = self._watch()
+            watch, at_node = self._backward_watch()
             if watch is not None:
                 args = watch.watch_inputs(args)
             result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
             result = self._after(args, kwargs, result, called)
-            if self._is_full_backward_hook is False:  # type: ignore[attr-defined]
-                _state.watch_node(self, result, tuple(self._backward_hooks.values()))  # type: ignore[attr-defined]
-            return result if watch is None else watch.watch_outputs(result)
+            if watch is not None:
+                result = watch.watch_outputs(result)
+            if at_node:
+                _backward_hooks.watch_node(self, args, result, at_node)  # type: ignore[arg-type]
+            return result
         except Exception as error:
             self._forward_failed(error)
             self._call_always(args, kwargs, result, called)
@@ -213,11 +213,16 @@ class Hooked:
                 result = changed
         return result
 
-    def _watch(self) -> Any:
-        own = () if self._is_full_backward_hook is False else self._backward_hooks.values()  # type: ignore[attr-defined]
-        hooks = [*_everywhere["_backward_hooks"].values(), *own]
+    def _backward_watch(self) -> tuple[_backward_hooks.BackwardHooks | None, list[Any]]:
+        """What calls the full backward hooks, if there are any, and the hooks of the older kind."""
+        full: list[Any] = []
+        at_node: list[Any] = []
+        for tables in (_everywhere, self.__dict__):
+            hooks = at_node if tables.get("_is_full_backward_hook") is False else full
+            hooks.extend(tables["_backward_hooks"].values())
         before = [*_everywhere["_backward_pre_hooks"].values(), *self._backward_pre_hooks.values()]  # type: ignore[attr-defined]
-        return _state.BackwardHooks(self, hooks, before) if hooks or before else None  # type: ignore[arg-type]
+        watch = _backward_hooks.BackwardHooks(self, full, before) if full or before else None  # type: ignore[arg-type]
+        return watch, at_node
 
 
 def _on_every_module(table: str) -> Callable[..., RemovableHandle]:
@@ -237,8 +242,19 @@ def register_module_forward_hook(
     return _add(_everywhere["_forward_hooks"], hook, False, *flags)
 
 
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a full backward hook to every module."""
+    _take_kind_of_backward_hooks(_everywhere, full=True)
+    return _add(_everywhere["_backward_hooks"], hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a backward hook of the older kind to every module."""
+    _take_kind_of_backward_hooks(_everywhere, full=False)
+    return _add(_everywhere["_backward_hooks"], hook)
+
+
 register_module_forward_pre_hook = _on_every_module("_forward_pre_hooks")
-register_module_full_backward_hook = register_module_backward_hook = _on_every_module("_backward_hooks")
 register_module_full_backward_pre_hook = _on_every_module("_backward_pre_hooks")
 register_module_parameter_registration_hook = _on_every_module("parameter_registration")
 register_module_buffer_registration_hook = _on_every_module("buffer_registration")

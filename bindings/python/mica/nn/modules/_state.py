@@ -1,4 +1,4 @@
-"""state_dict, load_state_dict and backward hooks of modules."""
+"""state_dict and load_state_dict of modules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -
             child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for hook in tuple(module._state_dict_hooks.values()):
         changed = hook(module, destination, prefix, metadata)
-        if getattr(hook, "_only_observes", False):
+        if getattr(hook, "_from_public_api", False):
             if changed is not None:
                 raise RuntimeError(f"A state_dict post-hook returns None, not a ({type(changed).__name__}).")
         elif changed is not None:
@@ -50,10 +50,10 @@ def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> 
     """Writes the module's own parameters, persistent buffers and extra state."""
     for name, parameter in module._parameters.items():
         if parameter is not None:
-            destination[prefix + name] = parameter if keep_vars else parameter.detach()
+            destination[prefix + name] = parameter if keep_vars or is_lazy(parameter) else parameter.detach()
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
-            destination[prefix + name] = buffer if keep_vars else buffer.detach()
+            destination[prefix + name] = buffer if keep_vars or is_lazy(buffer) else buffer.detach()
     if _has_extra(module, "get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
@@ -109,10 +109,21 @@ def _unknown(module: Module, state: Any, prefix: str) -> list[str]:
 def _load_tensor(
     table: dict[str, Any], name: str, key: str, own: Tensor, given: Any, assign: bool, errors: list[str]
 ) -> None:
-    if isinstance(given, Tensor) and not is_lazy(own) and own.ndim == 0 and tuple(given.shape) == (1,):
+    if (
+        isinstance(given, Tensor)
+        and not is_lazy(own)
+        and not is_lazy(given)
+        and own.ndim == 0
+        and tuple(given.shape) == (1,)
+    ):
         given = given[0]  # scalars were saved as vectors once
     if not isinstance(given, Tensor):
         errors.append(f"The value for ({key}) is of type ({type(given).__name__}); expected a Tensor.")
+    elif is_lazy(given):
+        if not is_lazy(own):
+            errors.append(
+                f"The state's tensor ({key}) is lazy, without shape or values yet; the module's has both."
+            )
     elif is_lazy(own):
         with mica.no_grad():
             own.materialize(given.shape)  # type: ignore[attr-defined]
@@ -198,128 +209,3 @@ def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> t
             f"Error(s) in loading state_dict for {type(module).__name__}:\n  " + "\n  ".join(errors)
         )
     return missing, unexpected
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-class BackwardHooks:
-    """Watches a module's inputs and outputs and calls its full backward hooks."""
-
-    def __init__(self, module: Module, hooks: list[Any], before: list[Any]) -> None:
-        self.module = module
-        self.hooks = hooks
-        self.before = before
-        self.grad_output: tuple[Any, ...] = ()
-        self.has_inputs, self.others = False, list[Any]()
-
-    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
-        if not places:
-            self.has_inputs, self.others = False, list(args)
-            return args
-        self.has_inputs = True
-        self.places = places
-        self.others = [a.detach() if isinstance(a, Tensor) else None for a in args]
-        watched = _Watch.apply(self._on_inputs, *(args[i] for i in places))
-        watched = watched if isinstance(watched, tuple) else (watched,)
-        new = list(args)
-        for i, tensor in zip(places, watched):
-            new[i] = tensor
-        return tuple(new)
-
-    def watch_outputs(self, result: Any) -> Any:
-        outputs = result if isinstance(result, tuple) else (result,)
-        self.out = [i for i, t in enumerate(outputs) if isinstance(t, Tensor)]
-        if not any(outputs[i].requires_grad for i in self.out):
-            return result
-        self.count = len(outputs)
-        watched = _Watch.apply(self._on_outputs, *(outputs[i] for i in self.out))
-        watched = watched if isinstance(watched, tuple) else (watched,)
-        if not isinstance(result, tuple):
-            return watched[0]
-        new = list(outputs)
-        for i, tensor in zip(self.out, watched):
-            new[i] = tensor
-        return tuple(new)
-
-    def _on_outputs(self, known: tuple[Any, ...]) -> tuple[Any, ...]:
-        spread: list[Any] = [None] * self.count
-        for i, grad in zip(self.out, known):
-            spread[i] = grad
-        grads = tuple(spread)
-        for hook in self.before:
-            changed = hook(self.module, grads)
-            if changed is not None:
-                grads = _tuple(changed)
-        self.grad_output = grads
-        if not self.has_inputs:
-            for hook in self.hooks:
-                changed = hook(self.module, (None,) * len(self.others), grads)
-                if changed is not None and any(g is not None for g in _tuple(changed)):
-                    raise RuntimeError(
-                        "A backward hook returned gradients of inputs none of which requires a gradient."
-                    )
-        return tuple(grads[i] for i in self.out)
-
-    def _on_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        # As torch: zeros for tensors without a gradient, None for what is no tensor.
-        of_args = [None if a is None else mica.zeros_like(a) for a in self.others]
-        for place, grad in zip(self.places, grads):
-            of_args[place] = grad
-        found = tuple(of_args)
-        for hook in self.hooks:
-            changed = hook(self.module, found, self.grad_output)
-            if changed is not None:
-                found = _tuple(changed)
-                if len(found) != len(of_args):
-                    raise RuntimeError(
-                        f"A backward hook returned ({len(found)}) gradients of inputs; expected ({len(of_args)}), "
-                        f"one for each positional argument of {type(self.module).__name__}."
-                    )
-        return tuple(found[place] for place in self.places)
-
-
-class _LazyWatch:
-    """Makes the autograd Function on first use: mica.autograd loads lazily."""
-
-    _function: Any = None
-
-    def apply(self, callback: Any, *tensors: Tensor) -> Any:
-        if self._function is None:
-            self._function = _make_watch()
-        return self._function.apply(callback, *tensors)
-
-
-def _make_watch() -> Any:
-    from mica.autograd import Function
-
-    class Watch(Function):
-        """The identity; calls back with its gradients."""
-
-        @staticmethod
-        def forward(ctx: Any, callback: Any, *tensors: Tensor) -> Any:
-            ctx.callback = callback
-            ctx.set_materialize_grads(False)
-            return tuple(t.view_as(t) for t in tensors)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            return (None, *ctx.callback(grads))
-
-    return Watch
-
-
-_Watch = _LazyWatch()
-
-
-def watch_node(module: Module, result: Any, hooks: Any) -> None:
-    """Calls hooks of the older kind at the node that made the first tensor of the result."""
-    while isinstance(result, (tuple, list, dict)) and result:
-        result = next(iter(result.values())) if isinstance(result, dict) else result[0]
-    node = result.grad_fn if isinstance(result, Tensor) else None
-    if node is None:
-        return
-    for hook in hooks:
-        node.register_hook(lambda inputs, outputs, hook=hook: hook(module, inputs, outputs))

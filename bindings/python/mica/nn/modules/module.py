@@ -27,6 +27,9 @@ _FORWARD_PRE, _FORWARD = _hooks._everywhere["_forward_pre_hooks"], _hooks._every
 _BACKWARD, _BACKWARD_PRE = _hooks._everywhere["_backward_hooks"], _hooks._everywhere["_backward_pre_hooks"]
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _global_backward_hooks, _global_backward_pre_hooks = _BACKWARD, _BACKWARD_PRE
+_global_forward_hooks, _global_forward_pre_hooks = _FORWARD, _FORWARD_PRE
+_global_forward_hooks_always_called = _hooks._everywhere["_forward_hooks_always_called"]
+_global_forward_hooks_with_kwargs = _hooks._everywhere["_forward_hooks_with_kwargs"]
 
 
 _warned: list[bool] = []  # that compile() does nothing

@@ -10,7 +10,7 @@ from mica._C import Tensor
 from mica.nn import functional as F
 from mica.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from mica.nn.modules.module import Module
-from mica.nn.parameter import Parameter
+from mica.nn.parameter import Parameter, check_materialized
 from mica.nn.utils.parametrize import register_parametrization
 
 _TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
@@ -65,6 +65,7 @@ def spectral_norm(
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    check_materialized(module, name, weight)
     with mica.no_grad():
         height, width = _matrix(weight, dim).size()
         u = F.normalize(weight.new_empty(height).normal_(0, 1), dim=0, eps=eps)

@@ -8,7 +8,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn.modules.module import Module
-from mica.nn.parameter import Parameter
+from mica.nn.parameter import Parameter, check_materialized
 
 
 def norm_except(v: Tensor, dim: int | None) -> Tensor:
@@ -44,6 +44,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         if isinstance(hook, WeightNorm) and hook.name == name:
             raise RuntimeError(f"The parameter ({name}) is weight-normalised already.")
     weight = getattr(module, name)
+    check_materialized(module, name, weight)
     if not isinstance(weight, Parameter):
         raise ValueError(
             f"The attribute ({name}) of {type(module).__name__} is no Parameter, so it cannot be normalised."

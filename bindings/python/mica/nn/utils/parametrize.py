@@ -32,6 +32,11 @@ def cached() -> Iterator[None]:
         _cache = outer
 
 
+def _describe(value: Any) -> str:
+    """A value as an error names it."""
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
 class ParametrizationList(ModuleList):
     """The parametrisations of one tensor, in order, and what they start from."""
 
@@ -44,10 +49,32 @@ class ParametrizationList(ModuleList):
                 if hasattr(module, "right_inverse"):
                     start = module.right_inverse(start)
         self.is_tensor = isinstance(start, Tensor)
+        if not self.is_tensor and not isinstance(start, Sequence):
+            raise ValueError(
+                f"right_inverse() returns a Tensor or a sequence of Tensors, not a ({type(start).__name__})."
+            )
+        for i, part in enumerate(() if self.is_tensor else start):
+            if not isinstance(part, Tensor):
+                raise ValueError(
+                    f"right_inverse() returned a sequence whose element ({i}) is a ({type(part).__name__}); "
+                    "expected Tensors."
+                )
+        if self.is_tensor and start.dtype != original.dtype:
+            raise ValueError(
+                f"right_inverse() made a tensor {start.dtype} of one {original.dtype}; a parametrisation from one "
+                "tensor keeps the dtype."
+            )
         self.ntensors = 1 if self.is_tensor else len(start)
         for name, value in zip(self._names(), [start] if self.is_tensor else start):
-            if self.is_tensor and isinstance(original, Parameter) and value is original:
-                self.register_parameter(name, original)
+            if self.is_tensor:
+                if value is not original:
+                    original.data = (
+                        value.detach()
+                    )  # the same object: an optimizer that has it goes on with it
+                register = (
+                    self.register_parameter if isinstance(original, Parameter) else self.register_buffer
+                )
+                register(name, original)
             elif isinstance(original, Parameter):
                 self.register_parameter(
                     name, Parameter(value.detach().clone(), requires_grad=original.requires_grad)
@@ -55,18 +82,27 @@ class ParametrizationList(ModuleList):
             else:
                 self.register_buffer(name, value)
         if not unsafe:
-            self._check(original)
+            self._check(original, self())
 
     def _names(self) -> list[str]:
         return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
 
-    def _check(self, original: Tensor) -> None:
-        value = self()
-        if value.shape != original.shape or value.dtype != original.dtype:
+    def _check(self, original: Tensor, value: Any) -> None:
+        if not isinstance(value, Tensor) or value.shape != original.shape or value.dtype != original.dtype:
             raise ValueError(
-                f"A parametrisation gives a tensor {value.dtype} of shape {list(value.shape)} for one {original.dtype} of shape "
-                f"{list(original.shape)}; say unsafe=True if that is meant."
+                f"A parametrisation gives ({_describe(value)}) for ({_describe(original)}); say unsafe=True if that is meant."
             )
+
+    def _append(self, parametrization: Module, value: Tensor, unsafe: bool) -> None:
+        """One more after the others, whose tensor is `value`; what does not fit changes nothing."""
+        if not unsafe:
+            made = parametrization(value)
+            self._check(value, made)
+            if hasattr(parametrization, "right_inverse"):
+                with contextlib.suppress(NotImplementedError):
+                    self._check(value, parametrization.right_inverse(made))
+        self.append(parametrization)
+        self.unsafe |= unsafe
 
     def right_inverse(self, value: Tensor) -> None:
         """Sets the originals so that the parametrised tensor is `value`, where the parametrisations can."""
@@ -132,14 +168,10 @@ def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
     """Makes the tensor `tensor_name` of `module` the result of `parametrization`."""
+    parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         added: ParametrizationList = module.parametrizations[tensor_name]
-        before = getattr(module, tensor_name)
-        if hasattr(parametrization, "right_inverse"):
-            added.right_inverse(parametrization.right_inverse(before))
-        added.append(parametrization)
-        if not unsafe:
-            added._check(before)
+        added._append(parametrization, getattr(module, tensor_name), unsafe)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import mica
 from mica._C import Tensor
@@ -23,6 +23,10 @@ def pad_sequence(
     padding_side: str = "right",
 ) -> Tensor:
     """Sequences of shapes (L_i, *) in one tensor (L, N, *), or (N, L, *), L the longest."""
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence() takes an iterable of tensors, not a ({type(sequences).__name__})."
+        )
     items = list(sequences)
     if not items:
         raise RuntimeError("The list of sequences is empty; expected at least one tensor to pad.")
