@@ -10,11 +10,8 @@ import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
 from mica.nn.modules.module import Module
+from mica.nn.modules.utils import _ntuple
 from mica.nn.parameter import Parameter
-
-
-def _tuple(value: Any, n: int) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
 class _ConvNd(Module):
@@ -130,16 +127,16 @@ class _Convolution(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        n = self._dims
+        sizes = _ntuple(self._dims)
         super().__init__(
             in_channels,
             out_channels,
-            _tuple(kernel_size, n),
-            _tuple(stride, n),
-            padding if isinstance(padding, str) else _tuple(padding, n),
-            _tuple(dilation, n),
+            sizes(kernel_size),
+            sizes(stride),
+            padding if isinstance(padding, str) else sizes(padding),
+            sizes(dilation),
             False,
-            (0,) * n,
+            sizes(0),
             groups,
             bias,
             padding_mode,
@@ -264,16 +261,16 @@ class _TransposedConvolution(_ConvTransposeNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        n = self._dims
+        sizes = _ntuple(self._dims)
         super().__init__(
             in_channels,
             out_channels,
-            _tuple(kernel_size, n),
-            _tuple(stride, n),
-            _tuple(padding, n),
-            _tuple(dilation, n),
+            sizes(kernel_size),
+            sizes(stride),
+            sizes(padding),
+            sizes(dilation),
             True,
-            _tuple(output_padding, n),
+            sizes(output_padding),
             groups,
             bias,
             padding_mode,
