@@ -20,6 +20,7 @@ def install(namespace: dict[str, Any], *, ignored: Iterable[str] = ()) -> None:
         if type(value) is not _FUNCTION or name.startswith("_") or name in left:
             continue
         if value.__module__.startswith("mica."):
+            value.__module__ = namespace["__name__"]  # where pickle finds the object, not the bare function
             namespace[name] = _C._Overridable(value)
 
 

@@ -282,6 +282,7 @@ def _reversed_divide(self: Tensor, other: Any) -> Tensor:
     return _generated["reciprocal"](self) * other
 
 
+_install(globals())
 _C._add_tensor_attributes(
     {
         "__rdiv__": _reversed_divide,
@@ -292,5 +293,3 @@ _C._add_tensor_attributes(
         "unique_consecutive": unique_consecutive,
     }
 )
-
-_install(globals())

@@ -53,3 +53,10 @@ _NAMES = {
 }
 globals().update({k: _C._functions[""][v] for k, v in _NAMES.items() if v in _C._functions[""]})
 globals().update({k.removeprefix("special_"): f for k, f in _C._functions.get("special", {}).items()})
+
+
+def __getattr__(name: str) -> object:
+    """The operator's own name, by which a pickle finds the function, as in torch._C._special."""
+    if name in _C._functions["special"]:
+        return _C._functions["special"][name]
+    raise AttributeError(f"module 'mica.special' has no attribute '{name}'")
