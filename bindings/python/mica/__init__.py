@@ -22,7 +22,7 @@ for _name, _function in _C._functions[""].items():
     globals().setdefault(_name, _function)
 del _name, _function
 
-from mica import _tensor as _tensor, _tensor_legacy as _tensor_legacy  # noqa: E402
+from mica import _absent as _absent, _tensor as _tensor, _tensor_legacy as _tensor_legacy  # noqa: E402
 from mica._aliases import install as _install_aliases  # noqa: E402
 
 _install_aliases(globals())

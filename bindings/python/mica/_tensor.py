@@ -438,6 +438,7 @@ _C._add_tensor_attributes(
         "to_dense": to_dense,
         "is_set_to": is_set_to,
         "set_": set_,
+        "name": None,
         "is_conj": lambda self: False,
         "is_neg": lambda self: False,
         "is_distributed": lambda self: False,
