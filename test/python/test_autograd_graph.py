@@ -434,12 +434,17 @@ def check_layout(root: ElementTree.Element) -> None:
         assert any(b[0] <= x1 <= b[2] and abs(y1 - b[1]) < 0.2 for b in boxes)
 
 
-def test_draw_large_and_odd():
+@pytest.mark.parametrize("steps", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_draw_large(steps):
     x, y = leaf(1, 2), leaf(3, 4)
     h = x
-    for _ in range(300):
+    for _ in range(steps):
         h = h.sin() + x  # long edges from one leaf
     check_layout(ElementTree.fromstring(graph.draw([h, (h * y).sum()], params={"<x>": x})))
+
+
+def test_draw_odd():
+    x, y = leaf(1, 2), leaf(3, 4)
     freed = (x * y).sum()
     freed.backward()
     assert "freed, or written since" in graph.draw(freed)
