@@ -2,7 +2,10 @@
 #include "mica/tensor/storage.h"
 
 #include <algorithm>
+#include <mutex>
 #include <new>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "mica/tensor/allocator.h"
 #include "mica/tensor/error.h"
@@ -20,6 +23,18 @@ constexpr int64_t kHeaderBytes = 64;
 static_assert(sizeof(StorageImpl) <= kHeaderBytes);
 constexpr int kHeaderClass = internal::SmallClass(kHeaderBytes);
 constexpr int64_t kMaxInline = internal::kMaxSmallBlock - kHeaderBytes;
+
+// The numbers of the storages that were asked for one and are still there.
+struct Numbers {
+  std::mutex mutex;
+  std::unordered_map<const StorageImpl*, int64_t> of;
+  std::unordered_set<int64_t> living;
+  int64_t last = 0;
+};
+Numbers& TheNumbers() {
+  static auto* numbers = new Numbers;  // storages outlive static objects
+  return *numbers;
+}
 
 }  // namespace
 
@@ -111,7 +126,29 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
   inline_data_ = false;
 }
 
+int64_t StorageImpl::Number() {
+  Numbers& numbers = TheNumbers();
+  const std::lock_guard lock(numbers.mutex);
+  const auto [place, fresh] = numbers.of.try_emplace(this, numbers.last + 1);
+  if (fresh) numbers.living.insert(++numbers.last);
+  numbered_ = true;
+  return place->second;
+}
+
+bool StorageImpl::Lives(int64_t number) {
+  Numbers& numbers = TheNumbers();
+  const std::lock_guard lock(numbers.mutex);
+  return numbers.living.count(number) > 0;
+}
+
 void StorageImpl::Destroy() {
+  if (numbered_) {
+    Numbers& numbers = TheNumbers();
+    const std::lock_guard lock(numbers.mutex);
+    const auto place = numbers.of.find(this);
+    numbers.living.erase(place->second);
+    numbers.of.erase(place);
+  }
   if (deleter_) {
     deleter_(deleter_context_);
   } else if (!inline_data_ && data_) {

@@ -38,6 +38,10 @@ class StorageImpl {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
   uint32_t use_count() const { return refs_.load(std::memory_order_relaxed); }
+  // Its own number, above 0, which no other storage ever gets: what a weak reference keeps.
+  int64_t Number();
+  // Whether the storage of this number is still there.
+  static bool Lives(int64_t number);
 
  private:
   friend class Storage;
@@ -52,6 +56,7 @@ class StorageImpl {
   Device device_;
   bool resizable_ = true;
   std::atomic<bool> watched_{false};
+  bool numbered_ = false;      // Number() was asked for
   bool inline_data_ = false;   // data_ lies behind this header
   uint8_t block_class_ = 0;    // small-pool class of the block that begins with this header
   int64_t capacity_ = 0;       // bytes at data_, at least nbytes_

@@ -133,6 +133,10 @@ PyObject* AddTensorAttributes(PyObject* module, PyObject* dict) {
 // The singleton dtype, layout or memory format of a name, for pickle.
 PyObject* MetadataObject(PyObject* module, PyObject* name) { return PyObject_GetAttr(module, name); }
 
+PyObject* StorageLives(PyObject*, PyObject* number) {
+  return Guarded([&] { return NewBool(StorageImpl::Lives(ToInt(number))); });
+}
+
 PyMethodDef kFunctions[] = {
     {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
     {"_set_fill_uninitialized", SetFillUninitializedFunction, METH_O, nullptr},
@@ -147,6 +151,7 @@ PyMethodDef kFunctions[] = {
     {"_explain", ExplainFunction, METH_VARARGS, nullptr},
     {"_add_tensor_attributes", AddTensorAttributes, METH_O, nullptr},
     {"_metadata_object", MetadataObject, METH_O, nullptr},
+    {"_storage_lives", StorageLives, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 void WarnInPython(std::string_view message) {

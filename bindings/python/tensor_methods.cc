@@ -65,6 +65,9 @@ PyObject* StorageBytes(PyObject* self, PyObject*) {
 PyObject* StorageUsers(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLong(Unwrap(self).storage()->use_count());
 }
+PyObject* StorageNumber(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(Unwrap(self).storage()->Number());
+}
 PyObject* StorageResizable(PyObject* self, PyObject*) { return NewBool(Unwrap(self).storage()->resizable()); }
 // Resizes a storage in bytes; every tensor over it stays where it stands in it.
 PyObject* ResizeStorage(PyObject* self, PyObject* size) {
@@ -280,6 +283,7 @@ PyMethodDef kTensorMethods[] = {
     {"_storage_ptr", StoragePtr, METH_NOARGS, nullptr},
     {"_storage_nbytes", StorageBytes, METH_NOARGS, nullptr},
     {"_storage_users", StorageUsers, METH_NOARGS, nullptr},
+    {"_storage_number", StorageNumber, METH_NOARGS, nullptr},
     {"_storage_resizable", StorageResizable, METH_NOARGS, nullptr},
     {"_resize_storage", ResizeStorage, METH_O, nullptr},
     {"_move_storage", MoveStorage, METH_O, nullptr},

@@ -14,12 +14,37 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import mica
-from mica import _shared_memory as memory
+from mica import _C, _shared_memory as memory
 from mica._C import Tensor
 from mica._serialization import _rebuild_subclass, reduce_tensor as _by_value
 from mica.storage import TypedStorage, UntypedStorage, _loaded, _Memory
 
 _opened: weakref.WeakValueDictionary[Any, memory.Segment] = weakref.WeakValueDictionary()
+
+
+class StorageWeakRef:
+    """A storage that it does not keep alive: two of one storage are equal, also when it is gone."""
+
+    __slots__ = ("cdata",)
+
+    def __init__(self, storage: _Memory) -> None:
+        self.cdata = storage._owner._storage_number()
+
+    @classmethod
+    def from_weakref(cls, cdata: int) -> StorageWeakRef:
+        made = cls.__new__(cls)
+        made.cdata = cdata
+        return made
+
+    def expired(self) -> bool:
+        """Whether no tensor holds the storage any more."""
+        return not _C._storage_lives(self.cdata)
+
+    def __hash__(self) -> int:
+        return self.cdata
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
 
 
 def reduce_handle(handle: memory.Handle) -> Any:
