@@ -86,10 +86,7 @@ std::string ListText(const Type& type, const Literal& literal) {
 std::string NameText(TypeKind kind, std::string_view name) {
   if (kind == TypeKind::kScalarType) return CppDType(name);
   if (kind == TypeKind::kLayout) return "Layout::kStrided";
-  if (kind == TypeKind::kMemoryFormat) {
-    if (name == "preserve_format") return "MemoryFormat::kPreserve";
-    return name == "channels_last" ? "MemoryFormat::kChannelsLast" : "MemoryFormat::kContiguous";
-  }
+  if (kind == TypeKind::kMemoryFormat) return CppMemoryFormat(name);
   // `int reduction=Mean`, as torch spells it.
   if (name == "Mean") return "1";
   return name == "Sum" ? "2" : "0";
@@ -104,6 +101,7 @@ std::string NumberText(TypeKind kind, int64_t number) {
   if (kind == TypeKind::kLayout) return "Layout::kStrided";
   return NameText(kind, number == 1   ? "preserve_format"
                         : number == 2 ? "channels_last"
+                        : number == 3 ? "channels_last_3d"
                                       : "contiguous_format");
 }
 
@@ -186,6 +184,17 @@ std::string CppReturnType(const schema::FunctionSchema& schema) {
 
 std::string CppDefault(const schema::Argument& argument) {
   return argument.default_value ? LiteralText(argument.type, *argument.default_value) : "";
+}
+
+std::string CppMemoryFormat(std::string_view name) {
+  static constexpr std::pair<std::string_view, const char*> kFormats[] = {
+      {"contiguous_format", "MemoryFormat::kContiguous"},
+      {"preserve_format", "MemoryFormat::kPreserve"},
+      {"channels_last", "MemoryFormat::kChannelsLast"},
+      {"channels_last_3d", "MemoryFormat::kChannelsLast3d"}};
+  for (const auto& [format, text] : kFormats)
+    if (format == name) return text;
+  return "";
 }
 
 std::string CppDType(std::string_view name) {

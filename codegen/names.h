@@ -25,6 +25,8 @@ std::string CppDefault(const schema::Argument& argument);
 // C++ text of a dtype's name as the schema writes it ("long" -> "DType::kI64");
 // empty if unknown.
 std::string CppDType(std::string_view name);
+// The same of a memory format: "channels_last" -> "MemoryFormat::kChannelsLast".
+std::string CppMemoryFormat(std::string_view name);
 
 // "text with \"quotes\"" as a C++ string literal.
 std::string CppString(std::string_view text);

@@ -172,7 +172,7 @@ Value Value::FromBorrowed(const MicaValue& value) {
     case MICA_VALUE_LAYOUT:
       return FromNumber<Layout>(value.u.i, 1, "layout");
     case MICA_VALUE_MEMORY_FORMAT:
-      return FromNumber<MemoryFormat>(value.u.i, 3, "memory format");
+      return FromNumber<MemoryFormat>(value.u.i, kMemoryFormatCount, "memory format");
     case MICA_VALUE_GENERATOR:
       return Value(value.u.generator);
   }
@@ -263,6 +263,8 @@ std::string MemoryFormatText(int64_t format) {
       return "preserve_format";
     case MICA_CHANNELS_LAST:
       return "channels_last";
+    case MICA_CHANNELS_LAST_3D:
+      return "channels_last_3d";
     default:
       return absl::StrCat("memory format ", format);
   }

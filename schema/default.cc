@@ -67,9 +67,11 @@ Scalar ScalarOf(const Literal& literal) {
 MemoryFormat MemoryFormatOf(const Argument& argument, const Literal& literal) {
   if (literal.text == "preserve_format") return MemoryFormat::kPreserve;
   if (literal.text == "channels_last") return MemoryFormat::kChannelsLast;
+  if (literal.text == "channels_last_3d") return MemoryFormat::kChannelsLast3d;
   if (literal.kind == Literal::Kind::kName) return MemoryFormat::kContiguous;
-  MICA_CHECK_VALUE(literal.i >= 0 && literal.i <= 2, "Default (", literal.i, ") of argument (", argument.name,
-                   ") is the number of no memory format; 0, 1 or 2 is expected.");
+  MICA_CHECK_VALUE(literal.i >= 0 && literal.i < kMemoryFormatCount, "Default (", literal.i,
+                   ") of argument (", argument.name,
+                   ") is the number of no memory format; 0, 1, 2 or 3 is expected.");
   return static_cast<MemoryFormat>(literal.i);
 }
 

@@ -49,7 +49,7 @@ std::string_view Names(TypeKind kind) {
     case TypeKind::kLayout:
       return "strided";
     case TypeKind::kMemoryFormat:
-      return "contiguous_format, preserve_format or channels_last";
+      return "contiguous_format, preserve_format, channels_last or channels_last_3d";
     default:
       return IsFloatKind(kind) || kind == TypeKind::kScalar ? "inf or nan" : "";
   }
@@ -64,7 +64,8 @@ bool IsNameOf(TypeKind kind, std::string_view name) {
     case TypeKind::kLayout:
       return name == "strided";
     case TypeKind::kMemoryFormat:
-      return name == "contiguous_format" || name == "preserve_format" || name == "channels_last";
+      return name == "contiguous_format" || name == "preserve_format" || name == "channels_last" ||
+             name == "channels_last_3d";
     default:
       return false;
   }

@@ -63,8 +63,7 @@ Dims ContiguousStrides(IntSpan sizes) {
 
 Dims ChannelsLastStrides(IntSpan sizes) {
   const int64_t n = sizes.size();
-  MICA_CHECK(n == 4 || n == 5,
-             "The memory format channels_last needs a tensor of 4 or 5 dimensions, but the shape ",
+  MICA_CHECK(n == 4 || n == 5, "Channels come last in tensors of 4 or 5 dimensions, but the shape ",
              ShapeText(sizes), " has ", n, ".");
   Dims strides(n);
   strides[1] = 1;

@@ -178,8 +178,23 @@ void TensorImpl::Destroy() {
 int64_t Tensor::size(int64_t dim) const { return impl_->dl.shape[WrapDim(dim, ndim(), false)]; }
 int64_t Tensor::stride(int64_t dim) const { return impl_->dl.strides[WrapDim(dim, ndim(), false)]; }
 
+namespace {
+int64_t ImageDims(MemoryFormat format) { return format == MemoryFormat::kChannelsLast3d ? 5 : 4; }
+}  // namespace
+
+Dims StridesIn(MemoryFormat format, IntSpan sizes) {
+  if (!IsChannelsLast(format)) return ContiguousStrides(sizes);
+  const int64_t n = sizes.size();
+  MICA_CHECK(n == ImageDims(format), "Memory format (",
+             format == MemoryFormat::kChannelsLast ? "channels_last" : "channels_last_3d",
+             ") needs a tensor of ", ImageDims(format), " dimensions, but the shape ", ShapeText(sizes),
+             " has ", n, ".");
+  return ChannelsLastStrides(sizes);
+}
+
 bool Tensor::is_contiguous(MemoryFormat format) const {
-  if (format == MemoryFormat::kChannelsLast) return impl_->has_flag(MICA_TENSOR_CHANNELS_LAST);
+  if (IsChannelsLast(format))
+    return impl_->has_flag(MICA_TENSOR_CHANNELS_LAST) && ndim() == ImageDims(format);
   return format == MemoryFormat::kPreserve || impl_->contiguous();
 }
 
@@ -208,7 +223,7 @@ Storage ContiguousMemory(int64_t nbytes, DType dtype, Device device) {
 
 Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat format) {
   const int64_t n = sizes.size();
-  if (format != MemoryFormat::kChannelsLast && n <= kInlineDims) {
+  if (!IsChannelsLast(format) && n <= kInlineDims) {
     // The usual case: strides and size in one pass, straight into a fresh impl.
     int64_t strides[kInlineDims];
     int64_t step = 1;
@@ -242,9 +257,7 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
     return Tensor::Steal(impl);
   }
   CheckedNumel(sizes);
-  return EmptyStrided(
-      sizes, format == MemoryFormat::kChannelsLast ? ChannelsLastStrides(sizes) : ContiguousStrides(sizes),
-      dtype, device);
+  return EmptyStrided(sizes, StridesIn(format, sizes), dtype, device);
 }
 
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {

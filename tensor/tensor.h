@@ -30,7 +30,12 @@
 
 namespace mica {
 
-enum class MemoryFormat : int8_t { kContiguous = 0, kPreserve = 1, kChannelsLast = 2 };
+enum class MemoryFormat : int8_t { kContiguous = 0, kPreserve = 1, kChannelsLast = 2, kChannelsLast3d = 3 };
+inline constexpr int kMemoryFormatCount = 4;
+inline bool IsChannelsLast(MemoryFormat format) { return format >= MemoryFormat::kChannelsLast; }
+// The strides of a dense tensor in this format; kPreserve counts as contiguous. kRuntime where the
+// number of dimensions is not the format's own: 4 for channels_last, 5 for channels_last_3d.
+Dims StridesIn(MemoryFormat format, IntSpan sizes);
 enum class Layout : int8_t { kStrided = 0 };
 
 class Tensor;

@@ -24,8 +24,9 @@ struct DeviceObject {
 
 NumberedObject g_dtypes[kDTypeCount];
 NumberedObject g_layouts[1];
-NumberedObject g_formats[3];
-constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last"};
+NumberedObject g_formats[kMemoryFormatCount];
+constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last",
+                                        "channels_last_3d"};
 
 // Further names of dtypes, as torch has them.
 struct Alias {
@@ -242,7 +243,8 @@ void InitMetadataObjects(PyObject* module) {
                                 reinterpret_cast<PyObject*>(&g_dtypes[static_cast<int>(a.dtype)])));
   }
   AddNumbered(module, g_layouts[0], LayoutType, 0, "strided");
-  for (int i = 0; i < 3; ++i) AddNumbered(module, g_formats[i], MemoryFormatType, i, kFormatNames[i]);
+  for (int i = 0; i < kMemoryFormatCount; ++i)
+    AddNumbered(module, g_formats[i], MemoryFormatType, i, kFormatNames[i]);
 
   DeviceType.tp_name = "mica.device";
   DeviceType.tp_doc = "A backend's name and a number: device('cuda', 1) or device('cuda:1').";

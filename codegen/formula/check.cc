@@ -107,12 +107,8 @@ FormulaExpr FormulaChecker::CheckName(const Node& node) {
                 : node.text == "nan" ? "NAN"
                                      : "3.141592653589793",
                 node);
-  if (node.text == "contiguous_format" || node.text == "preserve_format" || node.text == "channels_last")
-    return Make(Kind::kLiteral, Type(TypeKind::kMemoryFormat),
-                node.text == "contiguous_format" ? "MemoryFormat::kContiguous"
-                : node.text == "preserve_format" ? "MemoryFormat::kPreserve"
-                                                 : "MemoryFormat::kChannelsLast",
-                node);
+  const std::string format = CppMemoryFormat(node.text);
+  if (!format.empty()) return Make(Kind::kLiteral, Type(TypeKind::kMemoryFormat), format, node);
   const std::string dtype = CppDType(node.text);
   if (!dtype.empty()) return Make(Kind::kLiteral, Type(TypeKind::kScalarType), dtype, node);
   std::vector<std::string> names;

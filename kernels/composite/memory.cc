@@ -54,8 +54,8 @@ Device Place(std::optional<Device> device) { return device.value_or(CurrentThrea
 Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout>, std::optional<Device> device,
              std::optional<bool>, std::optional<MemoryFormat> memory_format) {
   MICA_CHECK(memory_format.value_or(MemoryFormat::kContiguous) != MemoryFormat::kPreserve,
-             "Memory format (preserve_format) has nothing to preserve here; expected contiguous_format or "
-             "channels_last.");
+             "Memory format (preserve_format) has nothing to preserve here; expected contiguous_format, "
+             "channels_last or channels_last_3d.");
   return Marked(EmptyTensor(size, dtype.value_or(DefaultDType()), Place(device),
                             memory_format.value_or(MemoryFormat::kContiguous)));
 }
@@ -80,10 +80,9 @@ Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<
 }
 
 void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> memory_format) {
-  const bool channels_last = memory_format == MemoryFormat::kChannelsLast;
   if (self.sizes() == size && !memory_format) return;
   const int64_t before = self.impl()->storage->nbytes();
-  ResizeTensor(self, size, channels_last ? ChannelsLastStrides(size) : ContiguousStrides(size));
+  ResizeTensor(self, size, StridesIn(memory_format.value_or(MemoryFormat::kContiguous), size));
   FillFrom(self, before);
 }
 

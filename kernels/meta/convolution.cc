@@ -9,6 +9,12 @@
 namespace mica::meta {
 namespace {
 
+// Whether the channels lie side by side and the pixels do not.
+bool HasChannelsLast(const Tensor& t) {
+  return !t.is_contiguous() &&
+         (t.is_contiguous(MemoryFormat::kChannelsLast) || t.is_contiguous(MemoryFormat::kChannelsLast3d));
+}
+
 // Strides, paddings and sizes beyond this are no images, and their products overflow.
 constexpr int64_t kLargestStep = (int64_t{1} << 31) - 1;
 
@@ -88,8 +94,7 @@ void convolution(MetaResult& result, const Tensor& input, const Tensor& weight, 
              "], the number of output channels.");
   if (bias.defined()) CheckSameDType(input, bias, "input", "bias");
   OutputSpec& out = AddOutput(result, sizes, input.dtype(), input.device());
-  if (input.ndim() >= 4 && !input.is_contiguous() && input.is_contiguous(MemoryFormat::kChannelsLast))
-    out.strides = ChannelsLastStrides(sizes);
+  if (HasChannelsLast(input)) out.strides = ChannelsLastStrides(sizes);
   ComputeIn(result, input.dtype());
 }
 
@@ -101,9 +106,7 @@ void _convolution_backward_input(MetaResult& result, const Tensor& grad_output, 
   CheckSameDType(grad_output, weight, "grad_output", "weight");
   CheckSameDevice(grad_output, weight, "grad_output", "weight");
   OutputSpec& out = AddOutput(result, input_sizes, grad_output.dtype(), grad_output.device());
-  if (input_sizes.size() >= 4 && !grad_output.is_contiguous() &&
-      grad_output.is_contiguous(MemoryFormat::kChannelsLast))
-    out.strides = ChannelsLastStrides(input_sizes);
+  if (HasChannelsLast(grad_output)) out.strides = ChannelsLastStrides(input_sizes);
   ComputeIn(result, grad_output.dtype());
 }
 

@@ -277,10 +277,10 @@ void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* 
              op.spec().name,
              " cannot resize a tensor that requires grad; detach it, or work inside no_grad.");
   const IntSpan sizes(args[1].u.ints.data, args[1].u.ints.size);
-  const bool format = args[2].tag != MICA_VALUE_NONE;
-  if (self.sizes() == sizes && !format) return;
-  const bool channels_last = format && static_cast<MemoryFormat>(args[2].u.i) == MemoryFormat::kChannelsLast;
-  Resize(op, self, sizes, channels_last ? ChannelsLastStrides(sizes) : ContiguousStrides(sizes), frame);
+  const bool given = args[2].tag != MICA_VALUE_NONE;
+  if (self.sizes() == sizes && !given) return;
+  const MemoryFormat format = given ? static_cast<MemoryFormat>(args[2].u.i) : MemoryFormat::kContiguous;
+  Resize(op, self, sizes, StridesIn(format, sizes), frame);
 }
 
 void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,

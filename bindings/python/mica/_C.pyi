@@ -87,6 +87,7 @@ strided: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
+channels_last_3d: memory_format
 
 _functions: dict[_str, dict[_str, Callable[..., Any]]]
 

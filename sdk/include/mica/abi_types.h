@@ -54,7 +54,8 @@ typedef struct {
 /* memory formats */
 #define MICA_CONTIGUOUS 0
 #define MICA_PRESERVE 1
-#define MICA_CHANNELS_LAST 2
+#define MICA_CHANNELS_LAST 2    /* of 4 dimensions */
+#define MICA_CHANNELS_LAST_3D 3 /* of 5 */
 
 /* tensor flags, bits 0..31 frozen; bits 32..39 hold the dtype, 40..47 the
  * index of the backend (0 = cpu, 1 = meta); the rest belongs to the host. */

@@ -45,7 +45,7 @@ enum class DType : int32_t {
   kF8E4M3FN,
   kF8E5M2
 };
-enum class MemoryFormat : int32_t { kContiguous, kPreserve, kChannelsLast };
+enum class MemoryFormat : int32_t { kContiguous, kPreserve, kChannelsLast, kChannelsLast3d };
 enum class Layout : int32_t { kStrided };
 struct Device : MicaDevice {
   friend bool operator==(Device a, Device b) { return a.backend == b.backend && a.index == b.index; }
