@@ -6,6 +6,7 @@ void RegisterIndexing(plugin::Registrar& r) {
   r.Kernel<&Gather>("gather.out");
   r.Kernel<&IndexSelect>("index_select.out");
   r.Kernel<&Embedding>("embedding.out");
+  r.Kernel<&Embedding>("_bag_rows.out");
   r.Kernel<&Index>("_index.out");
   r.Kernel<&EmbeddingDenseBackward>("embedding_dense_backward.out");
   r.Kernel<&IndexAdd>("index_add.out");

@@ -567,6 +567,7 @@ SAMPLES: dict[str, list[Call]] = {
     "group_norm": [args(t(2, 4, 3), 2, t(4), t(4)), args(t(2, 4, 3, 2), 4)],
     "rms_norm": [args(_NORM_X, [4], t(4)), args(_NORM_X, [4], None, 1e-3)],
     "embedding": [args(t(5, 3), i(2, 4, high=5)), args(t(5, 3), i(4, high=5), 1)],
+    "_bag_rows": [args(t(5, 3), i(4, high=5))],
     "embedding_dense_backward": [
         args(t(2, 4, 3), i(2, 4, high=5), 5, -1, False),
         args(t(4, 3), i(4, high=5), 5, 2, True),
@@ -756,6 +757,7 @@ ERRORS: dict[str, list[Call]] = {
     "max_pool2d_with_indices": [args(t(2, 3), [2, 2]), args(t(1, 3, 3), [2, 2], [1, 1], [2, 2])],
     "avg_pool2d": [args(t(1, 3, 3), [5, 5])],
     "embedding": [args(t(5, 3), i(2, low=7, high=8))],
+    "_bag_rows": [args(t(5, 3), i(2, low=7, high=8))],
     "nll_loss_forward": [args(t(3, 4), i(3, low=5, high=6), None, 1, -100)],
     "repeat": [args(t(3, 4), [2])],
     "flip": [args(t(3), [1]), args(t(3, 4), [0, 0])],
