@@ -13,6 +13,13 @@ void pow_Tensor_Scalar(MetaResult& result, const Tensor& self, const Scalar& exp
   ComputeIn(result, dtype);
 }
 
+// The result is contiguous, as torch's sum of gamma functions is.
+void mvlgamma(MetaResult& result, const Tensor& self, int64_t) {
+  const DType dtype = IsFloating(self.dtype()) || IsComplex(self.dtype()) ? self.dtype() : DefaultDType();
+  AddOutput(result, self.sizes(), dtype, self.device());
+  ComputeIn(result, dtype);
+}
+
 // square is pow(self, 2): bool becomes int64.
 void square(MetaResult& result, const Tensor& self) {
   const DType dtype = self.dtype() == DType::kBool ? DType::kI64 : self.dtype();

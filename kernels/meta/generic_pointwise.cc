@@ -96,8 +96,10 @@ DTypes ApplyRule(const OperatorSpec& spec, DType common) {
   }
 }
 
-// The first tensor's dtype where the rule is `same`, else promotion over all.
+// The first tensor's dtype where the rule is `same`, the one asked for where it is an argument, else
+// promotion over all.
 DType CommonDType(const OperatorSpec& spec, const MicaValue* args) {
+  if (spec.dtype_rule == DTypeRule::kArgument) return static_cast<DType>(args[spec.dtype_arg].u.i);
   ResultType type;
   const int n = spec.num_functional_args;
   for (int i = 0; i < n; ++i) {
@@ -114,6 +116,7 @@ DType CommonDType(const OperatorSpec& spec, const MicaValue* args) {
 }
 
 bool TryFast(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
+  if (spec.dtype_rule == DTypeRule::kArgument) return false;
   const TensorImpl* first = nullptr;
   int rank = 0;
   for (int i = 0; i < spec.num_functional_args; ++i) {

@@ -224,21 +224,34 @@ def test_given_results_need_no_memory(op_class: str) -> None:
     _check(op_class, writing, WRITES)
 
 
-@pytest.mark.parametrize("op_class", CLASSES)
+# The class with the most operators takes as long as all others together.
+@pytest.mark.parametrize(
+    "op_class", [pytest.param(c, marks=pytest.mark.slow) if c == "pointwise" else c for c in CLASSES]
+)
 def test_inputs_are_read_in_place(op_class: str) -> None:
     _check(op_class, copying, COPIES)
 
 
+@pytest.mark.slow
 def test_composed_operators_hold_no_result_twice() -> None:
     assert {e.overload for e in ENTRIES.values()} >= HUGE
     _check(COMPOSED, lambda entry: set() if entry.overload in HUGE else holding(entry), HELD)
 
 
 def test_a_composed_operator_of_one_call_hands_out_on() -> None:
-    x, out = mica.rand(64, 64), mica.empty(64, 64)
+    x, out, wide = mica.rand(64, 64), mica.empty(64, 64), mica.ones(64, 64, dtype=mica.float64)
+    whole = mica.arange(64)
     for run in (
         lambda: mica.clamp(x, 0.2, 0.8, out=out),
         lambda: mica.div(x, x, rounding_mode="floor", out=out),
+        lambda: mica.ldexp(x, x, out=out),
+        lambda: mica.ldexp(x, whole, out=out),
+        lambda: out.ldexp_(x),
+        lambda: mica.mvlgamma(x, 3, out=out),
+        lambda: mica.float_power(x, 3, out=wide),
+        lambda: mica.float_power(x, x, out=wide),
+        lambda: mica.float_power(3, x, out=wide),
+        lambda: wide.float_power_(x),
         lambda: mica.angle(x, out=out),
     ):
         assert allocations(run) == 0
@@ -253,6 +266,19 @@ def test_composed_operators_write_where_their_last_part_does() -> None:
         lambda: mica.t_copy(x[:128, :128], out=x[128:, :128]),
     ):
         assert peak(run) < SLACK
+
+
+def test_composed_operators_of_one_program_make_their_result_alone() -> None:
+    x = mica.rand(256, 256) + 3
+    result = allocations(lambda: mica.add(x, x))
+    for run in (
+        lambda: mica.ldexp(x, x),
+        lambda: mica.mvlgamma(x, 3),
+        lambda: mica.float_power(x, x),
+        lambda: mica.float_power(x, 2),
+        lambda: mica.float_power(2, x),
+    ):
+        assert allocations(run) == result
 
 
 @pytest.mark.parametrize("name", ["unbind_copy", "split_copy", "split_with_sizes_copy"])

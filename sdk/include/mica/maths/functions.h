@@ -32,7 +32,8 @@
   ROW(X, SHIFTED_CHEBYSHEV_POLYNOMIAL_V, shifted_chebyshev_polynomial_v) \
   ROW(X, SHIFTED_CHEBYSHEV_POLYNOMIAL_W, shifted_chebyshev_polynomial_w) \
   ROW(X, HERMITE_POLYNOMIAL_H, hermite_polynomial_h) ROW(X, HERMITE_POLYNOMIAL_HE, hermite_polynomial_he) \
-  ROW(X, LAGUERRE_POLYNOMIAL_L, laguerre_polynomial_l) ROW(X, LEGENDRE_POLYNOMIAL_P, legendre_polynomial_p)
+  ROW(X, LAGUERRE_POLYNOMIAL_L, laguerre_polynomial_l) ROW(X, LEGENDRE_POLYNOMIAL_P, legendre_polynomial_p) \
+  ROW(X, MVLGAMMA, mvlgamma)
 /* clang-format on */
 
 #endif /* MICA_MATHS_FUNCTIONS_H_ */

@@ -169,4 +169,11 @@ MICA_MATHS double mica_igamma(double a, double x) {
   return x > 1 && x > a ? 1 - mica_igammac(a, x) : mica_igamma_series(a, x);
 }
 
+/* The logarithm of the multivariate gamma function of dimension p, a whole number. */
+MICA_MATHS double mica_mvlgamma(double p, double x) {
+  double sum = 0.28618247146235004 * p * (p - 1); /* log(pi) / 4 */
+  for (int j = 0; j < p; ++j) sum += lgamma(x - 0.5 * j);
+  return sum;
+}
+
 #endif /* MICA_MATHS_GAMMA_H_ */
