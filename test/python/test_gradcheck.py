@@ -114,9 +114,12 @@ def test_inputs() -> None:
         gradcheck(RIGHT, leaf(1).detach().expand(3).requires_grad_())
     with pytest.warns(UserWarning, match="float64"):
         gradcheck(RIGHT, leaf(1, dtype=mica.float32), raise_exception=False)
-    for argument in ("check_batched_forward_grad", "check_batched_grad", "masked"):
-        with pytest.raises(NotImplementedError, match=argument):
-            gradcheck(RIGHT, leaf(1), **{argument: True})
+    with pytest.raises(NotImplementedError, match="masked"):
+        gradcheck(RIGHT, leaf(1), masked=True)
+    with pytest.raises(ValueError, match="needs check_forward_ad"):
+        gradcheck(RIGHT, leaf(1), check_batched_forward_grad=True)
+    with pytest.raises(ValueError, match="needs check_backward_ad"):
+        gradcheck(RIGHT, leaf(1), check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
     # What is not a tensor that requires grad goes through as it is, and inputs are as before.
     x = leaf(1, 2)
     assert gradcheck(lambda t, factor, other: t * factor + other, (x, 3, mica.ones(2, dtype=mica.float64)))
@@ -129,3 +132,35 @@ def test_given_cotangents() -> None:
     assert gradgradcheck(RIGHT, x, gen_non_contig_grad_outputs=True)
     with pytest.raises(ValueError, match="output that requires grad"):
         gradgradcheck(lambda t: t.detach(), x)
+
+
+# What vmap must see through: views, in-place writes, several outputs, complex numbers.
+BATCHED = {
+    "product": (lambda x: x * x.flip(0), leaf(1, 2, 3)),
+    "in place": (lambda x: x.clone().mul_(x).cumsum(0), leaf(1, 2, 3)),
+    "two outputs": (lambda x: (x.sin(), x.reshape(2, 2).sum(0)), leaf(1, 2, 3, 4)),
+    "complex": (lambda z: (z.abs(), z * z.conj()), leaf(1 + 2j, -0.5j, dtype=mica.complex128)),
+}
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("name", BATCHED)
+def test_batches_and_forward_over_reverse(name: str, fast_mode: bool) -> None:
+    f, x = BATCHED[name]
+    assert gradcheck(f, x, check_batched_grad=True, fast_mode=fast_mode)
+    assert gradcheck(f, x, check_forward_ad=True, check_batched_forward_grad=True, fast_mode=fast_mode)
+    assert gradgradcheck(f, x, check_batched_grad=True, check_fwd_over_rev=True, fast_mode=fast_mode)
+    assert gradgradcheck(f, x, check_fwd_over_rev=True, check_rev_over_rev=False, fast_mode=fast_mode)
+
+
+def test_a_backward_that_vmap_cannot_batch() -> None:
+    reads_values = function(lambda x, g: 2 * x * g if float(g.sum()) > -1e9 else g)
+    assert gradcheck(reads_values, leaf(2, 3))
+    with pytest.raises(GradcheckError, match="fails under vmap"):
+        gradcheck(reads_values, leaf(2, 3), check_batched_grad=True)
+    assert not gradcheck(reads_values, leaf(2, 3), check_batched_grad=True, raise_exception=False)
+
+
+def test_nothing_left_to_check() -> None:
+    with pytest.raises(ValueError, match="nothing left to check"):
+        gradgradcheck(RIGHT, leaf(1), check_rev_over_rev=False)

@@ -18,6 +18,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.autograd._gradcheck_batched import check_batched_backward, check_batched_forward
 from mica.autograd._gradcheck_forward import check_forward
 from mica.autograd.function import Function
 
@@ -287,13 +288,11 @@ def _check_undefined(check: _Check) -> None:
                 )
 
 
-def _refuse(name: str, **asked: bool | None) -> None:
-    for argument, value in asked.items():
-        if value:
-            raise NotImplementedError(
-                f"{name}() with {argument} ({value}) needs what Mica does not have yet (vmap, "
-                f"sparse tensors); leave {argument} out."
-            )
+def _refuse_masked(name: str, masked: bool | None) -> None:
+    if masked:
+        raise NotImplementedError(
+            f"{name}() with masked ({masked}) needs sparse tensors, which Mica does not have; leave masked out."
+        )
 
 
 def gradcheck(
@@ -318,15 +317,15 @@ def gradcheck(
 
     `inputs` is a tensor or a sequence of arguments; those that require grad are
     checked and should be float64 or complex128. With check_forward_ad, derivatives by
-    forward mode are checked in the same way. Raises GradcheckError, or returns False with
+    forward mode are checked in the same way; check_batched_grad and check_batched_forward_grad
+    compare derivatives under vmap with a loop. Raises GradcheckError, or returns False with
     raise_exception=False. The dtypes of gradients are checked always.
     """
-    _refuse(
-        "gradcheck",
-        check_batched_grad=check_batched_grad,
-        check_batched_forward_grad=check_batched_forward_grad,
-        masked=masked,
-    )
+    _refuse_masked("gradcheck", masked)
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck() with check_batched_forward_grad needs check_forward_ad=True.")
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("gradcheck() with check_batched_grad needs check_backward_ad=True.")
     if not (check_backward_ad or check_forward_ad):
         raise ValueError(
             "gradcheck() with check_backward_ad=False and check_forward_ad=False has nothing left to check."
@@ -341,9 +340,13 @@ def gradcheck(
                 return True
             if check_forward_ad:
                 check_forward(check)
+            if check_batched_forward_grad:
+                check_batched_forward(check)
             if not check_backward_ad:
                 return True
             (_check_directions if fast_mode else _check_all)(check)
+            if check_batched_grad:
+                check_batched_backward(check)
             _check_repeats(check, nondet_tol)
             _check_zeros(check)
             if check_undefined_grad:
@@ -389,18 +392,17 @@ def gradgradcheck(
 
     The cotangents are `grad_outputs`, or random ones that require grad.
     """
-    _refuse(
-        "gradgradcheck",
-        check_batched_grad=check_batched_grad,
-        check_fwd_over_rev=check_fwd_over_rev,
-        masked=masked,
-    )
-    if not check_rev_over_rev:
-        raise ValueError("gradgradcheck() with check_rev_over_rev=False has nothing left to check.")
+    _refuse_masked("gradgradcheck", masked)
+    if not (check_rev_over_rev or check_fwd_over_rev):
+        raise ValueError(
+            "gradgradcheck() with check_rev_over_rev=False and check_fwd_over_rev=False has nothing left to check."
+        )
     arguments = _as_tuple(inputs)
     _check_inputs("gradgradcheck", arguments)
     with mica.enable_grad():
-        outputs = _differentiable(func(*arguments))
+        every = _as_tuple(func(*arguments))
+        places = [o for o, t in enumerate(every) if isinstance(t, Tensor) and t.requires_grad]
+        outputs = [every[o] for o in places]
         if not outputs:
             raise ValueError("gradgradcheck() needs a function with an output that requires grad.")
         seeds = (
@@ -409,6 +411,7 @@ def gradgradcheck(
             else list(_as_tuple(grad_outputs))
         )
     count = len(arguments)
+    numbers = [n for n, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad]
 
     def gradient(*values: Any) -> tuple[Tensor, ...]:
         inner = values[:count]
@@ -421,14 +424,34 @@ def gradgradcheck(
         )
         return tuple(g for g in grads if g is not None)
 
-    return gradcheck(
-        gradient,
-        (*arguments, *seeds),
-        eps=eps,
-        atol=atol,
-        rtol=rtol,
-        raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad,
-        fast_mode=fast_mode,
+    def pulled_back(*values: Any) -> tuple[Tensor, ...]:
+        """The same by vjp, which sees through dual numbers."""
+
+        def of_checked(*checked: Tensor) -> tuple[Tensor, ...]:
+            inner = list(values[:count])
+            for n, t in zip(numbers, checked):
+                inner[n] = t
+            every = _as_tuple(func(*inner))
+            return tuple(every[o] for o in places)
+
+        _, pull = mica.func.vjp(of_checked, *(values[n] for n in numbers))
+        return tuple(pull(tuple(values[count:])))
+
+    def run(function: Callable[..., Any], **which: bool) -> bool:
+        return gradcheck(
+            function,
+            (*arguments, *seeds),
+            eps=eps,
+            atol=atol,
+            rtol=rtol,
+            raise_exception=raise_exception,
+            nondet_tol=nondet_tol,
+            fast_mode=fast_mode,
+            **which,
+        )
+
+    if check_fwd_over_rev and not run(pulled_back, check_forward_ad=True, check_backward_ad=False):
+        return False
+    return not check_rev_over_rev or run(
+        gradient, check_undefined_grad=check_undefined_grad, check_batched_grad=check_batched_grad
     )
