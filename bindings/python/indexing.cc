@@ -58,6 +58,11 @@ Tensor KeyTensor(PyObject* key) {
   return t;
 }
 
+// A number of numpy's or a 0-d tensor; one of uint8 is a mask, as in torch.
+bool IsIndexNumber(PyObject* key) {
+  return IsIntSlow(key) && !(IsTensor(key) && (IsMask(Unwrap(key)) || StandsForBatch(Unwrap(key))));
+}
+
 int64_t DimsOfKey(PyObject* key) {
   if (key == Py_None || key == Py_Ellipsis || PyBool_Check(key)) return 0;
   if (IsTensor(key) && IsMask(Unwrap(key))) return Unwrap(key).ndim();
@@ -91,7 +96,7 @@ struct Walk {
       dim += skipped;
     } else if (PyBool_Check(key)) {
       TakeBool(key == Py_True);
-    } else if (IsIntSlow(key) && !(IsTensor(key) && StandsForBatch(Unwrap(key)))) {  // numpy, 0-d tensors
+    } else if (IsIndexNumber(key)) {
       view = Select(view, dim, ToInt(key));
     } else {
       TakeTensor(KeyTensor(key), last);

@@ -62,6 +62,13 @@ def lbfgs_wolfe(L: Any) -> Any:
     return rosenbrock(L, max_iter=6, history_size=3, line_search_fn="strong_wolfe")
 
 
+def lbfgs_without_gradient(L: Any) -> Any:
+    """The first step of a gradient of zeros has length lr."""
+    x = L.ones(2, requires_grad=True)
+    optim = L.optim.LBFGS([x], lr=0.5, max_iter=2, tolerance_grad=-1.0)
+    return [optim.step(lambda: x.detach().sum()), x, optim.state[x]["t"]]
+
+
 def adafactor(L: Any) -> Any:
     L.manual_seed(0)
     m = L.nn.Linear(3, 2)
@@ -196,7 +203,18 @@ def stateless(L: Any) -> Any:
     return [inside, tuple(empty.weight.shape), str(empty.weight.device)]
 
 
-PROGRAMS = [lbfgs, lbfgs_wolfe, adafactor, averaged, pruned, spectral, fused, samplers, stateless]
+PROGRAMS = [
+    lbfgs,
+    lbfgs_wolfe,
+    lbfgs_without_gradient,
+    adafactor,
+    averaged,
+    pruned,
+    spectral,
+    fused,
+    samplers,
+    stateless,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -169,12 +169,33 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     deterministic._apply()
 
 
+def _check_alias(obj: Any, dtype: Any, device: Any) -> None:
+    """asarray(copy=False) of what cannot share its memory is refused."""
+    if isinstance(obj, Tensor):
+        for what, given, wanted in (
+            ("dtype", obj.dtype, dtype),
+            ("device", obj.device, device if device is None else _C.device(device)),
+        ):
+            if wanted is not None and given != wanted:
+                raise ValueError(
+                    f"A tensor of {what} ({given}) cannot share memory with one of {what} ({wanted})."
+                )
+    elif type(obj).__module__ == "numpy" and not hasattr(obj, "__setitem__"):
+        raise RuntimeError("A number of NumPy's cannot share memory with a tensor; leave copy=False out.")
+    elif isinstance(obj, (list, tuple, int, float, complex)):
+        raise ValueError(f"An object of type ({type(obj).__name__}) cannot share memory with a tensor.")
+
+
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of `obj`; shares its memory where it can, unless copy=True."""
+    """A tensor of `obj`; shares its memory where it can, unless copy=True, and must with copy=False."""
+    if type(obj).__name__ == "PyCapsule":
+        obj = _C._from_dlpack(obj)
     if copy:
         return _C.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    if copy is False:
+        _check_alias(obj, dtype, device)
     if hasattr(obj, "__dlpack__") and not isinstance(obj, Tensor) and type(obj).__module__ != "numpy":
         result = from_dlpack(obj)
         if dtype is not None or device is not None:
@@ -287,14 +308,25 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones along its diagonal."""
-    return _generated["block_diag"](list(tensors))
+    return _generated["block_diag"](list(tensors)) if tensors else _generated["empty"]([1, 0])
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Grids of coordinates: one tensor for each input, expanded over all others."""
     items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if indexing not in (None, "ij", "xy"):
-        raise ValueError(f"The indexing ({indexing}) is unknown; expected 'ij' or 'xy'.")
+        raise RuntimeError(f"The indexing ({indexing}) is unknown; expected 'ij' or 'xy'.")
+    if not items:
+        raise RuntimeError("meshgrid() got no tensors; expected at least one vector.")
+    for t in items:
+        if Tensor.dim(t) > 1:
+            raise RuntimeError(
+                f"A tensor of meshgrid() has shape {tuple(t.shape)}; expected a vector or a number."
+            )
+        if t.dtype != items[0].dtype:
+            raise RuntimeError(
+                f"The tensors of meshgrid() are {items[0].dtype} and {t.dtype}; expected one dtype."
+            )
     swap = indexing == "xy" and len(items) >= 2
     if swap:
         items[0], items[1] = items[1], items[0]

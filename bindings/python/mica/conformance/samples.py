@@ -326,6 +326,7 @@ SAMPLES: dict[str, list[Call]] = {
     "movedim.intlist": [args(CUBE, [0, 1], [1, 2])],
     "movedim.int": [args(CUBE, 0, 2)],
     "moveaxis.int": [args(CUBE, 0, -1)],
+    "moveaxis.intlist": [args(CUBE, [0, 1], [1, 2])],
     "adjoint": [args(X), args(CUBE)],
     "expand": [args(V, [3, 4]), args(t(3, 1), [2, 3, 4]), args(t(3, 1), [-1, 4]), args(S0, [2])],
     "expand_as": [args(V, X)],
@@ -455,6 +456,8 @@ SAMPLES: dict[str, list[Call]] = {
     "searchsorted.Scalar": [args(t(6, low=1, high=1.5), 1.25), args(t(6, low=1, high=1.5), 1.25, right=True)],
     "bincount": [args(i(9, high=5)), args(i(9, high=5), t(9), 8)],
     "_unique2": [args(t(20, low=0, high=5), True, True, True), args(X)],
+    "isin.Tensor_Scalar": [args(t(3, 4, high=6, low=0), 2), args(X, 1, invert=True)],
+    "isin.Scalar_Tensor": [args(2, t(3, 4, high=6, low=0)), args(1, X, invert=True)],
     "isin.Tensor_Tensor": [args(t(3, 4, high=6, low=0), t(3, low=0, high=6)), args(X, V, invert=True)],
     "one_hot": [args(i(2, 3, high=4)), args(i(5, high=3), 6)],
     # contractions

@@ -186,7 +186,7 @@ class LBFGS(Optimizer):
             d = self._direction(state, gradient, group["history_size"])
             state["prev_flat_grad"], before = gradient.clone(), loss
             lr = scalar(group["lr"])
-            t = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            t = min(1.0, float(1.0 / gradient.abs().sum())) * lr if state["n_iter"] == 1 else lr
             slope = gradient.dot(d)
             if slope > -group["tolerance_change"]:
                 state.update(d=d, t=t)
