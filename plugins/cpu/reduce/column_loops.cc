@@ -9,7 +9,10 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "mica/plugins/cpu/engine/float_maths-inl.h"
 #include "mica/plugins/cpu/engine/loops-inl.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
 #include "mica/plugins/cpu/engine/threads.h"
@@ -19,79 +22,185 @@ HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kWidth = 512;
+constexpr int64_t kRows = 32;
 
-// Adds `rows` rows of `n` columns, `stride` bytes apart, to the totals.
-template <class T>
-void AddRows(const char* data, int64_t stride, int64_t rows, int64_t n, double* total) {
-  constexpr int64_t kRows = 32;
+// Rows of columns in memory, `stride` bytes apart.
+struct Matrix {
+  const char* data;
+  int64_t stride, rows, columns;
+  template <class T>
+  HWY_INLINE const T* Row(int64_t r) const {
+    return reinterpret_cast<const T*>(data + r * stride);
+  }
+  template <class T>
+  Matrix Columns(int64_t begin, int64_t most) const {
+    return {data + begin * static_cast<int64_t>(sizeof(T)), stride, rows, std::min(most, columns - begin)};
+  }
+};
+
+template <bool kNan, class T>
+HWY_INLINE T Counted(T x) {
+  return kNan && x != x ? T{0} : x;
+}
+
+// Adds the rows to the totals.
+template <class T, bool kNan>
+void AddRows(const Matrix& m, double* total) {
+  const int64_t n = m.columns;
   T sums[kWidth];
-  const auto row = [&](int64_t r) { return reinterpret_cast<const T*>(data + r * stride); };
-  for (int64_t begin = 0; begin < rows; begin += kRows) {
-    const int64_t end = std::min(rows, begin + kRows);
+  for (int64_t begin = 0; begin < m.rows; begin += kRows) {
+    const int64_t end = std::min(m.rows, begin + kRows);
     int64_t r = begin;
     std::fill_n(sums, n, T{0});
     for (; r + 4 <= end; r += 4) {
-      const T* a = row(r);
-      const T* b = row(r + 1);
-      const T* c = row(r + 2);
-      const T* d = row(r + 3);
+      const T* a = m.Row<T>(r);
+      const T* b = m.Row<T>(r + 1);
+      const T* c = m.Row<T>(r + 2);
+      const T* d = m.Row<T>(r + 3);
       MICA_IVDEP
-      for (int64_t j = 0; j < n; ++j) sums[j] += (a[j] + b[j]) + (c[j] + d[j]);
+      for (int64_t j = 0; j < n; ++j)
+        sums[j] += (Counted<kNan>(a[j]) + Counted<kNan>(b[j])) + (Counted<kNan>(c[j]) + Counted<kNan>(d[j]));
     }
     for (; r < end; ++r) {
-      const T* a = row(r);
+      const T* a = m.Row<T>(r);
       MICA_IVDEP
-      for (int64_t j = 0; j < n; ++j) sums[j] += a[j];
+      for (int64_t j = 0; j < n; ++j) sums[j] += Counted<kNan>(a[j]);
     }
     MICA_IVDEP
     for (int64_t j = 0; j < n; ++j) total[j] += static_cast<double>(sums[j]);
   }
 }
 
-template <class T>
-void SumColumns(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor, void* out) {
+template <class T, bool kNan>
+void SumColumns(const Matrix& m, double divisor, void* out) {
   T* o = static_cast<T*>(out);
-  for (int64_t begin = 0; begin < n; begin += kWidth) {
-    const int64_t width = std::min(kWidth, n - begin);
+  for (int64_t begin = 0; begin < m.columns; begin += kWidth) {
+    const Matrix part = m.Columns<T>(begin, kWidth);
     double total[kWidth] = {};
-    AddRows<T>(data + begin * static_cast<int64_t>(sizeof(T)), stride, rows, width, total);
+    AddRows<T, kNan>(part, total);
     MICA_IVDEP
-    for (int64_t j = 0; j < width; ++j) o[begin + j] = static_cast<T>(total[j] / divisor);
+    for (int64_t j = 0; j < part.columns; ++j) o[begin + j] = static_cast<T>(total[j] / divisor);
   }
 }
 
-using Columns = void (*)(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor,
-                         void* out);
+// Columns whose rows stay in the cache while their maxima are found.
+constexpr int64_t kNarrow = 128;
 
-Columns FindColumns(bool wide) { return wide ? SumColumns<double> : SumColumns<float>; }
+// sums[j] += exp(x[j] - shift[j]); what lies behind the last column of `sums` and `shift` is room.
+template <class T>
+void AddExps(const T* x, const T* shift, int64_t n, T* sums) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto add = [&](const T* from, int64_t j) HWY_ATTR {
+    const auto e = Exp::Do(hn::Sub(hn::LoadU(d, from), hn::LoadU(d, shift + j)));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + j), e), d, sums + j);
+  };
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) add(x + j, j);
+  if (j == n) return;
+  HWY_ALIGN T pad[HWY_MAX_BYTES / sizeof(T)] = {};
+  std::copy(x + j, x + n, pad);
+  add(pad, j);
+}
+
+// The largest of each column, or 0 where it is not finite, so that an infinity less itself is none.
+template <class T>
+void Shifts(const Matrix& m, T* shift) {
+  std::fill_n(shift, m.columns, -std::numeric_limits<T>::infinity());
+  for (int64_t r = 0; r < m.rows; ++r) {
+    const T* x = m.Row<T>(r);
+    MICA_IVDEP
+    for (int64_t j = 0; j < m.columns; ++j) shift[j] = x[j] > shift[j] ? x[j] : shift[j];
+  }
+  MICA_IVDEP
+  for (int64_t j = 0; j < m.columns; ++j)
+    shift[j] = std::fabs(shift[j]) <= std::numeric_limits<T>::max() ? shift[j] : T{0};
+}
+
+template <class T>
+void LogSumExpColumns(const Matrix& m, double, void* out) {
+  const TagD d;
+  constexpr int64_t kRoom = HWY_MAX_BYTES / sizeof(T);
+  for (int64_t begin = 0; begin < m.columns; begin += kNarrow) {
+    const Matrix part = m.Columns<T>(begin, kNarrow);
+    T shift[kNarrow + kRoom] = {};
+    Shifts<T>(part, shift);
+    double total[kNarrow] = {};
+    for (int64_t r = 0; r < m.rows;) {
+      T sums[kNarrow + kRoom] = {};
+      for (const int64_t end = std::min(m.rows, r + kRows); r < end; ++r)
+        AddExps<T>(part.Row<T>(r), shift, part.columns, sums);
+      MICA_IVDEP
+      for (int64_t j = 0; j < part.columns; ++j) total[j] += static_cast<double>(sums[j]);
+    }
+    for (int64_t j = 0; j < kNarrow; j += static_cast<int64_t>(hn::Lanes(d)))
+      hn::StoreU(Log::Do(hn::LoadU(d, total + j)), d, total + j);
+    T* o = static_cast<T*>(out) + begin;
+    for (int64_t j = 0; j < part.columns; ++j)
+      o[j] = static_cast<T>(static_cast<double>(shift[j]) + total[j]);
+  }
+}
+
+// What `rows` rows of n columns, `stride` bytes apart, come to.
+using ColumnLoop = void (*)(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor,
+                            void* out);
+template <void (*kLoop)(const Matrix&, double, void*)>
+void Loop(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor, void* out) {
+  kLoop({data, stride, rows, n}, divisor, out);
+}
+
+template <class T>
+ColumnLoop LoopOf(RowKind kind) {
+  switch (kind) {
+    case RowKind::kSum:
+    case RowKind::kMean:
+      return Loop<SumColumns<T, false>>;
+    case RowKind::kNanSum:
+      return Loop<SumColumns<T, true>>;
+    case RowKind::kLogSumExp:
+      return Loop<LogSumExpColumns<T>>;
+    default:
+      return nullptr;
+  }
+}
+
+ColumnLoop FindLoop(bool wide, RowKind kind) { return wide ? LoopOf<double>(kind) : LoopOf<float>(kind); }
 
 }  // namespace mica::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace mica::cpu {
-HWY_EXPORT(FindColumns);
+HWY_EXPORT(FindLoop);
 
-bool RunColumnSums(const ReduceCall& call, bool mean) {
+bool RunColumnLoop(const ReduceCall& call, RowKind kind) {
   constexpr int64_t kFewest = 16;
-  const int32_t dtype = DtypeOf(call.inputs[0]);
-  if ((dtype != MICA_F32 && dtype != MICA_F64) || call.call->compute_dtype != dtype ||
-      call.num_outputs != 1 || DtypeOf(call.outputs[0]) != dtype)
+  const int32_t dtype = DtypeOf(call.inputs[0]), real = RealOf(dtype);
+  if ((real != MICA_F32 && real != MICA_F64) || call.call->compute_dtype != dtype || call.num_outputs != 1 ||
+      DtypeOf(call.outputs[0]) != dtype ||
+      (IsComplex(dtype) && kind != RowKind::kSum && kind != RowKind::kMean))
     return false;
+  const auto loop = HWY_DYNAMIC_DISPATCH(FindLoop)(real == MICA_F64, kind);
+  if (loop == nullptr) return false;
   Space space;
   MakeSpace(call, false, false, &space);
   const Iteration& outer = space.outer;
   const Iteration& inner = space.inner;
   const int64_t rows = inner.numel;
-  if (inner.ndim != 1 || outer.ndim != 1 || rows == 0 || outer.numel < kFewest) return false;
+  const int last = outer.ndim - 1, result = space.OutputOperand(0);
+  if (inner.ndim != 1 || rows == 0 || outer.sizes[last] < kFewest) return false;
   const Operand& in = outer.operands[0];
-  const Operand& out = outer.operands[space.OutputOperand(0)];
-  if (in.strides[0] != in.size || out.strides[0] != out.size) return false;
-  const auto sum = HWY_DYNAMIC_DISPATCH(FindColumns)(dtype == MICA_F64);
+  const Operand& out = outer.operands[result];
+  if (in.strides[last] != in.size || out.strides[last] != out.size) return false;
+  const int64_t parts = in.size / DtypeSize(real);  // of a complex number two, which are columns apart
   const int64_t grain = std::max<int64_t>(64, 32768 / rows);
   ParallelSteps(outer.numel, grain, 64, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
-    sum(in.data + begin * in.size, inner.operands[0].strides[0], rows, end - begin,
-        mean ? static_cast<double>(rows) : 1.0, out.data + begin * out.size);
+    for (int64_t o = begin; o < end;) {
+      const int64_t n = std::min(end - o, outer.sizes[last] - o % outer.sizes[last]);
+      loop(in.data + outer.Offset(0, o), inner.operands[0].strides[0], rows, n * parts,
+           kind == RowKind::kMean ? static_cast<double>(rows) : 1.0, out.data + outer.Offset(result, o));
+      o += n;
+    }
   });
   return true;
 }

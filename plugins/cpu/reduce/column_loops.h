@@ -2,13 +2,15 @@
 #ifndef MICA_PLUGINS_CPU_REDUCE_COLUMN_LOOPS_H_
 #define MICA_PLUGINS_CPU_REDUCE_COLUMN_LOOPS_H_
 
+#include "mica/plugins/cpu/reduce/row_folds.h"
 #include "mica/plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {
 
-// The sum, or the mean, of float32 or float64 along dimensions that are not the last,
-// where what is kept lies together. False where the call is another.
-bool RunColumnSums(const ReduceCall& call, bool mean);
+// Sums (of what is not NaN), means and logsumexp of float32, float64 and, the first two, of complex
+// dtypes along a dimension that is not the last, where what is kept lies together. False where the
+// call is another.
+bool RunColumnLoop(const ReduceCall& call, RowKind kind);
 
 }  // namespace mica::cpu
 

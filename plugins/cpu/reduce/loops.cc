@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "mica/plugins/cpu/engine/numbers.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
@@ -14,6 +14,7 @@
 #include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/reduce/arg_loops.h"
 #include "mica/plugins/cpu/reduce/column_loops.h"
+#include "mica/plugins/cpu/reduce/row_folds.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
 
 namespace mica::cpu {
@@ -21,122 +22,96 @@ namespace {
 
 constexpr int64_t kGrain = 32768;
 // Rows under this take less time side by side, one a lane, than one after the other.
-constexpr int64_t kShortRow = 16;
+constexpr int64_t kShortRow = 8;
 
-enum class Kind { kNone, kSum, kProduct, kMean, kMax, kMin, kNorm, kLogSumExp, kVar, kStd, kVarMean };
-
-Kind KindOf(std::string_view hint) {
-  if (hint == "sum") return Kind::kSum;
-  if (hint == "prod") return Kind::kProduct;
-  if (hint == "mean") return Kind::kMean;
-  if (hint == "amax") return Kind::kMax;
-  if (hint == "amin") return Kind::kMin;
-  if (hint == "norm2") return Kind::kNorm;
-  if (hint == "logsumexp") return Kind::kLogSumExp;
-  if (hint == "var") return Kind::kVar;
-  if (hint == "std") return Kind::kStd;
-  if (hint == "var_mean") return Kind::kVarMean;
-  return Kind::kNone;
-}
-
-// Results of one row of `n` elements.
-void FinishRow(const RowLoops& loops, Kind kind, const char* x, int64_t n, double correction, double* out) {
-  const double count = static_cast<double>(n);
-  switch (kind) {
-    case Kind::kSum:
-      out[0] = loops.sum(x, n);
-      return;
-    case Kind::kProduct:
-      out[0] = loops.product(x, n);
-      return;
-    case Kind::kMean:
-      out[0] = loops.sum(x, n) / count;
-      return;
-    case Kind::kMax:
-      out[0] = loops.largest(x, n);
-      return;
-    case Kind::kMin:
-      out[0] = loops.smallest(x, n);
-      return;
-    case Kind::kNorm:
-      out[0] = std::sqrt(loops.squares(x, n, 0));
-      return;
-    case Kind::kLogSumExp:
-      out[0] = loops.log_sum_exp(x, n);
-      return;
-    default: {
-      const double mean = loops.sum(x, n) / count;
-      const double variance = loops.squares(x, n, mean) / std::max(0.0, count - correction);
-      out[0] = kind == Kind::kStd ? std::sqrt(variance) : variance;
-      out[1] = mean;
-    }
-  }
-}
-
-// Rounds to the dtype of a result; a half type by way of its lane.
-void Store(int32_t dtype, char* to, double value) {
-  if (dtype == MICA_F64) {
-    std::memcpy(to, &value, sizeof(value));
-    return;
-  }
-  const float narrow = static_cast<float>(value);
-  if (dtype == MICA_F32) {
-    std::memcpy(to, &narrow, sizeof(narrow));
-  } else {
-    DirectCast(MICA_F32, dtype)(to, &narrow, nullptr, nullptr, 1);
-  }
-}
+constexpr std::pair<std::string_view, RowKind> kKinds[] = {
+    {"sum", RowKind::kSum},         {"nansum", RowKind::kNanSum},
+    {"prod", RowKind::kProduct},    {"mean", RowKind::kMean},
+    {"amax", RowKind::kMax},        {"amin", RowKind::kMin},
+    {"norm2", RowKind::kNorm},      {"logsumexp", RowKind::kLogSumExp},
+    {"var", RowKind::kVar},         {"std", RowKind::kStd},
+    {"var_mean", RowKind::kVarMean}};
 
 // Whether a tensor of `dtype` and results like it compute in the lane of the loops.
 bool InLane(const ReduceCall& call, int32_t dtype) {
   return HasRowLoops(dtype) && LaneOf(call.call->compute_dtype) == LaneOf(dtype);
 }
 
-// Rows of a floating dtype that lie together.
-bool RunDenseRows(const ReduceCall& call, Kind kind) {
-  const MicaTensor* self = call.inputs[0];
-  const int32_t dtype = DtypeOf(self);
-  if (!InLane(call, dtype)) return false;
+// Rows that are folded in one call.
+constexpr int64_t kRows = 256;
+
+// Lanes of kRows results.
+struct Lanes {
+  alignas(64) char bytes[kRows * 16];
+};
+
+// Writes n lanes to output number `i` from outer `position` on.
+void WriteLanes(const ReduceCall& call, const Space& space, int i, int32_t lane, int64_t position, int64_t n,
+                const char* lanes) {
+  const int k = space.OutputOperand(i);
+  const int32_t dtype = DtypeOf(call.outputs[i]);
+  Lanes buffer;
+  char* target = space.outer.Locate(k, 0, position, n, buffer.bytes, false);
+  if (dtype == lane)
+    std::memcpy(target, lanes, static_cast<size_t>(n * space.outer.operands[k].size));
+  else
+    DirectCast(lane, dtype)(target, lanes, nullptr, nullptr, n);
+  if (target == buffer.bytes) space.outer.Deliver(k, 0, position, n, target);
+}
+
+// All of a dense tensor, small or on one thread: no space to make.
+void FoldWhole(const ReduceCall& call, RowFold fold, int32_t lane, const DenseRows& row) {
+  char results[2][16];
+  fold(row, results[0], results[1]);
   for (int64_t i = 0; i < call.num_outputs; ++i) {
-    if (!InLane(call, DtypeOf(call.outputs[i]))) return false;
+    const int32_t dtype = DtypeOf(call.outputs[i]);
+    if (dtype == lane)
+      std::memcpy(call.outputs[i]->dl.data, results[i], static_cast<size_t>(DtypeSize(lane)));
+    else
+      DirectCast(lane, dtype)(call.outputs[i]->dl.data, results[i], nullptr, nullptr, 1);
   }
-  const RowLoops& loops = RowLoopsOf(dtype);
+}
+
+// Rows that lie together.
+bool RunDenseRows(const ReduceCall& call, RowKind kind) {
+  const MicaTensor* self = call.inputs[0];
+  const int32_t dtype = DtypeOf(self), lane = FoldLane(dtype, kind);
+  const RowFold fold = RowFoldOf(dtype, kind);
+  bool fits = fold != nullptr && LaneOf(call.call->compute_dtype) == lane;
+  for (int64_t i = 0; i < call.num_outputs; ++i) fits &= LaneOf(DtypeOf(call.outputs[i])) == lane;
+  if (!fits) return false;
   double correction = 0;
-  if (call.call->program->num_scalars > 0 && kind >= Kind::kVar) {
+  if (call.call->program->num_scalars > 0 && kind >= RowKind::kVar)
     correction = NumberOf(call.args[call.call->program->scalar_args[0]]).re;
-  }
-  double results[2] = {0, 0};
-  // All of a dense tensor, small or on one thread: no space to make.
   int64_t outputs = 1, numel = 1;
   for (int d = 0; d < call.outputs[0]->dl.ndim; ++d) outputs *= call.outputs[0]->dl.shape[d];
   for (int d = 0; d < self->dl.ndim; ++d) numel *= self->dl.shape[d];
   const int32_t threads = ThreadsOf(call.call);
   if (outputs == 1 && (self->flags & MICA_TENSOR_CONTIGUOUS) != 0 && numel > 0 &&
       (threads == 1 || numel < 2 * kGrain)) {
-    FinishRow(loops, kind, static_cast<const char*>(self->dl.data), numel, correction, results);
-    for (int64_t i = 0; i < call.num_outputs; ++i)
-      Store(DtypeOf(call.outputs[i]), static_cast<char*>(call.outputs[i]->dl.data), results[i]);
+    FoldWhole(call, fold, lane, {static_cast<const char*>(self->dl.data), 0, 1, numel, correction});
     return true;
   }
   Space space;
   MakeSpace(call, false, false, &space);
-  const Operand& in = space.inner.operands[0];
-  if (space.outer.numel == 0) return true;
-  if (space.inner.ndim != 1 || !in.flat || space.inner.numel < kShortRow) return false;
+  const Iteration& outer = space.outer;
+  if (outer.numel == 0) return true;
+  if (space.inner.ndim != 1 || !space.inner.operands[0].flat || space.inner.numel < kShortRow) return false;
   // Few long rows are cut among threads by the program engine.
-  if (space.outer.numel < threads && numel >= 2 * kGrain) return false;
+  if (outer.numel < threads && numel >= 2 * kGrain) return false;
   const int64_t n = space.inner.numel;
-  ParallelSteps(
-      space.outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
-        double out[2] = {0, 0};
-        for (int64_t o = begin; o < end; ++o) {
-          FinishRow(loops, kind, space.outer.operands[0].data + space.outer.Offset(0, o), n, correction, out);
-          for (int64_t i = 0; i < call.num_outputs; ++i) {
-            const int k = space.OutputOperand(static_cast<int>(i));
-            Store(DtypeOf(call.outputs[i]), space.outer.operands[k].data + space.outer.Offset(k, o), out[i]);
-          }
-        }
-      });
+  const int last = outer.ndim - 1;
+  const Operand& in = outer.operands[0];
+  ParallelSteps(outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
+    Lanes results, means;
+    for (int64_t o = begin; o < end;) {
+      const int64_t rows = std::min({kRows, end - o, outer.sizes[last] - o % outer.sizes[last]});
+      fold({in.data + outer.Offset(0, o), in.strides[last], rows, n, correction}, results.bytes, means.bytes);
+      WriteLanes(call, space, 0, lane, o, rows, results.bytes);
+      if (call.num_outputs > 1) WriteLanes(call, space, 1, lane, o, rows, means.bytes);
+      o += rows;
+    }
+  });
   return true;
 }
 
@@ -191,10 +166,11 @@ bool RunReductionLoop(const ReduceCall& call) {
   if (hint == "max_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, true);
   if (hint == "min_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, false);
   if (hint == "count_nonzero") return RunArgLoop(call, ArgKind::kCount, true);
-  const Kind kind = KindOf(hint);
-  if (kind == Kind::kNone) return false;
-  const bool sums = kind == Kind::kSum || kind == Kind::kMean;
-  return RunDenseRows(call, kind) || (sums && RunColumnSums(call, kind == Kind::kMean));
+  for (const auto& [name, kind] : kKinds) {
+    if (hint != name) continue;
+    return RunDenseRows(call, kind) || RunColumnLoop(call, kind);
+  }
+  return false;
 }
 
 bool RunRowLoop(const ReduceCall& call) { return RunDenseMaps(call, call.call->program->hint); }

@@ -1,7 +1,4 @@
-// Loops over dense rows; see row_loops.h.
-//
-// A float32 sum adds 16 vectors' worth of elements in four accumulators, then
-// moves them to double: as exact as pairwise summation, at the speed of memory.
+// Maps over dense rows; see row_loops.h.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/row_loops.cc"
 #include "hwy/foreach_target.h"
@@ -9,142 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/engine/float_maths-inl.h"
-#include "mica/plugins/cpu/engine/memory-inl.h"
+#include "mica/plugins/cpu/reduce/row_folds-inl.h"
 #include "mica/plugins/cpu/reduce/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
-
-// S is what memory holds, T its lane.
-template <class S>
-using LaneOf = typename Memory<S>::Lane;
-template <class T>
-using Tag = hn::ScalableTag<T>;
-
-HWY_INLINE double Total(VecF v) { return static_cast<double>(hn::GetLane(hn::SumOfLanes(TagF(), v))); }
-HWY_INLINE double Total(VecD v) { return hn::GetLane(hn::SumOfLanes(TagD(), v)); }
-
-struct Same {
-  template <class V>
-  HWY_INLINE V operator()(V x) const {
-    return x;
-  }
-  template <class T>
-  HWY_INLINE double Scalar(T x) const {
-    return static_cast<double>(x);
-  }
-};
-
-// The sum of f over the row.
-template <class S, class F>
-double SumBy(const S* x, int64_t n, F f) {
-  const Tag<LaneOf<S>> d;
-  using M = Memory<S>;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t chunk = 64 * lanes;
-  double total = 0;
-  int64_t i = 0;
-  while (n - i >= 4 * lanes) {
-    auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-    const int64_t end = i + HWY_MIN(chunk, n - i) / (4 * lanes) * (4 * lanes);
-    for (; i < end; i += 4 * lanes) {
-      s0 = hn::Add(s0, f(M::Load(x + i)));
-      s1 = hn::Add(s1, f(M::Load(x + i + lanes)));
-      s2 = hn::Add(s2, f(M::Load(x + i + 2 * lanes)));
-      s3 = hn::Add(s3, f(M::Load(x + i + 3 * lanes)));
-    }
-    total += Total(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
-  }
-  for (; i < n; ++i) total += f.Scalar(M::Get(x[i]));
-  return total;
-}
-
-template <class S>
-double Sum(const void* x, int64_t n) {
-  return SumBy(static_cast<const S*>(x), n, Same());
-}
-
-template <class S>
-double Product(const void* data, int64_t n) {
-  using M = Memory<S>;
-  const Tag<LaneOf<S>> d;
-  const S* x = static_cast<const S*>(data);
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto p0 = hn::Set(d, 1), p1 = p0, p2 = p0, p3 = p0;
-  int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    p0 = hn::Mul(p0, M::Load(x + i));
-    p1 = hn::Mul(p1, M::Load(x + i + lanes));
-    p2 = hn::Mul(p2, M::Load(x + i + 2 * lanes));
-    p3 = hn::Mul(p3, M::Load(x + i + 3 * lanes));
-  }
-  HWY_ALIGN LaneOf<S> parts[HWY_MAX_BYTES / sizeof(LaneOf<S>)];
-  hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), d, parts);
-  for (int64_t half = lanes / 2; half > 0; half /= 2)
-    for (int64_t k = 0; k < half; ++k) parts[k] *= parts[k + half];
-  LaneOf<S> product = parts[0];
-  for (; i < n; ++i) product *= M::Get(x[i]);
-  return static_cast<double>(product);
-}
-
-template <class T>
-struct SquaredDifference {
-  T mean;
-  template <class V>
-  HWY_INLINE V operator()(V x) const {
-    const V difference = hn::Sub(x, hn::Set(Tag<T>(), mean));
-    return hn::Mul(difference, difference);
-  }
-  HWY_INLINE double Scalar(T x) const {
-    const double difference = static_cast<double>(x - mean);
-    return difference * difference;
-  }
-};
-
-// The mean rounds to a lane; its error goes out by sum² / n of the differences.
-template <class S>
-double Squares(const void* data, int64_t n, double mean) {
-  using T = LaneOf<S>;
-  const T rounded = static_cast<T>(mean);
-  const double error = mean - static_cast<double>(rounded);
-  return SumBy(static_cast<const S*>(data), n, SquaredDifference<T>{rounded}) -
-         error * error * static_cast<double>(n);
-}
-
-template <class S, bool kMax>
-double Extreme(const void* data, int64_t n) {
-  using T = LaneOf<S>;
-  using M = Memory<S>;
-  const Tag<T> d;
-  const S* x = static_cast<const S*>(data);
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T start = kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  auto best0 = hn::Set(d, start), best1 = best0;
-  auto nan = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto a = M::Load(x + i);
-    const auto b = M::Load(x + i + lanes);
-    best0 = kMax ? hn::Max(best0, a) : hn::Min(best0, a);
-    best1 = kMax ? hn::Max(best1, b) : hn::Min(best1, b);
-    // x - x is 0 but for NaN and infinities; those make NaN, sorted out below.
-    nan = hn::Add(nan, hn::Add(hn::Sub(a, a), hn::Sub(b, b)));
-  }
-  const auto is_nan = [](T lane) { return lane != lane; };
-  bool has_nan = false;
-  if (!hn::AllTrue(d, hn::Eq(nan, nan))) {
-    for (int64_t k = 0; k < i; ++k) has_nan |= is_nan(M::Get(x[k]));
-  }
-  T best = kMax ? hn::GetLane(hn::MaxOfLanes(d, hn::Max(best0, best1)))
-                : hn::GetLane(hn::MinOfLanes(d, hn::Min(best0, best1)));
-  for (; i < n; ++i) {
-    const T lane = M::Get(x[i]);
-    has_nan |= is_nan(lane);
-    if (kMax ? lane > best : lane < best) best = lane;
-  }
-  return has_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(best);
-}
 
 // Stores f(i) for each whole vector of n elements; how many elements that were.
 template <class S, class F>
@@ -159,13 +25,18 @@ HWY_INLINE int64_t StoreVectors(S* out, int64_t n, F f) {
   return i;
 }
 
-// Applies f to the vectors of a row, the rest by a padded copy; f returns what is
-// stored.
+// Applies f to the vectors of a row, the rest padded; f returns what is stored.
 template <class Out, class In, class F>
 HWY_INLINE void MapRow(Out* out, const In* x, int64_t n, LaneOf<In> pad_value, F f) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag<LaneOf<In>>()));
+  const Tag<LaneOf<In>> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t i = StoreVectors(out, n, [&](int64_t at) { return f(Memory<In>::Load(x + at)); });
-  if (i < n) {
+  if (i == n) return;
+  if constexpr (kLoadsSome<In> && kLoadsSome<Out>) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto padded = hn::IfThenElse(some, hn::MaskedLoad(some, d, x + i), hn::Set(d, pad_value));
+    hn::BlendedStore(f(padded), some, d, out + i);
+  } else {
     constexpr int64_t kPad = HWY_MAX_BYTES / sizeof(LaneOf<In>);
     HWY_ALIGN In pad[kPad];
     HWY_ALIGN Out result[kPad];
@@ -174,24 +45,6 @@ HWY_INLINE void MapRow(Out* out, const In* x, int64_t n, LaneOf<In> pad_value, F
     Memory<Out>::Store(f(Memory<In>::Load(pad)), result);
     __builtin_memcpy(out + i, result, static_cast<size_t>(n - i) * sizeof(Out));
   }
-}
-
-template <class T>
-struct ShiftedExp {
-  T shift;
-  template <class V>
-  HWY_INLINE V operator()(V x) const {
-    return Exp::Do(hn::Sub(x, hn::Set(Tag<T>(), shift)));
-  }
-  HWY_INLINE double Scalar(T x) const { return std::exp(static_cast<double>(x - shift)); }
-};
-
-template <class S>
-double LogSumExp(const void* x, int64_t n) {
-  const double largest = Extreme<S, true>(x, n);
-  if (!std::isfinite(largest)) return largest;
-  const ShiftedExp<LaneOf<S>> f{static_cast<LaneOf<S>>(largest)};
-  return largest + std::log(SumBy(static_cast<const S*>(x), n, f));
 }
 
 // Pads are -inf, whose exponential adds nothing.
@@ -398,8 +251,7 @@ void LayerNormBackward(void* dx, double* dweight, double* dbias, const void* gra
 
 template <class S>
 RowLoops MakeRowLoops() {
-  return {Sum<S>,       Product<S>,          Squares<S>,    Extreme<S, true>,   Extreme<S, false>,
-          LogSumExp<S>, Softmax<S>,          LogSoftmax<S>, SoftmaxBackward<S>, LogSoftmaxBackward<S>,
+  return {Softmax<S>,   LogSoftmax<S>,       SoftmaxBackward<S>, LogSoftmaxBackward<S>,
           LayerNorm<S>, LayerNormBackward<S>};
 }
 

@@ -1,4 +1,4 @@
-// Dense rows of a floating dtype in one go: sums, extremes, softmax, layer norm.
+// Dense rows of a floating dtype in one go: softmax, layer norm and their gradients.
 //
 // The loops of a dtype for the best instruction set; `n` elements side by side. They
 // compute in the dtype's lane, float32 for half types, whose elements are widened as
@@ -14,15 +14,6 @@
 namespace mica::cpu {
 
 struct RowLoops {
-  double (*sum)(const void* x, int64_t n);
-  double (*product)(const void* x, int64_t n);
-  // Of squared differences from `mean`.
-  double (*squares)(const void* x, int64_t n, double mean);
-  // NaN if any element is.
-  double (*largest)(const void* x, int64_t n);
-  double (*smallest)(const void* x, int64_t n);
-  // log(sum(exp(x))), without overflow.
-  double (*log_sum_exp)(const void* x, int64_t n);
   // `lanes` has room for n lanes; it may be `out` where that is in the lane's dtype.
   void (*softmax)(void* out, const void* x, int64_t n, void* lanes);
   void (*log_softmax)(void* out, const void* x, int64_t n, void* lanes);

@@ -98,15 +98,19 @@ void Extreme(const void* data, int64_t n, int64_t first, void* out, int64_t* ind
 template <class T, bool kProduct>
 int64_t AccumulateFours(const Space& space, int64_t begin, int64_t end) {
   const Iteration& outer = space.outer;
+  const int last = outer.ndim - 1;
+  const int64_t in = outer.operands[0].strides[last], out = outer.operands[1].strides[last];
   int64_t o = begin;
   for (; o + 4 <= end; o += 4) {
+    const bool near = o % outer.sizes[last] + 4 <= outer.sizes[last];
     const char* data[4];
-    char* out[4];
+    char* results[4];
     for (int64_t r = 0; r < 4; ++r) {
-      data[r] = outer.operands[0].data + outer.Offset(0, o + r);
-      out[r] = outer.operands[1].data + outer.Offset(1, o + r);
+      const bool steps = near && r > 0;
+      data[r] = steps ? data[r - 1] + in : outer.operands[0].data + outer.Offset(0, o + r);
+      results[r] = steps ? results[r - 1] + out : outer.operands[1].data + outer.Offset(1, o + r);
     }
-    AccumulateRows<T, kProduct>(data, out, space.inner.numel);
+    AccumulateRows<T, kProduct>(data, results, space.inner.numel);
   }
   return o - begin;
 }
@@ -206,11 +210,11 @@ bool RunScanLoop(const ReduceCall& call) {
   MakeSpace(call, true, true, &space);
   const int64_t n = space.inner.numel;
   if (n == 0 || space.outer.numel == 0) return true;
-  // Side by side, rows are lanes of the program; positions would not fit those.
-  if (!extreme && !GoesAlong(space)) return false;
   const bool dense = in == lane && out == lane && space.inner.ndim == 1 && space.inner.operands[0].flat &&
                      space.inner.operands[1].flat;
   const Fours fours = dense && !extreme ? FindFours(lane, kind == Kind::kProduct) : nullptr;
+  // Side by side, rows are lanes of the program; positions would not fit those.
+  if (!extreme && fours == nullptr && !GoesAlong(space)) return false;
   std::atomic<bool> no_memory{false};
   const int64_t grain = std::max<int64_t>(1, 16384 / n);
   ParallelSteps(space.outer.numel, grain, 1, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
