@@ -55,15 +55,21 @@ template <class To, class From>
 int CastLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
   To* d = static_cast<To*>(dst);
   const From* x = static_cast<const From*>(a);
-  // Small integers fit int32 almost always, for which the conversion is a vector's.
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) <= 2) {
-    int outside = 0;
-    for (int64_t i = 0; i < n; ++i) outside |= !(x[i] > From{-2e9f} && x[i] < From{2e9f});
-    if (outside == 0) {
+  // Numbers fit int32 almost always, for which the conversion is a vector's.
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) != sizeof(int32_t)) {
+    constexpr int64_t kStretch = 1024;
+    for (; n > 0; n -= kStretch, x += kStretch, d += kStretch) {
+      const int64_t count = HWY_MIN(n, kStretch);
+      int outside = 0;
+      for (int64_t i = 0; i < count; ++i) outside |= !(x[i] > From{-2e9f} && x[i] < From{2e9f});
+      if (outside != 0) {
+        for (int64_t i = 0; i < count; ++i) d[i] = Convert<To, From>::Do(x[i]);
+        continue;
+      }
       MICA_IVDEP
-      for (int64_t i = 0; i < n; ++i) d[i] = static_cast<To>(static_cast<int32_t>(x[i]));
-      return kFlagNone;
+      for (int64_t i = 0; i < count; ++i) d[i] = static_cast<To>(static_cast<int32_t>(x[i]));
     }
+    return kFlagNone;
   }
   MICA_IVDEP
   for (int64_t i = 0; i < n; ++i) d[i] = Convert<To, From>::Do(x[i]);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "mica/plugins/cpu/engine/transpose.h"
+
 namespace mica::cpu {
 
 const PrimitiveTable* ChooseBoolTable(bool mask);
@@ -11,6 +13,8 @@ const PrimitiveTable* ChooseIntNarrowTable(int32_t dtype);
 const PrimitiveTable* ChooseIntWideTable(int32_t dtype);
 const PrimitiveTable* ChooseFloatTable(int32_t dtype);
 const PrimitiveTable* ChooseComplexTable(int32_t dtype);
+const PrimitiveTable* ChooseBrainTable();
+const PrimitiveTable* ChooseInterleavedTable(int32_t dtype);
 void ChooseMaths(int32_t dtype, PrimitiveTable* table);
 
 namespace {
@@ -82,6 +86,11 @@ const PrimitiveTable* LaneTable(int32_t dtype) {
   }
 }
 
+const PrimitiveTable* NarrowTable(int32_t dtype) {
+  if (dtype == MICA_BF16) return ChooseBrainTable();
+  return IsComplex(dtype) ? ChooseInterleavedTable(dtype) : nullptr;
+}
+
 const PrimitiveTable* MaskTable() { return ChooseBoolTable(true); }
 
 int32_t LaneOf(int32_t dtype) {
@@ -123,6 +132,7 @@ void GatherStrided(void* dst, const void* src, int64_t stride, int64_t size, int
     return;
   }
   if (stride == 0) return Splat(dst, src, size, n);
+  if (stride == -size) return Reverse(size, dst, src, n);
   switch (size) {
     case 1:
       return Gather<uint8_t>(dst, s, stride, n);

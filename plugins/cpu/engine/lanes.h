@@ -66,8 +66,8 @@ struct PrimitiveTable {
 // An entry is NULL where the opcode has no meaning for the lane.
 const PrimitiveTable* LaneTable(int32_t dtype);
 
-// Operations that go from memory of the half type `dtype` to memory of it with no cast
-// between; NULL where there are none. Few entries, and no constants.
+// Operations that go from memory of the half or complex type `dtype` to memory of it with no
+// cast between, nor planes; NULL where there are none. Few entries, and no constants.
 const PrimitiveTable* NarrowTable(int32_t dtype);
 
 // Loops over masks: MASK_AND, MASK_OR, MASK_XOR, MASK_NOT, MASK_SELECT, kOpCopy.

@@ -94,8 +94,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mica::cpu {
 HWY_EXPORT(BrainTable);
-const PrimitiveTable* NarrowTable(int32_t dtype) {
-  return dtype == MICA_BF16 ? HWY_DYNAMIC_DISPATCH(BrainTable)() : nullptr;
-}
+const PrimitiveTable* ChooseBrainTable() { return HWY_DYNAMIC_DISPATCH(BrainTable)(); }
 }  // namespace mica::cpu
 #endif

@@ -5,7 +5,7 @@
 // through the C library's complex functions (in double for complex64). Division
 // scales by the larger part of the divisor, so that it neither overflows nor
 // loses infinities. A real result (abs, angle, real, imag) has a zero imaginary
-// plane.
+// plane. Single operations of arithmetic also run on numbers as memory has them.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -49,6 +49,25 @@ int ComplexMap2(void* dst, const void* a, const void* b, const void*, int64_t n)
     d[i] = r.re;
     d[i + kBlock] = r.im;
   }
+  return kFlagNone;
+}
+
+template <class T, class F>
+int InterleavedMap1(void* dst, const void* a, const void*, const void*, int64_t n) {
+  Z<T>* d = static_cast<Z<T>*>(dst);
+  const Z<T>* x = static_cast<const Z<T>*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = F::Do(x[i]);
+  return kFlagNone;
+}
+
+template <class T, class F>
+int InterleavedMap2(void* dst, const void* a, const void* b, const void*, int64_t n) {
+  Z<T>* d = static_cast<Z<T>*>(dst);
+  const Z<T>* x = static_cast<const Z<T>*>(a);
+  const Z<T>* y = static_cast<const Z<T>*>(b);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = F::Do(x[i], y[i]);
   return kFlagNone;
 }
 
@@ -301,6 +320,26 @@ PrimitiveTable MakeComplexTable() {
   return table;
 }
 
+template <class T>
+PrimitiveTable MakeInterleavedTable() {
+  PrimitiveTable table{};
+  Primitive* at = table.at;
+  at[MICA_OP_ADD] = InterleavedMap2<T, ComplexAdd>;
+  at[MICA_OP_SUB] = InterleavedMap2<T, ComplexSub>;
+  at[MICA_OP_MUL] = InterleavedMap2<T, ComplexMul>;
+  at[MICA_OP_DIV] = InterleavedMap2<T, ComplexDiv>;
+  at[MICA_OP_NEG] = InterleavedMap1<T, ComplexNeg>;
+  at[MICA_OP_CONJ] = InterleavedMap1<T, ComplexConj>;
+  at[MICA_OP_SQUARE] = InterleavedMap1<T, ComplexSquare>;
+  at[MICA_OP_RECIPROCAL] = InterleavedMap1<T, ComplexReciprocal>;
+  return table;
+}
+
+const PrimitiveTable* InterleavedTables(int32_t dtype) {
+  static const PrimitiveTable tables[] = {MakeInterleavedTable<float>(), MakeInterleavedTable<double>()};
+  return &tables[dtype - MICA_C64];
+}
+
 const PrimitiveTable* ComplexTables(int32_t dtype) {
   static const PrimitiveTable tables[] = {MakeComplexTable<float>(), MakeComplexTable<double>()};
   return &tables[dtype - MICA_C64];
@@ -312,6 +351,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mica::cpu {
 HWY_EXPORT(ComplexTables);
+HWY_EXPORT(InterleavedTables);
 const PrimitiveTable* ChooseComplexTable(int32_t dtype) { return HWY_DYNAMIC_DISPATCH(ComplexTables)(dtype); }
+const PrimitiveTable* ChooseInterleavedTable(int32_t dtype) {
+  return HWY_DYNAMIC_DISPATCH(InterleavedTables)(dtype);
+}
 }  // namespace mica::cpu
 #endif

@@ -4,14 +4,16 @@
 // range; where its range is narrower than the function's, the lanes outside are
 // computed again by the C library (see `Patched`). In float32, exp, log, erf, tanh
 // and sigmoid are our own (float_maths-inl.h), since programs call them most. Functions without a vector
-// form (digamma, nextafter, lgamma of float64) run lane by lane, in double.
+// form (digamma, lgamma of float64) run lane by lane, in double.
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/maths.cc"
 #include "hwy/foreach_target.h"
 //
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "mica/plugins/cpu/engine/erf-inl.h"
 #include "mica/plugins/cpu/engine/erfinv-inl.h"
@@ -256,9 +258,18 @@ struct Pow {
   }
 };
 
+// By the bits, which count the floats from zero outwards.
 struct LaneNextAfter {
-  static HWY_INLINE float Do(float a, float b) { return std::nextafterf(a, b); }
-  static HWY_INLINE double Do(double a, double b) { return std::nextafter(a, b); }
+  template <class T>
+  static HWY_INLINE T Do(T a, T b) {
+    using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    const I bits = std::bit_cast<I>(a), one = 1;
+    const T smallest =
+        std::bit_cast<T>(static_cast<I>((std::bit_cast<I>(b) & std::numeric_limits<I>::min()) | one));
+    const T next = std::bit_cast<T>(static_cast<I>(bits + ((b > a) == (a > 0) ? one : -one)));
+    const T moved = a == 0 ? smallest : next;
+    return a == b ? b : a == a && b == b ? moved : a + b;
+  }
 };
 
 // In double lanes: SLEEF's is exact to an absolute 1e-16 where it crosses zero.

@@ -163,7 +163,7 @@ class Emitter {
   int ResultSlot(int i) {
     const Node& node = graph_.nodes[i];
     for (int s = 0; s < graph_.num_stores; ++s) {
-      if (graph_.store_node[s] != i || IsComplex(lane_)) continue;
+      if (graph_.store_node[s] != i || plan_.planes) continue;
       const bool state = graph_.store_role[s] == Role::kState;
       const int dtype = state ? lane_ : request_.output_dtypes[graph_.stores[s]];
       if (dtype != (node.mask ? MICA_BOOL : lane_)) continue;
@@ -221,13 +221,13 @@ class Emitter {
     const int dtype = request_.input_dtypes[node.opcode == MICA_OP_LOAD ? node.aux : 0];
     const int raw = InputSlot(node);
     if (raw < 0) return Fail("the program has too many inputs", node.opcode);
-    if (dtype == lane_ && !IsComplex(lane_)) {
+    if (dtype == lane_ && !plan_.planes) {
       node.slot = static_cast<int16_t>(raw);
       return true;
     }
     if (OnlyTested(i) && dtype == MICA_BOOL) return true;
     node.slot = static_cast<int16_t>(Temporary());
-    if (!IsComplex(lane_)) {
+    if (!plan_.planes) {
       return PushCast(IsComplex(dtype) ? RealOf(dtype) : dtype, lane_, node.slot, raw);
     }
     if (!IsComplex(dtype)) {
@@ -261,7 +261,7 @@ class Emitter {
   bool EmitRounding(Node& node) {
     const int a = graph_.nodes[node.operand[0]].slot;
     node.slot = static_cast<int16_t>(Temporary());
-    if (node.aux == lane_ || IsComplex(node.aux) || IsComplex(lane_)) {
+    if (node.aux == lane_ || IsComplex(node.aux) || plan_.planes) {
       return Push(table_->at[kOpCopy], node.slot, a, -1, -1, node.opcode);
     }
     const int middle = Temporary();
@@ -279,7 +279,7 @@ class Emitter {
     if (node.mask && !IsComplex(dtype)) return PushCast(MICA_BOOL, dtype, slot, node.slot);
     if (node.mask) return EmitTruthAsComplex(dtype, slot, node.slot);
     if (state) return Push(table_->at[kOpCopy], slot, node.slot, -1, -1, MICA_OP_STORE_STATE);
-    if (!IsComplex(lane_)) {
+    if (!plan_.planes) {
       if (IsComplex(dtype)) return Fail("a real program has a complex output", MICA_OP_STORE);
       return PushCast(lane_, dtype, slot, node.slot);
     }
@@ -328,6 +328,7 @@ void Compile(const PlanRequest& request, Plan* plan) {
   const PrimitiveTable* narrow = read && plan->hot == nullptr ? NarrowTableFor(request, graph) : nullptr;
   plan->lane = narrow != nullptr ? request.output_dtypes[graph.stores[0]] : request.lane;
   plan->lane_size = static_cast<int32_t>(DtypeSize(plan->lane));
+  plan->planes = IsComplex(plan->lane) && narrow == nullptr;
   int64_t widest = plan->lane_size;
   for (int i = 0; i < request.num_inputs; ++i) widest = std::max(widest, DtypeSize(request.input_dtypes[i]));
   for (int i = 0; i < request.num_outputs; ++i)

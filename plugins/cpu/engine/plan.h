@@ -81,6 +81,7 @@ struct Plan {
   int16_t num_varying = 0;
   int16_t num_results = 0;
   int16_t num_constants = 0;
+  bool planes = false;              // lanes are complex, in two planes; else as memory has them
   bool reads_after_result = false;  // a step follows the writing of a result
   Primitive splat = nullptr;        // kOpSplat of the lane
   HotLoop hot = nullptr;

@@ -199,9 +199,9 @@ void HotGraph(const PlanRequest& request, Graph* graph) {
 bool ReadGraph(const PlanRequest& request, Graph* graph) { return Reader(request, graph).Read(); }
 
 const PrimitiveTable* NarrowTableFor(const PlanRequest& request, const Graph& graph) {
-  if (request.lane != MICA_F32 || graph.num_stores != 1 || graph.store_role[0] != Role::kOutput)
-    return nullptr;
+  if (graph.num_stores != 1 || graph.store_role[0] != Role::kOutput) return nullptr;
   const int dtype = request.output_dtypes[graph.stores[0]];
+  if (request.lane != LaneOf(dtype)) return nullptr;
   const PrimitiveTable* table = NarrowTable(dtype);
   int operations = 0;
   for (int i = 0; table != nullptr && i < graph.count; ++i) {

@@ -411,8 +411,7 @@ void RunGeneral(const Call& call, const Plan& plan) {
       aliased |= it.operands[k].data == it.operands[r].data;
   }
   // A hot loop reads one lane of a constant; another step reads as many as it writes.
-  bound.whole =
-      plan.num_steps == 1 && (plan.num_constants == 0 || plan.hot != nullptr) && !IsComplex(plan.lane);
+  bound.whole = plan.num_steps == 1 && (plan.num_constants == 0 || plan.hot != nullptr) && !plan.planes;
   for (int k = 0; k < it.num_operands; ++k) bound.whole &= it.operands[k].flat;
   bound.staged = plan.reads_after_result && aliased;
   const int64_t grain = std::max<int64_t>(kGrain / (plan.num_steps + 1), plan.block);

@@ -125,6 +125,28 @@ struct Pair {
   uint64_t half[2];
 };
 
+template <class T>
+void ReverseAs(void* dst, const void* src, int64_t n) {
+  T* __restrict d = static_cast<T*>(dst);
+  const T* __restrict s = static_cast<const T*>(src);
+  for (int64_t i = 0; i < n; ++i) d[i] = s[-i];
+}
+
+void ReverseOn(int64_t size, void* dst, const void* src, int64_t n) {
+  switch (size) {
+    case 1:
+      return ReverseAs<uint8_t>(dst, src, n);
+    case 2:
+      return ReverseAs<uint16_t>(dst, src, n);
+    case 4:
+      return ReverseAs<uint32_t>(dst, src, n);
+    case 8:
+      return ReverseAs<uint64_t>(dst, src, n);
+    default:
+      return ReverseAs<Pair>(dst, src, n);
+  }
+}
+
 void TransposeOn(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
                  int64_t rows, int64_t columns) {
   switch (size) {
@@ -151,6 +173,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mica::cpu {
 HWY_EXPORT(TransposeOn);
+HWY_EXPORT(ReverseOn);
+void Reverse(int64_t size, void* dst, const void* src, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ReverseOn)(size, dst, src, n);
+}
 void Transpose(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
                int64_t columns) {
   HWY_DYNAMIC_DISPATCH(TransposeOn)(size, dst, dst_stride, src, src_stride, rows, columns);

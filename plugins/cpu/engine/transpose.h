@@ -18,6 +18,9 @@ inline constexpr int64_t kTransposeBytes = 256;
 void Transpose(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
                int64_t columns);
 
+// dst[i] = src[-i] for n elements of such a size, which do not overlap.
+void Reverse(int64_t size, void* dst, const void* src, int64_t n);
+
 }  // namespace mica::cpu
 
 #endif  // MICA_PLUGINS_CPU_ENGINE_TRANSPOSE_H_
