@@ -93,6 +93,21 @@ void Extreme(const void* data, int64_t n, int64_t first, void* out, int64_t* ind
   carry->fresh = false;
 }
 
+// One row of `n` columns, each with its best element so far and that one's row.
+template <class T, bool kMax>
+void ExtremeColumns(const void* data, int64_t n, int64_t row, void* bests, int64_t* where) {
+  const T* x = static_cast<const T*>(data);
+  T* best = static_cast<T*>(bests);
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) {
+    const T old = best[j];
+    const int64_t place = where[j];
+    const bool takes = (x[j] != x[j]) | ((old == old) & (kMax ? x[j] >= old : x[j] <= old));
+    best[j] = takes ? x[j] : old;
+    where[j] = takes ? row : place;
+  }
+}
+
 // The rows of a dense sum or product, as far as they come in fours, of dtype T in and
 // out; the number of rows done.
 template <class T, bool kProduct>
@@ -130,23 +145,30 @@ Fours FindFours(int32_t lane, bool product) {
   }
 }
 
+using Columns = void (*)(const void* data, int64_t n, int64_t row, void* bests, int64_t* where);
 using Loop = void (*)(const void* data, int64_t n, int64_t first, void* out, int64_t* indices, Carry* carry);
 
+// Along a row, and of extremes down the columns.
+struct Loops {
+  Loop row;
+  Columns columns;
+};
+
 template <class T>
-Loop LoopOf(Kind kind) {
+Loops LoopOf(Kind kind) {
   switch (kind) {
     case Kind::kSum:
-      return Accumulate<T, false>;
+      return {Accumulate<T, false>, nullptr};
     case Kind::kProduct:
-      return Accumulate<T, true>;
+      return {Accumulate<T, true>, nullptr};
     case Kind::kMax:
-      return Extreme<T, true>;
+      return {Extreme<T, true>, ExtremeColumns<T, true>};
     default:
-      return Extreme<T, false>;
+      return {Extreme<T, false>, ExtremeColumns<T, false>};
   }
 }
 
-Loop FindLoop(int32_t lane, Kind kind) {
+Loops FindLoop(int32_t lane, Kind kind) {
   switch (lane) {
     case MICA_BOOL:
     case MICA_U8:
@@ -170,7 +192,7 @@ Loop FindLoop(int32_t lane, Kind kind) {
     case MICA_F64:
       return LoopOf<double>(kind);
     default:
-      return nullptr;
+      return {};
   }
 }
 
@@ -183,6 +205,76 @@ void CastOut(int32_t lane, int32_t dtype, char* to, const char* from, char* midd
     DirectCast(MICA_F32, dtype)(to, middle, nullptr, nullptr, n);
   }
 }
+
+// What the workers of a call share.
+struct Scan {
+  int32_t in, lane, out;  // dtypes
+  bool extreme;
+  Loops loops;
+  Fours fours = nullptr;
+  Space space;
+
+  static constexpr int64_t kBytes = kBlock * 8;
+  static constexpr int64_t kMemory = 6 * kBytes;
+
+  // n lanes of the input at a piece, by way of the first two and the last of the six buffers.
+  const char* Read(const Iteration& it, int64_t shift, int64_t position, int64_t n, char* memory) const {
+    const char* x = it.Locate(0, shift, position, n, memory, true);
+    if (in == lane) return x;
+    CastOut(in, lane, memory + kBytes, x, memory + 5 * kBytes, n);
+    return memory + kBytes;
+  }
+
+  // By way of the last two.
+  void Write(const Iteration& it, const int64_t* shifts, int64_t position, int64_t n, const char* lanes,
+             const int64_t* indices, char* memory) const {
+    char* buffer = memory + 4 * kBytes;
+    char* target = it.Locate(1, shifts[0], position, n, buffer, false);
+    CastOut(lane, out, target, lanes, memory + 5 * kBytes, n);
+    if (target == buffer) it.Deliver(1, shifts[0], position, n, target);
+    if (!extreme) return;
+    target = it.Locate(2, shifts[1], position, n, buffer, false);
+    std::memcpy(target, indices, static_cast<size_t>(n) * 8);
+    if (target == buffer) it.Deliver(2, shifts[1], position, n, target);
+  }
+
+  void Along(int64_t begin, int64_t end, char* memory) const {
+    const int64_t n = space.inner.numel;
+    char* lanes = memory + 2 * kBytes;
+    int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
+    for (int64_t o = begin + (fours != nullptr ? fours(space, begin, end) : 0); o < end; ++o) {
+      Carry carry;
+      const int64_t shifts[2] = {space.outer.Offset(1, o), extreme ? space.outer.Offset(2, o) : 0};
+      for (int64_t p = 0; p < n;) {
+        const int64_t m = space.inner.PieceLength(p, n, kBlock);
+        loops.row(Read(space.inner, space.outer.Offset(0, o), p, m, memory), m, p, lanes, indices, &carry);
+        Write(space.inner, shifts, p, m, lanes, indices, memory);
+        p += m;
+      }
+    }
+  }
+
+  // Extremes of rows that lie side by side.
+  void Across(int64_t begin, int64_t end, char* memory) const {
+    char* lanes = memory + 2 * kBytes;
+    int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
+    for (int64_t position = begin; position < end;) {
+      const int64_t m = space.outer.PieceLength(position, end, kBlock);
+      for (int64_t r = 0; r < space.inner.numel; ++r) {
+        const int64_t shifts[2] = {space.inner.Offset(1, r), space.inner.Offset(2, r)};
+        const char* x = Read(space.outer, space.inner.Offset(0, r), position, m, memory);
+        if (r == 0) {
+          std::memcpy(lanes, x, static_cast<size_t>(m * DtypeSize(lane)));
+          std::fill_n(indices, m, int64_t{0});
+        } else {
+          loops.columns(x, m, r, lanes, indices);
+        }
+        Write(space.outer, shifts, position, m, lanes, indices, memory);
+      }
+      position += m;
+    }
+  }
+};
 
 }  // namespace
 
@@ -199,56 +291,37 @@ bool RunScanLoop(const ReduceCall& call) {
     kind = Kind::kMin;
   else
     return false;
-  const bool extreme = kind == Kind::kMax || kind == Kind::kMin;
-  const int32_t lane = LaneOf(call.call->compute_dtype);
-  const int32_t in = DtypeOf(call.inputs[0]);
-  const int32_t out = DtypeOf(call.outputs[0]);
-  const Loop loop = FindLoop(lane, kind);
-  if (loop == nullptr || IsComplex(in) || IsComplex(out) || (!extreme && lane == MICA_BOOL)) return false;
-  if (extreme && (call.num_outputs != 2 || DtypeOf(call.outputs[1]) != MICA_I64)) return false;
-  Space space;
-  MakeSpace(call, true, true, &space);
+  Scan scan;
+  scan.extreme = kind == Kind::kMax || kind == Kind::kMin;
+  scan.lane = LaneOf(call.call->compute_dtype);
+  scan.in = DtypeOf(call.inputs[0]);
+  scan.out = DtypeOf(call.outputs[0]);
+  scan.loops = FindLoop(scan.lane, kind);
+  if (scan.loops.row == nullptr || IsComplex(scan.in) || IsComplex(scan.out) ||
+      (!scan.extreme && scan.lane == MICA_BOOL))
+    return false;
+  if (scan.extreme && (call.num_outputs != 2 || DtypeOf(call.outputs[1]) != MICA_I64)) return false;
+  const Space& space = scan.space;
+  MakeSpace(call, true, true, &scan.space);
   const int64_t n = space.inner.numel;
   if (n == 0 || space.outer.numel == 0) return true;
-  const bool dense = in == lane && out == lane && space.inner.ndim == 1 && space.inner.operands[0].flat &&
-                     space.inner.operands[1].flat;
-  const Fours fours = dense && !extreme ? FindFours(lane, kind == Kind::kProduct) : nullptr;
+  const bool dense = scan.in == scan.lane && scan.out == scan.lane && space.inner.ndim == 1 &&
+                     space.inner.operands[0].flat && space.inner.operands[1].flat;
+  if (dense && !scan.extreme) scan.fours = FindFours(scan.lane, kind == Kind::kProduct);
   // Side by side, rows are lanes of the program; positions would not fit those.
-  if (!extreme && fours == nullptr && !GoesAlong(space)) return false;
+  const bool across = scan.fours == nullptr && !GoesAlong(space);
+  if (across && !scan.extreme) return false;
   std::atomic<bool> no_memory{false};
-  const int64_t grain = std::max<int64_t>(1, 16384 / n);
-  ParallelSteps(space.outer.numel, grain, 1, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
-    constexpr int64_t kBytes = kBlock * 8;
-    char* memory = Scratch(6 * kBytes);
-    if (memory == nullptr) {
-      no_memory = true;
-      return;
-    }
-    for (int64_t o = begin + (fours != nullptr ? fours(space, begin, end) : 0); o < end; ++o) {
-      Carry carry;
-      const auto shift = [&](int k) { return space.outer.Offset(k, o); };
-      for (int64_t p = 0; p < n;) {
-        const int64_t m = space.inner.PieceLength(p, n, kBlock);
-        const char* x = space.inner.Locate(0, shift(0), p, m, memory, true);
-        if (in != lane) {
-          CastOut(in, lane, memory + kBytes, x, memory + 2 * kBytes, m);
-          x = memory + kBytes;
-        }
-        char* lanes = memory + 2 * kBytes;
-        int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
-        loop(x, m, p, lanes, indices, &carry);
-        char* target = space.inner.Locate(1, shift(1), p, m, memory + 4 * kBytes, false);
-        CastOut(lane, out, target, lanes, memory + 5 * kBytes, m);
-        if (target == memory + 4 * kBytes) space.inner.Deliver(1, shift(1), p, m, target);
-        if (extreme) {
-          target = space.inner.Locate(2, shift(2), p, m, memory + 4 * kBytes, false);
-          std::memcpy(target, indices, static_cast<size_t>(m) * 8);
-          if (target == memory + 4 * kBytes) space.inner.Deliver(2, shift(2), p, m, target);
-        }
-        p += m;
-      }
-    }
-  });
+  const int64_t grain = std::max<int64_t>(across ? 64 : 1, 16384 / n);
+  ParallelSteps(space.outer.numel, grain, across ? 64 : 1, ThreadsOf(call.call),
+                [&](int64_t begin, int64_t end) {
+                  char* memory = Scratch(Scan::kMemory);
+                  if (memory == nullptr) {
+                    no_memory = true;
+                    return;
+                  }
+                  across ? scan.Across(begin, end, memory) : scan.Along(begin, end, memory);
+                });
   if (no_memory) throw std::bad_alloc();
   return true;
 }
