@@ -1,30 +1,20 @@
-// Padding by reflection, replication or wrapping, dimension by dimension.
+// Padding by reflection, replication or wrapping, and its gradient.
 #include <algorithm>
 #include <limits>
 
 #include "mica/kernels/composite_declarations.h"
-#include "mica/ops/_clamp.h"
-#include "mica/ops/abs.h"
-#include "mica/ops/arange.h"
+#include "mica/ops/_circular_pad.h"
+#include "mica/ops/_reflection_pad.h"
+#include "mica/ops/_replication_pad.h"
+#include "mica/ops/add.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/constant_pad_nd.h"
-#include "mica/ops/index_select.h"
+#include "mica/ops/flip.h"
 #include "mica/ops/narrow.h"
-#include "mica/ops/remainder.h"
-#include "mica/ops/rsub.h"
+#include "mica/ops/sum.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
-
-namespace {
-// Where the padded elements of one dimension come from.
-Tensor PaddedPlaces(std::string_view mode, int64_t size, int64_t before, int64_t after, Device device) {
-  const Tensor p = ops::op::arange_start::call(Scalar(-before), Scalar(size + after), DType::kI64,
-                                               std::nullopt, device, std::nullopt);
-  if (mode == "replicate") return ops::_clamp(p, Scalar(0), Scalar(size - 1));
-  if (mode == "circular") return ops::remainder(p, Scalar(size));
-  return ops::rsub(ops::abs(ops::rsub(ops::abs(p), Scalar(size - 1))), Scalar(size - 1));
-}
-}  // namespace
 
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   if (mode == "constant") {
@@ -41,27 +31,73 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
   MICA_CHECK(pad.size() % 2 == 0 && (self.ndim() == count + 1 || self.ndim() == count + 2),
              "Number of paddings (", pad.size(), ") does not fit the number of dimensions (", self.ndim(),
              ") of `self`; expected a pair for each dimension but the first one or two.");
+  const bool wraps = mode == "circular";
   Tensor x = self;
+  Dims outer(pad.begin(), pad.end());
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t d = self.ndim() - 1 - i, size = self.sizes()[d], before = pad[2 * i],
-                  after = pad[2 * i + 1];
-    const int64_t most = mode == "reflect"    ? size - 1
-                         : mode == "circular" ? size
-                                              : std::numeric_limits<int64_t>::max();
+    int64_t &before = outer.data()[2 * i], &after = outer.data()[2 * i + 1];
+    const int64_t d = self.ndim() - 1 - i, size = self.sizes()[d];
+    const int64_t most = mode == "reflect" ? size - 1 : wraps ? size : std::numeric_limits<int64_t>::max();
     MICA_CHECK(before <= most && after <= most, "Padding (", before, ", ", after, ") of dimension (", d,
                ") is too large for its size (", size, ").");
     MICA_CHECK(size > 0 && size + before + after > 0, "Padding (", before, ", ", after, ") of dimension (", d,
                ") of size (", size, ") leaves no element.");
+    if (!wraps || (before >= 0 && after >= 0)) continue;
     // Wrapping goes round what a negative padding leaves.
-    const int64_t gone = mode == "circular" ? std::max<int64_t>(-before, 0) : 0;
-    const int64_t left = mode == "circular" ? size - gone - std::max<int64_t>(-after, 0) : size;
-    if (left < size) x = ops::narrow(x, d, gone, std::max<int64_t>(left, 0));
+    const int64_t gone = std::max<int64_t>(-before, 0), left = size - gone - std::max<int64_t>(-after, 0);
     MICA_CHECK(left > 0, "Padding (", before, ", ", after, ") of dimension (", d, ") of size (", size,
                ") leaves nothing to wrap round.");
-    const bool wraps = mode == "circular";
-    x = ops::index_select(x, d,
-                          PaddedPlaces(mode, left, wraps ? std::max<int64_t>(before, 0) : before,
-                                       wraps ? std::max<int64_t>(after, 0) : after, self.device()));
+    x = ops::narrow(x, d, gone, left);
+    before = std::max<int64_t>(before, 0);
+    after = std::max<int64_t>(after, 0);
+  }
+  if (wraps) return ops::_circular_pad(x, outer);
+  return mode == "reflect" ? ops::_reflection_pad(x, outer) : ops::_replication_pad(x, outer);
+}
+
+namespace {
+
+constexpr int64_t kReflects = 0, kRepeats = 1;
+
+// Adds the gradient of `length` padded elements of dimension d, from `begin` of `grad` on, to that of the
+// element they were taken from: `inner`, which begins at `before`.
+void AddEdge(const Tensor& inner, const Tensor& grad, int64_t d, int64_t begin, int64_t length,
+             int64_t before, int64_t mode) {
+  if (length == 0) return;
+  const int64_t n = inner.size(d);
+  const Tensor edge = ops::narrow(grad, d, begin, length);
+  if (mode == kReflects) {
+    const int64_t first = (begin < before ? 1 : 2 * n - 1) + before - begin - length;
+    ops::add_(ops::narrow(inner, d, first, length), ops::flip(edge, {d}));
+  } else if (mode == kRepeats) {
+    ops::add_(ops::narrow(inner, d, begin < before ? 0 : n - 1, 1), ops::sum(edge, IntSpan({d}), true));
+  } else {
+    for (int64_t at = 0; at < length;) {
+      const int64_t place = ((begin + at - before) % n + n) % n, run = std::min(n - place, length - at);
+      ops::add_(ops::narrow(inner, d, place, run), ops::narrow(edge, d, at, run));
+      at += run;
+    }
+  }
+}
+
+}  // namespace
+
+Tensor _pad_backward(const Tensor& grad, IntSpan pad, int64_t mode) {
+  // What was cut off has no gradient.
+  Dims cut(pad.begin(), pad.end());
+  for (int64_t& p : cut) p = std::max<int64_t>(-p, 0);
+  Tensor x = grad;
+  if (std::any_of(cut.begin(), cut.end(), [](int64_t p) { return p > 0; }))
+    x = ops::constant_pad_nd(x, cut, Scalar(0));
+  for (int64_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t d = grad.ndim() - 1 - i;
+    const int64_t before = std::max<int64_t>(pad[2 * i], 0), after = std::max<int64_t>(pad[2 * i + 1], 0);
+    if (before == 0 && after == 0) continue;
+    const int64_t n = x.size(d) - before - after;
+    const Tensor inner = ops::clone(ops::narrow(x, d, before, n), MemoryFormat::kContiguous);
+    AddEdge(inner, x, d, 0, before, before, mode);
+    AddEdge(inner, x, d, before + n, after, before, mode);
+    x = inner;
   }
   return x;
 }

@@ -111,6 +111,9 @@ void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const 
   }
   AddOutput(result, sizes, self.dtype(), self.device());
 }
+void mode_pad(MetaResult& result, const Tensor& self, IntSpan pad) {
+  constant_pad_nd(result, self, pad, Scalar(0));
+}
 
 void unfold_backward(MetaResult& result, const Tensor& grad_in, IntSpan input_sizes, int64_t dim,
                      int64_t size, int64_t step) {

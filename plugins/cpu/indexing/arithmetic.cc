@@ -143,30 +143,36 @@ class Gathering {
     }
   }
 
-  // The data's coordinate for the output's `x`; false where it is not linear in it.
-  bool Coordinate(int d, const std::vector<int32_t>& named, Linear* x) const {
+  // The data's coordinate for the output's x of a range; false where it is not linear in it:
+  // all of them after `split`.
+  bool Coordinate(int d, const std::vector<int32_t>& named, Interval range, Linear* x, int64_t* split) const {
     const Dimension& dim = dims_[static_cast<size_t>(d)];
     const int64_t sizes[2] = {dim.size, dim.places};
     for (const int32_t at : named) {
-      const LinearContext context = {&program_, args_, sizes, 2, at, ndim() - 1 - d};
+      const LinearContext context = {&program_, args_, sizes, 2, at, ndim() - 1 - d, range, split};
       const Linear before = *x;
       if (!RunLinear(context, program_.index, &before, x)) return false;
     }
     return true;
   }
 
+  // From piece to piece in which the coordinate is linear.
   void MakeRuns(int d) {
     Dimension& dim = dims_[static_cast<size_t>(d)];
     const std::vector<int32_t> named = NamedAt(d);
-    Linear x = {1, 0, 0};
-    if (Coordinate(d, named, &x) && (x.slope == 1 || x.slope == -1)) {
-      Split(&dim, x);
-    } else {
-      for (int64_t i = 0; i < dim.places; ++i) {
-        x = {0, 0, i};
-        if (!Coordinate(d, named, &x)) throw plugin::NotImplemented();
-        Append(&dim, i, 1, x.start, 0);
+    for (Interval range = {0, dim.places}; range.begin < dim.places; range = {range.end, dim.places}) {
+      Linear x = {1, 0, 0};
+      int64_t split = range.begin;
+      bool single = false;
+      while (!Coordinate(d, named, range, &x, &split)) {
+        if (single) throw plugin::NotImplemented();
+        // What has no linear form is computed place by place.
+        single = split <= range.begin || split >= range.end;
+        range.end = single ? range.begin + 1 : split;
+        x = single ? Linear{0, 0, range.begin} : Linear{1, 0, 0};
+        split = range.begin;
       }
+      AppendPiece(&dim, range, x);
     }
     for (Run& run : dim.runs) {
       run.first *= dim.stride;
@@ -175,14 +181,17 @@ class Gathering {
   }
 
   // The linear coordinate inside the data, and what lies outside on both sides.
-  void Split(Dimension* dim, Linear x) const {
-    const int64_t n = dim->places;
+  void AppendPiece(Dimension* dim, Interval range, Linear x) const {
+    if (x.slope != 1 && x.slope != -1) {
+      for (int64_t i = range.begin; i < range.end; ++i) Append(dim, i, 1, x.start + x.slope * i, 0);
+      return;
+    }
     const int64_t low = x.slope < 0 ? x.start - dim->size + 1 : -x.start;
-    const int64_t begin = std::clamp<int64_t>(low, 0, n),
-                  end = std::clamp<int64_t>(low + dim->size, begin, n);
-    Append(dim, 0, begin, -1, 0);
+    const int64_t begin = std::clamp<int64_t>(low, range.begin, range.end),
+                  end = std::clamp<int64_t>(low + dim->size, begin, range.end);
+    Append(dim, range.begin, begin - range.begin, -1, 0);
     Append(dim, begin, end - begin, x.start + x.slope * begin, x.slope);
-    Append(dim, end, n - end, -1, 0);
+    Append(dim, end, range.end - end, -1, 0);
   }
 
   // A run, or a longer last one where the two go on into each other.
@@ -264,10 +273,8 @@ class Gathering {
     const T* first = reinterpret_cast<const T*>(from);
     if (step == kSize) {
       if (to != first) std::memcpy(to, first, static_cast<size_t>(n) * sizeof(T));
-    } else if (step == -kSize) {
-      for (int64_t i = 0; i < n; ++i) to[i] = first[-i];
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const T*>(from + i * step);
+      GatherStrided(to, from, step, kSize, n);
     }
   }
 

@@ -1,4 +1,4 @@
-// bincount of int64 without weights.
+// bincount of int64 without weights, and one_hot.
 //
 // Small numbers are counted at once, in four tables in turn, so that an element need not wait
 // for the count of an equal one before it; the tables' last entry gives the result's size.
@@ -6,7 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "mica/plugins/cpu/engine/threads.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
+#include "mica/plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
 namespace {
@@ -60,6 +62,36 @@ MicaTensor* Bincount(const MicaCall*, MicaTensor* self, MicaTensor* weights, int
   } else {
     for (int64_t i = 0; i < n; ++i) ++counts[x[i]];
   }
+  return result.release();
+}
+
+MicaTensor* OneHot(const MicaCall* call, MicaTensor* self, int64_t num_classes) {
+  constexpr int64_t kRows = 64;
+  const plugin::TensorRef in(self);
+  const int64_t n = in.numel();
+  // What is wrong with the call is for the composition to say.
+  if (in.dtype() != MICA_I64 || !in.contiguous() || n == 0) throw plugin::NotImplemented();
+  const auto* x = in.data<int64_t>();
+  int64_t least = x[0], most = x[0];
+  for (int64_t i = 0; i < n; ++i) {
+    least = std::min(least, x[i]);
+    most = std::max(most, x[i]);
+  }
+  const int64_t count = num_classes == -1 ? most + 1 : num_classes;
+  if (least < 0 || most >= count || most == INT64_MAX) throw plugin::NotImplemented();
+  std::vector<int64_t> sizes(in.sizes(), in.sizes() + in.ndim());
+  sizes.push_back(count);
+  plugin::OwnedTensor result =
+      plugin::OwnedTensor::Empty(sizes.data(), in.ndim() + 1, MICA_I64, MicaDevice{0, 0});
+  auto* out = plugin::TensorRef(result.get()).data<int64_t>();
+  const int64_t grain = std::max<int64_t>(1, kIndexGrain / count);
+  ParallelSteps(n, grain, 1, ThreadsOf(call), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kRows) {
+      const int64_t rows = std::min(kRows, end - i);
+      std::memset(out + i * count, 0, static_cast<size_t>(rows * count) * sizeof(int64_t));
+      for (int64_t r = i; r < i + rows; ++r) out[r * count + x[r]] = 1;
+    }
+  });
   return result.release();
 }
 

@@ -22,6 +22,7 @@ void RegisterIndexing(plugin::Registrar& r) {
   r.Kernel<&MaskedSelectOut>("masked_select.out");
   r.Kernel<&MaskedScatter>("masked_scatter.out");
   r.Kernel<&Bincount>("bincount");
+  r.Kernel<&OneHot>("one_hot");
   r.Kernel<&EmbeddingBag>("embedding_bag");
   r.Kernel<&EmbeddingBagPadding>("embedding_bag.padding_idx");
 }

@@ -63,6 +63,7 @@ void EmbeddingBagPadding(const MicaCall* call, MicaTensor* weight, MicaTensor* i
 
 // counts.cc
 MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* weights, int64_t minlength);
+MicaTensor* OneHot(const MicaCall* call, MicaTensor* self, int64_t num_classes);
 
 }  // namespace mica::cpu
 

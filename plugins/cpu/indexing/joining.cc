@@ -129,8 +129,36 @@ void JoinNew(const MicaCall* call, MicaTensorSpan list, int64_t dim, MicaTensor*
   }
 }
 
+// The rows of a dense block matrix in the order of memory: zeros, a row of the block, zeros.
+bool JoinBlocks(MicaTensorSpan list, const TensorRef& to) {
+  if (!to.contiguous()) return false;
+  for (int64_t i = 0; i < list.size; ++i) {
+    const TensorRef t(list.data[i]);
+    const char* end = to.data<char>() + to.numel() * to.itemsize();
+    const bool apart = t.data<char>() >= end || t.data<char>() + t.numel() * t.itemsize() <= to.data<char>();
+    if (!t.contiguous() || t.ndim() > 2 || t.dtype() != to.dtype() || !apart) return false;
+  }
+  const auto size = static_cast<size_t>(to.itemsize()), pitch = static_cast<size_t>(to.size(1)) * size;
+  char* at = to.data<char>();
+  size_t column = 0;
+  for (int64_t i = 0; i < list.size; ++i) {
+    const TensorRef t(list.data[i]);
+    const int64_t rows = t.ndim() == 2 ? t.size(0) : 1;
+    const size_t width = static_cast<size_t>(t.ndim() == 0 ? 1 : t.size(-1)) * size;
+    const char* from = t.data<char>();
+    for (int64_t r = 0; r < rows; ++r, at += pitch, from += width) {
+      std::memset(at, 0, column);
+      if (width > 0) std::memcpy(at + column, from, width);
+      std::memset(at + column + width, 0, pitch - column - width);
+    }
+    column += width;
+  }
+  return true;
+}
+
 void JoinDiagonal(const MicaCall* call, MicaTensorSpan list, MicaTensor* out) {
   const TensorRef to(out);
+  if (JoinBlocks(list, to)) return;
   const int64_t zeros[2] = {};
   CopyStrided(to.itemsize(), 2, to.sizes(), zeros, zeros, to.data<void>(), to.strides(), ThreadsOf(call));
   int64_t row = 0, column = 0;

@@ -63,10 +63,13 @@ class Machine {
       case MICA_OP_AFTER:
         return ReadList(in.aux, 2 * c_.dimension + 1, &r);
       default:
-        return Arithmetic(in.opcode, registers_[in.a], registers_[in.b], &r) ||
-               Comparison(in.opcode, registers_[in.a].number, registers_[in.b].number, &r);
+        return Arithmetic(in.opcode, At(in.a), At(in.b), &r) ||
+               Comparison(in.opcode, At(in.a).number, At(in.b).number, &r);
     }
   }
+
+  // The number of an operand that is not used is no register's.
+  const Register& At(int number) const { return registers_[number < kRegisters ? number : 0]; }
 
   static bool Put(Register* r, int64_t value) {
     r->number = {0, 0, value};
@@ -83,7 +86,7 @@ class Machine {
     return Put(r, at < value.u.ints.size ? value.u.ints.data[at] : 0);
   }
 
-  static bool Arithmetic(int opcode, const Register& left, const Register& right, Register* r) {
+  bool Arithmetic(int opcode, const Register& left, const Register& right, Register* r) const {
     const Linear a = left.number, b = right.number;
     Linear& to = r->number;
     switch (opcode) {
@@ -106,8 +109,46 @@ class Machine {
         for (int i = 0; i < right.mask.count; ++i) r->mask.forms[r->mask.count++] = right.mask.forms[i];
         return true;
       default:
-        return IsFixed(a) && IsFixed(b) && Fixed(opcode, a.start, b.start, r);
+        return IsFixed(a) && IsFixed(b) ? Fixed(opcode, a.start, b.start, r) : Piece(opcode, a, b, &to);
     }
+  }
+
+  // Operations that are linear as long as a sign stays.
+  bool Piece(int opcode, Linear a, Linear b, Linear* to) const {
+    bool negative;
+    switch (opcode) {
+      case MICA_OP_ABS:
+        if (!SignOf(a, &negative)) return false;
+        *to = Sum({0, 0, 0}, a, negative ? -1 : 1);
+        return true;
+      case MICA_OP_MIN:
+      case MICA_OP_MAX:
+        if (!SignOf(Sum(a, b, -1), &negative)) return false;
+        *to = negative == (opcode == MICA_OP_MIN) ? a : b;
+        return true;
+      case MICA_OP_REMAINDER: {
+        if (!IsFixed(b) || b.start <= 0) return false;
+        const int64_t first = a.slope * c_.range.begin + a.start;
+        *to = Sum(a, {0, 0, FloorDivide(first, b.start) * b.start}, -1);
+        bool below, above;  // the range from 0 to b, in which it begins
+        return SignOf(*to, &below) && SignOf(Sum(b, *to, -1), &above, 1);
+      }
+      default:
+        return false;
+    }
+  }
+
+  // Whether v is below `bound` for all x of the range; false where that changes, at `split`.
+  bool SignOf(Linear v, bool* negative, int64_t bound = 0) const {
+    if (c_.split == nullptr || v.row_slope != 0) return false;
+    const int64_t first = v.slope * c_.range.begin + v.start - bound;
+    *negative = first < 0;
+    const bool changes = v.slope != 0 && *negative == (v.slope > 0);
+    if (!changes) return true;
+    const int64_t steps = v.slope > 0 ? (-first + v.slope - 1) / v.slope : first / -v.slope + 1;
+    if (steps >= c_.range.end - c_.range.begin) return true;
+    *c_.split = c_.range.begin + steps;
+    return false;
   }
 
   // Operations that have no linear form.

@@ -3,8 +3,9 @@
 // Where `index` and `keep` of the class gather are linear in the coordinates, as those
 // of pad, flip and tril are, a register holds slope * x + row_slope * y + start, and a
 // mask the half planes in which it is true: x goes along a row, y from row to row. With
-// slopes of 0 the same machine computes any integer program for one place. Not for
-// programs that read an index tensor.
+// slopes of 0 the same machine computes any integer program for one place; over a range of x
+// where its absolute values, extremes and remainders do not break, any that is linear there
+// (roll, reflection). Not for programs that read an index tensor.
 #ifndef MICA_PLUGINS_CPU_INDEXING_LINEAR_H_
 #define MICA_PLUGINS_CPU_INDEXING_LINEAR_H_
 
@@ -38,6 +39,9 @@ struct LinearContext {
   int32_t ndim;
   int32_t named;      // the place of this dimension in LIST's lists
   int32_t dimension;  // from the end: the pair that BEFORE and AFTER read
+  // The x to be linear over; the first of them after which a program is not goes to `split`.
+  Interval range = {0, 0};
+  int64_t* split = nullptr;
 };
 
 // What STORE 0 of `code` gets, for coordinates[d]; false where that is not linear.

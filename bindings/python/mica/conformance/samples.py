@@ -397,6 +397,10 @@ SAMPLES: dict[str, list[Call]] = {
     "tril": [args(X), args(CUBE, 1), args(X, -1)],
     "triu": [args(X), args(CUBE, 1), args(X, -1)],
     "constant_pad_nd": [args(X, [1, 2], 3), args(CUBE, [0, 1, -1, 2], 1.5), args(X, [-1, -1])],
+    "_reflection_pad": [args(X, [1, 2]), args(CUBE, [1, 0, -1, 1])],
+    "_replication_pad": [args(X, [1, 2]), args(CUBE, [3, 0, -1, 1])],
+    "_circular_pad": [args(X, [1, 2]), args(CUBE, [2, 0, 1, 1])],
+    "_pad_backward": [args(X, [1, 1], m) for m in (0, 1, 2)],
     "pad": [
         args(X, [1, 2]),
         args(CUBE, [1, 1], "reflect"),
