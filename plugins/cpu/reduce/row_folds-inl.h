@@ -62,15 +62,18 @@ HWY_INLINE void SumStretches(const S* x, int64_t n, F f, Add add, Rest rest) {
     }
     add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
   }
-  if (i == n) return;
-  auto sum = hn::Zero(d);
-  for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, f(M::Load(x + i)));
-  if constexpr (kLoadsSome<S>) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    sum = hn::Add(sum, hn::IfThenElseZero(some, f(hn::MaskedLoad(some, d, x + i))));
-    i = n;
+  // Of doubles short rows add up one by one, whatever the width of a vector.
+  if constexpr (sizeof(LaneOf<S>) == sizeof(float)) {
+    if (i == n) return;
+    auto sum = hn::Zero(d);
+    for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, f(M::Load(x + i)));
+    if constexpr (kLoadsSome<S>) {
+      const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+      sum = hn::Add(sum, hn::IfThenElseZero(some, f(hn::MaskedLoad(some, d, x + i))));
+      i = n;
+    }
+    add(sum);
   }
-  add(sum);
   for (; i < n; ++i) rest(i);
 }
 
