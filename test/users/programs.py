@@ -55,7 +55,8 @@ def tensorboard_reads() -> None:
     from pathlib import Path
 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from torch.utils.tensorboard import SummaryWriter
+    from torch.utils.tensorboard import SummaryWriter, summary
+    from torch.utils.tensorboard.summary import hparams
 
     picture = torch.arange(24.0).reshape(3, 2, 4) / 24
     with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +107,12 @@ def tensorboard_reads() -> None:
         (one,) = EventAccumulator(f"{folder}/both_b").Reload().Scalars("both")
         assert (one.step, one.value) == (5, 2.0)
         assert EventAccumulator(f"{folder}/tried").Reload().Scalars("hparam/loss")[0].value == 0.5
+        started = hparams({"lr": 0.1, "name": "x"}, {"loss": 0.5})[1].value[0]
+        assert (
+            started.tag == "_hparams_/session_start_info" and b"name" in started.metadata.plugin_data.content
+        )
+        assert summary.scalar("a", torch.tensor(2.0)).value[0].simple_value == 2.0
+        assert summary.image("i", picture[None]).value[0].image.width == 4
         assert "points:00001" in Path(folder, "projector_config.pbtxt").read_text()
         assert len(Path(folder, "00001/points/tensors.tsv").read_text().splitlines()) == 3
 

@@ -9,7 +9,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboard.plugins.hparams import api_pb2 as pb, plugin_data_pb2
 
 from mica._C import Tensor
-from mica.utils.tensorboard._summaries import array, image
+from mica.utils.tensorboard._summaries import array, drawn
 
 _TYPES = {
     str: "DATA_TYPE_STRING",
@@ -25,14 +25,16 @@ def _summary(tag: str, **content: Any) -> Summary:
     return Summary(value=[Summary.Value(tag=tag, metadata=SummaryMetadata(plugin_data=plugin))])
 
 
-def hparams(given: Any, metrics: Any, domains: Any) -> tuple[Summary, Summary, Summary]:
+def hparams(
+    hparam_dict: Any = None, metric_dict: Any = None, hparam_domain_discrete: Any = None
+) -> tuple[Summary, Summary, Summary]:
     """The summaries of an experiment, of a session's start and of its end."""
-    for what, value in (("hparam_dict", given), ("metric_dict", metrics)):
+    for what, value in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
         if not isinstance(value, dict):
             raise TypeError(f"{what} should be a dictionary, not ({type(value).__name__}).")
     start = plugin_data_pb2.SessionStartInfo()
     infos = []
-    for name, value in given.items():
+    for name, value in hparam_dict.items():
         if value is None:
             continue
         plain = array(value).item() if isinstance(value, Tensor) else value
@@ -44,10 +46,10 @@ def hparams(given: Any, metrics: Any, domains: Any) -> tuple[Summary, Summary, S
         field = {str: "string_value", bool: "bool_value"}.get(kind, "number_value")
         setattr(start.hparams[name], field, plain)
         info = pb.HParamInfo(name=name, type=_TYPES[kind])
-        for choice in (domains or {}).get(name, ()):
+        for choice in (hparam_domain_discrete or {}).get(name, ()):
             setattr(info.domain_discrete.values.add(), field, choice)
         infos.append(info)
-    names = [pb.MetricInfo(name=pb.MetricName(tag=tag)) for tag in metrics]
+    names = [pb.MetricInfo(name=pb.MetricName(tag=tag)) for tag in metric_dict]
     experiment = pb.Experiment(hparam_infos=infos, metric_infos=names)
     end = plugin_data_pb2.SessionEndInfo(status="STATUS_SUCCESS")
     return (
@@ -105,4 +107,4 @@ def sprite(found: Any) -> bytes:
     columns = [np.concatenate(list(padded[k * side : (k + 1) * side]), axis=2) for k in range(side)]
     rows = np.concatenate(columns, axis=1).transpose(1, 2, 0)
     rows = np.concatenate([rows] * 3, -1) if rows.shape[-1] == 1 else rows
-    return bytes(image("", rows).value[0].image.encoded_image_string)
+    return bytes(drawn("", rows).value[0].image.encoded_image_string)

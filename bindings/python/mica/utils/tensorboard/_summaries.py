@@ -42,17 +42,24 @@ def _plugin(name: str, content: bytes = b"") -> SummaryMetadata:
     return SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=name, content=content))
 
 
-def scalar(tag: str, value: Any, new_style: bool, double_precision: bool) -> Summary:
+def scalar(
+    name: str,
+    tensor: Any,
+    collections: Any = None,
+    new_style: bool = False,
+    double_precision: bool = False,
+) -> Summary:
+    value = number(tensor)
     if not new_style:
-        return Summary(value=[Summary.Value(tag=tag, simple_value=number(value))])
-    kind = {"double_val": [number(value)], "dtype": "DT_DOUBLE"}
+        return Summary(value=[Summary.Value(tag=name, simple_value=value)])
+    kind = {"double_val": [value], "dtype": "DT_DOUBLE"}
     if not double_precision:
-        kind = {"float_val": [number(value)], "dtype": "DT_FLOAT"}
-    return Summary(value=[Summary.Value(tag=tag, tensor=TensorProto(**kind), metadata=_plugin("scalars"))])
+        kind = {"float_val": [value], "dtype": "DT_FLOAT"}
+    return Summary(value=[Summary.Value(tag=name, tensor=TensorProto(**kind), metadata=_plugin("scalars"))])
 
 
-def tensor(tag: str, value: Any) -> Summary:
-    values = array(value).astype(np.float32)
+def tensor_proto(tag: str, tensor: Any) -> Summary:
+    values = array(tensor).astype(np.float32)
     proto = TensorProto(
         dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=_shape(*values.shape)
     )
@@ -68,7 +75,7 @@ def _exponential_bins() -> list[float]:
     return [-e for e in reversed(edges)] + [0.0] + edges
 
 
-def histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> Summary:
+def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
     flat = array(values).astype(float).reshape(-1)
     if flat.size == 0:
         raise ValueError("The histogram is empty, please file a bug report.")
@@ -95,12 +102,23 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> Summary
         bucket_limit=limits.tolist(),
         bucket=counts.tolist(),
     )
-    return Summary(value=[Summary.Value(tag=tag, histo=proto)])
+    return Summary(value=[Summary.Value(tag=name, histo=proto)])
 
 
-def histogram_raw(tag: str, limits: Any, counts: Any, **numbers: float) -> Summary:
-    proto = HistogramProto(bucket_limit=list(limits), bucket=list(counts), **numbers)
-    return Summary(value=[Summary.Value(tag=tag, histo=proto)])
+def histogram_raw(
+    name: str,
+    min: float,
+    max: float,
+    num: float,
+    sum: float,
+    sum_squares: float,
+    bucket_limits: Any,
+    bucket_counts: Any,
+) -> Summary:
+    """A histogram that was counted already."""
+    numbers = {"min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares}
+    proto = HistogramProto(bucket_limit=list(bucket_limits), bucket=list(bucket_counts), **numbers)
+    return Summary(value=[Summary.Value(tag=name, histo=proto)])
 
 
 def as_rows(value: Any, dataformats: str) -> np.ndarray:
@@ -136,7 +154,23 @@ def _bytes(values: np.ndarray) -> np.ndarray:
     return (values.astype(np.float32) * 255).clip(0, 255).astype(np.uint8)
 
 
-def image(tag: str, rows: np.ndarray, boxes: Any = None, labels: Any = None, rescale: float = 1) -> Summary:
+def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Summary:
+    return drawn(tag, as_rows(tensor, dataformats), rescale=rescale)
+
+
+def image_boxes(
+    tag: str,
+    tensor_image: Any,
+    tensor_boxes: Any,
+    rescale: float = 1,
+    dataformats: str = "CHW",
+    labels: Any = None,
+) -> Summary:
+    return drawn(tag, as_rows(tensor_image, dataformats), tensor_boxes, labels, rescale)
+
+
+def drawn(tag: str, rows: np.ndarray, boxes: Any = None, labels: Any = None, rescale: float = 1) -> Summary:
+    """A picture (H, W, 3) with boxes around its parts, as PNG."""
     from PIL import Image, ImageDraw
 
     picture = Image.fromarray(_bytes(rows))
@@ -158,11 +192,11 @@ def _picture(tag: str, channels: int, size: tuple[int, int], data: bytes) -> Sum
     return Summary(value=[Summary.Value(tag=tag, image=proto)])
 
 
-def video(tag: str, value: Any, fps: float) -> Summary:
+def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
     """(N, T, C, H, W) as a moving GIF, the N side by side."""
     from PIL import Image
 
-    frames = [Image.fromarray(_bytes(as_rows(step, "NCHW"))) for step in array(value).swapaxes(0, 1)]
+    frames = [Image.fromarray(_bytes(as_rows(step, "NCHW"))) for step in array(tensor).swapaxes(0, 1)]
     out = io.BytesIO()
     frames[0].save(
         out, format="GIF", save_all=True, append_images=frames[1:], duration=int(1000 / fps), loop=0
@@ -170,8 +204,8 @@ def video(tag: str, value: Any, fps: float) -> Summary:
     return _picture(tag, 3, frames[0].size, out.getvalue())
 
 
-def audio(tag: str, value: Any, sample_rate: int) -> Summary:
-    sound = array(value).squeeze()
+def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Summary:
+    sound = array(tensor).squeeze()
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
     samples = (np.clip(sound, -1, 1) * np.iinfo(np.int16).max).astype("<i2")
@@ -191,36 +225,48 @@ def audio(tag: str, value: Any, sample_rate: int) -> Summary:
     return Summary(value=[Summary.Value(tag=tag, audio=proto)])
 
 
-def text(tag: str, value: str) -> Summary:
+def text(tag: str, text: str) -> Summary:
     from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
-    proto = TensorProto(dtype="DT_STRING", string_val=[value.encode("utf-8")], tensor_shape=_shape(1))
+    proto = TensorProto(dtype="DT_STRING", string_val=[text.encode("utf-8")], tensor_shape=_shape(1))
     content = TextPluginData(version=0).SerializeToString()
     metadata = _plugin("text", content)
     return Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=proto)])
 
 
-def pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> Summary:
-    """Precision and recall at `thresholds` bounds between 0 and 1."""
+def pr_curve(
+    tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None
+) -> Summary:
+    """Precision and recall at `num_thresholds` bounds between 0 and 1."""
     truth, guess = array(labels).reshape(-1) > 0, array(predictions).reshape(-1)
     weight = np.broadcast_to(1.0 if weights is None else array(weights).reshape(-1), truth.shape)
-    bounds = min(thresholds, 127)
+    bounds = min(num_thresholds, 127)
     place = np.clip(np.floor(guess * (bounds - 1)).astype(int), 0, bounds - 1)
     positive = np.bincount(place, weight * truth, bounds)[::-1].cumsum()[::-1]
     negative = np.bincount(place, weight * ~truth, bounds)[::-1].cumsum()[::-1]
     tiny = 1e-7
     precision = positive / np.maximum(positive + negative, tiny)
     recall = positive / np.maximum(positive[0], tiny)
-    rows = (positive, negative, negative[0] - negative, positive[0] - positive, precision, recall)
-    return pr_curve_raw(tag, rows, bounds)
+    negatives = (negative[0] - negative, positive[0] - positive)
+    return pr_curve_raw(tag, positive, negative, *negatives, precision, recall, bounds)
 
 
-def pr_curve_raw(tag: str, rows: Any, thresholds: int) -> Summary:
+def pr_curve_raw(
+    tag: str,
+    tp: Any,
+    fp: Any,
+    tn: Any,
+    fn: Any,
+    precision: Any,
+    recall: Any,
+    num_thresholds: int = 127,
+    weights: Any = None,
+) -> Summary:
     """From true and false positives, true and false negatives, precision and recall."""
     from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
-    bounds = min(thresholds, 127)
-    data = np.stack([array(row) for row in rows])
+    bounds = min(num_thresholds, 127)
+    data = np.stack([array(row) for row in (tp, fp, tn, fn, precision, recall)])
     content = PrCurvePluginData(version=0, num_thresholds=bounds).SerializeToString()
     proto = TensorProto(
         dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=_shape(*data.shape)
@@ -250,7 +296,15 @@ def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> Summary:
     return Summary(value=[value])
 
 
-def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> Summary:
+def mesh(
+    tag: str,
+    vertices: Any,
+    colors: Any,
+    faces: Any,
+    config_dict: Any,
+    display_name: str | None = None,
+    description: str | None = None,
+) -> Summary:
     """Points (N, V, 3), their colours and the triangles between them."""
     from tensorboard.plugins.mesh import metadata
     from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
@@ -263,7 +317,13 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> Summa
         shape = _shape(*data.shape)
         proto = TensorProto(dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=shape)
         about = metadata.create_summary_metadata(
-            tag, "", kind, components, list(data.shape), json_config=json.dumps(config or {}, sort_keys=True)
+            tag,
+            display_name or "",
+            kind,
+            components,
+            list(data.shape),
+            description,
+            json_config=json.dumps(config_dict or {}, sort_keys=True),
         )
         values.append(Summary.Value(tag=metadata.get_instance_name(tag, kind), tensor=proto, metadata=about))
     return Summary(value=values)

@@ -97,7 +97,9 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """A number."""
-        self._add(_summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
+        self._add(
+            _summaries.scalar(tag, scalar_value, None, new_style, double_precision), global_step, walltime
+        )
 
     def add_scalars(
         self,
@@ -116,14 +118,14 @@ class SummaryWriter:
                 self.all_writers[folder] = FileWriter(
                     folder, self.max_queue, self.flush_secs, self.filename_suffix
                 )
-            summary = _summaries.scalar(main_tag, value, False, False)
+            summary = _summaries.scalar(main_tag, value)
             self.all_writers[folder].add_summary(summary, global_step, walltime)
 
     def add_tensor(
         self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """A tensor's values."""
-        self._add(_summaries.tensor(tag, tensor), global_step, walltime)
+        self._add(_summaries.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(
         self,
@@ -153,8 +155,8 @@ class SummaryWriter:
         """A histogram that was counted already; bucket_limits are upper edges."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
-        numbers = {"min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares}
-        summary = _summaries.histogram_raw(tag, bucket_limits, bucket_counts, **numbers)
+        numbers = (min, max, num, sum, sum_squares)
+        summary = _summaries.histogram_raw(tag, *numbers, bucket_limits, bucket_counts)
         self._add(summary, global_step, walltime)
 
     def add_image(
@@ -166,8 +168,7 @@ class SummaryWriter:
         dataformats: str = "CHW",
     ) -> None:
         """An image: floats of 0 to 1, or bytes."""
-        rows = _summaries.as_rows(img_tensor, dataformats)
-        self._add(_summaries.image(tag, rows), global_step, walltime)
+        self._add(_summaries.image(tag, img_tensor, 1, dataformats), global_step, walltime)
 
     def add_images(
         self,
@@ -195,8 +196,8 @@ class SummaryWriter:
         labels = [labels] if isinstance(labels, str) else labels
         if labels is not None and len(labels) != len(box_tensor):
             labels = None
-        rows = _summaries.as_rows(img_tensor, dataformats)
-        self._add(_summaries.image(tag, rows, box_tensor, labels, rescale), global_step, walltime)
+        summary = _summaries.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
+        self._add(summary, global_step, walltime)
 
     def add_figure(
         self,
@@ -278,7 +279,7 @@ class SummaryWriter:
     ) -> None:
         """A curve that was counted already."""
         counts = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
-        summary = _summaries.pr_curve_raw(tag, (*counts, precision, recall), num_thresholds)
+        summary = _summaries.pr_curve_raw(tag, *counts, precision, recall, num_thresholds)
         self._add(summary, global_step, walltime)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list[Any]]]) -> None:
