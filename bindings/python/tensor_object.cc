@@ -310,6 +310,8 @@ void InitTensorType(PyObject* module) {
   t.tp_getset = kTensorAttributes;
   t.tp_methods = kTensorMethods;
   Check(PyType_Ready(&t));
+  // Programs add methods to Tensor and wrap those that it has, as they may of a class that Python made.
+  t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
   const Ref dict_attribute = Own(PyDescr_NewGetSet(&t, &kDictAttribute));
   Check(PyDict_SetItemString(t.tp_dict, "__dict__", dict_attribute.get()));
   Check(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(&t)));

@@ -168,6 +168,25 @@ def copies_with_a_hook_of_their_own(L: Any) -> Any:
     return first.loads, [twin.loads for twin in twins]
 
 
+def methods_added_to_the_class(L: Any) -> Any:
+    """Tensor takes new methods, and wrappers of those that it has, operators among them."""
+    T = L.Tensor
+    before = {name: getattr(T, name) for name in ("mean", "__add__", "__len__", "__getitem__", "__repr__")}
+    x, found = L.tensor([1.0, 2.0]), []
+    T.twice, T.area = lambda t: t * 2, property(lambda t: t.numel())
+    try:
+        T.mean = lambda t: "mean of " + str(before["mean"](t).item())
+        T.__add__ = lambda a, b: ("sum", before["__add__"](a, b).tolist())
+        T.__len__, T.__repr__ = lambda t: 7, lambda t: "R" + before["__repr__"](t)
+        T.__getitem__ = lambda t, i: before["__getitem__"](t, i).item()
+        found += [x.twice().tolist(), L.nn.Parameter(x).area, x.mean(), x + 1, len(x), x[1], repr(x)]
+    finally:
+        for name, method in before.items():
+            setattr(T, name, method)
+        del T.twice, T.area
+    return [*found, hasattr(x, "twice"), x.mean().item(), (x + 1).tolist(), len(x), x[1].item(), repr(x)]
+
+
 PROGRAMS = [
     divergence_of_any_class,
     tensor_of_numpy_scalars,
@@ -183,6 +202,7 @@ PROGRAMS = [
     a_function_before_its_module,
     an_attribute_that_is_not_there,
     copies_with_a_hook_of_their_own,
+    methods_added_to_the_class,
 ]
 
 
