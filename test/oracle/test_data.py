@@ -16,6 +16,7 @@ import torch
 import mica
 
 import mica.utils.data  # isort: skip
+from mica.torch import namespace  # isort: skip
 import torch.utils.data  # isort: skip
 
 Pair = namedtuple("Pair", "a b")
@@ -236,3 +237,35 @@ def test_what_is_fixed_stays() -> None:
     for L in (mica, torch):
         with pytest.raises(ValueError, match="should not be set"):
             L.utils.data.DataLoader(Rows(L)).batch_size = 3
+
+
+SHIM = namespace()
+
+
+class LookAlike:
+    """What a library gives the iterators instead of a DataLoader: a stream that makes its own batches."""
+
+    collate_fn, generator, timeout, prefetch_factor = staticmethod(lambda batch: batch), None, 0, None
+    pin_memory, pin_memory_device, persistent_workers, drop_last, in_order = False, "", False, False, True
+    num_workers, worker_init_fn, multiprocessing_context = 0, None, None
+    _auto_collation, _IterableDataset_len_called, _get_shared_seed = False, None, None
+
+    def __init__(self, kind: Any, dataset: Any) -> None:
+        self.dataset = dataset
+        self._dataset_kind, self._index_sampler = kind, range(3)
+
+
+def test_look_alikes_of_a_loader() -> None:
+    found = []
+    for L in (SHIM, torch):
+        data = L.utils.data
+        kinds = data.dataloader._DatasetKind
+        give = kinds.create_fetcher(kinds.Map, [5, 6, 7], True, list, False)
+        found.append(
+            [
+                [kinds.Map, kinds.Iterable, give.fetch([2, 0])],
+                list(data.dataloader._SingleProcessDataLoaderIter(LookAlike(kinds.Iterable, [1, 2]))),
+                list(data.dataloader._SingleProcessDataLoaderIter(LookAlike(kinds.Map, [4, 5, 6]))),
+            ]
+        )
+    assert found[0] == found[1] and found[0][1] == [1, 2]

@@ -23,6 +23,7 @@ from mica.utils.data._dataset import (
     TensorDataset as TensorDataset,
     random_split as random_split,
 )
+from mica.utils.data._fetch import _DatasetKind as _DatasetKind
 from mica.utils.data._loader import (
     DataLoader as DataLoader,
     _BaseDataLoaderIter as _BaseDataLoaderIter,

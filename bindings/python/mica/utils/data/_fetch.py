@@ -62,3 +62,17 @@ class IterableFetcher:
         if not batch or (self.ended and self.drop_last):
             raise StopIteration
         return self.collate_fn(batch)
+
+
+class _DatasetKind:
+    """Which of the two a loader's dataset needs, by torch's numbers; a look-alike of DataLoader says it too."""
+
+    Map, Iterable = 0, 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    ) -> MapFetcher | IterableFetcher:
+        """What gets the batches of a dataset of this kind."""
+        chosen = MapFetcher if kind == _DatasetKind.Map else IterableFetcher
+        return chosen(dataset, auto_collation, collate_fn, drop_last)

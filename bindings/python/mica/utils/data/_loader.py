@@ -14,7 +14,7 @@ from mica.utils.data import _collate, _workers
 from mica.utils.data._collate import default_collate, default_convert
 from mica.utils.data._datapipe import IterDataPipe, apply_seed, apply_shuffle_settings, draw_seed
 from mica.utils.data._dataset import IterableDataset
-from mica.utils.data._fetch import IterableFetcher, MapFetcher
+from mica.utils.data._fetch import _DatasetKind
 from mica.utils.data._samplers import BatchSampler, RandomSampler, SequentialSampler
 
 _collate_fn_t = Callable[[Any], Any]  # libraries annotate with these two
@@ -59,8 +59,8 @@ class DataLoader:
     ) -> None:
         _check_numbers(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_choices(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
-        self._is_iterable = isinstance(dataset, IterableDataset)
-        self._dataset_kind = int(self._is_iterable)  # torch's _DatasetKind: Map, Iterable
+        iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if isinstance(dataset, IterDataPipe) and shuffle is not None:
             dataset = apply_shuffle_settings(dataset, shuffle)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
@@ -70,7 +70,7 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.worker_init_fn, self.multiprocessing_context = worker_init_fn, multiprocessing_context
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
-        if sampler is None and self._is_iterable:
+        if sampler is None and iterable:
             sampler = _InfiniteConstantSampler()
         elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -120,12 +120,6 @@ class DataLoader:
                 )
         self.__context = context
 
-    def _context(self) -> Any:
-        import multiprocessing
-
-        context = self.multiprocessing_context or multiprocessing.get_context()
-        return context if context.get_start_method() else multiprocessing.get_context("fork")
-
     @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
@@ -149,7 +143,7 @@ class DataLoader:
         return self._iterator  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
-        if not self._is_iterable:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         count = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
@@ -216,7 +210,7 @@ class _BaseDataLoaderIter:
     closed = False
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader, self._dataset = loader, loader.dataset
+        self._loader, self._dataset, self._dataset_kind = loader, loader.dataset, loader._dataset_kind
         self._index_sampler, self._num_workers = loader._index_sampler, loader.num_workers
         self._collate_fn, self._drop_last = loader.collate_fn, loader.drop_last
         self._auto_collation, self._timeout = loader._auto_collation, loader.timeout
@@ -254,7 +248,11 @@ class _BaseDataLoaderIter:
             batch = _collate.pin(batch)
         self._num_yielded += 1
         promised = self._loader._IterableDataset_len_called
-        if promised is not None and self._num_yielded > promised and self._loader._is_iterable:
+        if (
+            promised is not None
+            and self._num_yielded > promised
+            and self._dataset_kind == _DatasetKind.Iterable
+        ):
             warnings.warn(
                 f"Length of IterableDataset {self._dataset} was reported to be {promised} (when accessing "
                 f"len(dataloader)), but {self._num_yielded} samples have been fetched. With workers, each must take a "
@@ -276,8 +274,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         _workers.shard(self._dataset, 1, 0)
-        kind = IterableFetcher if loader._is_iterable else MapFetcher
-        self._dataset_fetcher = kind(self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
+        how = (self._auto_collation, self._collate_fn, self._drop_last)
+        self._dataset_fetcher = _DatasetKind.create_fetcher(self._dataset_kind, self._dataset, *how)
 
     def _next_data(self) -> Any:
         return self._dataset_fetcher.fetch(next(self._sampler_iter))

@@ -22,7 +22,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from mica.utils.data import _workers
-from mica.utils.data._fetch import IterableFetcher, MapFetcher
+from mica.utils.data._fetch import _DatasetKind
 
 _FDS_KEPT = 256  # descriptors of all workers' segments that stay open, so that batches can be sent on
 _with_fd: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -118,6 +118,14 @@ class Link:
         return f"(pid(s) {self.process.pid}) exited unexpectedly, with exit code ({code}){name}.{hint}"
 
 
+def _context(asked: Any) -> Any:
+    """How processes start: as was asked, else as the program does."""
+    import multiprocessing
+
+    context = asked or multiprocessing.get_context()
+    return context if context.get_start_method() else multiprocessing.get_context("fork")
+
+
 class Pool:
     """The workers of a loader, and the batches that are on their way."""
 
@@ -130,12 +138,10 @@ class Pool:
         self._process = os.getpid()
         from mica import _reductions  # noqa: F401  (datasets go to spawned workers by it)
 
-        context = loader._context()
+        context = _context(loader.multiprocessing_context)
         ends = [context.Pipe(duplex=True) for _ in range(loader.num_workers)]
-        kind = IterableFetcher if loader._is_iterable else MapFetcher
-        fetcher = functools.partial(
-            kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
-        )
+        how = (loader._auto_collation, loader.collate_fn, loader.drop_last)
+        fetcher = functools.partial(_DatasetKind.create_fetcher, loader._dataset_kind, loader.dataset, *how)
         forked = context.get_start_method() == "fork"
         others = [mine for mine, _ in ends] if forked else []
         try:
