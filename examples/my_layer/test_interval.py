@@ -256,7 +256,7 @@ def drawn(name, kind, low, high):
         return interval(20, low=low, high=high)
     if kind in ("Scalar", "float"):
         return low + (high - low) * mica.rand(1).item()
-    return {"int": 2, "bool": True}.get(kind)
+    return {"int": 2, "bool": True, "ScalarType": mica.float32}.get(kind)
 
 
 def check_operator(op, low, high):

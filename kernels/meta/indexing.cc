@@ -203,27 +203,20 @@ void embedding_dense_backward(MetaResult& result, const Tensor& grad_output, con
 }
 
 namespace {
-// The shape of a number for each row of classes.
-Dims RowsOf(const Tensor& self) {
-  Dims sizes(self.sizes().begin(), self.sizes().end());
-  sizes.erase(sizes.begin() + (self.ndim() == 1 ? 0 : 1));
-  return sizes;
-}
-
 // What the loss and its gradient expect of their arguments.
 void CheckNll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
-  MICA_CHECK(self.ndim() >= 1, "`self` has no dimension; expected (batch,) classes.");
+  MICA_CHECK(self.ndim() == 1 || self.ndim() == 2, "Number of dimensions (", self.ndim(),
+             ") of `self` is not 1 or 2; expected (batch,) classes.");
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator nll_loss does not support the dtype (",
                          Name(self.dtype()), ") of `self`.");
   MICA_CHECK(target.dtype() == DType::kI64 || target.dtype() == DType::kU8, "Dtype (", Name(target.dtype()),
              ") of `target` holds no classes; expected int64.");
-  const int64_t class_dim = self.ndim() == 1 ? 0 : 1, classes = self.sizes()[class_dim];
-  MICA_CHECK(target.sizes() == RowsOf(self), "Shape ", ShapeText(target.sizes()),
-             " of `target` does not fit shape ", ShapeText(self.sizes()),
+  MICA_CHECK(target.ndim() == self.ndim() - 1 && (self.ndim() == 1 || target.sizes()[0] == self.sizes()[0]),
+             "Shape ", ShapeText(target.sizes()), " of `target` does not fit shape ", ShapeText(self.sizes()),
              " of `self`; expected one class for each row.");
-  MICA_CHECK(!weight.defined() || (weight.ndim() == 1 && weight.sizes()[0] == classes), "Shape ",
-             weight.defined() ? ShapeText(weight.sizes()) : "",
-             " of `weight` is not one number for each of the (", classes, ") classes.");
+  MICA_CHECK(!weight.defined() || (weight.ndim() == 1 && weight.sizes()[0] == self.sizes()[self.ndim() - 1]),
+             "Shape ", weight.defined() ? ShapeText(weight.sizes()) : "",
+             " of `weight` is not one number for each of the (", self.sizes()[self.ndim() - 1], ") classes.");
   CheckSameDevice(self, target, "self", "target");
   MICA_CHECK_VALUE(reduction >= 0 && reduction <= 2, "Reduction (", reduction,
                    ") is unknown; expected 0 (none), 1 (mean) or 2 (sum).");
@@ -233,16 +226,16 @@ void CheckNll(const Tensor& self, const Tensor& target, const Tensor& weight, in
 void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& target, const Tensor& weight,
                       int64_t reduction, int64_t) {
   CheckNll(self, target, weight, reduction);
-  const bool each = reduction == 0 && self.ndim() >= 2;
-  AddOutput(result, each ? IntSpan(RowsOf(self)) : IntSpan(), self.dtype(), self.device());
+  const bool each = reduction == 0 && self.ndim() == 2;
+  AddOutput(result, each ? self.sizes().subspan(0, 1) : IntSpan(), self.dtype(), self.device());
   AddOutput(result, {}, self.dtype(), self.device());
 }
 void nll_loss_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                        const Tensor& target, const Tensor& weight, int64_t reduction, int64_t,
                        const Tensor& total_weight) {
   CheckNll(self, target, weight, reduction);
-  const bool each = reduction == 0 && self.ndim() >= 2;
-  MICA_CHECK(each ? grad_output.sizes() == IntSpan(RowsOf(self)) : grad_output.numel() == 1, "Shape ",
+  const bool each = reduction == 0 && self.ndim() == 2;
+  MICA_CHECK(each ? grad_output.sizes() == self.sizes().subspan(0, 1) : grad_output.numel() == 1, "Shape ",
              ShapeText(grad_output.sizes()),
              " of `grad_output` is not that of the loss of `self` with shape ", ShapeText(self.sizes()), ".");
   MICA_CHECK(total_weight.numel() == 1, "Number of elements (", total_weight.numel(),

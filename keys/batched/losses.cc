@@ -32,17 +32,9 @@ struct Classes {
   Tensor weight;  // (B, N); 0 where it is ignored
 };
 
-// A part of `rank` or more: what images have besides becomes rows.
 Tensor Rows(const Part& p, int64_t size, int64_t rank) {
   const Tensor whole = WithBatch(p, size);
-  if (p.rank < rank) return op::op::unsqueeze::call(whole, 1);
-  if (p.rank == rank) return whole;
-  const Tensor last = rank == 1 ? whole : op::op::movedim_int::call(whole, 2, -1);
-  const int64_t classes = rank == 1 ? 1 : last.size(-1);
-  int64_t rows = 1;
-  for (int64_t d = 1; d < last.ndim() - (rank == 1 ? 0 : 1); ++d) rows *= last.size(d);
-  return rank == 1 ? op::op::reshape::call(last, {size, rows})
-                   : op::op::reshape::call(last, {size, rows, classes});
+  return p.rank < rank ? op::op::unsqueeze::call(whole, 1) : whole;
 }
 
 Classes ClassesOf(const Part& target, const Part& weight, int64_t ignored, int64_t size, DType dtype) {
@@ -62,6 +54,7 @@ Classes ClassesOf(const Part& target, const Part& weight, int64_t ignored, int64
 
 bool NllLoss(Call& call) {
   const Part self = call.PartAt(0), target = call.PartAt(1), weight = call.PartAt(2);
+  if (self.rank > 2) return false;
   const int64_t reduction = call[3].u.i, size = call.batch();
   const Tensor x = Rows(self, size, 2);
   const Classes c = ClassesOf(target, weight, call[4].u.i, size, x.dtype());
@@ -74,13 +67,13 @@ bool NllLoss(Call& call) {
   if (reduced) losses = op::sum(losses, IntSpan({1}), false);
   if (reduction == kMean) losses = op::div(losses, total);
   if (!reduced && self.rank == 1) losses = op::op::squeeze_dim::call(losses, 1);
-  if (!reduced && self.rank > 2) losses = op::op::reshape::call(losses, WithBatch(target, size).sizes());
   call.Return(losses, 0);
   return call.Return(total, 1);
 }
 
 bool NllLossBackward(Call& call) {
   const Part grad = call.PartAt(0), self = call.PartAt(1), target = call.PartAt(2), weight = call.PartAt(3);
+  if (self.rank > 2) return false;
   const int64_t reduction = call[4].u.i, size = call.batch();
   const Tensor x = Rows(self, size, 2);
   const Classes c = ClassesOf(target, weight, call[5].u.i, size, x.dtype());
@@ -90,9 +83,7 @@ bool NllLossBackward(Call& call) {
   const Tensor values = op::where(c.valid, op::neg(op::mul(g, c.weight)), zero);
   const Tensor zeros = op::zeros(x.sizes(), x.dtype(), std::nullopt, x.device());
   const Tensor result = op::op::scatter_src::call(zeros, 2, c.index, op::op::unsqueeze::call(values, 2));
-  if (self.rank <= 2) return call.Return(self.rank == 1 ? op::op::squeeze_dim::call(result, 1) : result);
-  const Tensor like = op::op::movedim_int::call(WithBatch(self, size), 2, -1);
-  return call.Return(op::op::movedim_int::call(op::op::reshape::call(result, like.sizes()), -1, 2));
+  return call.Return(self.rank == 1 ? op::op::squeeze_dim::call(result, 1) : result);
 }
 
 // ---- ctc_loss: its sequences are a batch already, which the examples join
