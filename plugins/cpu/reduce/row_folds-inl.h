@@ -28,8 +28,13 @@ using Tag = hn::ScalableTag<T>;
 template <class S>
 inline constexpr bool kLoadsSome = HWY_TARGET != HWY_SSE4 && sizeof(S) >= 4;
 
-HWY_INLINE double Total(VecF v) { return static_cast<double>(hn::GetLane(hn::SumOfLanes(TagF(), v))); }
 HWY_INLINE double Total(VecD v) { return hn::GetLane(hn::SumOfLanes(TagD(), v)); }
+// Of floats too the lanes are added as doubles.
+HWY_INLINE double Total(VecF v) {
+  const hn::Half<TagF> half;
+  return Total(
+      hn::Add(hn::PromoteTo(TagD(), hn::LowerHalf(half, v)), hn::PromoteTo(TagD(), hn::UpperHalf(half, v))));
+}
 
 struct Same {
   template <class V>
@@ -64,15 +69,13 @@ HWY_INLINE void SumStretches(const S* x, int64_t n, F f, Add add, Rest rest) {
   }
   // Of doubles short rows add up one by one, whatever the width of a vector.
   if constexpr (sizeof(LaneOf<S>) == sizeof(float)) {
-    if (i == n) return;
-    auto sum = hn::Zero(d);
-    for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, f(M::Load(x + i)));
+    for (; i + lanes <= n; i += lanes) add(f(M::Load(x + i)));
     if constexpr (kLoadsSome<S>) {
+      if (i == n) return;
       const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-      sum = hn::Add(sum, hn::IfThenElseZero(some, f(hn::MaskedLoad(some, d, x + i))));
-      i = n;
+      add(hn::IfThenElseZero(some, f(hn::MaskedLoad(some, d, x + i))));
+      return;
     }
-    add(sum);
   }
   for (; i < n; ++i) rest(i);
 }
