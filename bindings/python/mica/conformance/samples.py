@@ -764,7 +764,6 @@ ERRORS: dict[str, list[Call]] = {
     "max_pool2d_with_indices": [args(t(2, 3), [2, 2]), args(t(1, 3, 3), [2, 2], [1, 1], [2, 2])],
     "avg_pool2d": [args(t(1, 3, 3), [5, 5])],
     "embedding": [args(t(5, 3), i(2, low=7, high=8))],
-    "_bag_rows": [args(t(5, 3), i(2, low=7, high=8))],
     "nll_loss_forward": [args(t(3, 4), i(3, low=5, high=6), None, 1, -100)],
     "repeat": [args(t(3, 4), [2])],
     "flip": [args(t(3), [1]), args(t(3, 4), [0, 0])],
