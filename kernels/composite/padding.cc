@@ -57,7 +57,7 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
 
 namespace {
 
-constexpr int64_t kReflects = 0, kRepeats = 1;
+constexpr int64_t kReflects = 0, kRepeats = 1, kWraps = 2;
 
 // Adds the gradient of `length` padded elements of dimension d, from `begin` of `grad` on, to that of the
 // element they were taken from: `inner`, which begins at `before`.
@@ -83,9 +83,17 @@ void AddEdge(const Tensor& inner, const Tensor& grad, int64_t d, int64_t begin, 
 }  // namespace
 
 Tensor _pad_backward(const Tensor& grad, IntSpan pad, int64_t mode) {
+  MICA_CHECK(mode >= kReflects && mode <= kWraps, "Padding mode (", mode,
+             ") is unknown; expected 0 (reflect), 1 (replicate) or 2 (circular).");
+  MICA_CHECK(pad.size() % 2 == 0 && pad.size() / 2 <= grad.ndim(), "Number of paddings (", pad.size(),
+             ") does not fit the number of dimensions (", grad.ndim(), ") of `grad`; expected a pair each.");
   // What was cut off has no gradient.
   Dims cut(pad.begin(), pad.end());
-  for (int64_t& p : cut) p = std::max<int64_t>(-p, 0);
+  for (int64_t& p : cut) {
+    MICA_CHECK(p != std::numeric_limits<int64_t>::min(), "Padding (", p,
+               ") leads beyond the range of int64.");
+    p = std::max<int64_t>(-p, 0);
+  }
   Tensor x = grad;
   if (std::any_of(cut.begin(), cut.end(), [](int64_t p) { return p > 0; }))
     x = ops::constant_pad_nd(x, cut, Scalar(0));
@@ -93,7 +101,9 @@ Tensor _pad_backward(const Tensor& grad, IntSpan pad, int64_t mode) {
     const int64_t d = grad.ndim() - 1 - i;
     const int64_t before = std::max<int64_t>(pad[2 * i], 0), after = std::max<int64_t>(pad[2 * i + 1], 0);
     if (before == 0 && after == 0) continue;
-    const int64_t n = x.size(d) - before - after;
+    const int64_t padded = x.size(d), n = before < padded ? padded - before - after : 0;
+    MICA_CHECK(n > 0 && (mode != kReflects || std::max(before, after) < n), "Padding (", before, ", ", after,
+               ") of dimension (", d, ") does not fit its padded size (", padded, ") in `grad`.");
     const Tensor inner = ops::clone(ops::narrow(x, d, before, n), MemoryFormat::kContiguous);
     AddEdge(inner, x, d, 0, before, before, mode);
     AddEdge(inner, x, d, before + n, after, before, mode);
