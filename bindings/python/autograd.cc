@@ -75,6 +75,9 @@ PyObject* Backward(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOOpp:_backward", &tensors, &grads, &inputs, &retain, &create))
       throw PythonErrorIsSet();
     const GradientPoints t = PointsOf(tensors, "tensors"), i = PointsOf(inputs, "inputs");
+    MICA_CHECK(
+        inputs == Py_None || !i.empty(),
+        "backward: Argument `inputs` is empty; name the tensors that get a gradient, or leave it out.");
     const std::vector<Tensor> g = TensorsOf(grads, "grad_tensors");
     Autograd().SetInterruptCheck(CheckInterrupt);
     RunLarge(

@@ -87,7 +87,8 @@ struct Filler {
   void Fill(PyObject* o, size_t dim) {
     if (dim == sizes.size()) {
       if (ItemsOf(o) || (IsTensor(o) && Unwrap(o).ndim() > 0)) RaiseRagged(dim);
-      WriteElement(out, dtype, ToScalar(o));
+      const bool is_real = PyLong_Check(o) && (IsFloating(dtype) || IsComplex(dtype));
+      WriteElement(out, dtype, is_real ? Scalar(ToDouble(o)) : ToScalar(o));
       out += ItemSize(dtype);
       return;
     }

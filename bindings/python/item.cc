@@ -59,10 +59,10 @@ void WriteElement(void* data, DType d, const Scalar& s) {
       }
       const int64_t v = s.ToInt();
       if constexpr (sizeof(T) < 8) {
-        MICA_CHECK_KIND(kOverflow,
-                        v >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
-                            v <= static_cast<int64_t>(std::numeric_limits<T>::max()),
-                        "The value (", v, ") does not fit the dtype (", Name(d), ").");
+        // An unsigned dtype takes small negative values as well, as C does.
+        constexpr int64_t kMost = std::numeric_limits<T>::max();
+        constexpr int64_t kLeast = std::is_unsigned_v<T> ? -kMost : -kMost - 1;
+        MICA_CHECK(v >= kLeast && v <= kMost, "The value (", v, ") does not fit the dtype (", Name(d), ").");
       }
       out = static_cast<T>(v);
     } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {

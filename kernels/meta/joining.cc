@@ -94,11 +94,12 @@ void Triangle(MetaResult& result, const Tensor& self) {
 void tril(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
 void triu(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
 
-void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const Scalar&) {
+void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const Scalar& value) {
   MICA_CHECK(pad.size() % 2 == 0, "Number of paddings (", pad.size(),
              ") is odd; expected a pair for each padded dimension.");
   MICA_CHECK(pad.size() / 2 <= self.ndim(), "Number of padding pairs (", pad.size() / 2,
              ") exceeds the number of dimensions (", self.ndim(), ").");
+  CheckInRange(value, self.dtype(), "value");
   Dims sizes = ToDims(self.sizes());
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t& size = sizes[static_cast<size_t>(self.ndim() - 1 - i)];

@@ -82,6 +82,18 @@ int64_t RandomLimit(DType d) {
   }
 }
 
+// A bound of what is drawn is a number of the dtype.
+void CheckDrawn(DType d, int64_t bound, const char* name) {
+  const bool is_half = d == DType::kF16, is_small = IsInteger(d) && ItemSize(d) < 8;
+  if (!is_half && !is_small && d != DType::kBool && d != DType::kU64) return;
+  const int64_t most = is_half            ? 65504
+                       : d == DType::kU64 ? std::numeric_limits<int64_t>::max()
+                                          : RandomLimit(d) - 1;
+  const int64_t least = is_half ? -most : Kind(d) == DTypeKind::kSigned ? -most - 1 : 0;
+  MICA_CHECK(bound >= least && bound <= most, "random_ needs `", name, "` (", bound,
+             ") to be in the range of the dtype (", Name(d), "), ", least, " to ", most, ".");
+}
+
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
@@ -132,9 +144,11 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator
 }
 
 void random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, Generator* generator) {
-  MICA_CHECK(!to || from < *to, "random_ needs `from` (", from, ") to be less than `to` (", to.value_or(0),
-             ").");
   const int64_t high = to.value_or(RandomLimit(self.dtype()));
+  MICA_CHECK(from < high || (!to && high < 0), "random_ needs `from` (", from, ") to be less than `to` (",
+             high, ").");
+  CheckDrawn(self.dtype(), from, "from");
+  CheckDrawn(self.dtype(), static_cast<int64_t>(static_cast<uint64_t>(high) - 1), "to - 1");
   FillInSteps(self, [&](void* data, int64_t n, int64_t) {
     FillRandint(GeneratorOf(generator), data, n, self.dtype(), from, high);
   });

@@ -111,6 +111,56 @@ def test_gradcheck_forward():
         gradcheck(Wrong.apply, x, check_forward_ad=True)
 
 
+class Scaled(mica.autograd.Function):
+    """scale * a * b and a, whose forward() takes ctx."""
+
+    @staticmethod
+    def forward(ctx, a, b, scale):
+        ctx.save_for_backward(b, a)
+        ctx.save_for_forward(a, b)
+        ctx.scale = scale
+        return scale * a * b, a
+
+    @staticmethod
+    def backward(ctx, g, h):
+        b, a = ctx.saved_tensors
+        return g * b * ctx.scale + h, g * a * ctx.scale, None
+
+    @staticmethod
+    def jvp(ctx, s, t, scale):
+        a, b = ctx.saved_tensors
+        assert scale is None
+        return ctx.scale * (s * b + a * t), s.view_as(s)
+
+
+def test_function_with_ctx_under_dual_numbers():
+    a, b = vector(1, 2).requires_grad_(), vector(3, 5).requires_grad_()
+    y, same = Scaled.apply(a, b, 2.0)
+    (y + same).sum().backward()
+    assert a.grad.tolist() == [7, 11] and b.grad.tolist() == [2, 4]
+    with dual_level():
+        dual = make_dual(a.detach(), vector(1, 10))
+        y, same = (unpack_dual(t) for t in Scaled.apply(dual, b.detach(), 2.0))
+        assert y.primal.tolist() == [6, 20] and y.tangent.tolist() == [6, 100]
+        assert same.primal.tolist() == [1, 2] and same.tangent.tolist() == [1, 10]
+    assert gradcheck(lambda a, b: Scaled.apply(a, b, 2.0)[0], (a, b), check_forward_ad=True)
+
+
+def test_function_that_writes_its_input_has_no_tangent():
+    class Doubled(mica.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t.mul_(2)
+
+    with dual_level(), pytest.raises(NotImplementedError, match="Doubled writes its inputs in place"):
+        Doubled.apply(make_dual(vector(1), vector(1)))
+
+
 def test_functional():
     f = lambda x: (x**3).sum()  # noqa: E731
     x, v = vector(1, 2), vector(1, -1)

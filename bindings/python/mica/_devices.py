@@ -236,6 +236,10 @@ def fallback_counts(reset: bool = False) -> dict[str, dict[str, int]]:
 def record_stream(self: Tensor, stream: Stream) -> None:
     """Another stream than the one that was current when the tensor was made uses its memory:
     it is not given to another tensor before that use is done."""
+    if not isinstance(stream, Stream):
+        raise TypeError(
+            f"record_stream: `stream` must be a Stream, not a value of type ({type(stream).__name__})."
+        )
     _C._record_stream(self, stream.device, stream.handle)
 
 

@@ -79,8 +79,9 @@ def make_tensor(
 
 def _draw(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any) -> Tensor:
     if dtype.is_complex:  # real and imaginary parts in turn
-        parts = mica.empty(*sizes, 2, dtype=dtype.to_real(), device=device)
-        return mica.view_as_complex(parts.uniform_(low, high))
+        values = mica.empty(sizes, dtype=dtype, device=device)
+        mica.view_as_real(values).uniform_(low, high)
+        return values
     if dtype.is_floating_point:
         work = dtype if dtype in (mica.float16, mica.bfloat16, mica.float32, mica.float64) else mica.float32
         return mica.empty(sizes, dtype=work, device=device).uniform_(low, high).to(dtype)

@@ -124,7 +124,8 @@ class Factory {
       const ConstantSlot& constant = plan_->constants[i];
       char* slot = slots[constant.slot];
       if (constant.source == ConstantSource::kScalar)
-        FillLanes(NumberOf(args_[program_.scalar_args[constant.index]]), plan_->lane, slot, 1);
+        FillLanes(NumberOf(args_[program_.scalar_args[constant.index]]), plan_->lane, slot, 1,
+                  constant.wraps);
       else
         FillConstant(program_.constants[constant.index], plan_->lane, slot, 1);
       plan_->splat(slot, slot, nullptr, nullptr, n);

@@ -19,7 +19,7 @@ constexpr const char* kNames[MICA_DTYPE_COUNT] = {
     "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
 
 template <class T>
-T Convert(const Number& number, int32_t dtype) {
+T Convert(const Number& number, int32_t dtype, bool wraps = false) {
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(number.re);
   } else {
@@ -32,7 +32,7 @@ T Convert(const Number& number, int32_t dtype) {
     const int64_t minus = static_cast<int64_t>(0 - static_cast<uint64_t>(i));
     // An unsigned dtype takes its own values and, as C does, small negative ones.
     const bool held =
-        static_cast<int64_t>(static_cast<T>(i)) == i ||
+        wraps || static_cast<int64_t>(static_cast<T>(i)) == i ||
         (std::is_unsigned_v<T> && i < 0 && static_cast<int64_t>(static_cast<T>(minus)) == minus);
     MICA_PLUGIN_CHECK(held, MICA_ERROR_RUNTIME,
                       "The number (" + std::to_string(i) + ") does not fit dtype (" + kNames[dtype] +
@@ -42,8 +42,8 @@ T Convert(const Number& number, int32_t dtype) {
 }
 
 template <class T>
-void Fill(const Number& number, int32_t dtype, void* dst, int64_t n) {
-  const T value = Convert<T>(number, dtype);
+void Fill(const Number& number, int32_t dtype, void* dst, int64_t n, bool wraps) {
+  const T value = Convert<T>(number, dtype, wraps);
   T* d = static_cast<T*>(dst);
   for (int64_t i = 0; i < n; ++i) d[i] = value;
 }
@@ -92,7 +92,7 @@ Number NumberOf(const MicaValue& value) {
   return {Number::kReal, 0, std::numeric_limits<double>::quiet_NaN(), 0};
 }
 
-void FillLanes(const Number& number, int32_t dtype, void* dst, int64_t n) {
+void FillLanes(const Number& number, int32_t dtype, void* dst, int64_t n, bool wraps) {
   switch (dtype) {
     case MICA_BOOL: {
       const bool truth = number.kind == Number::kInteger ? number.i != 0 : number.re != 0 || number.im != 0;
@@ -100,25 +100,25 @@ void FillLanes(const Number& number, int32_t dtype, void* dst, int64_t n) {
       return;
     }
     case MICA_U8:
-      return Fill<uint8_t>(number, dtype, dst, n);
+      return Fill<uint8_t>(number, dtype, dst, n, wraps);
     case MICA_I8:
-      return Fill<int8_t>(number, dtype, dst, n);
+      return Fill<int8_t>(number, dtype, dst, n, wraps);
     case MICA_U16:
-      return Fill<uint16_t>(number, dtype, dst, n);
+      return Fill<uint16_t>(number, dtype, dst, n, wraps);
     case MICA_I16:
-      return Fill<int16_t>(number, dtype, dst, n);
+      return Fill<int16_t>(number, dtype, dst, n, wraps);
     case MICA_U32:
-      return Fill<uint32_t>(number, dtype, dst, n);
+      return Fill<uint32_t>(number, dtype, dst, n, wraps);
     case MICA_I32:
-      return Fill<int32_t>(number, dtype, dst, n);
+      return Fill<int32_t>(number, dtype, dst, n, wraps);
     case MICA_U64:
-      return Fill<uint64_t>(number, dtype, dst, n);
+      return Fill<uint64_t>(number, dtype, dst, n, wraps);
     case MICA_I64:
-      return Fill<int64_t>(number, dtype, dst, n);
+      return Fill<int64_t>(number, dtype, dst, n, wraps);
     case MICA_F32:
-      return Fill<float>(number, dtype, dst, n);
+      return Fill<float>(number, dtype, dst, n, wraps);
     case MICA_F64:
-      return Fill<double>(number, dtype, dst, n);
+      return Fill<double>(number, dtype, dst, n, wraps);
     case MICA_C64:
       return FillComplex<float>(number, dst, n);
     default:

@@ -20,9 +20,9 @@ struct Number {
 Number NumberOf(const MicaValue& value);
 inline Number NumberOf(int64_t i) { return {Number::kInteger, i, static_cast<double>(i), 0}; }
 
-// Writes n lanes (both planes of a complex lane) of `dtype`. Throws when the
-// number is an integer that the dtype cannot hold.
-void FillLanes(const Number& number, int32_t dtype, void* dst, int64_t n);
+// Writes n lanes (both planes of a complex lane) of `dtype`. An integer that the dtype
+// cannot hold is an error, or with `wraps` gives its low bits.
+void FillLanes(const Number& number, int32_t dtype, void* dst, int64_t n, bool wraps = false);
 
 // The same for a constant of a program, which saturates: `inf` in an integer
 // lane is the largest value, `-inf` the smallest.

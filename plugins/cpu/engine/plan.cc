@@ -188,7 +188,31 @@ class Emitter {
                                                                   : ConstantSource::kSize;
     node.slot = static_cast<int16_t>(NewSlot());
     if (node.slot < 0) return Fail("the program is too long for the CPU engine", node.opcode);
-    plan_.constants[plan_.num_constants++] = {source, static_cast<uint8_t>(node.slot), node.aux};
+    plan_.constants[plan_.num_constants++] = {source, static_cast<uint8_t>(node.slot), Wraps(node), node.aux};
+    return true;
+  }
+
+  // Whether the low bits of a number decide those of all that is made of it, as in x + 1000 of uint8.
+  bool Wraps(const Node& number) const {
+    const auto index = static_cast<int16_t>(&number - graph_.nodes);
+    for (int s = 0; s < graph_.num_stores; ++s) {
+      if (graph_.store_node[s] == index) return false;
+    }
+    for (int i = 0; i < graph_.count; ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!node.live || std::find(node.operand, node.operand + 3, index) == node.operand + 3) continue;
+      switch (node.opcode) {
+        case MICA_OP_ADD:
+        case MICA_OP_SUB:
+        case MICA_OP_MUL:
+        case MICA_OP_AND:
+        case MICA_OP_OR:
+        case MICA_OP_XOR:
+          continue;
+        default:
+          return false;
+      }
+    }
     return true;
   }
 

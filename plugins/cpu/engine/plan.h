@@ -50,6 +50,7 @@ enum class ConstantSource : uint8_t { kConstant, kScalar, kCount, kSize };
 struct ConstantSlot {
   ConstantSource source;
   uint8_t slot;
+  bool wraps;  // an integer beyond the lane's range counts by its low bits
   int16_t index;
 };
 

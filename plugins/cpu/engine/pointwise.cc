@@ -123,7 +123,8 @@ void FillConstants(const Plan& plan, const Call& call, char* scratch, int64_t n)
     const ConstantSlot& constant = plan.constants[i];
     char* slot = scratch + static_cast<int64_t>(constant.slot) * plan.slot_bytes;
     if (constant.source == ConstantSource::kScalar) {
-      FillLanes(NumberOf(call.args[call.program->scalar_args[constant.index]]), plan.lane, slot, 1);
+      FillLanes(NumberOf(call.args[call.program->scalar_args[constant.index]]), plan.lane, slot, 1,
+                constant.wraps);
     } else if (constant.source == ConstantSource::kConstant) {
       FillConstant(call.program->constants[constant.index], plan.lane, slot, 1);
     }

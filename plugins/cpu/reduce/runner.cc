@@ -36,7 +36,8 @@ void Runner::Bind(const Plan* plan, const MicaProgram& program, const ReduceCall
     if (constant.source == ConstantSource::kConstant) {
       FillConstant(program.constants[constant.index], plan->lane, slot, 1);
     } else if (constant.source == ConstantSource::kScalar) {
-      FillLanes(NumberOf(call.args[program.scalar_args[constant.index]]), plan->lane, slot, 1);
+      FillLanes(NumberOf(call.args[program.scalar_args[constant.index]]), plan->lane, slot, 1,
+                constant.wraps);
     } else {
       FillLanes(NumberOf(count), plan->lane == MICA_BOOL ? MICA_BOOL : plan->lane, slot, 1);
     }

@@ -29,7 +29,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     kind = _C._frame_kind()
     if kind == "functionalize":
         return _in_functionalize(cls, args)
-    if cls.setup_context is functions.Function.setup_context:
+    takes_ctx = cls.setup_context is functions.Function.setup_context
+    if takes_ctx and not (kind == "jvp" and _is_outermost()):
         raise RuntimeError(
             f"{cls.__name__} is used inside a transform ({kind}), where forward() must not take ctx: define "
             "forward(*args) and a static setup_context(ctx, inputs, output)."
@@ -37,6 +38,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if not any(_C._frame_owns(a) for a in args):
         with _parent():
             return cls.apply(*args)
+    if takes_ctx and cls.jvp is not functions.Function.jvp:
+        return _in_jvp_with_ctx(cls, args)
     rule = {"grad": _in_grad, "jvp": _in_jvp, "vmap": _function_vmap.apply}.get(str(kind))
     if rule is None:
         raise NotImplementedError(
@@ -44,6 +47,12 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
             "and call that instead."
         )
     return rule(cls, args)
+
+
+def _is_outermost() -> bool:
+    """Whether the values in the parent frame are in no transform."""
+    with _parent():
+        return _C._frame_kind() is None
 
 
 def _map_output(function: Callable[[Any], Any], output: Any) -> Any:
@@ -79,25 +88,57 @@ def _in_grad(cls: Any, args: tuple[Any, ...]) -> Any:
     ctx, node, inputs = functions._context(cls, own)
     with functions.mica.no_grad():
         cls.setup_context(ctx, args, wrapped)
+    _refuse_writes(cls, ctx)
+    return functions._finish(cls, ctx, node, inputs, wrapped)
+
+
+def _refuse_writes(cls: Any, ctx: Any) -> None:
     if ctx._dirty:
         raise NotImplementedError(
             f"{cls.__name__} writes its inputs in place, which has no rule inside a transform; let forward() return "
             "a new tensor."
         )
-    return functions._finish(cls, ctx, node, inputs, wrapped)
 
 
 def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
     values = [_C._frame_value(a) for a in args]
-    tangents = [_C._frame_tangent(a) for a in args]
+    tangents = [_C._frame_value(_C._frame_tangent(a)) for a in args]
     with _parent():
         if cls.jvp is not functions.Function.jvp:
             output = cls.apply(*values)
             ctx = functions.FunctionCtx()
             cls.setup_context(ctx, tuple(values), output)
-            found = cls.jvp(ctx, *tangents)
+            found = _call_jvp(cls, ctx, values, tangents)
         else:
             output, found = _by_linearizing(cls, values, tangents)
+    return _duals(output, found)
+
+
+def _in_jvp_with_ctx(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Of a function whose forward() takes ctx: it runs once, for the value and for jvp()."""
+    values = tuple(_C._frame_value(a) for a in args)
+    tangents = [_C._frame_value(_C._frame_tangent(a)) for a in args]
+    with _parent():
+        ctx, output = functions._apply(cls, values)
+        _refuse_writes(cls, ctx)
+        found = _call_jvp(cls, ctx, values, tangents)
+    return _duals(output, found)
+
+
+def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any]) -> Any:
+    """jvp(), where a tensor without tangent has zeros unless set_materialize_grads(False) was called."""
+    if ctx._materialize:
+        tangents = [_zeros_of(v) if t is None else t for v, t in zip(values, tangents)]
+    return cls.jvp(ctx._in_jvp(), *tangents)
+
+
+def _zeros_of(value: Any) -> Any:
+    if not isinstance(value, Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return None
+    return functions.mica.zeros_like(value)
+
+
+def _duals(output: Any, found: Any) -> Any:
     found = found if isinstance(found, tuple) else (found,)
     outputs = output if isinstance(output, tuple) else (output,)
     duals = tuple(_C._frame_dual(o, t) if isinstance(o, Tensor) else o for o, t in zip(outputs, found))

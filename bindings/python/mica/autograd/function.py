@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ class FunctionCtx:
     def __init__(self) -> None:
         self.needs_input_grad = ()
         self._to_save: tuple[Any, ...] = ()
+        self._for_forward: tuple[Any, ...] | None = None
         self._saved: tuple[Any, ...] | None = None
         self._dirty: tuple[Tensor, ...] = ()
         self._non_differentiable: tuple[Tensor, ...] = ()
@@ -27,6 +29,17 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for backward; writing one in place before it is an error."""
         self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for jvp, which finds them as ctx.saved_tensors."""
+        self._for_forward = tensors
+
+    def _in_jvp(self) -> FunctionCtx:
+        """The context as jvp sees it: saved_tensors are those of save_for_forward, where that was called."""
+        ctx = copy.copy(self)
+        if self._for_forward is not None:
+            ctx._saved, ctx._to_save = None, self._for_forward
+        return ctx
 
     def mark_dirty(self, *args: Tensor) -> None:
         """Says which inputs forward wrote in place."""
@@ -91,14 +104,19 @@ class Function:
             from mica.autograd import _function_frames
 
             return _function_frames.apply(cls, args)
-        ctx, node, inputs = _context(cls, args)
-        with mica.no_grad():
-            if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args)
-                cls.setup_context(ctx, args, output)
-            else:
-                output = cls.forward(ctx, *args)
-        return _finish(cls, ctx, node, inputs, output)
+        return _apply(cls, args)[1]
+
+
+def _apply(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any]:
+    """The context and the output of a call outside of transforms."""
+    ctx, node, inputs = _context(cls, args)
+    with mica.no_grad():
+        if cls.setup_context is not Function.setup_context:
+            output = cls.forward(*args)
+            cls.setup_context(ctx, args, output)
+        else:
+            output = cls.forward(ctx, *args)
+    return ctx, _finish(cls, ctx, node, inputs, output)
 
 
 def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any, list[Any]]:
