@@ -34,7 +34,11 @@ bool IsIntSlow(PyObject* o) {
   if (PyBool_Check(o) || PyFloat_Check(o)) return false;
   if (PyLong_Check(o)) return true;
   if (IsTensor(o)) return Unwrap(o).ndim() == 0 && IsInteger(Unwrap(o).dtype());
-  return PyIndex_Check(o) && !IsNumpyArray(o);
+  if (!PyIndex_Check(o)) return false;
+  if (!IsNumpyArray(o)) return true;
+  const Ref index(PyNumber_Index(o));  // a 0-d array of an integer is one
+  if (!index) PyErr_Clear();
+  return static_cast<bool>(index);
 }
 
 bool IsNumpyArray(PyObject* o) {

@@ -237,7 +237,7 @@ int Contains(PyObject* self, PyObject* element) {
       if (const Ref result{Override({"__contains__"}, self, element)}) return PyObject_IsTrue(result.get());
     const Tensor& t = Unwrap(self);
     if (!IsTensor(element) && !IsPlainNumber(element)) {
-      Raise(PyExc_TypeError,
+      Raise(PyExc_RuntimeError,
             std::string("`in` of a tensor takes a tensor or a number; this one is of type (") +
                 TypeName(element) + ").");
     }

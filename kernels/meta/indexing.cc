@@ -52,6 +52,8 @@ void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   if (source.ndim() == 0 || self.ndim() == 0) {
     MICA_CHECK_INDEX(count == source.numel(), "Number of indices (", count,
                      ") differs from the number of elements (", source.numel(), ") of `source`.");
+    MICA_CHECK(source.ndim() <= 1, "Number of dimensions (", source.ndim(), ") of `source` is above that (",
+               self.ndim(), ") of `self`.");
     return;
   }
   MICA_CHECK(source.ndim() == self.ndim(), "Number of dimensions (", source.ndim(),

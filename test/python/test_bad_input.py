@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 import mica
@@ -172,6 +173,11 @@ REFUSED = [
         "beyond the range of int64",
     ),
     ("ops._constant_pad_backward(mica.ones(3), [-2**63])", RuntimeError, "beyond the range of int64"),
+    ("mica.ones(()).index_add(0, mica.tensor([0]), mica.ones(1, 1, 1))", RuntimeError, "\\(3\\) of `source`"),
+    ("'a' in mica.ones(3)", RuntimeError, "of type \\(str\\)"),
+    ("mica.use_deterministic_algorithms(True, warn_only=1)", TypeError, "`warn_only`.*\\(int\\)"),
+    ("mica._check_not_implemented(False, lambda: 'words')", NotImplementedError, "words"),
+    ("mica.DoubleTensor(mica.FloatStorage(2))", RuntimeError, "float64.*float32"),
     ("mica.tensor([1000], dtype=mica.uint8)", RuntimeError, "\\(1000\\) does not fit the dtype \\(uint8\\)"),
     ("mica.tensor([-256], dtype=mica.uint8)", RuntimeError, "\\(-256\\) does not fit"),
     ("mica.tensor([-129], dtype=mica.int8)", RuntimeError, "\\(-129\\) does not fit"),
@@ -217,6 +223,10 @@ RIGHT = [
     ("mica.tensor([1, -2], dtype=mica.int32) & 0xFFFFFFFF", [1, -2]),
     ("mica.tensor([1, 200], dtype=mica.uint8) ^ 257", [0, 201]),
     ("mica.tensor([-1, -255, 255], dtype=mica.uint8)", [255, 1, 255]),
+    ("list(mica.ones((numpy.array(3), numpy.int64(4))).shape)", [3, 4]),
+    ("list(mica.ones(numpy.array(3)).shape)", [3]),
+    ("list(mica.ones(1).new(size=(3, 4)).shape)", [3, 4]),
+    ("mica.ones(1, dtype=mica.int32).type(mica.Tensor).dtype == mica.float32", True),
     ("mica.tensor([1.5, 2**70])", [1.5, 2.0**70]),
     ("mica.tensor(-(2**64), dtype=mica.float64)", -(2.0**64)),
     ("mica.tril_indices(3, 2, -1)", [[1, 2, 2], [0, 0, 1]]),
@@ -247,5 +257,5 @@ RIGHT = [
 
 @pytest.mark.parametrize(("call", "expected"), RIGHT, ids=[c[0] for c in RIGHT])
 def test_the_call_is_right(call: str, expected: object) -> None:
-    result = eval(call, {"mica": mica})
+    result = eval(call, {"mica": mica, "numpy": numpy})
     assert (result.tolist() if isinstance(result, mica.Tensor) else result) == expected

@@ -139,3 +139,17 @@ def test_legacy_types() -> None:
     assert isinstance(mica.ones(1), mica.FloatTensor) and not isinstance(mica.ones(1), mica.LongTensor)
     assert mica.Tensor(2, 3).shape == (2, 3) and mica.Tensor([1, 2]).tolist() == [1, 2]
     assert not mica.cuda.is_available()
+
+
+def test_a_tensor_of_a_storage_is_its_memory():
+    storage = mica.FloatStorage([1.0, 2.0, 3.0])
+    made = (
+        mica.FloatTensor(storage),
+        mica.Tensor(storage),
+        mica.Tensor(storage.untyped()),
+        mica.ones(1).new(storage),
+    )
+    for tensor in made:
+        assert tensor.data_ptr() == storage.data_ptr() and tensor.tolist() == [1, 2, 3]
+    made[0][1] = 5
+    assert made[3].tolist() == [1, 5, 3]

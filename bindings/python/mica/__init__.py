@@ -33,6 +33,7 @@ _install_legacy_types(globals())
 
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402
 
+from mica._checks import *  # noqa: E402, F403
 from mica._devices import *  # noqa: E402, F403
 from mica._foreach import *  # noqa: E402, F403
 from mica._functions import *  # noqa: E402, F403

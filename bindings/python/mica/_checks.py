@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
     from typing import Any
 
+__all__ = ["_assert", "_check", "_check_index", "_check_not_implemented", "_check_type", "_check_value"]
+
 
 def _fail(kind: type[Exception], message: Any) -> None:
     raise kind(message() if callable(message) else message or "A check of the program's failed.")
@@ -40,6 +42,12 @@ def _check_type(cond: Any, message: Any = None) -> None:
     """Raises TypeError(message()) unless `cond`."""
     if not cond:
         _fail(TypeError, message)
+
+
+def _check_not_implemented(cond: Any, message: Any = None) -> None:
+    """Raises NotImplementedError(message()) unless `cond`."""
+    if not cond:
+        _fail(NotImplementedError, message)
 
 
 def _check_value(cond: Any, message: Any = None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
-from mica._checks import _assert, _check, _check_index, _check_type, _check_value
 from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -43,11 +42,6 @@ __all__ = [
     "tensordot",
     "to_dlpack",
     "typename",
-    "_assert",
-    "_check",
-    "_check_index",
-    "_check_type",
-    "_check_value",
     "are_deterministic_algorithms_enabled",
     "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
@@ -161,8 +155,11 @@ def set_float32_matmul_precision(precision: str) -> None:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Mica's CPU kernels are deterministic anyway; what this changes is memory that nobody wrote, which
     is filled (mica.utils.deterministic.fill_uninitialized_memory)."""
-    if not isinstance(mode, bool):
-        raise TypeError(f"The mode is True or False; this value is of type ({type(mode).__name__}).")
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"Argument `{name}` is True or False; this value is of type ({type(value).__name__})."
+            )
     _deterministic[:] = [bool(mode), warn_only]
     from mica.utils import deterministic
 

@@ -38,7 +38,7 @@ class _LegacyType(type):
         return isinstance(instance, Tensor) and instance.dtype == cls._dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        """Uninitialised of the given sizes, a copy of data, or a tensor of this dtype itself."""
+        """Uninitialised of the given sizes, a copy of data, the memory of a storage, or a tensor of this dtype itself."""
         if args and all(isinstance(a, int) for a in args):
             return _C._functions[""]["empty"](args, dtype=cls._dtype, device=device)
         data = args[0] if args else []
@@ -51,6 +51,10 @@ class _LegacyType(type):
                     f"Use x.to({cls._dtype})."
                 )
             return data.detach()
+        from mica.storage import _Memory, tensor_of
+
+        if len(args) == 1 and isinstance(data, _Memory):
+            return tensor_of(data, cls._dtype)
         if len(args) > 1 or isinstance(data, (str, float)):
             raise TypeError(f"{cls.__name__}() takes sizes or one object with data; it was given {args}.")
         return _C.tensor(data, dtype=cls._dtype, device=device)

@@ -258,7 +258,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         name = repr(self.dtype).rpartition(".")[2]
         place = "" if self.device.type == "cpu" else f"{self.device.type}."
         return f"{LIBRARY}.{place}{_TYPE_NAMES.get(name, name)}"
-    wanted = getattr(dtype, "_dtype", dtype)
+    wanted = _C.get_default_dtype() if dtype is Tensor else getattr(dtype, "_dtype", dtype)
     if isinstance(dtype, str):
         module, _, name = dtype.rpartition(".")
         found = next((n for n, t in _TYPE_NAMES.items() if t == name), None)
@@ -396,9 +396,13 @@ def _to_backend(backend: str) -> Any:
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of this one's dtype and device: of sizes, undefined; of data, a copy."""
+    """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy."""
+    from mica.storage import _Memory, tensor_of
+
     if not args:
-        return self.new_empty((0,), **kwargs)
+        return self.new_empty(kwargs.pop("size", (0,)), **kwargs)
+    if isinstance(args[0], _Memory):
+        return tensor_of(args[0], self.dtype)
     if all(isinstance(a, int) for a in args):
         return self.new_empty(args, **kwargs)
     if isinstance(args[0], _C.Size):

@@ -9,7 +9,9 @@ from mica._C import Tensor
 
 
 def new(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
-    """An uninitialised tensor of the given sizes, or a copy of data in the default dtype."""
+    """An uninitialised tensor of the given sizes, the memory of a storage, or a copy of data in the default dtype."""
+    from mica.storage import _Memory, tensor_of
+
     dtype = mica.get_default_dtype()
     if len(args) == 0:
         result = mica.empty(0, dtype=dtype, device=device)
@@ -19,6 +21,8 @@ def new(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
         result = mica.empty(args[0], dtype=dtype, device=device)
     elif len(args) == 1 and isinstance(args[0], Tensor):
         result = args[0].detach()
+    elif len(args) == 1 and isinstance(args[0], _Memory):
+        result = tensor_of(args[0], dtype)
     elif len(args) == 1:
         result = mica.tensor(args[0], dtype=dtype, device=device)
     else:

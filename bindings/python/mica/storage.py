@@ -483,3 +483,13 @@ def set_(
             step *= max(extent, 1)
     self.data = flat.as_strided(shape, list(stride), storage_offset)
     return self
+
+
+def tensor_of(storage: Any, dtype: Any) -> Tensor:
+    """The memory of a storage as a vector of `dtype`."""
+    if isinstance(storage, TypedStorage) and storage.dtype != dtype:
+        raise RuntimeError(
+            f"A tensor of dtype ({dtype}) takes a storage of that dtype or an UntypedStorage; this one's dtype is "
+            f"({storage.dtype})."
+        )
+    return set_(_made(0, dtype, storage.device), storage)
