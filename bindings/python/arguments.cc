@@ -19,7 +19,7 @@ bool IsOuts(PyObject* o, int count) {
 }
 
 bool Accepts(const Param& p, PyObject* o, bool strict) {
-  if (o == Py_None && (p.flags & kOptional)) return true;
+  if (o == Py_None && (p.flags & (kOptional | kNoneIsDefault))) return true;
   switch (p.kind) {
     case Kind::kTensor:
       return IsTensor(o) || (!strict && (p.flags & kNumberOk) && IsPlainNumber(o));
@@ -68,9 +68,10 @@ struct Synonym {
   const char* given;
   const char* meant;
 };
-constexpr Synonym kSynonyms[] = {{"axis", "dim"},   {"keepdims", "keepdim"}, {"self", "input"},
-                                 {"input", "self"}, {"x", "self"},           {"x", "input"},
-                                 {"x2", "other"},   {"axis0", "dim0"},       {"axis1", "dim1"}};
+constexpr Synonym kSynonyms[] = {
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"self", "input"}, {"input", "self"}, {"x", "self"},
+    {"x", "input"},  {"x2", "other"},         {"a", "input"},    {"a", "self"},     {"x1", "input"},
+    {"x1", "self"},  {"axis0", "dim0"},       {"axis1", "dim1"}};
 
 bool IsNamed(const char* name, const char* given) {
   if (std::strcmp(name, given) == 0) return true;
@@ -224,6 +225,8 @@ bool BoundArguments::Try(const Signature& s, PyObject* self, PyObject* const* ar
   for (i = first; i < s.count; ++i) {
     if (!values_[i]) {
       if (!(s.params[i].flags & kDefault)) return false;
+    } else if (values_[i] == Py_None && (s.params[i].flags & kNoneIsDefault)) {
+      values_[i] = nullptr;
     } else if (i != varargs_param_ && !Accepts(s.params[i], values_[i], strict)) {
       return false;
     }

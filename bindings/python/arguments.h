@@ -38,9 +38,10 @@ enum class Kind : uint8_t {
   kOuts,
 };
 
-inline constexpr uint8_t kOptional = 1;  // None is accepted
-inline constexpr uint8_t kDefault = 2;   // may be left out
-inline constexpr uint8_t kNumberOk = 4;  // a tensor for which a number may stand
+inline constexpr uint8_t kOptional = 1;       // None is accepted
+inline constexpr uint8_t kDefault = 2;        // may be left out
+inline constexpr uint8_t kNumberOk = 4;       // a tensor for which a number may stand
+inline constexpr uint8_t kNoneIsDefault = 8;  // None stands for the empty list that is the default
 
 struct Param {
   const char* name;

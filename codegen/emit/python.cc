@@ -126,7 +126,10 @@ class FunctionEmitter {
     for (size_t a = 0; a < arguments.size(); ++a) {
       std::string flags;
       if (arguments[a].type.is_optional()) flags += " | kOptional";
-      if (arguments[a].default_value) flags += " | kDefault";
+      const auto& standard = arguments[a].default_value;
+      if (standard) flags += " | kDefault";
+      if (standard && standard->kind == schema::Literal::Kind::kList && standard->items.empty())
+        flags += " | kNoneIsDefault";
       if (NumberOk(i, a)) flags += " | kNumberOk";
       p_.Line(StrCat("    {\"", arguments[a].name, "\", Kind::", KindOf(arguments[a].type), ", ",
                      flags.empty() ? "0" : flags.substr(3), ", ", arguments[a].list_size(), "},"));

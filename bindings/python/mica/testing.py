@@ -34,10 +34,8 @@ def _range_of(dtype: Any, low: float | None, high: float | None) -> tuple[Any, A
     if bottom >= top and not (bottom == top and floating):
         raise ValueError(f"`low` ({bottom}) is below `high` ({top}), and here it is not.")
     limits = mica.finfo(dtype) if floating else mica.iinfo(dtype) if dtype != mica.bool else None
-    if limits is not None:
-        bottom = max(bottom, limits.min)
-        top = min(top, limits.max if floating else limits.max + 1)
-    return bottom, top
+    least, most = (0, 1) if limits is None else (limits.min, limits.max)
+    return max(bottom, least), min(top, most if floating else most + 1)
 
 
 def make_tensor(
