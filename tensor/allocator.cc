@@ -11,6 +11,7 @@
 #include "mica/tensor/cpu_memory.h"
 #include "mica/tensor/error.h"
 #include "mica/tensor/key_set.h"
+#include "mica/tensor/poison.h"
 #include "mica/tensor/small_pool.h"
 
 namespace mica {
@@ -107,6 +108,8 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   NotePeak();
   MICA_UNPOISON_BLOCK(data, is_cpu() ? size : 0);
   MICA_POISON_BLOCK(static_cast<char*>(data) + size, is_cpu() ? capacity - size : 0);
+  lock.unlock();
+  if (is_cpu()) internal::Poison(data, size);
   return data;
 }
 

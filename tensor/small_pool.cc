@@ -10,6 +10,7 @@
 
 #include "mica/tensor/allocator.h"
 #include "mica/tensor/holders.h"
+#include "mica/tensor/poison.h"
 
 namespace mica::internal {
 
@@ -134,7 +135,8 @@ SmallCache* EnsureCache(Centre& centre) {
   thread_local ThreadEnd end;
   static_cast<void>(end);  // the use that makes it
   auto* cache = new SmallCache();
-  for (int c = 0; c < kSmallClasses; ++c) cache->lists[c].limit = ListLimit(c);
+  // Where memory is poisoned every block comes through the slow path, which fills it.
+  for (int c = 0; c < kSmallClasses; ++c) cache->lists[c].limit = PoisonsMemory() ? 0 : ListLimit(c);
   std::lock_guard<std::mutex> lock(centre.caches_mutex);
   cache->next = centre.caches;
   if (cache->next) cache->next->previous = cache;
@@ -160,6 +162,7 @@ void* SmallAllocateSlow(int c) {
     centre.ended.bytes_in_use += SmallClassSize(c);
     ++centre.ended.allocations;
     ++centre.ended.misses;
+    Poison(block, SmallClassSize(c));
     return block;
   }
   SmallCache::List& list = cache->lists[c];
@@ -182,6 +185,7 @@ void* SmallAllocateSlow(int c) {
   cache->Count(cache->allocations, 1);
   cache->Count(cache->misses, 1);
   NoteInUse(centre);
+  Poison(result, SmallClassSize(c));
   return result;
 }
 
@@ -199,11 +203,17 @@ void SmallFreeSlow(void* p, int c) {
     return;
   }
   SmallCache::List& list = cache->lists[c];
-  if (list.count >= list.limit) {
+  if (list.limit == 0) {
     std::lock_guard<std::mutex> lock(central.mutex);
-    while (list.count > list.limit / 2) GiveCentral(central, PopLocal(list, c), c);
+    GiveCentral(central, static_cast<FreeBlock*>(p), c);
+    cache->Count(cache->bytes_in_use, -SmallClassSize(c));
+  } else {
+    if (list.count >= list.limit) {
+      std::lock_guard<std::mutex> lock(central.mutex);
+      while (list.count > list.limit / 2) GiveCentral(central, PopLocal(list, c), c);
+    }
+    SmallFree(p, c);
   }
-  SmallFree(p, c);
   NoteInUse(centre);
 }
 

@@ -2,6 +2,8 @@
 #include "mica/plugins/cpu/engine/scratch.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 namespace mica::cpu {
 namespace {
@@ -31,8 +33,33 @@ char* Grow(int64_t bytes) {
   return data;
 }
 
+// The byte of MICA_POISON_MEMORY, with which tests fill all memory, or -1.
+int PoisonByte() {
+  static const int byte = [] {
+    const char* text = std::getenv("MICA_POISON_MEMORY");
+    return text == nullptr || *text == '\0' ? -1 : std::atoi(text) & 255;
+  }();
+  return byte;
+}
+
+// Without memory for the request, or poisoned: then `size` stays 0, and every request comes here.
+char* TakeSlow(int64_t bytes) {
+  const int byte = PoisonByte();
+  if (byte < 0) return Grow(bytes);
+  if (Grow(bytes) != nullptr) std::memset(data, byte, static_cast<size_t>(size));
+  size = 0;
+  return data;
+}
+
 }  // namespace
 
-char* Scratch(int64_t bytes) { return __builtin_expect(bytes <= size, 1) ? data : Grow(bytes); }
+char* Scratch(int64_t bytes) { return __builtin_expect(bytes <= size, 1) ? data : TakeSlow(bytes); }
+
+ScratchAside::ScratchAside() : data_(std::exchange(data, nullptr)), size_(std::exchange(size, 0)) {}
+ScratchAside::~ScratchAside() {
+  std::free(data);
+  data = data_;
+  size = size_;
+}
 
 }  // namespace mica::cpu

@@ -12,6 +12,20 @@ namespace mica::cpu {
 // memory. The next call on this thread invalidates it.
 char* Scratch(int64_t bytes);
 
+// Keeps this thread's scratch memory as it is while other calls run on the thread: those of a
+// signal's handler, in the middle of a kernel.
+class ScratchAside {
+ public:
+  ScratchAside();
+  ~ScratchAside();
+  ScratchAside(const ScratchAside&) = delete;
+  ScratchAside& operator=(const ScratchAside&) = delete;
+
+ private:
+  char* data_;
+  int64_t size_;
+};
+
 }  // namespace mica::cpu
 
 #endif  // MICA_PLUGINS_CPU_ENGINE_SCRATCH_H_

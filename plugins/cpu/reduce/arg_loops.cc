@@ -159,7 +159,7 @@ namespace {
 struct ArgReduction {
   const ReduceCall& call;
   ArgLoops loops;
-  Primitive widen;   // half types to float32, or NULL
+  Primitive widen;   // half types to float32, bools to 0 and 1, or NULL
   Primitive narrow;  // and back
   int32_t lane;
   bool counts;
@@ -263,7 +263,8 @@ bool RunArgLoop(const ReduceCall& call, ArgKind kind, bool max) {
     if (DtypeOf(call.outputs[0]) != dtype) return false;
   }
   if (DtypeOf(call.outputs[arg.indices]) != MICA_I64) return false;
-  if (arg.lane != dtype) {
+  // Bools are compared as 0 and 1, whatever byte a true one has.
+  if (arg.lane != dtype || (dtype == MICA_BOOL && !arg.counts)) {
     arg.widen = DirectCast(dtype, arg.lane);
     arg.narrow = DirectCast(arg.lane, dtype);
   }

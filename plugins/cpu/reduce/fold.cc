@@ -40,7 +40,7 @@ StagePlans::StagePlans(const ReduceCall& call, const MicaProgram& p)
 
 int64_t StagePlans::Memory() const {
   return Runner::MemoryOf(*init) + Runner::MemoryOf(*main) + Runner::MemoryOf(*combine) +
-         (3 + Fold::kLevels) * Fold::kMaxOwn * (state_bytes + 64);
+         (3 * Fold::kMaxOwn + Fold::kLevels) * (state_bytes + 64);
 }
 
 Fold::Fold(const StagePlans& plans, const ReduceCall& call, const int8_t* operands, int64_t count,
@@ -57,10 +57,10 @@ Fold::Fold(const StagePlans& plans, const ReduceCall& call, const int8_t* operan
     initial_[s] = arena->Take(plans.state_bytes);
     current_[s] = arena->Take(plans.state_bytes);
     next_[s] = arena->Take(plans.state_bytes);
-    for (int level = 0; plans.cascades && level < kLevels; ++level)
-      levels_[level][s] = arena->Take(plans.state_bytes);
     init.WriteState(plans.first_state + s, initial_[s]);
   }
+  for (int level = 0; plans.cascades && level < kLevels; ++level)
+    levels_[level] = arena->Take(plans.state_bytes);
   init.Run(plans.init->block);
 }
 
@@ -97,18 +97,48 @@ int Fold::RunMain(int64_t n) {
   return flags;
 }
 
-// Adds the current lanes to `level`, whose lanes may in turn be carried on.
-int Fold::Carry(int level) {
-  int flags = 0;
+// Adds `lanes` lanes of `from` to `level`. All of them, also those that no step has touched: they hold the
+// initial state, and a later carry adds to whatever stands in the level.
+int Fold::Carry(int level, char* from, int64_t lanes) {
   if (!level_used_[level]) {
-    CopyLanes(levels_[level][0], current_[0], touched_);
+    CopyLanes(levels_[level], from, lanes);
     level_used_[level] = true;
-  } else {
-    const int state = plans_.first_state;
-    combine_.ReadState(state, levels_[level][0]);
-    combine_.ReadState(plans_.program->num_states + state, current_[0]);
-    combine_.WriteState(state, levels_[level][0]);
-    flags = combine_.Run(touched_);
+    return 0;
+  }
+  const int state = plans_.first_state;
+  combine_.ReadState(state, levels_[level]);
+  combine_.ReadState(plans_.program->num_states + state, from);
+  combine_.WriteState(state, levels_[level]);
+  return combine_.Run(lanes);
+}
+
+void Fold::Start(int64_t lanes) {
+  Reset(lanes);
+  steps_ = 0;
+  std::fill_n(level_used_, kLevels, false);
+}
+
+int Fold::Ascend(int64_t lanes) {
+  int flags = 0;
+  char* from = current_[0];
+  int64_t steps = ++steps_;
+  for (int level = 0; level < kLevels && steps % kCascade == 0; ++level) {
+    flags |= Carry(level, from, lanes);
+    if (level > 0) level_used_[level - 1] = false;
+    from = levels_[level];
+    steps /= kCascade;
+  }
+  if (from != current_[0]) Reset(lanes);
+  return flags;
+}
+
+int Fold::Settle(int64_t lanes) {
+  int flags = 0;
+  for (int level = 0; level < kLevels; ++level) {
+    if (!level_used_[level]) continue;
+    flags |= Carry(level, current_[0], lanes);
+    CopyLanes(current_[0], levels_[level], lanes);
+    touched_ = lanes;
   }
   return flags;
 }
@@ -135,32 +165,16 @@ int Fold::Row(const Iteration& inner, const int64_t* shifts, int64_t begin, int6
   const int64_t width = std::max<int64_t>(1, std::min(block(), end - begin));
   const bool cascades = plans_.cascades && end - begin > kCascade * width;
   int flags = 0;
-  Reset(width);
-  steps_ = 0;
-  std::fill_n(level_used_, kLevels, false);
+  Start(width);
   for (int64_t position = begin; position < end;) {
     const int64_t n = inner.PieceLength(position, end, width);
     main_.Load(inner, shifts, position, n);
     main_.SetIndex(position, 1);
     flags |= RunMain(n);
     position += n;
-    if (cascades && ++steps_ % kCascade == 0) {
-      flags |= Carry(0);
-      Reset(width);
-      touched_ = width;
-      if (steps_ % (kCascade * kCascade) == 0) {
-        std::swap(current_[0], levels_[0][0]);
-        flags |= Carry(1);
-        std::swap(current_[0], levels_[0][0]);
-        level_used_[0] = false;
-      }
-    }
+    if (cascades) flags |= Ascend(width);
   }
-  for (int level = 0; level < kLevels; ++level) {
-    if (!level_used_[level]) continue;
-    flags |= Carry(level);
-    CopyLanes(current_[0], levels_[level][0], touched_);
-  }
+  flags |= Settle(width);
   return flags | FoldLanes(touched_);
 }
 
@@ -174,29 +188,14 @@ int Fold::Lanes(const Space& space, int64_t position, int64_t n) {
   const int64_t count = space.inner.numel;
   const bool cascades = plans_.cascades && count > kCascade;
   int flags = 0;
-  Reset(n);
-  std::fill_n(level_used_, kLevels, false);
+  Start(n);
   int64_t shifts[kMaxOperands];
   for (int64_t r = 0; r < count; ++r) {
     for (int k = 0; k < space.num_inputs; ++k) shifts[k] = space.inner.Offset(k, r);
     flags |= Step(space, shifts, position, n, r);
-    if (!cascades || (r + 1) % kCascade != 0) continue;
-    flags |= Carry(0);
-    Reset(n);
-    touched_ = n;
-    if ((r + 1) % (kCascade * kCascade) == 0) {
-      std::swap(current_[0], levels_[0][0]);
-      flags |= Carry(1);
-      std::swap(current_[0], levels_[0][0]);
-      level_used_[0] = false;
-    }
+    if (cascades) flags |= Ascend(n);
   }
-  for (int level = 0; level < kLevels; ++level) {
-    if (!level_used_[level]) continue;
-    flags |= Carry(level);
-    CopyLanes(current_[0], levels_[level][0], n);
-  }
-  return flags;
+  return flags | Settle(n);
 }
 
 }  // namespace mica::cpu

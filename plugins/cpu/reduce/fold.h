@@ -3,8 +3,8 @@
 // States are blocks of lanes. Along the reduced dimension (`Row`) each lane takes
 // every W-th element and the lanes are folded into one by `combine` at the end;
 // across it (`Lanes`) each lane is one output. Sums cascade: after 32 steps the
-// lanes are added to a second level and start anew, so that a float32 sum of
-// 2^24 elements keeps six digits and more.
+// lanes are added to a second level and start anew, and so on up, so that a float32
+// sum of 2^24 elements keeps six digits and more.
 #ifndef MICA_PLUGINS_CPU_REDUCE_FOLD_H_
 #define MICA_PLUGINS_CPU_REDUCE_FOLD_H_
 
@@ -58,7 +58,11 @@ class Fold {
 
  private:
   int RunMain(int64_t n);
-  int Carry(int level);
+  // Sums of one state: start anew; count a step and carry what is full; add the levels to the state.
+  void Start(int64_t lanes);
+  int Ascend(int64_t lanes);
+  int Settle(int64_t lanes);
+  int Carry(int level, char* from, int64_t lanes);
   void CopyLanes(char* dst, const char* src, int64_t n) const;
 
   const StagePlans& plans_;
@@ -72,7 +76,7 @@ class Fold {
   char* initial_[kMaxOwn];
   char* current_[kMaxOwn];
   char* next_[kMaxOwn];
-  char* levels_[kLevels][kMaxOwn];
+  char* levels_[kLevels];  // of the only state of a plan that cascades
 };
 
 }  // namespace mica::cpu

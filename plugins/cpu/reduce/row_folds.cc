@@ -129,6 +129,16 @@ void FoldComplex(const DenseRows& r, void* out, void*) {
 
 // ---- bool and the integers
 
+// A bool in memory, where any byte but 0 is true.
+struct Truth {
+  uint8_t byte;
+};
+template <class S>
+HWY_INLINE S NumberOf(S x) {
+  return x;
+}
+HWY_INLINE uint8_t NumberOf(Truth x) { return x.byte != 0; }
+
 // Small ones add up in 32 bits first, of which a vector has twice as many.
 template <class S>
 HWY_INLINE uint64_t SumInts(const S* x, int64_t n) {
@@ -139,7 +149,7 @@ HWY_INLINE uint64_t SumInts(const S* x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += kStretch) {
     const int64_t end = std::min(n, begin + kStretch);
     Part part = 0;
-    for (int64_t i = begin; i < end; ++i) part += static_cast<Part>(x[i]);
+    for (int64_t i = begin; i < end; ++i) part += static_cast<Part>(NumberOf(x[i]));
     total += static_cast<uint64_t>(part);
   }
   return total;
@@ -173,8 +183,11 @@ void FoldInts(const DenseRows& r, void* out, void*) {
       static_cast<uint64_t*>(out)[i] = SumInts(x, r.n);
     } else if constexpr (kKind == RowKind::kProduct) {
       uint64_t product = 1;
-      for (int64_t k = 0; k < r.n; ++k) product *= static_cast<uint64_t>(x[k]);
+      for (int64_t k = 0; k < r.n; ++k) product *= static_cast<uint64_t>(NumberOf(x[k]));
       static_cast<uint64_t*>(out)[i] = product;
+    } else if constexpr (std::is_same_v<S, Truth>) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(x);
+      static_cast<uint8_t*>(out)[i] = ExtremeInt<uint8_t, kKind == RowKind::kMax>(bytes, r.n) != 0;
     } else {
       static_cast<S*>(out)[i] = ExtremeInt<S, kKind == RowKind::kMax>(x, r.n);
     }
@@ -207,7 +220,7 @@ constexpr Table IntTable() {
 }
 
 const Table* FindRowFolds(int32_t dtype) {
-  static constexpr Table kInts[] = {IntTable<uint8_t>(),  IntTable<uint8_t>(),  IntTable<int8_t>(),
+  static constexpr Table kInts[] = {IntTable<Truth>(),    IntTable<uint8_t>(),  IntTable<int8_t>(),
                                     IntTable<uint16_t>(), IntTable<int16_t>(),  IntTable<uint32_t>(),
                                     IntTable<int32_t>(),  IntTable<uint64_t>(), IntTable<int64_t>()};
   static constexpr Table kFloats[] = {FloatTable<Half>(), FloatTable<Brain>(), FloatTable<float>(),

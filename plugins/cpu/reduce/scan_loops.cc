@@ -220,7 +220,7 @@ struct Scan {
   // n lanes of the input at a piece, by way of the first two and the last of the six buffers.
   const char* Read(const Iteration& it, int64_t shift, int64_t position, int64_t n, char* memory) const {
     const char* x = it.Locate(0, shift, position, n, memory, true);
-    if (in == lane) return x;
+    if (in == lane && in != MICA_BOOL) return x;  // of bools any byte but 0 becomes 1
     CastOut(in, lane, memory + kBytes, x, memory + 5 * kBytes, n);
     return memory + kBytes;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mica/tensor/allocator.h"
+#include "mica/tensor/poison.h"
 #include "mica/tensor/small_pool.h"
 #include "mica/tensor/tensor.h"
 #include "mica/test/support/mica_test.h"
@@ -164,7 +165,8 @@ TEST_CASE("statistics count small blocks too", "[tensor]") {
   CHECK(Cpu().stats().bytes_in_use == before.bytes_in_use);
   for (int i = 0; i < 1000; ++i) EmptyTensor({4}, DType::kF32, Device{});
   const AllocatorStats after = Cpu().stats();
-  CHECK(after.cache_hits - during.cache_hits == 2000);
+  if (!internal::PoisonsMemory())
+    CHECK(after.cache_hits - during.cache_hits == 2000);  // else all come filled
 }
 
 TEST_CASE("large results reuse their pages", "[tensor]") {

@@ -1,0 +1,168 @@
+"""Reductions at the sizes at which their kernels change their way, over memory that is poisoned.
+
+Shapes are drawn around blocks, cascades of blocks, narrow panels and shares of threads, with any of
+their dimensions reduced, in any order in memory; NumPy's long doubles are the reference.
+"""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mica
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "opinfo"))
+from constants import defined, sizes  # noqa: E402
+
+# Those of the kernels' constants, and what cascades of blocks and shares of threads make of them.
+LENGTHS = [1, *(n for n in sizes() if n <= 2049)]
+LONG = [1023 * 32, 1024 * 32 + 1, 1024 * 33, 65537, 262145]
+MOST = 1 << 20
+
+
+def _absolute(x, axis, keepdims=False):
+    return np.abs(x).sum(axis=axis, keepdims=keepdims)
+
+
+def _one_var(x, axis):
+    return np.var(x, axis=axis, ddof=1)
+
+
+# name, what NumPy computes of float64, and what the error may be a multiple of.
+REDUCTIONS = {
+    "sum": (lambda x, dim: x.sum(dim), lambda x, axis: x.sum(axis=axis), _absolute),
+    "mean": (
+        lambda x, dim: x.mean(dim),
+        lambda x, axis: x.mean(axis=axis),
+        lambda x, axis: np.abs(x).mean(axis=axis),
+    ),
+    "nansum": (lambda x, dim: x.nansum(dim), lambda x, axis: np.nansum(x, axis=axis), _absolute),
+    "norm": (
+        lambda x, dim: mica.linalg.vector_norm(x, dim=dim),
+        lambda x, axis: np.sqrt((np.abs(x) ** 2).sum(axis=axis)),
+        lambda x, axis: np.sqrt((np.abs(x) ** 2).sum(axis=axis)),
+    ),
+    "norm1": (lambda x, dim: mica.linalg.vector_norm(x, 1, dim=dim), _absolute, _absolute),
+    "var": (
+        lambda x, dim: x.var(dim),
+        _one_var,
+        lambda x, axis: 4 * (np.abs(x) ** 2).mean(axis=axis),
+    ),  # Welford
+    "logsumexp": (
+        lambda x, dim: x.logsumexp(dim),
+        lambda x, axis: np.log(np.exp(x).sum(axis=axis)),
+        lambda x, axis: 1 + np.abs(x).max(axis=axis),
+    ),
+    "amax": (
+        lambda x, dim: x.amax(dim),
+        lambda x, axis: x.max(axis=axis),
+        lambda x, axis: 0 * x.max(axis=axis),
+    ),
+    "sum of products": (
+        lambda x, dim: mica.linalg.vecdot(x, x, dim=dim[0]),
+        lambda x, axis: (x.conj() * x).sum(axis=axis[0]),
+        lambda x, axis: (np.abs(x) ** 2).sum(axis=axis[0]),
+    ),
+}
+DTYPES = ["float32", "float64", "bfloat16", "complex64"]
+ONLY_REAL = {"logsumexp", "amax", "nansum"}
+
+
+def _shape(choice: random.Random) -> list[int]:
+    shape: list[int] = []
+    left = MOST
+    for _ in range(choice.choice((1, 2, 3, 4, 4))):
+        fitting = [n for n in LENGTHS + LONG if n <= left]
+        shape.append(choice.choice(fitting))
+        left //= shape[-1]
+    choice.shuffle(shape)
+    return shape
+
+
+def _values(shape: list[int], dtype: str, choice: random.Random) -> np.ndarray:
+    # Of one sign, so that what is added twice or left out shows; and of both.
+    values = np.random.default_rng(choice.randrange(1 << 30))
+    x = values.random(shape) + (0.5 if choice.random() < 0.5 else -0.5)
+    return x + 1j * values.random(shape) if dtype == "complex64" else x
+
+
+def _laid(x: "mica.Tensor", choice: random.Random) -> "mica.Tensor":
+    """The same elements in another order of dimensions in memory, in every second column, or expanded."""
+    order = list(range(x.ndim))
+    choice.shuffle(order)
+    x = x.permute(order).contiguous().permute([order.index(d) for d in range(x.ndim)])
+    if choice.random() < 0.2 and x.numel() <= MOST // 2:
+        wide = mica.empty([*x.shape[:-1], 2 * x.shape[-1]], dtype=x.dtype)
+        wide[..., ::2] = x
+        x = wide[..., ::2]
+    return x[:1].expand(x.shape) if choice.random() < 0.1 else x
+
+
+def _check(number: int) -> str:
+    """What is wrong with the case of this number, or nothing."""
+    choice = random.Random(number)
+    name = choice.choice(list(REDUCTIONS))
+    dtype = choice.choice(DTYPES[:3] if name in ONLY_REAL else DTYPES)
+    call, reference, scale = REDUCTIONS[name]
+    shape = _shape(choice)
+    dims = sorted(choice.sample(range(len(shape)), choice.randint(1, len(shape))))
+    x = _laid(mica.tensor(_values(shape, dtype, choice)).to(getattr(mica, dtype)), choice)
+    # Wider than float64: NumPy adds columns one after the other, and loses more than Mica.
+    wide = x.to(mica.complex128 if dtype == "complex64" else mica.float64).numpy()
+    wide = wide.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
+    axes = tuple(dims)
+    if name == "var" and np.prod([shape[d] for d in dims]) < 2:
+        return ""
+    mica.set_num_threads(choice.choice((1, 2)))
+    got = call(x, dims)
+    expected, allowed = reference(wide, axes), scale(wide, axes)
+    eps = float(mica.finfo(got.dtype).eps)
+    off = np.abs(got.to(mica.complex128 if got.is_complex() else mica.float64).numpy() - expected)
+    # Sums of 2^20 in a cascade lose a few units; half types are rounded once, at the end.
+    if not (off <= 24 * eps * allowed + 2 * eps * np.abs(expected)).all():
+        return f"case {number}: {name} of {dtype} {shape} {x.stride()} over {dims} is off by {np.nanmax(off)}"
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = mica.get_num_threads()
+    yield
+    mica.set_num_threads(before)
+
+
+def test_sizes_are_those_of_the_sources():
+    text = "constexpr int64_t kBlock = 1024, kGrain = int64_t{1} << 15;\nstatic constexpr int kRows = 7 * 8;"
+    assert defined(text) == {"kBlock": 1024, "kGrain": 32768}
+    assert {31, 32, 33, 511, 1023, 1024, 1025, 32769} <= set(sizes())  # kCascade, kWidth, kBlock, kGrain
+
+
+def test_memory_is_poisoned():
+    assert os.environ["MICA_POISON_MEMORY"] == "255"
+    for size in (4, 1 << 12, 1 << 16, 1 << 22):
+        assert mica.empty(size).isnan().all()
+
+
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_reductions_around_every_size(first):
+    assert not [wrong for wrong in map(_check, range(first, first + 100)) if wrong]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(500, 2000, 500))
+def test_reductions_around_every_size_at_length(first):
+    assert not [wrong for wrong in map(_check, range(first, first + 500)) if wrong]
+
+
+@pytest.mark.parametrize("shape", [(64, 8, 24, 24), (3, 5, 127, 129), (33, 2, 31, 33), (2, 1, 513, 65)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bias_gradients_count_every_element(shape, threads):
+    mica.set_num_threads(threads)
+    n, c, h, w = shape
+    x = mica.rand(n, 4, h, w)
+    weight, bias = mica.rand(c, 4, 1, 1), mica.zeros(c, requires_grad=True)
+    mica.nn.functional.conv2d(x, weight, bias).sum().backward()
+    assert bias.grad.tolist() == [float(n * h * w)] * c
