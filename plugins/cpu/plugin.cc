@@ -10,6 +10,7 @@
 #include "mica/plugins/cpu/convolution/convolution.h"
 #include "mica/plugins/cpu/engine/factory.h"
 #include "mica/plugins/cpu/engine/pointwise.h"
+#include "mica/plugins/cpu/engine/targets.h"
 #include "mica/plugins/cpu/fft/fft.h"
 #include "mica/plugins/cpu/indexing/indexing.h"
 #include "mica/plugins/cpu/kernels.h"
@@ -131,6 +132,7 @@ void RegisterClass(const MicaRegistrar* registrar, const char* name, MicaClassFu
 }
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
+  LimitTargets();
   plugin::Registrar r(registrar, "cpu");
   static const MicaDeviceTable table = DeviceTable();
   r.Device(table);

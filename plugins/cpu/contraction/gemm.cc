@@ -1,15 +1,18 @@
 // Which kernel a product takes, and how threads share it.
 //
-// Measured on one AVX2 core, float32, GFLOP/s of OpenBLAS / oneDNN, m x n x k, N or T
-// saying how a and b lie (bench/cpu_libraries.cc repeats it):
-//   16^3 NN 23/15      32^3 NN 53/53        64^3 NN 79/88       128^3 NN 89/94
-//   512^3 NN 91/87     1x1024x1024 NT 5/32  1024x1x1024 NN 7/28 64x10x1024 NN 49/56
-//   10x1024x64 NN 47/36, TN 47/34, NT 41/63 512x8x512 NN 55/73, TN 51/42, NT 55/72
-//   4096x9x32 NN 46/39, TN 34/21, NT 46/36  512x512x64 NN 86/89, TN 86/62, NT 87/92
-// and where rows that a product reads across lie multiples of 1 KiB apart, on the same sets of the cache:
-//   128x1024x512 TN 75/55  128x1024x1024 TN 76/34  512x1024x128 TN 69/51, TT 68/48  128x128x512 NN 80/63
-//   64x1024x512 NN 68/74   1024x1024x128 TN 71/36, NN 71/74                         192x1024x512 NN 72/50
-// PreferDnnl is these rows as rules.
+// float32, GFLOP/s of OpenBLAS / gemm_rows.cc / a matrix-vector product of OpenBLAS for each row, on one
+// core, m x n x k, T saying that b lies by columns:
+//                     AVX2 kernels   AVX-512 kernels
+//   8 x 512 x 512       63/94/47       66/110/50
+//   8 x 512 x 512 T     52/70/48       46/55/48
+//   4 x 512 x 512 T     34/53/48       30/39/48
+//   1 x 1024 x 1024     10/-/43        9/-/40
+//   10 x 1024 x 64 T    49/81/-        50/76/-
+//   30 x 1000 x 2000    83/105/-       65/50/-
+//   64 x 1024 x 512     103/100/-      97/110/-
+//   64 x 64 x 64        96/85/-        115/82/-
+//   512 x 512 x 512     109/96/-       101/98/-
+// bench/cpu_libraries.cc repeats it. AsRows and AsVectors are these rows as rules.
 #include "mica/plugins/cpu/contraction/gemm.h"
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <cmath>
 
 #include "mica/plugins/cpu/contraction/gemm_half.h"
+#include "mica/plugins/cpu/contraction/gemm_rows.h"
 #include "mica/plugins/cpu/contraction/gemm_tiles.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
 #include "mica/plugins/cpu/engine/lanes.h"
@@ -29,6 +33,10 @@ namespace {
 constexpr int64_t kTiny = 64;
 // Multiplications that make a second thread worth waking.
 constexpr int64_t kShare = 1 << 19;
+// Multiplications of float32 in one call of a library: some hundredths of a second, after which
+// the host is asked for a Ctrl-C. Blocks of 256 or more rows and columns cost no speed.
+constexpr int64_t kStep = int64_t{1} << 32;
+constexpr int64_t kLeast = 256;
 constexpr int64_t kMaxInt = INT32_MAX;
 
 const char* Advance(const MatrixView& v, int64_t rows, int64_t cols, int64_t itemsize) {
@@ -36,62 +44,76 @@ const char* Advance(const MatrixView& v, int64_t rows, int64_t cols, int64_t ite
   return static_cast<const char*>(v.data) + steps * itemsize;
 }
 
-bool PreferDnnl(const GemmTask& t) {
-  if (t.dtype != MICA_F32) return false;
-  if (t.m == 1 || t.n == 1) return true;
-  const int64_t work = t.m * t.n * t.k;
-  if (work <= 32 * 32 * 32 || (work >= 384 * 384 * 384 && std::min({t.m, t.n, t.k}) >= 256)) return false;
-  if (t.m <= 16) return t.b.transposed;
-  if (t.n <= 16) return t.k >= 64 && (!t.a.transposed || t.m <= 64);
-  const auto same_sets = [](const MatrixView& v) { return v.stride >= 512 && v.stride % 256 == 0; };
-  if (!t.b.transposed && same_sets(t.b) && t.m > 64 && t.m < 256) return false;
-  if (t.a.transposed && same_sets(t.a) && t.n >= 64 && t.n < 256) return false;
-  return !(t.a.transposed && !t.b.transposed && t.k > 16 && t.k <= 64);
-}
+// Rows up to which a matrix that lies by columns is multiplied by each row for itself.
+constexpr int64_t kVectors = 4;
 
-// float64 with a vector: b's (n = 1) or a's (m = 1). OpenBLAS's products are slow here.
-bool AsVector(const LibraryTable& library, const GemmTask& t) {
-  if (t.dtype != MICA_F64) return false;
-  const auto step = [](const MatrixView& v, bool along_rows) {
-    return along_rows == v.transposed ? 1 : v.stride;
-  };
-  if (t.n == 1 && t.c_stride == 1)
-    library.blas_gemv(t.dtype, t.m, t.k, t.a, t.b.data, step(t.b, true), t.c, t.alpha[0], t.beta[0]);
-  else if (t.m == 1)
-    library.blas_gemv(t.dtype, t.n, t.k, {t.b.data, t.b.stride, !t.b.transposed}, t.a.data, step(t.a, false),
-                      t.c, t.alpha[0], t.beta[0]);
-  else
-    return false;
+// The product, or its transpose, with no more rows than columns.
+Product Wide(const Product& p) { return p.n < p.m ? Transposed(p) : p; }
+
+// Few real rows times a matrix, each as a vector: b is read where it lies, and once a row.
+bool AsVectors(const LibraryTable& library, const Product& product, int32_t threads) {
+  const Product p = Wide(product);
+  if (IsComplex(p.dtype) || (p.m > 1 && (p.m > kVectors || p.b.row != 1 || p.k < kLeast / 4))) return false;
+  const int64_t itemsize = DtypeSize(p.dtype);
+  const auto at = [&](const Strided& x, int64_t i) { return static_cast<char*>(x.data) + i * itemsize; };
+  const MatrixView b = View({p.b.data, p.b.col, p.b.row}, p.n, p.k);
+  ParallelSteps(p.n, std::max<int64_t>(1, kShare / (p.m * p.k)), 16, threads,
+                [&](int64_t begin, int64_t end) {
+                  const MatrixView part{Advance(b, begin, 0, itemsize), b.stride, b.transposed};
+                  for (int64_t i = 0; i < p.m; ++i)
+                    library.blas_gemv(p.dtype, end - begin, p.k, part, at(p.a, i * p.a.row),
+                                      std::max<int64_t>(1, p.a.col), at(p.c, i * p.c.row + begin * p.c.col),
+                                      std::max<int64_t>(1, p.c.col), p.alpha.real, p.beta.real);
+                });
   return true;
 }
 
-// Multiplications of one call of a library: some tenths of a second, after which
-// the host is asked for a Ctrl-C. Blocks of 256 rows and columns or more cost no speed.
-constexpr int64_t kStep = int64_t{1} << 34;
-constexpr int64_t kLeast = 256;
+// Few rows of float32 times a matrix of some width, read once.
+bool AsRows(const Product& product, int32_t threads) {
+  const Product p = Wide(product);
+  if (p.dtype != MICA_F32 || p.m > kMostRows || p.n < 64 || p.k < 32) return false;
+  if (p.m > kMostRows / 2 && p.m * p.n * p.k < 1 << 20) return false;
+  GemmRows({p.m, p.n, p.k, p.a, p.b, p.c, static_cast<float>(p.alpha.real), static_cast<float>(p.beta.real)},
+           threads);
+  return true;
+}
 
-GemmTask Block(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+// Rows and columns of c, and a part of the products' length: after the first part the others are added.
+GemmTask Block(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, int64_t from,
+               int64_t depth) {
   const int64_t itemsize = DtypeSize(t.dtype);
   GemmTask part = t;
   part.m = std::min(rows, t.m - row);
   part.n = std::min(cols, t.n - col);
-  part.a.data = Advance(t.a, row, 0, itemsize);
-  part.b.data = Advance(t.b, 0, col, itemsize);
+  part.k = std::min(depth, t.k - from);
+  part.a.data = Advance(t.a, row, from, itemsize);
+  part.b.data = Advance(t.b, from, col, itemsize);
   part.c = static_cast<char*>(t.c) + (row * t.c_stride + col) * itemsize;
+  if (from > 0) {
+    part.beta[0] = 1;
+    part.beta[1] = 0;
+  }
   return part;
 }
 
 // One thread's product, in steps.
 void StepwiseBlas(const LibraryTable& library, const GemmTask& task, std::atomic<bool>& stopped) {
-  if (task.m * task.n * task.k <= kStep) return library.blas_gemm(task);
-  const auto fitting = [](int64_t work) { return std::max(kStep / work / 16 * 16, kLeast); };
-  const int64_t rows = std::min(task.m, fitting(task.n * task.k));
+  const int64_t cost = (task.dtype == MICA_F32 ? 1 : 2) * (IsComplex(task.dtype) ? 3 : 1),
+                step = kStep / cost;
+  if (task.m * task.n * task.k <= step) return library.blas_gemm(task);
+  const auto fitting = [step](int64_t work) { return std::max(step / work / 16 * 16, kLeast); };
+  const auto square = static_cast<int64_t>(std::sqrt(static_cast<double>(step / task.k)));
+  const int64_t rows =
+      std::min(task.m, fitting(std::clamp(square, kLeast, std::max(kLeast, task.n)) * task.k));
   const int64_t cols = std::min(task.n, fitting(rows * task.k));
+  const int64_t depth = std::min(task.k, fitting(rows * cols));
   for (int64_t r = 0; r < task.m; r += rows) {
     for (int64_t c = 0; c < task.n; c += cols) {
-      if (stopped.load(std::memory_order_relaxed)) return;
-      library.blas_gemm(Block(task, r, rows, c, cols));
-      if (Interrupted()) stopped.store(true, std::memory_order_relaxed);
+      for (int64_t l = 0; l < task.k; l += depth) {
+        if (stopped.load(std::memory_order_relaxed)) return;
+        library.blas_gemm(Block(task, r, rows, c, cols, l, depth));
+        if (Interrupted()) stopped.store(true, std::memory_order_relaxed);
+      }
     }
   }
 }
@@ -124,7 +146,7 @@ void DividedBlas(const LibraryTable& library, const GemmTask& task, int32_t thre
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i / across * rows, c = i % across * cols;
       if (r >= task.m || c >= task.n) continue;
-      StepwiseBlas(library, Block(task, r, rows, c, cols), stopped);
+      StepwiseBlas(library, Block(task, r, rows, c, cols, 0, task.k), stopped);
     }
   });
   if (stopped) ThrowInterrupted();
@@ -149,10 +171,7 @@ bool LibraryGemm(Product p, int32_t threads) {
                       {p.alpha.real, p.alpha.imaginary},
                       {p.beta.real, p.beta.imaginary}};
   if (std::max({task.a.stride, task.b.stride, task.c_stride}) > kMaxInt) return false;
-  if (PreferDnnl(task))
-    library->dnnl_gemm(task, p.m * p.n * p.k < kShare ? 1 : threads);
-  else if (!AsVector(*library, task))
-    DividedBlas(*library, task, threads);
+  if (!AsVectors(*library, p, threads) && !AsRows(p, threads)) DividedBlas(*library, task, threads);
   return true;
 }
 

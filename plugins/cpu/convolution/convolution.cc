@@ -5,6 +5,7 @@
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
+#include "mica/plugins/cpu/convolution/unfolded.h"
 #include "mica/plugins/cpu/convolution/winograd.h"
 #include "mica/plugins/cpu/engine/threads.h"
 
@@ -76,6 +77,56 @@ void Transposed(float* dst, const float* src, int64_t batch, int64_t rows, int64
   CopyStrided(sizeof(float), 3, sizes, src, from, dst, to, threads);
 }
 
+// Multiplications in one call of oneDNN, after which the host is asked for a Ctrl-C.
+constexpr int64_t kStep = int64_t{1} << 32;
+
+int64_t WorkOfImage(const ConvolutionTask& t) {
+  int64_t work = t.out_channels * (t.in_channels / t.groups);
+  for (int32_t d = 0; d < t.spatial; ++d) work *= t.out[d] * t.kernel[d];
+  return work;
+}
+
+ConvolutionTask Images(const ConvolutionTask& t, int64_t first, int64_t count) {
+  ConvolutionTask part = t;
+  part.batch = count;
+  for (ConvolutionOperand* operand : {&part.input, &part.output})
+    operand->data = static_cast<float*>(operand->data) + first * operand->strides[0];
+  return part;
+}
+
+// The gradient for the weight over batches of images, added up: false as below.
+bool AddImages(const ConvolutionTask& task, int64_t step, const LibraryTable& library) {
+  const int32_t ndim = task.spatial + 2;
+  int64_t sizes[5] = {task.out_channels, task.in_channels / task.groups}, dense[5], count = 1;
+  std::copy(task.kernel, task.kernel + task.spatial, sizes + 2);
+  for (int32_t d = ndim; d-- > 0; count *= sizes[d]) dense[d] = count;
+  const Temporary sum(count * static_cast<int64_t>(sizeof(float))),
+      more(count * static_cast<int64_t>(sizeof(float)));
+  for (int64_t first = 0; first < task.batch; first += step) {
+    if (first > 0 && Interrupted()) ThrowInterrupted();
+    ConvolutionTask part = Images(task, first, std::min(step, task.batch - first));
+    part.weight.data = first == 0 ? sum.data() : more.data();
+    std::copy(dense, dense + ndim, part.weight.strides);
+    if (!library.convolution(part)) return false;
+    for (int64_t i = 0; i < count && first > 0; ++i) sum.data<float>()[i] += more.data<float>()[i];
+  }
+  CopyStrided(sizeof(float), ndim, sizes, sum.data(), dense, task.weight.data, task.weight.strides,
+              task.threads);
+  return true;
+}
+
+// oneDNN, over some images at a time where the whole batch takes long. False where it has no kernel.
+bool LibraryConvolution(const ConvolutionTask& task, const LibraryTable& library) {
+  const int64_t step = std::max<int64_t>(1, kStep / WorkOfImage(task));
+  if (step >= task.batch) return library.convolution(task);
+  if (task.kind == ConvolutionKind::kBackwardWeight) return AddImages(task, step, library);
+  for (int64_t first = 0; first < task.batch; first += step) {
+    if (first > 0 && Interrupted()) ThrowInterrupted();
+    if (!library.convolution(Images(task, first, std::min(step, task.batch - first)))) return false;
+  }
+  return true;
+}
+
 // Runs one task; `input`, `weight` and `output` as the ordinary convolution sees them.
 void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTensor* weight,
          MicaTensor* output, const float* bias, const Geometry& g) {
@@ -112,8 +163,8 @@ void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTens
   task.transpose = Transposed;
   if (WinogradFits(task))
     Winograd(task, *library);
-  else if (!library->convolution(task))
-    throw plugin::NotImplemented();
+  else if (!LibraryConvolution(task, *library))
+    UnfoldedConvolution(task);
   x.Finish();
   y.Finish();
   z.Finish();

@@ -112,7 +112,7 @@ class Band {
 void Multiply(const LibraryTable& library, int64_t m, int64_t n, int64_t k, MatrixView a, const float* b,
               float* c, bool add) {
   const GemmTask task{MICA_F32, m, n, k, a, {b, n, false}, c, n, {1, 0}, {add ? 1.0 : 0.0, 0}};
-  library.dnnl_gemm(task, 1);
+  library.blas_gemm(task);
 }
 
 // The transformed kernels, kPlanes matrices of (from channels) x (to channels).
@@ -174,7 +174,7 @@ void Forward(const ConvolutionTask& t, const LibraryTable& library, const Images
   TransformKernels(t, backward, kernels.data<float>());
   const Tiling tiling(t.batch, images.out[0], images.out[1]);
   const int64_t blocks = (tiling.count + kTiles - 1) / kTiles, columns = tiling.columns * 4 + 2;
-  std::atomic<bool> no_memory{false};
+  std::atomic<bool> no_memory{false}, stopped{false};
   ParallelFor(blocks, 1, 1, t.threads, [&](int64_t begin, int64_t end) {
     const int64_t band_floats = Band::Floats(ic, 6, columns);
     auto* memory =
@@ -182,7 +182,8 @@ void Forward(const ConvolutionTask& t, const LibraryTable& library, const Images
     if (!memory) return no_memory.store(true);
     float *v = memory, *m = v + kPlanes * v_plane, *tile_memory = m + kPlanes * m_plane;
     Band band(images.input, ic, images.in[0], images.in[1], 6, columns, tile_memory + 16 * oc);
-    for (int64_t block = begin; block < end; ++block) {
+    for (int64_t block = begin; block < end && !stopped; ++block) {
+      if (Interrupted()) stopped = true;
       const int64_t first = block * kTiles, tiles = std::min(kTiles, tiling.count - first);
       for (int64_t i = 0; i < tiles; ++i) {
         const Place p(tiling, first + i);
@@ -198,6 +199,7 @@ void Forward(const ConvolutionTask& t, const LibraryTable& library, const Images
       }
     }
   });
+  if (stopped) ThrowInterrupted();
   if (no_memory) throw std::bad_alloc();
 }
 
@@ -212,7 +214,7 @@ void ForWeight(const ConvolutionTask& t, const LibraryTable& library) {
   const int64_t blocks = (tiling.count + kTiles - 1) / kTiles, columns = tiling.columns * 4 + 2;
   const int64_t parts = std::min<int64_t>(t.threads, blocks);
   const Temporary sums(parts * size * 4);
-  std::atomic<bool> no_memory{false};
+  std::atomic<bool> no_memory{false}, stopped{false};
   ParallelFor(parts, 1, 1, t.threads, [&](int64_t begin, int64_t end) {
     const int64_t in_band = Band::Floats(ic, 6, columns), out_band = Band::Floats(oc, 4, columns);
     auto* memory =
@@ -224,7 +226,8 @@ void ForWeight(const ConvolutionTask& t, const LibraryTable& library) {
     for (int64_t part = begin; part < end; ++part) {
       float* sum = sums.data<float>() + part * size;
       const int64_t from = blocks * part / parts, to = blocks * (part + 1) / parts;
-      for (int64_t block = from; block < to; ++block) {
+      for (int64_t block = from; block < to && !stopped; ++block) {
+        if (Interrupted()) stopped = true;
         const int64_t first = block * kTiles, tiles = std::min(kTiles, tiling.count - first);
         for (int64_t i = 0; i < tiles; ++i) {
           const Place p(tiling, first + i);
@@ -239,6 +242,7 @@ void ForWeight(const ConvolutionTask& t, const LibraryTable& library) {
       }
     }
   });
+  if (stopped) ThrowInterrupted();
   if (no_memory) throw std::bad_alloc();
   const int64_t* s = t.weight.strides;
   ParallelFor(oc, std::max<int64_t>(1, 2048 / ic), 1, t.threads, [&](int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "mica/plugin.h"
+#include "mica/plugins/cpu/engine/scratch.h"
 
 namespace mica::cpu {
 namespace {
@@ -25,7 +26,9 @@ constexpr int64_t kStepGrains = 64;
 bool Interrupted() {
   if (omp_get_thread_num() != 0) return false;
   const MicaHost* host = plugin::Host();
-  return host != nullptr && host->interrupted != nullptr && host->interrupted() != 0;
+  if (host == nullptr || host->interrupted == nullptr) return false;
+  const ScratchAside aside;
+  return host->interrupted() != 0;
 }
 
 void ThrowInterrupted() { MICA_PLUGIN_THROW(MICA_ERROR_INTERRUPTED, "The call was interrupted."); }

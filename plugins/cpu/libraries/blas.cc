@@ -44,18 +44,18 @@ void BlasGemm(const GemmTask& t) {
 }
 
 void BlasGemv(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
-              void* y, double factor, double old) {
+              void* y, int64_t y_stride, double factor, double old) {
   // A transposed matrix lies as rows of length m.
   const int rows = Int(a.transposed ? n : m), cols = Int(a.transposed ? m : n);
-  const int lda = Int(a.stride), incx = Int(x_stride);
+  const int lda = Int(a.stride), incx = Int(x_stride), incy = Int(y_stride);
   const CBLAS_TRANSPOSE ta = Order(a);
   if (dtype == MICA_F32) {
     scipy_cblas_sgemv(CblasRowMajor, ta, rows, cols, static_cast<float>(factor),
                       static_cast<const float*>(a.data), lda, static_cast<const float*>(x), incx,
-                      static_cast<float>(old), static_cast<float*>(y), 1);
+                      static_cast<float>(old), static_cast<float*>(y), incy);
   } else {
     scipy_cblas_dgemv(CblasRowMajor, ta, rows, cols, factor, static_cast<const double*>(a.data), lda,
-                      static_cast<const double*>(x), incx, old, static_cast<double*>(y), 1);
+                      static_cast<const double*>(x), incx, old, static_cast<double*>(y), incy);
   }
 }
 

@@ -11,7 +11,7 @@ namespace mica::cpu {
 void PrepareBlas();  // once, before the other two
 void BlasGemm(const GemmTask& task);
 void BlasGemv(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
-              void* y, double factor, double old);
+              void* y, int64_t y_stride, double factor, double old);
 
 }  // namespace mica::cpu
 

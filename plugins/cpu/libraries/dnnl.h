@@ -1,4 +1,9 @@
-// oneDNN behind the table of libraries.h: matrix products and convolutions.
+// oneDNN behind the table of libraries.h: convolutions.
+//
+// Not its matrix products, nor what is made of them: on AVX and AVX-512 the kernel behind
+// dnnl_sgemm and the implementations named "gemm" points the stack register at a buffer on
+// the heap while it multiplies long rows, and a signal's frame lands there, over whatever
+// lies below it. Nothing that calls that kernel may run.
 //
 // Its primitives run on OpenMP's pool, the one the plugin uses. Each thread keeps its
 // own primitives, memory objects and buffer, so a call takes no lock and makes no
@@ -10,7 +15,6 @@
 
 namespace mica::cpu {
 
-void DnnlGemm(const GemmTask& task, int32_t threads);
 bool DnnlConvolution(const ConvolutionTask& task);
 
 }  // namespace mica::cpu

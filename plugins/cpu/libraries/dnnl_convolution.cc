@@ -116,9 +116,19 @@ bool ChannelsInside(const ConvolutionTask& t, const ConvolutionOperand& operand,
   return channels > 1 && operand.strides[1] == 1 && operand.strides[t.spatial + 1] >= channels;
 }
 
-// The primitive and the layouts it wants; throws dnnl::error.
+// Goes on to the first implementation that may run (see dnnl.h) and is no plain loop; false if
+// there is none.
+bool Choose(dnnl::primitive_desc& descriptor) {
+  do {
+    const char* name = descriptor.impl_info_str();
+    if (std::strstr(name, "gemm") == nullptr && std::strstr(name, "ref") == nullptr) return true;
+  } while (descriptor.next_impl());
+  return false;
+}
+
+// The primitive and the layouts it wants; an empty one where none may run. Throws dnnl::error.
 dnnl::primitive Create(const ConvolutionTask& t, const Layouts& wanted, Layouts& got,
-                       memory::desc& scratchpad, bool& fast) {
+                       memory::desc& scratchpad) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto strides = Spatial(t, t.stride), dilation = Spatial(t, t.dilation, 1),
@@ -133,7 +143,6 @@ dnnl::primitive Create(const ConvolutionTask& t, const Layouts& wanted, Layouts&
                           const memory::desc& out) {
     got = {in, w, out};
     scratchpad = descriptor.scratchpad_desc();
-    fast = std::strstr(descriptor.impl_info_str(), "ref") == nullptr;
   };
   const bool with_bias = t.bias != nullptr;
   const memory::desc bias =
@@ -146,12 +155,14 @@ dnnl::primitive Create(const ConvolutionTask& t, const Layouts& wanted, Layouts&
       direct, wanted.input, wanted.weight, bias, wanted.output, strides, dilation, before, after, attr);
   switch (t.kind) {
     case ConvolutionKind::kForward:
+      if (!Choose(forward)) return {};
       finish(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
       return dnnl::convolution_forward(forward);
     case ConvolutionKind::kBackwardInput: {
       dnnl::convolution_backward_data::primitive_desc d(Engine(), direct, wanted.input, wanted.weight,
                                                         wanted.output, strides, dilation, before, after,
                                                         forward, attr);
+      if (!Choose(d)) return {};
       finish(d, d.diff_src_desc(), d.weights_desc(), d.diff_dst_desc());
       return dnnl::convolution_backward_data(d);
     }
@@ -159,6 +170,7 @@ dnnl::primitive Create(const ConvolutionTask& t, const Layouts& wanted, Layouts&
       dnnl::convolution_backward_weights::primitive_desc d(Engine(), direct, wanted.input, wanted.weight,
                                                            wanted.output, strides, dilation, before, after,
                                                            forward, attr);
+      if (!Choose(d)) return {};
       finish(d, d.src_desc(), d.diff_weights_desc(), d.diff_dst_desc());
       return dnnl::convolution_backward_weights(d);
     }
@@ -225,10 +237,10 @@ void Prepare(const ConvolutionTask& t, Prepared& p) {
   Layouts wanted{any(in), any(weight), any(out)};
   Layouts got;
   memory::desc scratchpad;
-  bool fast = false;
   if (ChannelsInside(t, t.input, t.in_channels) && ChannelsInside(t, t.output, t.out_channels))
-    p.primitive = Create(t, {user.input, wanted.weight, user.output}, got, scratchpad, fast);
-  if (!fast) p.primitive = Create(t, wanted, got, scratchpad, fast);
+    p.primitive = Create(t, {user.input, wanted.weight, user.output}, got, scratchpad);
+  if (!p.primitive) p.primitive = Create(t, wanted, got, scratchpad);
+  if (!p.primitive) return;
   int64_t total = 0;
   PrepareOperand(p.input, user.input, got.input, t.kind == ConvolutionKind::kBackwardInput,
                  t.transpose != nullptr, total);

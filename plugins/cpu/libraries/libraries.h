@@ -96,11 +96,10 @@ struct CoreTask {
 struct LibraryTable {
   // OpenBLAS on the calling thread alone.
   void (*blas_gemm)(const GemmTask& task);
-  // oneDNN on `threads` threads of OpenMP; float32 only.
-  void (*dnnl_gemm)(const GemmTask& task, int32_t threads);
-  // y = factor * a @ x + old * y on the calling thread, for a of m x n; y's elements are adjacent.
+  // y = factor * a @ x + old * y on the calling thread, for a of m x n in f32 or f64.
   void (*blas_gemv)(int32_t dtype, int64_t m, int64_t n, const MatrixView& a, const void* x, int64_t x_stride,
-                    void* y, double factor, double old);
+                    void* y, int64_t y_stride, double factor, double old);
+  // oneDNN, on the task's threads.
   bool (*convolution)(const ConvolutionTask& task);
   // LAPACK on the calling thread; false where memory for its work is lacking.
   bool (*lapack)(CoreTask& task);

@@ -8,7 +8,7 @@ const mica::cpu::LibraryTable* mica_cpu_libraries() {
   using namespace mica::cpu;
   static const LibraryTable table = [] {
     PrepareBlas();
-    return LibraryTable{&BlasGemm, &DnnlGemm, &BlasGemv, &DnnlConvolution, &RunLapack};
+    return LibraryTable{&BlasGemm, &BlasGemv, &DnnlConvolution, &RunLapack};
   }();
   return &table;
 }

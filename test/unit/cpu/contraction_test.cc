@@ -39,6 +39,12 @@ TEST_CASE("mm of every dtype, layout and size", "[contraction]") {
                                   {33, 17, 65},
                                   {64, 128, 1},
                                   {150, 90, 130},
+                                  // gemm_rows.cc: tiles, strips and their remainders; rows as vectors
+                                  {2, 40, 64},
+                                  {9, 129, 97},
+                                  {77, 128, 33},
+                                  {61, 260, 150},
+                                  {3, 70, 100},
                                   {7, 0, 5}})
       for (const Layout la : kLayouts)
         for (const Layout lb : kLayouts) {
