@@ -122,7 +122,7 @@ HOSTILE = {
     "cut": (b"\x80\x02}q\x00(X\x03\x00\x00\x00abc", "damaged"),
     "tensor of nothing": (
         b"ctorch._utils\n_rebuild_tensor_v2\n(I1\nI2\nI3\nI4\nI5\nI6\ntR.",
-        "not on a storage",
+        "not a storage",
     ),
     "foreign persistent id": (b"Vhello\nQ.", "no storage"),
 }

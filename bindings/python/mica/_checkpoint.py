@@ -236,28 +236,8 @@ def write_legacy(obj: Any, file: Any, protocol: int, root: str) -> None:
 
 
 def save_to_path(obj: Any, path: Any, protocol: int, writer: Any = write) -> None:
-    """Writes beside the path and renames, so that a failure leaves an old file as it was."""
-    import tempfile
+    """Writes so that a failure leaves an old file as it was."""
+    from mica._save_file import save_file
 
-    target = Path(os.path.realpath(os.fspath(path)))
-    if not target.parent.is_dir():
-        raise RuntimeError(f"Parent directory {target.parent} does not exist.")
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            writer(obj, file, protocol, target.stem or "archive")
-            file.flush()
-            os.fsync(file.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        os.chmod(beside, mode)
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    name = Path(os.path.realpath(os.fspath(path))).stem or "archive"
+    save_file(path, lambda file: writer(obj, file, protocol, name))

@@ -17,8 +17,9 @@ import sys
 from typing import Any
 
 import mica
-from mica import _C, _checkpoint_read as reading
+from mica import _C, _checkpoint_read as reading, _pickle_rules as rules
 from mica._C import Tensor
+from mica._pickle_machine import Cut, Machine, Refused, shown
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
@@ -57,50 +58,72 @@ def write(obj: Any, file: Any, protocol: int) -> None:
         file.write(_bytes_of(storages[key]))
 
 
-class _Nothing:
-    """What stands for everything in the pass that builds nothing."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return object.__new__(cls)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes anything."""
-
-    def __setstate__(self, state: Any) -> None:
-        """Takes anything."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Takes anything."""
-
-    def append(self, value: Any) -> None:
-        """Takes anything."""
-
-    def extend(self, values: Any) -> None:
-        """Takes anything."""
-
-    def add(self, value: Any) -> None:
-        """Takes anything."""
+_NOTHING = object()
 
 
-class _Survey(pickle.Unpickler):
-    """Collects the storages that a pickle refers to: their dtype and number of elements."""
+def _drop(above: int) -> Any:
+    """Takes what an opcode puts into the object below, and leaves that."""
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(io.BytesIO(content), encoding="utf-8")
+    def rule(machine: Survey) -> None:
+        if above:
+            del machine.stack[-above:]
+        else:
+            machine.marked()
+        machine.stack[-1]
+
+    return rule
+
+
+def _drop_all(machine: Survey) -> None:
+    machine.marked()
+    machine.stack.append(_NOTHING)
+
+
+class Survey(Machine):
+    """Runs a pickle and builds nothing: only learns its storages (dtype and number of elements) and the
+    names that it refers to."""
+
+    opcodes = {
+        **dict.fromkeys(["APPEND", "BUILD"], _drop(1)),
+        "SETITEM": _drop(2),
+        **dict.fromkeys(["SETITEMS", "APPENDS", "ADDITEMS"], _drop(0)),
+        **dict.fromkeys(["DICT", "FROZENSET"], _drop_all),
+    }
+
+    def __init__(self, content: bytes, name: str, **options: Any) -> None:
+        super().__init__(content, name, **options)
         self.storages: dict[str, tuple[Any, int]] = {}
+        self.names: set[str] = set()
 
-    def find_class(self, module: str, name: str) -> Any:
-        found = reading._known(f"{module}.{name}")
-        return found if isinstance(found, reading._Kind) else _Nothing
+    def find_global(self, path: str) -> Any:
+        self.names.add(path)
+        found = rules.known(path)
+        return found if isinstance(found, rules.StorageKind) else _NOTHING
 
-    def persistent_load(self, pid: Any) -> Any:
-        if isinstance(pid, tuple) and pid and pid[0] == "module":
-            return _Nothing
+    def call(self, function: Any, arguments: Any) -> Any:
+        return _NOTHING
+
+    def new(self, cls: Any, arguments: Any, keywords: Any) -> Any:
+        return _NOTHING
+
+    def persistent(self, pid: Any) -> Any:
+        if type(pid) is tuple and len(pid) == 4:
+            return _NOTHING  # a class with its source
         kind, key, _, count = reading.storage_of(pid)
         dtype = mica.uint8 if kind.dtype is None else kind.dtype
         if self.storages.setdefault(key, (dtype, count)) != (dtype, count):
-            raise reading.Refused(f"The storage ({key}) is described in two ways.")
-        return _Nothing()
+            self.refuse(f"the storage ({key:.60}) is described in two ways.")
+        return _NOTHING
+
+
+class _Plain(Machine):
+    """Reads what has numbers, texts and containers of them alone."""
+
+    def find_global(self, path: str) -> Any:
+        self.refuse(f"the head of the file refers to {path:.200}.")
+
+    def persistent(self, pid: Any) -> Any:
+        self.refuse("the head of the file refers to a storage.")
 
 
 class Legacy(reading.Source):
@@ -116,59 +139,61 @@ class Legacy(reading.Source):
         self._places: dict[str, tuple[int, Any, int]] = {}
         self._read: dict[str, Tensor] = {}
 
-    def _pickle(self) -> bytes:
-        """The bytes of the next pickle of the file."""
+    def _run(self, kind: Any) -> tuple[Any, Any, bytes]:
+        """What a machine makes of the next pickle of the file, the machine, and the pickle's bytes.
+
+        No pickle tells its length. Some of the file is read, and more if that was too little: neither
+        machine does anything that could not be done again."""
         start = self.file.tell()
-        try:
-            for _ in pickletools.genops(self.file):
-                pass
-        except Exception as error:
-            raise reading.Refused(f"The file ({self.name}) is damaged: {error}") from error
-        end = self.file.tell()
-        self.file.seek(start)
-        content: bytes = self.file.read(end - start)
-        return content
+        size = 1 << 16
+        while True:
+            self.file.seek(start)
+            content = self.file.read(min(size, self._length - start))
+            machine = kind(content, self.name, record="its pickles")
+            try:
+                made = machine.load()
+            except Cut:
+                if start + size >= self._length:
+                    raise
+                size *= 4
+            else:
+                self.file.seek(start + machine.at)
+                return made, machine, content[: machine.at]
 
     def _plain(self) -> Any:
         """The next pickle, which has numbers, texts and containers of them alone."""
-        return reading.unpickle(self._pickle(), _NoStorages(None, self.name), True)
+        return self._run(_Plain)[0]
 
-    def load(self, weights_only: bool) -> Any:
+    def load(self, weights_only: bool, encoding: str = "utf-8") -> Any:
         """The object that was saved."""
         if self._plain() != MAGIC:
-            raise reading.Refused(f"The file ({self.name}) does not begin with torch's magic number.")
+            raise Refused(f"The file ({self.name}) does not begin with torch's magic number.")
         if (version := self._plain()) != PROTOCOL:
-            raise reading.Refused(f"The file ({self.name}) has the protocol version ({version}).")
+            raise Refused(f"The file ({self.name}) has the protocol version ({shown(version)}).")
         machine = self._plain()
         if not isinstance(machine, dict) or machine.get("little_endian") is not (sys.byteorder == "little"):
-            raise reading.Refused(
+            raise Refused(
                 f"The file ({self.name}) was written in another byte order than this machine's ({sys.byteorder})."
             )
-        content = self._pickle()
-        reading.check_opcodes(content)
-        self._survey(content, self._plain())
-        return reading.unpickle(content, self, weights_only)
+        _, survey, content = self._run(Survey)
+        self._find(survey.storages, self._plain())
+        return reading.unpickle(content, self, weights_only, encoding, "its pickle")
 
-    def _survey(self, content: bytes, keys: Any) -> None:
+    def _find(self, storages: dict[str, tuple[Any, int]], keys: Any) -> None:
         """Finds where each storage lies; all must lie in the file."""
-        survey = _Survey(content)
-        try:
-            survey.load()
-        except (reading.Refused, MemoryError):
-            raise
-        except Exception as error:
-            raise reading.Refused(f"The file ({self.name}) is damaged: {error}") from error
-        if not isinstance(keys, list) or sorted(survey.storages) != sorted(map(str, keys)):
-            raise reading.Refused(f"The file ({self.name}) lists other storages than its pickle refers to.")
+        if type(keys) is not list or not all(type(key) in (str, int) for key in keys):
+            raise Refused(f"The file ({self.name}) has {shown(keys)} for the list of its storages.")
+        if sorted(storages) != sorted(map(str, keys)):
+            raise Refused(f"The file ({self.name}) lists other storages than its pickle refers to.")
         at = self.file.tell()
         for key in map(str, keys):
-            dtype, count = survey.storages[key]
+            dtype, count = storages[key]
             self.file.seek(at)
             stored = int.from_bytes(self.file.read(8), "little", signed=True)
             nbytes = count * dtype.itemsize
             if stored != count or at + 8 + nbytes > self._length:
-                raise reading.Refused(
-                    f"The storage ({key}) of {count} elements of {dtype} is stored with {stored}, at {at} of the "
+                raise Refused(
+                    f"The storage ({key:.60}) of {count} elements of {dtype} is stored with {stored}, at {at} of the "
                     f"file's {self._length} bytes."
                 )
             self._places[key] = (at + 8, dtype, nbytes)
@@ -182,11 +207,6 @@ class Legacy(reading.Source):
             flat = mica.empty(nbytes, dtype=mica.uint8)
             self.file.seek(start)
             if nbytes and self.file.readinto(memoryview(_C._TensorBuffer(flat)).cast("B")) != nbytes:
-                raise reading.Refused(f"The file ({self.name}) ends within the storage ({key}).")
-            flat = self._read[key] = self._placed(flat, location).view(stored)
+                raise Refused(f"The file ({self.name}) ends within the storage ({key}).")
+            flat = self._read[key] = self.placed(flat, location).view(stored)
         return flat
-
-
-class _NoStorages(reading.Source):
-    def storage(self, dtype: Any, key: str, location: str, count: int) -> Tensor:
-        raise reading.Refused(f"The head of the file ({self.name}) refers to a storage.")

@@ -1,8 +1,8 @@
 """Reading torch's zip checkpoints: what mica.load() does.
 
 Nothing of a file is trusted. The archive's records must be stored, apart from each other and inside
-the file; the pickle's opcodes are checked before it runs, and with `weights_only` every global in it
-must be of a short list, whose members build tensors and containers and nothing else.
+the file; with `weights_only` the pickle is read by the rules of _pickle_rules.py, which build tensors
+and containers and nothing else.
 """
 
 from __future__ import annotations
@@ -11,205 +11,42 @@ import io
 import mmap
 import os
 import pickle
-import pickletools
 import sys
 import zipfile
 import zlib
-from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 import mica
-from mica import _C
+from mica import _C, _pickle_rules as rules
 from mica._C import Tensor
-from mica.storage import _TYPES, TypedStorage, UntypedStorage, _Memory
+from mica._pickle_machine import Refused, shown
+from mica.storage import TypedStorage, UntypedStorage, _Memory
 
-_OPCODES = frozenset(
-    """
-    MARK STOP POP POP_MARK DUP INT BININT BININT1 BININT2 LONG LONG1 NONE NEWTRUE NEWFALSE
-    STRING BINSTRING SHORT_BINSTRING UNICODE SHORT_BINUNICODE BINUNICODE BINBYTES SHORT_BINBYTES
-    FLOAT BINFLOAT EMPTY_LIST APPEND APPENDS LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
-    EMPTY_DICT DICT SETITEM SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE
-    GLOBAL STACK_GLOBAL REDUCE BUILD NEWOBJ PROTO FRAME BINPERSID EMPTY_SET ADDITEMS FROZENSET
-    BINUNICODE8 BINBYTES8 BYTEARRAY8
-    """.split()  # noqa: SIM905
-)
-safe_globals: dict[str, Any] = {}
+_ALIGNED = 16  # the widest element's bytes: what begins elsewhere in the file is read, not mapped
 
 
-class Refused(pickle.UnpicklingError):
-    """The file is damaged, or asks for what is not allowed; the text says which."""
+class Users(dict[str, Any]):
+    """What add_safe_globals() allowed, by its name in files."""
+
+    def find(self, path: str) -> Any:
+        """The object of a name; a name of torch is also that of the same thing in Mica."""
+        found = self.get(path)
+        parent, _, name = path.rpartition(".")
+        if found is None and any(getattr(o, "__name__", None) == name for o in self.values()):
+            from mica.torch import _homes
+
+            if parent in _homes.modules():
+                known = _of_mica(path)
+                found = known if any(known is o for o in self.values()) else None
+        return found
 
 
-def check_opcodes(content: bytes) -> None:
-    """Refuses opcodes that no checkpoint has, and memo numbers beyond the pickle's length."""
-    try:
-        for op, argument, _ in pickletools.genops(content):
-            if op.name not in _OPCODES:
-                raise Refused(f"The pickle has the opcode {op.name}, which checkpoints have not.")
-            if op.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument) > len(content):
-                raise Refused(f"The pickle numbers an object ({argument}) beyond its own length.")
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"The pickle is damaged: {error}.") from error
-
-
-class _Maker:
-    """A function that a pickle may call, without attributes that it could set."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-
-    def __call__(self, *args: Any) -> Any:
-        return self._function(*args)
-
-
-class _Kind:
-    """A storage class in a pickle: a dtype, or None for bytes."""
-
-    __slots__ = ("dtype",)
-
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
-
-
-def _shaped(flat: Tensor, offset: Any, size: Any, stride: Any) -> Tensor:
-    """A view of a storage, checked before it is made."""
-    size, stride = tuple(size), tuple(stride)
-    if not all(type(n) is int and n >= 0 for n in (offset, *size, *stride)) or len(size) != len(stride):
-        raise Refused(f"A tensor has the size {size}, the stride {stride} and the offset ({offset}).")
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride))
-    if 0 not in size and last >= flat.numel():
-        raise Refused(
-            f"A tensor of size {size} and stride {stride} at offset ({offset}) needs {last + 1} elements; "
-            f"its storage has {flat.numel()}."
-        )
-    if 0 in size:
-        return flat.new_empty(size)
-    return flat.as_strided(size, stride, offset).detach()
-
-
-def _tensor_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
-) -> Tensor:
-    if not isinstance(storage, TypedStorage):
-        raise Refused(f"A tensor is built on {type(storage).__name__}, not on a storage.")
-    result = _shaped(storage._flat, offset, size, stride)
-    return result.requires_grad_() if grad else result
-
-
-def _tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
-) -> Tensor:
-    if not isinstance(dtype, mica.dtype) or not isinstance(storage, TypedStorage):
-        raise Refused("A tensor is built without a dtype or without a storage.")
-    flat = storage._flat.view(mica.uint8)
-    whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize]
-    return _tensor_v2(TypedStorage._over(whole.view(dtype)), offset, size, stride, grad, hooks)
-
-
-def _meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:
-    made = mica.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
-    return made.requires_grad_() if grad else made
-
-
-def _parameter(data: Any, grad: Any, hooks: Any, state: Any = None) -> Tensor:
-    made = mica.nn.Parameter(data, bool(grad))
-    if isinstance(state, dict):
-        made.__dict__.update(state)
-    return made
-
-
-def _from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
-    made = function(*args)
-    if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor:
-        made = Tensor._make_subclass(cls, made, made.requires_grad)
-    if isinstance(state, dict) and state:
-        made.__dict__.update(state)
-    return made
-
-
-def _layout(name: Any) -> Any:
-    found = getattr(mica, str(name).removeprefix("torch."), None)
-    if not isinstance(found, mica.layout):
-        raise Refused(f"The file refers to the layout ({name!r:.40}), which Mica lacks.")
-    return found
-
-
-def _device(*args: Any) -> Any:
-    return mica.device(*args)
-
-
-def _small_bytes(kind: type) -> Any:
-    def make(*args: Any) -> Any:
-        if args and isinstance(args[0], int):
-            raise Refused(f"{kind.__name__} of a length is not built from a file.")
-        return kind(*args)
-
-    return make
-
-
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    if not isinstance(text, str) or encoding not in ("latin1", "utf-8", "ascii"):
-        raise Refused(f"A text is encoded as ({encoding}).")
-    return text.encode(encoding)
-
-
-_REBUILD = {
-    "torch._utils._rebuild_tensor_v2": _tensor_v2,
-    "torch._utils._rebuild_tensor_v3": _tensor_v3,
-    "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
-    "torch._utils._rebuild_parameter": _parameter,
-    "torch._utils._rebuild_parameter_with_state": _parameter,
-    "torch._tensor._rebuild_from_type_v2": _from_type,
-    "torch.device": _device,
-    "_codecs.encode": _encode,
-    "__builtin__.bytearray": _small_bytes(bytearray),
-    "builtins.bytearray": _small_bytes(bytearray),
-    "builtins.complex": complex,
-    "__builtin__.complex": complex,
-    "__builtin__.bytes": _small_bytes(bytes),
-    "builtins.bytes": _small_bytes(bytes),
-    "torch.serialization._get_layout": _layout,
-}
-_CLASSES = {
-    "collections.OrderedDict": OrderedDict,
-    "collections.Counter": Counter,
-    "collections.defaultdict": defaultdict,
-    "__builtin__.set": set,
-    "builtins.set": set,
-    "builtins.frozenset": frozenset,
-    "torch.Size": mica.Size,
-    "torch.Tensor": Tensor,
-}
-_ONE_BY_NAME = {"torch.nn.parameter.Parameter": "Parameter", "torch.nn.parameter.Buffer": "Buffer"}
-
-
-def _known(path: str) -> Any:
-    """The object of a global that any checkpoint may have; None if it is not one."""
-    if path in _REBUILD:
-        return _Maker(_REBUILD[path])
-    if path in _CLASSES:
-        return _CLASSES[path]
-    if path in _ONE_BY_NAME:
-        return getattr(mica.nn, _ONE_BY_NAME[path])
-    module, _, name = path.rpartition(".")
-    if module in ("torch", "torch.storage"):
-        if name in ("UntypedStorage", "TypedStorage"):
-            return _Kind(None)
-        if name in _TYPES:
-            return _Kind(getattr(mica, _TYPES[name]))
-        found = getattr(_C, name, None)
-        if isinstance(found, mica.dtype):
-            return found
-    return safe_globals.get(path)
+safe_globals = Users()
 
 
 def is_allowed(path: str) -> bool:
     """Whether weights_only=True builds what has this name in a checkpoint."""
-    return _known(path) is not None or any(_of_mica(path) is o for o in safe_globals.values())
+    return rules.known(path) is not None or safe_globals.find(path) is not None
 
 
 def _of_mica(path: str) -> Any:
@@ -224,25 +61,36 @@ def _of_mica(path: str) -> Any:
         return None
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, content: bytes, archive: Source, weights_only: bool) -> None:
-        super().__init__(io.BytesIO(content), encoding="utf-8")
-        self._archive, self._weights_only = archive, weights_only
+class _Strict(rules.Builder):
+    """Reads the pickle of a checkpoint that nobody trusts."""
+
+    def __init__(self, content: bytes, source: Source, **options: Any) -> None:
+        super().__init__(content, source.name, safe_globals, **options)
+        self._source = source
+
+    def persistent(self, pid: Any) -> Any:
+        if type(pid) is tuple and len(pid) == 4 and _is_word(pid[0], "module") and self.is_users(pid[1]):
+            return pid[1]
+        try:
+            kind, key, location, count = storage_of(pid)
+            return TypedStorage._over(self._source.storage(kind.dtype, key, location, count))
+        except Refused as error:
+            self.refuse(str(error))
+
+
+class _Trusting(pickle.Unpickler):
+    """Reads the pickle of a checkpoint as Python does; what is torch's, as Mica's."""
+
+    def __init__(self, content: bytes, source: Source, encoding: str) -> None:
+        super().__init__(io.BytesIO(content), encoding=encoding)
+        self._source = source
 
     def find_class(self, module: str, name: str) -> Any:
         path = f"{module}.{name}"
-        found = _known(path)
-        if found is not None:
-            return found
-        if not self._weights_only or is_allowed(path):
-            known = _of_mica(path)
-            if known is not None:
-                return known
-        if self._weights_only:
-            raise Refused(
-                f"Weights only load failed: the file refers to {path}, which weights_only=True does not build. Allow it "
-                "with mica.serialization.add_safe_globals([...]), or load with weights_only=False if you trust the file."
-            )
+        for find in (rules.known, safe_globals.get, _of_mica):
+            found = find(path)
+            if found is not None:
+                return found
         if module.split(".")[0] == "torch":
             raise Refused(f"The file refers to {path}, which Mica lacks.")
         return super().find_class(module, name)
@@ -251,37 +99,41 @@ class _Unpickler(pickle.Unpickler):
         if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
             return pid[1]  # a class, as files of torch before 1.6 name it: with its source
         kind, key, location, count = storage_of(pid)
-        flat = self._archive.storage(kind.dtype, key, location, count)
-        return TypedStorage._over(flat)
+        return TypedStorage._over(self._source.storage(kind.dtype, key, location, count))
 
 
-def storage_of(pid: Any) -> tuple[_Kind, str, str, int]:
+def _is_word(value: Any, word: str) -> bool:
+    return (type(value) is str and value == word) or (type(value) is bytes and value == word.encode())
+
+
+def storage_of(pid: Any) -> tuple[rules.StorageKind, str, str, int]:
     """The kind, key, place and number of elements in a pickle's reference to a storage."""
-    if not (isinstance(pid, tuple) and len(pid) in (5, 6) and pid[0] == "storage"):
-        raise Refused(f"The file refers to ({pid!r:.80}), which is no storage.")
+    if type(pid) is not tuple or len(pid) not in (5, 6) or not _is_word(pid[0], "storage"):
+        raise Refused(
+            f"Only persistent_load of storage is allowed, but got {shown(pid)}, which is no storage."
+        )
     _, kind, key, location, count = pid[:5]
-    if not isinstance(kind, _Kind) or not isinstance(key, str) or type(count) is not int or count < 0:
-        raise Refused(f"A storage is described by ({pid!r:.120}).")
+    key, location = (v.decode("latin1") if type(v) is bytes else v for v in (key, location))
+    if not isinstance(kind, rules.StorageKind) or type(key) is not str or type(location) is not str:
+        raise Refused(f"a storage is described by {shown(kind)}, {shown(key)} and {shown(location)}.")
+    if type(count) is not int or not 0 <= count < 1 << 63:
+        raise Refused(f"the storage ({key:.60}) has {shown(count)} for its number of elements.")
     if pid[5:] not in ((), (None,)):
-        raise Refused(f"The storage ({key}) is a view of another, as in files of torch before 0.4.")
-    return kind, key, str(location), count
+        raise Refused(f"the storage ({key:.60}) is a view of another, as in files of torch before 0.4.")
+    return kind, key, location, count
 
 
-def unpickle(content: bytes, source: Source, weights_only: bool) -> Any:
+def unpickle(
+    content: bytes, source: Source, weights_only: bool, encoding: str = "utf-8", record: str = "data.pkl"
+) -> Any:
     """What a checkpoint's pickle is of; its storages come from `source`."""
     if weights_only:
-        check_opcodes(content)
+        return _Strict(content, source, encoding=encoding, record=record).load()
     try:
-        return _Unpickler(content, source, weights_only).load()
-    except (Refused, MemoryError, KeyboardInterrupt):
+        return _Trusting(content, source, encoding).load()
+    except Refused:
         raise
-    except RuntimeError as error:
-        if "map_location" in str(error):
-            raise
-        raise Refused(f"The file ({source.name}) is damaged: {error}") from error
-    except Exception as error:
-        if not weights_only and not isinstance(error, (pickle.UnpicklingError, EOFError)):
-            raise
+    except (pickle.UnpicklingError, EOFError) as error:
         raise Refused(f"The file ({source.name}) is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -295,7 +147,7 @@ class Source:
         """All of a storage as a flat tensor on its device; the same memory each time."""
         raise NotImplementedError(f"{type(self).__name__} has no storages.")
 
-    def _placed(self, flat: Tensor, location: str) -> Tensor:
+    def placed(self, flat: Tensor, location: str) -> Tensor:
         wish = self.map_location
         if isinstance(wish, dict):
             location = str(wish.get(location, location))
@@ -312,13 +164,15 @@ class Source:
                 placed = deserializer(UntypedStorage._over(flat), location)
                 if placed is not None:
                     return placed._flat.view(mica.uint8)
-        backend = location.partition(":")[0]
-        if backend != "cpu" and _C._device_count(backend) == 0:
-            raise RuntimeError(
-                f"The file has a storage on the device ({location}), and no plugin provides one. "
-                "Load it with map_location='cpu'."
-            )
-        return flat.to(location)
+        why = "no plugin provides one"
+        try:
+            if location.startswith("cpu:") or _C._device_count(location.partition(":")[0]):
+                return flat.to(location)
+        except (RuntimeError, ValueError) as error:
+            why = str(error)
+        raise rules.NoPlace(
+            f"The file has a storage on the device ({location:.80}), but {why}. Load it with map_location='cpu'."
+        )
 
 
 def _mapped(file: Any, shared: bool) -> mmap.mmap:
@@ -432,7 +286,7 @@ class Archive(Source):
             if name not in self._records:
                 raise Refused(f"The file ({self.name}) has no record ({name}) for a storage.")
             start, info = self._records[name]
-            flat = self._placed(self._bytes(start, info), location)
+            flat = self.placed(self._bytes(start, info), location)
             self._read[key] = flat
         itemsize = bytes_wide.itemsize
         if count * itemsize > flat.numel():
@@ -445,7 +299,7 @@ class Archive(Source):
         size = info.file_size
         if size == 0:
             return mica.empty(0, dtype=mica.uint8)
-        if self._buffer is not None:
+        if self._buffer is not None and start % _ALIGNED == 0:
             return mica.frombuffer(memoryview(self._buffer)[start : start + size], dtype=mica.uint8)
         flat = mica.empty(size, dtype=mica.uint8)
         view = memoryview(_C._TensorBuffer(flat)).cast("B")
@@ -462,6 +316,7 @@ class Archive(Source):
         self._check_sum(info, view)
         return flat
 
-    def load(self, weights_only: bool) -> Any:
+    def load(self, weights_only: bool, encoding: str = "utf-8") -> Any:
         """The object that was saved."""
-        return unpickle(self.content("data.pkl"), self, weights_only)
+        record = self._records["data.pkl"][1].filename
+        return unpickle(self.content("data.pkl"), self, weights_only, encoding, record)

@@ -1,55 +1,98 @@
-"""Reading pickles; with `weights_only` through an unpickler that builds tensors,
-containers and dtypes only."""
+"""Plain pickles of tensors, as Mica's first versions saved them and pickle.dumps() makes them; with
+`weights_only` by the rules of _pickle_rules.py and those of this file."""
 
 from __future__ import annotations
 
-import io
 import pickle
 from typing import Any
 
-_ALLOWED = {
-    ("collections", "OrderedDict"),
-    ("mica._serialization", "_rebuild_tensor"),
-    ("mica._serialization", "_rebuild_subclass"),
-    ("mica._serialization", "_rebuild_meta"),
-    ("mica._serialization", "_SharedBytes"),
-    ("mica._C", "_metadata_object"),
-    ("mica", "Size"),
-    ("mica", "device"),
-    ("mica", "Tensor"),
-    ("mica.nn.parameter", "Parameter"),
-    ("builtins", "set"),
-    ("builtins", "bytearray"),
-    ("builtins", "complex"),
-}
+import mica
+from mica import _C, _pickle_rules as rules
+from mica._C import Tensor
+from mica._checkpoint_read import Source, safe_globals
+from mica._pickle_kinds import BYTES, COUNT, DTYPE, FLAG, SHORT_TEXT, SIZES, STATE, TENSOR, Kind
+from mica._pickle_machine import Refused, shown
+from mica._pickle_rules import Rule
+from mica._serialization import _SharedBytes
+
+CLASS = Kind(
+    "the class of a tensor", lambda machine, value: isinstance(value, type) and issubclass(value, Tensor)
+)
+MEMORY = Kind("a storage's bytes", lambda machine, value: type(value) in (_SharedBytes, bytearray))
 
 
-class _Restricted(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(
-                f"The file refers to {module}.{name}, which weights_only=True does not build. "
-                "Load it with weights_only=False if you trust where it comes from."
-            )
-        return super().find_class(module, name)
+class _Strict(rules.Builder):
+    """Reads a pickle that nobody trusts. A storage's bytes become one tensor on the wished device, so that
+    what shares them shares it, and what expands them is not copied."""
+
+    def __init__(self, content: bytes, source: Source) -> None:
+        super().__init__(content, source.name, safe_globals, record="its pickle")
+        self._source = source
+        self._placed: dict[int, tuple[Any, Tensor]] = {}
+        calls = [
+            Rule(
+                "mica._serialization._rebuild_tensor",
+                self._tensor,
+                MEMORY,
+                DTYPE,
+                COUNT,
+                SIZES,
+                SIZES,
+                SHORT_TEXT,
+                FLAG,
+            ),
+            Rule("mica._serialization._rebuild_subclass", self._subclass, CLASS, TENSOR, FLAG, STATE),
+            Rule("mica._serialization._rebuild_meta", rules.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
+            Rule("mica._C._metadata_object", _metadata_object, SHORT_TEXT),
+        ]
+        classes = [Rule("mica._serialization._SharedBytes", _SharedBytes, BYTES, optional=1)]
+        self.table = {
+            **{rule.path: rule for rule in calls},
+            **{rule.path: rule.function for rule in classes},
+            "mica.Size": mica.Size,
+            "mica.device": rules.known("torch.device"),
+            "mica.Tensor": Tensor,
+            "mica.nn.parameter.Parameter": mica.nn.Parameter,
+            "mica.nn.parameter.Buffer": mica.nn.Buffer,
+        }
+        self.rules = {id(self.table[rule.path]): rule for rule in [*calls, *classes]}
+
+    def persistent(self, pid: Any) -> Any:
+        self.refuse(f"the pickle refers to {shown(pid)}, which is no storage.")
+
+    def _tensor(
+        self, memory: Any, dtype: Any, offset: int, size: Any, stride: Any, device: str, grad: Any
+    ) -> Tensor:
+        if len(memory) % dtype.itemsize:
+            raise Refused(f"a storage of ({len(memory)}) bytes has no whole number of elements of {dtype}.")
+        _, flat = self._placed.get(id(memory)) or self._place(memory, device)
+        made = rules.shaped(flat.view(dtype), offset, size, stride)
+        return made.requires_grad_() if grad else made
+
+    def _place(self, memory: Any, device: str) -> tuple[Any, Tensor]:
+        flat = mica.frombuffer(memory, dtype=mica.uint8) if memory else mica.empty(0, dtype=mica.uint8)
+        self._placed[id(memory)] = (memory, self._source.placed(flat, device))
+        return self._placed[id(memory)]
+
+    def _subclass(self, cls: Any, data: Tensor, grad: Any, state: Any) -> Tensor:
+        if cls not in (Tensor, mica.nn.Parameter, mica.nn.Buffer) and not self.is_users(cls):
+            raise Refused(f"a tensor of {shown(cls)} is made.")
+        return rules.with_state(Tensor._make_subclass(cls, data, bool(grad)), state)
 
 
-def load_file(f: Any, weights_only: bool) -> Any:
+def _metadata_object(name: str) -> Any:
+    """A dtype, layout or memory format by its name."""
+    found = vars(_C).get(name)
+    if not isinstance(found, (mica.dtype, mica.layout, mica.memory_format)):
+        raise Refused(f"the file refers to ({shown(name)}), which is no dtype, layout or memory format.")
+    return found
+
+
+def load_file(f: Any, weights_only: bool, map_location: Any, name: str) -> Any:
     """What an open file holds."""
-    from mica._checkpoint_read import Refused, check_opcodes
+    if weights_only:
+        return _Strict(f.read(), Source(map_location, name)).load()
+    from mica.utils._tree import map_tensors
 
-    if not weights_only:
-        return pickle.Unpickler(f).load()
-    content = f.read()
-    try:
-        check_opcodes(content)
-        return _Restricted(io.BytesIO(content)).load()
-    except MemoryError:
-        raise
-    except Exception as error:
-        if "weights_only" in str(error):
-            raise
-        name = getattr(f, "name", type(f).__name__)
-        raise Refused(
-            f"The file ({name}) is not one that mica.save() wrote, or it was cut short: {error}."
-        ) from error
+    obj = pickle.Unpickler(f).load()
+    return obj if map_location is None else map_tensors(obj, lambda t: t.to(map_location))

@@ -120,24 +120,13 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that weights_only=True refuses."""
+    from mica._checkpoint_legacy import Survey
+
     with _opened(f) as file:
         content = reading.Archive(file, "cpu", False, str(f)).content("data.pkl")
-    return sorted(name for name in _globals_in(content) if not reading.is_allowed(name))
-
-
-def _globals_in(content: bytes) -> set[str]:
-    """The globals that a pickle refers to, by the opcodes alone."""
-    import pickletools
-
-    found, texts = set(), []
-    for op, argument, _ in pickletools.genops(content):
-        if op.name in ("GLOBAL", "INST"):
-            found.add(str(argument).replace(" ", "."))
-        elif op.name == "STACK_GLOBAL":
-            found.add(".".join(texts[-2:]))
-        elif isinstance(argument, str):
-            texts.append(argument)
-    return found
+    survey = Survey(content, str(f))
+    survey.load()
+    return sorted(name for name in survey.names if not reading.is_allowed(name))
 
 
 _packages: list[tuple[int, Any, Any]] = []
@@ -199,7 +188,7 @@ def only_pickle(module: Any, function: str) -> None:
         )
 
 
-def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
+def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any, encoding: str) -> Any:
     """What mica.load() does with a path or an open file."""
     mapped = bool(mapped)
     if mapped and hasattr(f, "read"):
@@ -214,13 +203,15 @@ def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any
         head = source.read(32)
         source.seek(start)
         if head[:4] != b"PK\3\4":
-            return _older(source, head, map_location, weights_only, mapped, str(name))
+            return _older(source, head, map_location, weights_only, mapped, str(name), encoding)
         if start:
             source = io.BytesIO(source.read())
-        return reading.Archive(source, map_location, mapped, str(name)).load(weights_only)
+        return reading.Archive(source, map_location, mapped, str(name)).load(weights_only, encoding)
 
 
-def _older(file: Any, head: bytes, map_location: Any, weights_only: bool, mapped: bool, name: str) -> Any:
+def _older(
+    file: Any, head: bytes, map_location: Any, weights_only: bool, mapped: bool, name: str, encoding: str
+) -> Any:
     """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
     from mica import _checkpoint_legacy
 
@@ -230,9 +221,7 @@ def _older(file: Any, head: bytes, map_location: Any, weights_only: bool, mapped
                 f"mmap=True needs a zip checkpoint; the file ({name}) has the format before zip. Load it without mmap "
                 "and save it again."
             )
-        return _checkpoint_legacy.Legacy(file, map_location, name).load(weights_only)
+        return _checkpoint_legacy.Legacy(file, map_location, name).load(weights_only, encoding)
     from mica._unpickle import load_file
-    from mica.utils._tree import map_tensors
 
-    obj = load_file(file, weights_only)
-    return obj if map_location is None else map_tensors(obj, lambda t: t.to(map_location))
+    return load_file(file, weights_only, map_location, name)
