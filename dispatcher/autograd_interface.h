@@ -41,6 +41,17 @@ class GraphNode {
     if (leaf_) return leaf_->Release();
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
+  // Retain, unless the last reference is gone; of nodes that are no leaf's.
+  bool TryRetain() {
+    uint32_t n = refs_.load(std::memory_order_relaxed);
+    while (n != 0)
+      if (refs_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
+    return false;
+  }
+  // Whether the caller's reference is the only one; never of a leaf's node.
+  bool IsHeldOnce() const { return !leaf_ && refs_.load(std::memory_order_acquire) == 1; }
+  // The binding's object of this node, which holds the node; not counted, and the binding's to guard.
+  void* object = nullptr;
 
  protected:
   GraphNode() = default;
@@ -125,8 +136,13 @@ class CustomBackward {
   // given to MakeCustomNode, in order; fewer count as undefined. Grad mode is on
   // if and only if the caller asked for create_graph.
   virtual std::vector<Tensor> Apply(std::vector<Tensor> grads) = 0;
-  // Drops what was saved; after it the engine does not call Apply again.
+  // Drops what was saved.
   virtual void ReleaseSaved() = 0;
+  // Called when the last reference to the node is gone: true if it took a new one, so that the node lives on.
+  virtual bool Keep(GraphNode*) { return false; }
+  // The binding's object that stands for the call (its ctx), empty where there is none. A garbage
+  // collector that found nobody else who holds the node empties it.
+  virtual std::shared_ptr<void>* Context() { return nullptr; }
 };
 
 // One tensor kept for backward, with its version.
@@ -144,11 +160,24 @@ struct SavedTensorHooks {
   std::function<Tensor(const std::shared_ptr<void>&)> unpack;
 };
 
-using TensorHook = std::function<Tensor(const Tensor& grad)>;      // undefined result: keep grad
-using NodeHook = std::function<void(std::vector<Tensor>& grads)>;  // before a node: its incoming gradients
-using NodePostHook =                                               // after: outgoing and incoming ones
-    std::function<void(std::vector<Tensor>& grad_inputs, const std::vector<Tensor>& grad_outputs)>;
-using AccumulateHook = std::function<void(const Tensor& variable)>;  // after variable.grad was written
+// A function, and the binding's object that it calls, which the binding's garbage collector follows
+// (AutogradInterface::VisitHeld). The function may use the object as long as its Hook lives.
+template <typename Signature>
+class Hook : public std::function<Signature> {
+ public:
+  using std::function<Signature>::function;
+  Hook(std::function<Signature> f, std::shared_ptr<void> object)
+      : std::function<Signature>(std::move(f)), held(std::move(object)) {}
+  std::shared_ptr<void> held;
+};
+// Undefined result: keep grad. `grad` is undefined where other results of its node alone got one.
+using TensorHook = Hook<Tensor(const Tensor& grad)>;
+using NodeHook = Hook<void(std::vector<Tensor>& grads)>;  // before a node: its incoming gradients
+using NodePostHook =                                      // after: outgoing and incoming ones
+    Hook<void(std::vector<Tensor>& grad_inputs, const std::vector<Tensor>& grad_outputs)>;
+using AccumulateHook = Hook<void(const Tensor& variable)>;  // after variable.grad was written
+// Takes a hook away; holds neither its tensor nor its node.
+using HookRemover = std::function<void()>;
 
 struct BackwardOptions {
   bool retain_graph = false;
@@ -172,23 +201,32 @@ class AutogradInterface {
                        const Tensor& grad) = 0;  // undefined clears; checks shape, dtype, device
   virtual NodePtr GradFn(const Tensor& t) = 0;   // NULL on a leaf
   virtual uint32_t OutputNr(const Tensor& t) = 0;
-  virtual GraphEdge GradientEdge(const Tensor& t) = 0;            // of a leaf: its AccumulateGrad
-  virtual Tensor Detach(const Tensor& t) = 0;                     // shares storage and version, no history
-  virtual void DetachInPlace(const Tensor& t) = 0;                // detach_(); refused on views
+  virtual GraphEdge GradientEdge(const Tensor& t) = 0;  // of a leaf: its AccumulateGrad
+  virtual Tensor Detach(const Tensor& t) = 0;           // shares storage and version, no history
+  virtual void DetachInPlace(const Tensor& t) = 0;      // detach_(); refused on views
+  // A view becomes an ordinary tensor; the history that it has through its base becomes its own.
+  virtual void LeaveBase(const Tensor& view) = 0;
   virtual void SetData(const Tensor& t, const Tensor& data) = 0;  // t.data = data
   virtual Tensor Data(
       const Tensor& t) = 0;  // t.data: an alias without history; writes to it count as writes to t
   virtual void RetainGrad(const Tensor& t) = 0;
   virtual bool RetainsGrad(const Tensor& t) = 0;
 
-  // ---- hooks; the number that Add* returns is given to Remove*
-  virtual uint64_t AddTensorHook(const Tensor& t, TensorHook hook) = 0;
-  virtual void RemoveTensorHook(const Tensor& t, uint64_t id) = 0;
-  virtual uint64_t AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) = 0;
-  virtual void RemoveAccumulateHook(const Tensor& leaf, uint64_t id) = 0;
-  virtual uint64_t AddNodeHook(GraphNode* node, NodeHook hook) = 0;
-  virtual uint64_t AddNodePostHook(GraphNode* node, NodePostHook hook) = 0;
-  virtual void RemoveNodeHook(GraphNode* node, uint64_t id) = 0;  // of both kinds
+  // ---- hooks. Of one node run, in this order: those of its tensors (tensor by tensor, as each got its
+  // first one), what retain_grad asks for, those before the node, those on accumulation, those after it.
+  virtual HookRemover AddTensorHook(const Tensor& t, TensorHook hook) = 0;
+  virtual HookRemover AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) = 0;
+  virtual HookRemover AddNodeHook(GraphNode* node, NodeHook hook) = 0;
+  virtual HookRemover AddNodePostHook(GraphNode* node, NodePostHook hook) = 0;
+
+  // ---- the binding's objects that C++ holds (hooks, contexts, metadata), for its garbage collector, which
+  // guarantees that nothing else uses the tensor or the node meanwhile. Of a tensor: its own, and those of
+  // its node if it alone holds that.
+  using HeldVisitor = std::function<void(std::shared_ptr<void>& object)>;
+  virtual void VisitHeld(const Tensor& t, const HeldVisitor& visit) = 0;
+  virtual void VisitHeld(GraphNode* node, const HeldVisitor& visit) = 0;
+  // CustomBackward::Context of a custom function's node; NULL of others.
+  virtual std::shared_ptr<void>* Context(GraphNode* node) = 0;
 
   // ---- the graph
   virtual std::vector<GraphEdge> NextEdges(GraphNode* node) = 0;

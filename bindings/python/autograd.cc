@@ -42,8 +42,7 @@ std::vector<Tensor> TensorsOf(PyObject* o, const char* what) {
 
 // A Tensor, or a GradientEdge: a tuple that begins with a Node and a number.
 bool IsEdge(PyObject* o) {
-  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 &&
-         PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &GraphNodeType);
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && IsNode(PyTuple_GET_ITEM(o, 0));
 }
 GradientPoint PointOf(PyObject* o, const char* what) {
   if (IsTensor(o)) return {Resident(Unwrap(o)), {}};
@@ -103,38 +102,22 @@ PyObject* Gradients(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* AddTensorHook(PyObject*, PyObject* args) {
+// _add_tensor_hook(tensor, hook), _add_accumulate_hook(tensor, hook) -> a function that takes it away
+template <typename Make, typename HookOf>
+PyObject* AddHook(PyObject* args, HookRemover (AutogradInterface::*add)(const Tensor&, HookOf), Make make) {
   return Guarded([&] {
     PyObject *tensor, *hook;
     if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &hook)) throw PythonErrorIsSet();
-    return PyLong_FromUnsignedLongLong(Autograd().AddTensorHook(Unwrap(tensor), MakeTensorHook(hook)));
+    HookRemover remover = (Autograd().*add)(Unwrap(tensor), make(hook));
+    Track(tensor);
+    return FromRemover(std::move(remover));
   });
 }
-PyObject* RemoveTensorHook(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject* tensor;
-    unsigned long long id;
-    if (!PyArg_ParseTuple(args, "O!K", &TensorType, &tensor, &id)) throw PythonErrorIsSet();
-    Autograd().RemoveTensorHook(Unwrap(tensor), id);
-    return NewNone();
-  });
+PyObject* AddTensorHook(PyObject*, PyObject* args) {
+  return AddHook(args, &AutogradInterface::AddTensorHook, MakeTensorHook);
 }
 PyObject* AddAccumulateHook(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject *tensor, *hook;
-    if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &hook)) throw PythonErrorIsSet();
-    return PyLong_FromUnsignedLongLong(
-        Autograd().AddAccumulateHook(Unwrap(tensor), MakeAccumulateHook(hook)));
-  });
-}
-PyObject* RemoveAccumulateHook(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject* tensor;
-    unsigned long long id;
-    if (!PyArg_ParseTuple(args, "O!K", &TensorType, &tensor, &id)) throw PythonErrorIsSet();
-    Autograd().RemoveAccumulateHook(Unwrap(tensor), id);
-    return NewNone();
-  });
+  return AddHook(args, &AutogradInterface::AddAccumulateHook, MakeAccumulateHook);
 }
 // _gradient_edge(tensor) -> (Node or None, number)
 PyObject* GradientEdgeOf(PyObject*, PyObject* tensor) {
@@ -152,7 +135,7 @@ PyObject* BackwardNumber(PyObject*, PyObject*) {
 }
 PyObject* WillRun(PyObject*, PyObject* node) {
   return Guarded([&] {
-    MICA_CHECK_TYPE(PyObject_TypeCheck(node, &GraphNodeType), "A Node is expected.");
+    MICA_CHECK_TYPE(IsNode(node), "A Node is expected.");
     return NewBool(Autograd().WillRun(UnwrapNode(node)));
   });
 }
@@ -182,83 +165,6 @@ PyObject* AnomalyEnabled(PyObject*, PyObject*) {
 }
 PyObject* AnomalyCheckNan(PyObject*, PyObject*) {
   return NewBool(LoadedAutogradInterface() && Autograd().AnomalyCheckNan());
-}
-
-// ---- custom functions
-class PythonBackward final : public CustomBackward {
- public:
-  PythonBackward(std::string name, PyObject* backward)
-      : name_(std::move(name)), backward_(Py_NewRef(backward)) {}
-  ~PythonBackward() override { Drop(); }
-  std::string Name() const override { return name_; }
-  std::vector<Tensor> Apply(std::vector<Tensor> grads) override {
-    GilAcquire gil;
-    MICA_CHECK(backward_, "The saved tensors of ", name_,
-               " were freed by an earlier backward; pass retain_graph=True to it.");
-    const Ref arguments(FromTensorList(std::move(grads)));
-    const Ref result(CheckCall(PyObject_CallObject(backward_, arguments.get())));
-    if (IsTensor(result.get())) return {Unwrap(result.get())};
-    if (result.get() == Py_None) return {Tensor()};
-    MICA_CHECK_TYPE(IsTensorList(result.get(), true), "The backward of ", name_,
-                    " must return Tensors and Nones.");
-    return ToTensorList(result.get());
-  }
-  void ReleaseSaved() override { Drop(); }
-
- private:
-  void Drop() {
-    if (!backward_ || !Py_IsInitialized()) return;
-    GilAcquire gil;
-    Py_CLEAR(backward_);
-  }
-  std::string name_;
-  PyObject* backward_;
-};
-
-// _make_custom_node(name, backward, inputs) -> Node or None
-PyObject* MakeCustomNode(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    const char* name;
-    PyObject *backward, *inputs;
-    if (!PyArg_ParseTuple(args, "sOO", &name, &backward, &inputs)) throw PythonErrorIsSet();
-    return WrapNode(
-        Autograd().MakeCustomNode(std::make_unique<PythonBackward>(name, backward), ToTensorList(inputs)));
-  });
-}
-// _finish_custom(node, inputs, outputs, dirty, non_differentiable, materialize)
-PyObject* FinishCustom(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject *node, *inputs, *outputs, *dirty, *fixed;
-    int materialize;
-    if (!PyArg_ParseTuple(args, "OOOOOp", &node, &inputs, &outputs, &dirty, &fixed, &materialize))
-      throw PythonErrorIsSet();
-    const std::vector<Tensor> i = ToTensorList(inputs), o = ToTensorList(outputs), d = ToTensorList(dirty),
-                              f = ToTensorList(fixed);
-    const NodePtr n = node == Py_None ? NodePtr() : NodePtr::Borrow(UnwrapNode(node));
-    return FromTensorList(Autograd().FinishCustom(n, {i, o, d, f, materialize != 0}));
-  });
-}
-
-constexpr const char* kSavedName = "mica.saved_tensor";
-// _save_tensor(tensor, node, is_output) -> capsule; _unpack_saved(capsule) -> Tensor
-PyObject* SaveTensor(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject *tensor, *node;
-    int is_output;
-    if (!PyArg_ParseTuple(args, "O!Op", &TensorType, &tensor, &node, &is_output)) throw PythonErrorIsSet();
-    auto box =
-        Autograd().SaveTensor(Unwrap(tensor), node == Py_None ? nullptr : UnwrapNode(node), is_output != 0);
-    return Check(PyCapsule_New(box.release(), kSavedName, [](PyObject* capsule) {
-      delete static_cast<SavedTensorBox*>(PyCapsule_GetPointer(capsule, kSavedName));
-    }));
-  });
-}
-PyObject* UnpackSaved(PyObject*, PyObject* capsule) {
-  return Guarded([&] {
-    auto* box = static_cast<SavedTensorBox*>(PyCapsule_GetPointer(capsule, kSavedName));
-    if (!box) throw PythonErrorIsSet();
-    return Wrap(box->Unpack());
-  });
 }
 
 PyObject* PushSavedHooks(PyObject*, PyObject* args) {
@@ -325,9 +231,7 @@ PyMethodDef kFunctions[] = {
     {"_backward", Backward, METH_VARARGS, nullptr},
     {"_gradients", Gradients, METH_VARARGS, nullptr},
     {"_add_tensor_hook", AddTensorHook, METH_VARARGS, nullptr},
-    {"_remove_tensor_hook", RemoveTensorHook, METH_VARARGS, nullptr},
     {"_add_accumulate_hook", AddAccumulateHook, METH_VARARGS, nullptr},
-    {"_remove_accumulate_hook", RemoveAccumulateHook, METH_VARARGS, nullptr},
     {"_gradient_edge", GradientEdgeOf, METH_O, nullptr},
     {"_backward_number", BackwardNumber, METH_NOARGS, nullptr},
     {"_will_run", WillRun, METH_O, nullptr},
@@ -335,10 +239,6 @@ PyMethodDef kFunctions[] = {
     {"_set_anomaly", SetAnomaly, METH_VARARGS, nullptr},
     {"is_anomaly_enabled", AnomalyEnabled, METH_NOARGS, "is_anomaly_enabled() -> bool"},
     {"is_anomaly_check_nan_enabled", AnomalyCheckNan, METH_NOARGS, nullptr},
-    {"_make_custom_node", MakeCustomNode, METH_VARARGS, nullptr},
-    {"_finish_custom", FinishCustom, METH_VARARGS, nullptr},
-    {"_save_tensor", SaveTensor, METH_VARARGS, nullptr},
-    {"_unpack_saved", UnpackSaved, METH_O, nullptr},
     {"_push_saved_tensor_hooks", PushSavedHooks, METH_VARARGS, nullptr},
     {"_pop_saved_tensor_hooks", PopSavedHooks, METH_NOARGS, nullptr},
     {"_forbid_saved_tensor_hooks", ForbidSavedHooks, METH_O, nullptr},

@@ -3,26 +3,40 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "mica/bindings/python/arguments.h"
 #include "mica/bindings/python/boxing.h"
+#include "mica/bindings/python/collector.h"
 
 namespace mica::python {
 namespace {
 
+// Holds the node; of a leaf's node, which is part of the leaf, the leaf's object instead, so that the
+// garbage collector sees who holds the leaf.
 struct NodeObject {
-  PyObject_HEAD NodePtr node;
+  PyObject_HEAD GraphNode* node;
+  PyObject* leaf;
 };
+NodeObject* AsNode(PyObject* o) { return reinterpret_cast<NodeObject*>(o); }
+
+// Of a hook or a context that garbage collection took: nobody is left who could call it.
+std::shared_ptr<void> Alive(const std::weak_ptr<void>& object) {
+  std::shared_ptr<void> alive = object.lock();
+  MICA_INTERNAL(alive, "A hook runs after Python's garbage collector took it.");
+  return alive;
+}
+PyObject* Object(const std::shared_ptr<void>& object) { return static_cast<PyObject*>(object.get()); }
 
 Ref TupleOf(const std::vector<Tensor>& tensors) { return Ref(FromTensorList(std::vector<Tensor>(tensors))); }
 
-// What a hook returned instead of `tensors`: None (nothing), a tensor, a tuple.
+// What a hook returned instead of `tensors`: None (nothing) or a tuple.
 void Replace(std::vector<Tensor>& tensors, PyObject* result) {
   if (result == Py_None) return;
-  if (IsTensor(result) && tensors.size() == 1) {
-    tensors[0] = Unwrap(result);
-    return;
-  }
-  MICA_CHECK_TYPE(IsTensorList(result, true), "A hook of a node must return None or a tuple of tensors.");
+  MICA_CHECK_TYPE(
+      PyTuple_Check(result) && IsTensorList(result, true),
+      "A hook of a node must return None or a tuple of tensors and Nones; it was expected tuple, but "
+      "hook returned '",
+      TypeName(result), "'.");
   std::vector<Tensor> replacement = ToTensorList(result);
   MICA_CHECK(replacement.size() == tensors.size(), "A hook of a node returned ", replacement.size(),
              " gradients where it got ", tensors.size(), ".");
@@ -86,9 +100,18 @@ PyObject* RawSaved(PyObject* self, std::string_view name) {
   const Ref module = Own(PyImport_ImportModule("mica.autograd.graph"));
   return Check(PyObject_CallMethod(module.get(), "_raw_saved", "OO", self, Own(NewStr(name)).get()));
 }
+// The ctx of a custom function's node; NULL of others.
+PyObject* ContextOf(PyObject* self) {
+  const std::shared_ptr<void>* context = GetAutogradInterface().Context(UnwrapNode(self));
+  return context ? Object(*context) : nullptr;
+}
 PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  if (PyObject* context = ContextOf(self)) {
+    PyErr_Clear();
+    return PyObject_GetAttr(context, name);
+  }
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   return Guarded([&] {
@@ -111,6 +134,10 @@ PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
     const TensorSpan list = kept.ToTensors();
     return Check(FromTensorList(std::vector<Tensor>(list.begin(), list.end())));
   });
+}
+int SetNodeAttribute(PyObject* self, PyObject* name, PyObject* value) {
+  PyObject* context = ContextOf(self);
+  return context ? PyObject_SetAttr(context, name, value) : PyObject_GenericSetAttr(self, name, value);
 }
 PyObject* SavedNames(PyObject* self, PyObject*) {
   return Guarded([&] {
@@ -156,24 +183,15 @@ PyObject* RegisterPrehook(PyObject* self, PyObject* hook) {
 }
 PyObject* AddPostHook(PyObject* self, PyObject* hook) {
   return Guarded([&] {
-    return PyLong_FromUnsignedLongLong(
-        GetAutogradInterface().AddNodePostHook(UnwrapNode(self), MakeNodePostHook(hook)));
+    return FromRemover(GetAutogradInterface().AddNodePostHook(UnwrapNode(self), MakeNodePostHook(hook)));
   });
 }
 PyObject* AddPreHook(PyObject* self, PyObject* hook) {
-  return Guarded([&] {
-    return PyLong_FromUnsignedLongLong(
-        GetAutogradInterface().AddNodeHook(UnwrapNode(self), MakeNodeHook(hook)));
-  });
-}
-PyObject* RemoveHook(PyObject* self, PyObject* id) {
-  return Guarded([&] {
-    GetAutogradInterface().RemoveNodeHook(UnwrapNode(self), static_cast<uint64_t>(ToInt(id)));
-    return NewNone();
-  });
+  return Guarded(
+      [&] { return FromRemover(GetAutogradInterface().AddNodeHook(UnwrapNode(self), MakeNodeHook(hook))); });
 }
 PyObject* NodeCompare(PyObject* a, PyObject* b, int op) {
-  if (Py_TYPE(b) != &GraphNodeType || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!IsNode(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return NewBool((UnwrapNode(a) == UnwrapNode(b)) == (op == Py_EQ));
 }
 
@@ -191,7 +209,6 @@ PyMethodDef kMethods[] = {
     {"__dir__", NodeDir, METH_NOARGS, nullptr},
     {"_add_hook", AddPostHook, METH_O, nullptr},
     {"_add_prehook", AddPreHook, METH_O, nullptr},
-    {"_remove_hook", RemoveHook, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef kAttributes[] = {
     {"next_functions", NextFunctions, nullptr, "Pairs (node, input number) to which gradients flow.",
@@ -201,7 +218,63 @@ PyGetSetDef kAttributes[] = {
     {"metadata", NodeMetadata, nullptr, "A dictionary for the user.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
+// ---- the object
+int NodeTraverse(PyObject* o, visitproc visit, void* arg) {
+  const NodeObject* self = AsNode(o);
+  if (self->leaf) return visit(self->leaf, arg);
+  if (!self->node || !self->node->IsHeldOnce() || g_without_gil.load(std::memory_order_relaxed) != 0)
+    return 0;
+  return VisitShared([&](const auto& f) { GetAutogradInterface().VisitHeld(self->node, f); }, visit, arg);
+}
+int NodeClear(PyObject* o) {
+  const NodeObject* self = AsNode(o);
+  if (!self->leaf && self->node && self->node->IsHeldOnce())
+    ClearShared([&](const auto& f) { GetAutogradInterface().VisitHeld(self->node, f); });
+  return 0;
+}
+void NodeDealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  NodeObject* self = AsNode(o);
+  if (self->node) {
+    self->node->object = nullptr;
+    if (!self->leaf) self->node->Release();
+  }
+  Py_CLEAR(self->leaf);
+  Py_TYPE(o)->tp_free(o);
+}
+
+// The class of nodes of that name, made for the first of them.
+PyTypeObject* TypeOfNodes(const std::string& name) {
+  static auto& types = *new absl::flat_hash_map<std::string, PyTypeObject*>();
+  PyTypeObject*& type = types[name];
+  if (!type) {
+    const Ref arguments = Own(Py_BuildValue("s(O){sss()}", name.c_str(), &GraphNodeType, "__module__",
+                                            "mica.autograd", "__slots__"));
+    type = reinterpret_cast<PyTypeObject*>(
+        Check(PyObject_CallObject(reinterpret_cast<PyObject*>(&PyType_Type), arguments.get())));
+  }
+  return type;
+}
+
+constexpr const char* kRemover = "mica.hook_remover";
+PyObject* CallRemover(PyObject* capsule, PyObject*) {
+  return Guarded([&] {
+    (*static_cast<HookRemover*>(PyCapsule_GetPointer(capsule, kRemover)))();
+    return NewNone();
+  });
+}
+
 }  // namespace
+
+PyObject* FromRemover(HookRemover remover) {
+  static PyMethodDef method = {"remove", CallRemover, METH_NOARGS, "Takes the hook away."};
+  auto kept = std::make_unique<HookRemover>(std::move(remover));
+  const Ref capsule = Own(PyCapsule_New(kept.get(), kRemover, [](PyObject* o) {
+    delete static_cast<HookRemover*>(PyCapsule_GetPointer(o, kRemover));
+  }));
+  static_cast<void>(kept.release());
+  return Check(PyCFunction_New(&method, capsule.get()));
+}
 
 std::shared_ptr<PyObject> SharedObject(PyObject* o) {
   Py_INCREF(o);
@@ -216,12 +289,19 @@ PyTypeObject GraphNodeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* WrapNode(NodePtr node) {
   if (!node) return NewNone();
-  PyObject* o = Check(GraphNodeType.tp_alloc(&GraphNodeType, 0));
-  new (&reinterpret_cast<NodeObject*>(o)->node) NodePtr(std::move(node));
+  if (node->object) return Py_NewRef(static_cast<PyObject*>(node->object));
+  PyTypeObject* const type = TypeOfNodes(node->name());
+  const Tensor leaf = GetAutogradInterface().Variable(node.get());
+  Ref held(leaf.defined() ? Wrap(leaf) : nullptr);
+  if (held) Track(held.get());
+  PyObject* o = Check(type->tp_alloc(type, 0));
+  AsNode(o)->leaf = held.release();
+  AsNode(o)->node = AsNode(o)->leaf ? node.get() : node.release();
+  AsNode(o)->node->object = o;
   return o;
 }
 
-GraphNode* UnwrapNode(PyObject* o) { return reinterpret_cast<NodeObject*>(o)->node.get(); }
+GraphNode* UnwrapNode(PyObject* o) { return AsNode(o)->node; }
 
 std::shared_ptr<SavedTensorHooks> MakeSavedTensorHooks(PyObject* pack, PyObject* unpack) {
   auto hooks = std::make_shared<SavedTensorHooks>();
@@ -243,57 +323,66 @@ std::shared_ptr<SavedTensorHooks> MakeSavedTensorHooks(PyObject* pack, PyObject*
 }
 
 TensorHook MakeTensorHook(PyObject* callable) {
-  return [f = SharedObject(callable)](const Tensor& grad) -> Tensor {
+  const std::shared_ptr<void> object = SharedObject(callable);
+  const auto call = [f = std::weak_ptr<void>(object)](const Tensor& grad) -> Tensor {
     GilAcquire gil;
     const Ref argument(Wrap(grad));
-    const Ref result(CheckCall(PyObject_CallOneArg(f.get(), argument.get())));
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
     if (result.get() == Py_None) return Tensor();
     MICA_CHECK_TYPE(IsTensor(result.get()),
                     "A hook of a tensor must return None or a Tensor; this one returned a value of type (",
                     TypeName(result.get()), ").");
     return Unwrap(result.get());
   };
+  return {call, object};
 }
 
 AccumulateHook MakeAccumulateHook(PyObject* callable) {
-  return [f = SharedObject(callable)](const Tensor& variable) {
+  const std::shared_ptr<void> object = SharedObject(callable);
+  const auto call = [f = std::weak_ptr<void>(object)](const Tensor& variable) {
     GilAcquire gil;
     const Ref argument(Wrap(variable));
-    const Ref result(CheckCall(PyObject_CallOneArg(f.get(), argument.get())));
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
   };
+  return {call, object};
 }
 
 NodeHook MakeNodeHook(PyObject* callable) {
-  return [f = SharedObject(callable)](std::vector<Tensor>& grads) {
+  const std::shared_ptr<void> object = SharedObject(callable);
+  const auto call = [f = std::weak_ptr<void>(object)](std::vector<Tensor>& grads) {
     GilAcquire gil;
     const Ref argument = TupleOf(grads);
-    const Ref result(CheckCall(PyObject_CallOneArg(f.get(), argument.get())));
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
     Replace(grads, result.get());
   };
+  return {call, object};
 }
 
 NodePostHook MakeNodePostHook(PyObject* callable) {
-  return [f = SharedObject(callable)](std::vector<Tensor>& grad_inputs,
-                                      const std::vector<Tensor>& grad_outputs) {
+  const std::shared_ptr<void> object = SharedObject(callable);
+  const auto call = [f = std::weak_ptr<void>(object)](std::vector<Tensor>& grad_inputs,
+                                                      const std::vector<Tensor>& grad_outputs) {
     GilAcquire gil;
     const Ref inputs = TupleOf(grad_inputs);
     const Ref outputs = TupleOf(grad_outputs);
-    const Ref result(CheckCall(PyObject_CallFunctionObjArgs(f.get(), inputs.get(), outputs.get(), nullptr)));
+    const Ref result(
+        CheckCall(PyObject_CallFunctionObjArgs(Object(Alive(f)), inputs.get(), outputs.get(), nullptr)));
     Replace(grad_inputs, result.get());
   };
+  return {call, object};
 }
 
 void InitGraphNode(PyObject* module) {
   GraphNodeType.tp_name = "mica.autograd.Node";
   GraphNodeType.tp_doc = "A node of the backward graph.";
   GraphNodeType.tp_basicsize = sizeof(NodeObject);
-  GraphNodeType.tp_flags = Py_TPFLAGS_DEFAULT;
-  GraphNodeType.tp_dealloc = [](PyObject* o) {
-    reinterpret_cast<NodeObject*>(o)->node.~NodePtr();
-    Py_TYPE(o)->tp_free(o);
-  };
+  GraphNodeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  GraphNodeType.tp_dealloc = NodeDealloc;
+  GraphNodeType.tp_traverse = NodeTraverse;
+  GraphNodeType.tp_clear = NodeClear;
   GraphNodeType.tp_repr = NodeRepr;
   GraphNodeType.tp_getattro = GetNodeAttribute;
+  GraphNodeType.tp_setattro = SetNodeAttribute;
   GraphNodeType.tp_hash = [](PyObject* o) -> Py_hash_t { return _Py_HashPointer(UnwrapNode(o)); };
   GraphNodeType.tp_richcompare = NodeCompare;
   GraphNodeType.tp_methods = kMethods;

@@ -15,16 +15,6 @@ AccumulateGrad::AccumulateGrad(TensorImpl* leaf) {
 
 void AccumulateGrad::Refresh() { output(0).Set(*variable()); }
 
-Tensor RunLeafHooks(const Tensor& leaf, Tensor grad) {
-  const Meta* meta = GetMeta(leaf);
-  if (!meta || !meta->hooks || meta->hooks->pre.empty()) return grad;
-  const std::vector<LeafHooks::Pre> hooks = meta->hooks->pre;  // a hook may remove itself
-  for (const LeafHooks::Pre& h : hooks) {
-    if (Tensor changed = h.hook(grad); changed.defined()) grad = std::move(changed);
-  }
-  return grad;
-}
-
 namespace {
 
 // Whether the caller's reference to `t` is the only way to its memory: nobody
@@ -92,15 +82,10 @@ void AccumulateGrad::Add(const Tensor& grad) {
 }
 
 void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {
-  if (!grads[0].defined()) return;
-  const Meta* meta = GetMeta(*variable());
-  if (__builtin_expect(meta && meta->hooks, 0)) {
-    Add(RunLeafHooks(*variable(), grads[0]));
-    const std::vector<LeafHooks::Accumulated> hooks = meta->hooks->accumulated;
-    for (const LeafHooks::Accumulated& h : hooks) h.hook(*variable());
-    return;
-  }
-  Add(grads[0]);
+  if (grads[0].defined()) Add(grads[0]);
+  if (__builtin_expect(!extra() || extra()->accumulated.empty(), 1)) return;
+  const std::vector<NodeExtra::Accumulated> hooks = extra()->accumulated;  // a hook may remove itself
+  for (const NodeExtra::Accumulated& h : hooks) h.hook(*variable());
 }
 
 }  // namespace mica::autograd

@@ -26,7 +26,4 @@ class AccumulateGrad final : public Node {
   void Add(const Tensor& grad);
 };
 
-// `grad` through the hooks of the leaf, in order.
-Tensor RunLeafHooks(const Tensor& leaf, Tensor grad);
-
 }  // namespace mica::autograd

@@ -6,14 +6,14 @@
 
 namespace mica::autograd {
 
-CopySlices::CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn)
-    : base_strides_(ToDims(base.strides())), view_(std::move(view)), fn_(std::move(fn)) {
+CopySlices::CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn, int written)
+    : base_strides_(ToDims(base.strides())), view_(std::move(view)), fn_(std::move(fn)), written_(written) {
   set_releases_at_end();
   fn_->set_releases_at_end();
   AddOutput(base);
   SetNumNext(std::max(1, fn_->num_next()));
-  next(0) = GradientEdge(base);
-  for (int i = 1; i < fn_->num_next(); ++i) next(i) = fn_->next(i);
+  for (int i = 0; i < fn_->num_next(); ++i) next(i) = fn_->next(i);
+  next(written_) = GradientEdge(base);
 }
 
 void CopySlices::ReleaseSaved() {
@@ -29,15 +29,19 @@ void CopySlices::Apply(const Tensor* grads, Tensor* out) {
   const Tensor slice_grad = ops::Clone(slice);
   absl::InlinedVector<Tensor, 4> parts(static_cast<size_t>(std::max(1, fn_->num_next())));
   fn_->Apply(&slice_grad, parts.data());
-  if (Wants(0)) {
-    if (parts[0].defined()) {
-      ops::CopyInto(slice, parts[0]);
-    } else {
-      ops::Zero(slice);
+  for (int i = 0; i < num_next(); ++i) {
+    Tensor& part = parts[static_cast<size_t>(i)];
+    if (i != written_) {
+      out[i] = std::move(part);
+    } else if (Wants(i)) {
+      if (part.defined()) {
+        ops::CopyInto(slice, part);
+      } else {
+        ops::Zero(slice);
+      }
+      out[i] = result;
     }
-    out[0] = result;
   }
-  for (int i = 1; i < num_next(); ++i) out[i] = std::move(parts[static_cast<size_t>(i)]);
 }
 
 }  // namespace mica::autograd

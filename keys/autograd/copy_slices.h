@@ -10,7 +10,8 @@ namespace mica::autograd {
 
 class CopySlices final : public Node {
  public:
-  CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn);
+  // Edge `written` of `fn` is the view's.
+  CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn, int written);
   void Apply(const Tensor* grads, Tensor* out) override;
   void ReleaseSaved() override;
   std::string name() const override { return "CopySlices"; }
@@ -19,6 +20,7 @@ class CopySlices final : public Node {
   Dims base_strides_;
   ViewGeometry view_;
   NodeRef fn_;
+  int written_;
 };
 
 }  // namespace mica::autograd

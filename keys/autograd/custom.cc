@@ -37,6 +37,10 @@ void CustomNode::Apply(const Tensor* grads, Tensor* out) {
   for (int i = 0; i < std::min(given, num_next()); ++i) out[i] = std::move(result[static_cast<size_t>(i)]);
 }
 
+void CustomNode::Destroy() {
+  if (!backward_->Keep(this)) Node::Destroy();
+}
+
 NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) {
   if (!Recording(inputs)) return NodePtr();
   NodeRef node = MakeNode<CustomNode>(std::move(backward));
@@ -64,8 +68,14 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
       if (is_input && RequiresGrad(t)) t = DetachedAlias(t);
       if (node) node->AddOutput(t);  // backward takes zeros for it
     } else if (is_dirty) {
+      MICA_CHECK(!IsDifferentiableView(t) || results.size() == 1,
+                 "If your Function modifies inplace an input that "
+                 "is a view of another Tensor, it cannot return more than one Tensor; ",
+                 node->name(), " returns (", results.size(), "). Clone the input, or return one Tensor.");
       CheckInplace(t, node->name().c_str());
-      RebaseHistory(t, *node);
+      const auto edge = std::find_if(call.inputs.begin(), call.inputs.end(),
+                                     [&](const Tensor& x) { return x.defined() && x.is_same(t); });
+      RebaseHistory(t, *node, edge == call.inputs.end() ? 0 : static_cast<int>(edge - call.inputs.begin()));
     } else {
       if (is_input) t = AliasBelow(t);
       if (t.is_view()) t.impl()->extra->view_creation = static_cast<uint8_t>(ViewCreation::kCustomFunction);

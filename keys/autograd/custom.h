@@ -13,9 +13,13 @@ class CustomNode final : public Node {
   explicit CustomNode(std::unique_ptr<CustomBackward> backward) : backward_(std::move(backward)) {}
   void Apply(const Tensor* grads, Tensor* out) override;
   void ReleaseSaved() override { backward_->ReleaseSaved(); }
+  std::shared_ptr<void>* Context() override { return backward_->Context(); }
   bool RunsBelowAutograd() const override { return false; }
   std::string name() const override { return backward_->Name(); }
   void set_materialize_grads(bool on) { materialize_grads_ = on; }
+
+ protected:
+  void Destroy() override;
 
  private:
   std::unique_ptr<CustomBackward> backward_;

@@ -70,6 +70,14 @@ bool AnyDefined(const Tensor* t, int n) {
   return std::any_of(t, t + n, [](const Tensor& x) { return x.defined(); });
 }
 
+// Runs a hook that changes `list`, and checks what it made of it.
+template <typename F>
+void RunHook(const Node& node, const std::vector<Tensor>& list, F&& hook) {
+  const std::vector<Tensor> before = list;
+  hook();
+  for (size_t i = 0; i < std::min(before.size(), list.size()); ++i) CheckHookResult(node, before[i], list[i]);
+}
+
 // Tasks nest: a node's backward may run one of its own.
 class TaskGuard {
  public:
@@ -272,13 +280,9 @@ void GraphTask::PreHooks(Node& node, Tensor* grads) {
   const std::vector<NodeExtra::TensorPre> tensor_hooks = extra.tensor_pre;  // a hook may remove itself
   for (const NodeExtra::TensorPre& h : tensor_hooks) {
     Tensor& grad = grads[h.output_nr];
-    if (!grad.defined()) continue;
     Tensor changed = h.hook(grad);
     if (!changed.defined()) continue;
-    if (node.output(static_cast<int>(h.output_nr)).defined) {
-      ValidateGradient(node, static_cast<int>(h.output_nr), node.output(static_cast<int>(h.output_nr)),
-                       changed);
-    }
+    CheckHookResult(node, grad, changed);
     grad = std::move(changed);
   }
   for (const NodeExtra::Retain& r : extra.retain) {
@@ -292,8 +296,6 @@ void GraphTask::KeepCaptured(Node& node, const Tensor* grads) {
   for (CaptureSlot& c : captures_) {
     if (c.edge.node.get() != &node) continue;
     c.grad = grads[c.edge.input_nr];
-    if (c.grad.defined() && node.variable() && !states_[IndexOf(&node)].needed)
-      c.grad = RunLeafHooks(*node.variable(), c.grad);
   }
 }
 
@@ -359,7 +361,7 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     if (!extra.pre.empty()) {
       std::vector<Tensor> list(grads, grads + num_grads);
       const std::vector<NodeExtra::Pre> hooks = extra.pre;
-      for (const NodeExtra::Pre& h : hooks) h.hook(list);
+      for (const NodeExtra::Pre& h : hooks) RunHook(node, list, [&] { h.hook(list); });
       std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(num_grads, std::ssize(list)), grads);
     }
     if (!extra.post.empty()) incoming.assign(grads, grads + num_grads);
@@ -385,7 +387,7 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     t_state.exclude = outer_exclude_;
     std::vector<Tensor> list(out, out + node.num_next());
     const std::vector<NodeExtra::Post> hooks = node.extra()->post;
-    for (const NodeExtra::Post& h : hooks) h.hook(list, incoming);
+    for (const NodeExtra::Post& h : hooks) RunHook(node, list, [&] { h.hook(list, incoming); });
     std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(node.num_next(), std::ssize(list)), out);
   }
 }

@@ -23,15 +23,31 @@ std::atomic<uint64_t> g_next_hook{1};
 
 Node& AsNode(GraphNode* node) { return *static_cast<Node*>(node); }
 
-LeafHooks& HooksOf(const Tensor& leaf) {
-  Meta& meta = EnsureMeta(leaf);
-  if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
-  return *meta.hooks;
-}
-
 template <typename List>
 void EraseHook(List& list, uint64_t id) {
   std::erase_if(list, [&](const auto& h) { return h.id == id; });
+}
+
+// What takes hook `id` out of a list of the node's NodeExtra.
+template <typename List>
+HookRemover Remover(const Node& node, uint64_t id, List NodeExtra::*list) {
+  return [extra = node.weak_extra(), id, list] {
+    if (const std::shared_ptr<NodeExtra> e = extra.lock()) EraseHook((*e).*list, id);
+  };
+}
+
+void VisitHeldBy(Node& node, const AutogradInterface::HeldVisitor& visit) {
+  const auto show = [&](std::shared_ptr<void>& held) {
+    if (held) visit(held);
+  };
+  if (std::shared_ptr<void>* context = node.Context()) show(*context);
+  NodeExtra* extra = node.extra();
+  if (!extra) return;
+  for (NodeExtra::TensorPre& h : extra->tensor_pre) show(h.hook.held);
+  for (NodeExtra::Pre& h : extra->pre) show(h.hook.held);
+  for (NodeExtra::Accumulated& h : extra->accumulated) show(h.hook.held);
+  for (NodeExtra::Post& h : extra->post) show(h.hook.held);
+  show(extra->data);
 }
 
 class Box final : public SavedTensorBox {
@@ -107,57 +123,53 @@ class Table final : public AutogradInterface {
     autograd::SetRequiresGrad(t, false);
   }
 
+  void LeaveBase(const Tensor& view) override { autograd::LeaveBase(view); }
+
   void SetData(const Tensor& t, const Tensor& data) override;
   Tensor Data(const Tensor& t) override { return DataAlias(t); }
   void RetainGrad(const Tensor& t) override { autograd::RetainGrad(t); }
   bool RetainsGrad(const Tensor& t) override { return GetMeta(t) && GetMeta(t)->retained; }
 
-  uint64_t AddTensorHook(const Tensor& t, TensorHook hook) override {
+  HookRemover AddTensorHook(const Tensor& t, TensorHook hook) override {
     MICA_CHECK(autograd::RequiresGrad(t), "A hook needs a tensor that requires grad.");
     const uint64_t id = g_next_hook++;
-    if (const NodeRef fn = autograd::GradFn(t)) {
-      fn->EnsureExtra().tensor_pre.push_back({GetMeta(t)->output_nr, id, std::move(hook)});
-    } else {
-      HooksOf(t).pre.push_back({id, std::move(hook)});
-    }
-    return id;
+    const Edge edge = autograd::GradientEdge(t);
+    std::vector<NodeExtra::TensorPre>& hooks = edge.node->EnsureExtra().tensor_pre;
+    const auto last = std::find_if(hooks.rbegin(), hooks.rend(),
+                                   [&](const auto& h) { return h.output_nr == edge.input_nr; });
+    hooks.insert(last == hooks.rend() ? hooks.end() : last.base(), {edge.input_nr, id, std::move(hook)});
+    return Remover(*edge.node, id, &NodeExtra::tensor_pre);
   }
 
-  void RemoveTensorHook(const Tensor& t, uint64_t id) override {
-    if (const NodeRef fn = autograd::GradFn(t); fn && fn->extra()) EraseHook(fn->extra()->tensor_pre, id);
-    if (const Meta* meta = GetMeta(t); meta && meta->hooks) EraseHook(meta->hooks->pre, id);
-  }
-
-  uint64_t AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) override {
+  HookRemover AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) override {
     MICA_CHECK(autograd::RequiresGrad(leaf) && IsLeaf(leaf),
                "A hook on accumulation needs a leaf tensor that requires grad.");
     const uint64_t id = g_next_hook++;
-    HooksOf(leaf).accumulated.push_back({id, std::move(hook)});
-    return id;
+    const NodeRef node = Accumulator(leaf);
+    node->EnsureExtra().accumulated.push_back({id, std::move(hook)});
+    return Remover(*node, id, &NodeExtra::accumulated);
   }
 
-  void RemoveAccumulateHook(const Tensor& leaf, uint64_t id) override {
-    if (const Meta* meta = GetMeta(leaf); meta && meta->hooks) EraseHook(meta->hooks->accumulated, id);
-  }
-
-  uint64_t AddNodeHook(GraphNode* node, NodeHook hook) override {
+  HookRemover AddNodeHook(GraphNode* node, NodeHook hook) override {
     const uint64_t id = g_next_hook++;
     AsNode(node).EnsureExtra().pre.push_back({id, std::move(hook)});
-    return id;
+    return Remover(AsNode(node), id, &NodeExtra::pre);
   }
 
-  uint64_t AddNodePostHook(GraphNode* node, NodePostHook hook) override {
+  HookRemover AddNodePostHook(GraphNode* node, NodePostHook hook) override {
     const uint64_t id = g_next_hook++;
     AsNode(node).EnsureExtra().post.push_back({id, std::move(hook)});
-    return id;
+    return Remover(AsNode(node), id, &NodeExtra::post);
   }
 
-  void RemoveNodeHook(GraphNode* node, uint64_t id) override {
-    NodeExtra* extra = AsNode(node).extra();
-    if (!extra) return;
-    EraseHook(extra->pre, id);
-    EraseHook(extra->post, id);
+  void VisitHeld(const Tensor& t, const HeldVisitor& visit) override {
+    const Meta* meta = GetMeta(t);
+    if (!meta) return;
+    if (Node* leaf = meta->accumulator.load(std::memory_order_acquire)) VisitHeldBy(*leaf, visit);
+    if (meta->grad_fn && meta->grad_fn->IsHeldOnce()) VisitHeldBy(*meta->grad_fn, visit);
   }
+  void VisitHeld(GraphNode* node, const HeldVisitor& visit) override { VisitHeldBy(AsNode(node), visit); }
+  std::shared_ptr<void>* Context(GraphNode* node) override { return AsNode(node).Context(); }
 
   std::vector<GraphEdge> NextEdges(GraphNode* node) override {
     const Node& n = AsNode(node);

@@ -33,6 +33,23 @@ void Assign(Meta& meta, const Tensor& t, NodeRef node, uint32_t output_nr) {
   if (!t.is_inference()) meta.attr_version = t.version();
 }
 
+// Throws if what wrote the base since leaves open what the gradient of the view is.
+void CheckFollows(const Tensor& view) {
+  const auto creation = static_cast<ViewCreation>(view.impl()->extra->view_creation);
+  if (__builtin_expect(creation == ViewCreation::kDefault || creation == ViewCreation::kMultiOutput, 1))
+    return;
+  MICA_CHECK(
+      creation == ViewCreation::kCustomFunction, "A view was created in ",
+      creation == ViewCreation::kNoGrad ? "no_grad" : "inference",
+      " mode and its base or another view of its base has been modified inplace; whether gradients flow "
+      "through it is ambiguous. Make the view and the write both inside the block or both outside.");
+  const Meta* meta = GetMeta(view);
+  MICA_CHECK(
+      !meta || !meta->grad_fn, "Output ", meta->output_nr, " of ", meta->grad_fn->name(),
+      " is a view and its base or another view of its base has been modified inplace. A custom Function "
+      "returned the view, and its backward would be lost; clone the view inside the Function.");
+}
+
 // A view whose base was written since: the grad_fn of the view taken anew.
 NodeRef RegenerateGradFn(const Tensor& view) {
   frames::Settle(view);
@@ -44,6 +61,7 @@ NodeRef RegenerateGradFn(const Tensor& view) {
     if ((!meta || !meta->grad_fn) && !base.requires_grad()) return nullptr;
     if (meta && meta->attr_version == view.version()) return meta->grad_fn;
   }
+  CheckFollows(view);
   // Without the lock, since operators run here.
   const uint32_t version = view.version();
   const Tensor again = ReplayView(base, ViewGeometry::Of(base, view));
@@ -79,7 +97,9 @@ NodeRef GradFn(const Tensor& t) {
 
 void LeaveBase(const Tensor& view) {
   const bool requires_grad = RequiresGrad(view);
-  GradFn(view);  // found now, while the base says it
+  const Meta* meta = GetMeta(view);
+  if (!meta || !meta->grad_fn || meta->attr_version != view.version())
+    GradFn(view);  // found now, while the base says it
   std::exchange(view.impl()->extra->view_base, nullptr)->Release();
   if (requires_grad) MarkRequiresGrad(view);
 }
@@ -138,7 +158,7 @@ void SetHistory(Tensor& result, Node& node) {
   SetGradFn(result, NodeRef::Borrow(&node), node.AddOutput(result));
 }
 
-void RebaseHistory(const Tensor& written, Node& node) {
+void RebaseHistory(const Tensor& written, Node& node, int edge) {
   if (!IsDifferentiable(written.dtype())) return;
   const uint32_t output_nr = node.AddOutput(written);
   if (!IsDifferentiableView(written)) {
@@ -146,8 +166,10 @@ void RebaseHistory(const Tensor& written, Node& node) {
     return;
   }
   const Tensor base = written.view_base();
-  SetGradFn(base, MakeNode<CopySlices>(base, ViewGeometry::Of(base, written), NodeRef::Borrow(&node)), 0);
-  GradFn(written);  // takes the new history now, in this version
+  SetGradFn(base, MakeNode<CopySlices>(base, ViewGeometry::Of(base, written), NodeRef::Borrow(&node), edge),
+            0);
+  EnsureMeta(written).attr_version = written.version() - 1;  // also if it was asked for since the write
+  GradFn(written);                                           // takes the new history now, in this version
   MarkRequiresGrad(written);
 }
 

@@ -24,19 +24,6 @@ namespace mica::autograd {
 // the grad_fn of the view computed again from B (as_strided, since every view is
 // one; a view of another dtype goes through view_as_real or view_as_complex).
 
-struct LeafHooks {
-  struct Pre {
-    uint64_t id;
-    TensorHook hook;
-  };
-  struct Accumulated {
-    uint64_t id;
-    AccumulateHook hook;
-  };
-  std::vector<Pre> pre;
-  std::vector<Accumulated> accumulated;
-};
-
 struct Meta final : AutogradMeta {
   ~Meta() override;
   Tensor grad;
@@ -45,7 +32,6 @@ struct Meta final : AutogradMeta {
   uint32_t output_nr = 0;
   uint32_t attr_version = 0;  // views: the version that grad_fn belongs to
   std::shared_ptr<RetainedGrad> retained;
-  std::unique_ptr<LeafHooks> hooks;
 
   static void* operator new(size_t size) {
     return internal::SmallAllocate(internal::SmallClass(static_cast<int64_t>(size)));
@@ -93,9 +79,8 @@ void RefreshAccumulator(const Tensor& t);
 // that returned its input gets an alias in `result`, so that the input's own
 // history stays.
 void SetHistory(Tensor& result, Node& node);
-// The same for a tensor that `node`'s operator wrote; edge 0 of `node` is the
-// written tensor's.
-void RebaseHistory(const Tensor& written, Node& node);
+// The same for a tensor that `node`'s operator wrote, which belongs to edge `edge` of `node`.
+void RebaseHistory(const Tensor& written, Node& node, int edge = 0);
 void SetGradFn(const Tensor& t, NodeRef node, uint32_t output_nr);
 // Throws if `t` must not be written while gradients are recorded: a leaf that
 // requires grad, a view of one, a view made under no_grad, one of many views.

@@ -108,7 +108,12 @@ struct NodeExtra {
     uint64_t id;
     NodePostHook hook;
   };
-  std::vector<TensorPre> tensor_pre;
+  struct Accumulated {  // of a leaf's node
+    uint64_t id;
+    AccumulateHook hook;
+  };
+  std::vector<TensorPre> tensor_pre;  // those of one output stand together
+  std::vector<Accumulated> accumulated;
   std::vector<Retain> retain;
   std::vector<Pre> pre;
   std::vector<Post> post;
@@ -136,7 +141,8 @@ class Node : public GraphNode {
   // Whether Apply must run with Autograd left out of calls when nothing is
   // recorded; a custom function's code decides for itself.
   virtual bool RunsBelowAutograd() const { return true; }
-  virtual const Tensor* variable() const { return nullptr; }  // of AccumulateGrad
+  virtual const Tensor* variable() const { return nullptr; }    // of AccumulateGrad
+  virtual std::shared_ptr<void>* Context() { return nullptr; }  // of a custom function's
   // Saved tensors are freed when the whole backward ends: of nodes that a
   // backward may run twice, alone and inside a CopySlices.
   bool releases_at_end() const { return releases_at_end_; }
@@ -165,9 +171,10 @@ class Node : public GraphNode {
 
   NodeExtra* extra() const { return extra_.get(); }
   NodeExtra& EnsureExtra() {
-    if (!extra_) extra_ = std::make_unique<NodeExtra>();
+    if (!extra_) extra_ = std::make_shared<NodeExtra>();
     return *extra_;
   }
+  std::weak_ptr<NodeExtra> weak_extra() const { return extra_; }
 
   static void* operator new(size_t size) {
     return size <= internal::kMaxSmallBlock
@@ -198,7 +205,7 @@ class Node : public GraphNode {
   Edge* next_ = inline_next_;
   OutputInfo* outputs_ = &inline_output_;
   Node* destroy_next_ = nullptr;
-  std::unique_ptr<NodeExtra> extra_;
+  std::shared_ptr<NodeExtra> extra_;
   std::vector<OutputInfo> more_outputs_;
   Edge inline_next_[kInlineEdges];
   OutputInfo inline_output_;

@@ -9,6 +9,7 @@
 #include "mica/dispatcher/thread_state.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/keys/autograd/engine_ops.h"
+#include "mica/keys/autograd/forward.h"
 #include "mica/keys/autograd/meta.h"
 
 namespace mica::autograd {
@@ -57,6 +58,19 @@ class UserCode {
  private:
   KeySet saved_;
 };
+
+// Whether a level around that of `t` differentiates what stands behind `t`.
+bool MovesOutside(const Tensor& t) {
+  for (Tensor behind = t; frames::IsWrapper(behind);) {
+    const Tensor root = behind.is_view() ? behind.view_base() : behind;
+    if (!behind.is_same(t) && frames::WrapperOf(root).kind == forward::JvpKind() &&
+        frames::WrapperOf(root).second.defined())
+      return true;
+    behind = frames::WrapperOf(behind).value;
+    if (RequiresGrad(behind)) return true;
+  }
+  return false;
+}
 
 class SpinLock {
  public:
@@ -118,12 +132,16 @@ void SavedTensor::Pack(std::shared_ptr<SavedTensorHooks> hooks, const Tensor& t)
   packed->hooks = std::move(hooks);
   {
     const UserCode hook;
-    const GradModeGuard no_grad(false);  // what it computes is no part of the graph
+    // What it computes is no part of this level's graph; of outer levels' graphs it is.
+    const bool inside = frames::Current() && frames::KindOf(frames::Current()->kind).own_autograd;
+    const GradModeGuard no_grad(inside && CurrentThread().grad_enabled);
+    const ExcludeGuard unrecorded(inside ? KeySet::Of(keys::kAutograd) : KeySet());
     packed->value = packed->hooks->pack(is_output_ ? DetachedAlias(t) : t);
   }
   MICA_CHECK(t.version() == version_, "A pack hook wrote the saved tensor, ", t.ToString(),
              ", in place; it must write to a clone, since others use this tensor.");
   if (requires_grad_ && !is_output_) packed->edge = GradientEdge(t);
+  packed->moves_outside = MovesOutside(t);
   packed_ = std::move(packed);
 }
 
@@ -169,6 +187,11 @@ Tensor SavedTensor::UnpackHooked(Node* owner) const {
     t = packed_->hooks->unpack(packed_->value);
   }
   MICA_CHECK(t.defined(), "The unpack hook of a saved tensor returned no tensor.");
+  MICA_CHECK_IMPLEMENTED(
+      !packed_->moves_outside || MovesOutside(t),
+      "Saved-tensor hooks inside of a transform (mica.func) gave back a tensor without the "
+      "derivative that an outer transform or backward takes of the saved one; its gradient "
+      "would be lost. Let the hooks keep it (no detach()), or set them around the transforms.");
   if (!requires_grad_ || t.requires_grad() || !CurrentThread().grad_enabled) return t;
   t = DetachedAlias(t);
   if (is_output_) {

@@ -39,7 +39,8 @@ class SavedTensor {
   struct Packed {
     std::shared_ptr<SavedTensorHooks> hooks;
     std::shared_ptr<void> value;
-    Edge edge;  // of a tensor that is no output of the node: its history, to give back
+    Edge edge;                   // of a tensor that is no output of the node: its history, to give back
+    bool moves_outside = false;  // it has a history or a tangent of an outer level, which the hooks must keep
   };
   void Pack(std::shared_ptr<SavedTensorHooks> hooks, const Tensor& t);
   Tensor UnpackHooked(Node* owner) const;

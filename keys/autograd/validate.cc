@@ -56,4 +56,17 @@ void ValidateRootGradient(const Tensor& output, int index, Tensor& grad) {
   if (grad.dtype() != output.dtype()) grad = ops::ToDType(grad, output.dtype());
 }
 
+void CheckHookResult(const Node& node, const Tensor& grad, const Tensor& changed) {
+  if (!changed.defined() || changed.is_same(grad)) return;
+  MICA_CHECK(grad.defined(), "A hook of ", node.name(),
+             " returned a gradient where none flows: it got None, and must return None.");
+  MICA_CHECK(changed.sizes() == grad.sizes(), "A hook of ", node.name(), " got a gradient of the shape ",
+             ShapeText(grad.sizes()), " and returned one of the shape ", ShapeText(changed.sizes()), ".");
+  MICA_CHECK(changed.dtype() == grad.dtype(), "A hook of ", node.name(), " got a gradient of the dtype (",
+             Name(grad.dtype()), ") and returned one of the dtype (", Name(changed.dtype()), ").");
+  MICA_CHECK(changed.device() == grad.device(), "A hook of ", node.name(), " got a gradient on the device (",
+             grad.device().ToString(), ") and returned one on the device (", changed.device().ToString(),
+             ").");
+}
+
 }  // namespace mica::autograd

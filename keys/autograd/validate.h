@@ -12,5 +12,7 @@ namespace mica::autograd {
 void ValidateGradient(const Node& source, int index, const OutputInfo& expected, Tensor& grad);
 // The same test for gradients that the user gave for `output` number `index`.
 void ValidateRootGradient(const Tensor& output, int index, Tensor& grad);
+// Throws if a hook of `node` or of its tensors made of a gradient one that cannot stand for it.
+void CheckHookResult(const Node& node, const Tensor& grad, const Tensor& changed);
 
 }  // namespace mica::autograd

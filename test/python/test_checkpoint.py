@@ -11,7 +11,7 @@ import weakref
 import pytest
 
 import mica
-from mica.func import grad, jacrev, vjp, vmap
+from mica.func import grad, jacrev, jvp, vjp, vmap
 from mica.utils.checkpoint import (
     CheckpointError,
     CheckpointFunction,
@@ -386,3 +386,60 @@ def test_exceptions_of_the_second_run_pass():
     with pytest.raises(ZeroDivisionError):
         y.backward()
     leaf(1).exp().backward()
+
+
+CAPTURED = mica.tensor([0.3, -1.2, 0.7], dtype=mica.float64)
+ALONG = mica.tensor([1.0, 0.5, -2.0], dtype=mica.float64)
+
+
+def of_both(z, a):
+    return ((z * a).sin() * a).sum()
+
+
+def with_hooks(pack, unpack):
+    def wrap(f):
+        def run(*args):
+            with mica.autograd.graph.saved_tensors_hooks(pack, unpack):
+                return f(*args)
+
+        return run
+
+    return wrap
+
+
+RECORDED = {
+    "checkpoint": lambda f: lambda z, a: checkpoint(f, z, a, use_reentrant=False),
+    "checkpoint of a closure": lambda f: lambda z, a: checkpoint(lambda z: f(z, a), z, use_reentrant=False),
+    "hooks that do nothing": with_hooks(lambda t: t, lambda t: t),
+    "hooks that compute": with_hooks(lambda t: t * 2, lambda t: t / 2),
+    "hooks that detach": with_hooks(lambda t: t.detach(), lambda t: t),
+}
+LEVELS = {
+    "jvp of grad": lambda g: jvp(g, (CAPTURED,), (ALONG,))[1],
+    "grad of grad": lambda g: grad(lambda a: g(a).sum())(CAPTURED),
+    "vmap of grad": lambda g: vmap(g)(mica.stack([CAPTURED, ALONG])),
+    "jvp of jvp of grad": lambda g: jvp(lambda a: jvp(g, (a,), (ALONG,))[1], (CAPTURED,), (ALONG,))[1],
+    "backward of grad": lambda g: backward_of(g, CAPTURED),
+    "jvp of vmap of grad": lambda g: jvp(lambda a: vmap(g)(mica.stack([a, a * 2])), (CAPTURED,), (ALONG,))[1],
+}
+
+
+def backward_of(g, a):
+    a = a.clone().requires_grad_()
+    return mica.autograd.grad(g(a).sum(), a)[0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("recorded", RECORDED)
+def test_what_a_grad_inside_captures(level, recorded):
+    """The derivative of an outer level flows through what the checkpoint or the hooks of an inner grad keep."""
+
+    def gradient(f):
+        return LEVELS[level](lambda a: grad(lambda z: f(z, a))(ALONG))
+
+    expected = gradient(of_both)
+    if "detach" in recorded and level != "vmap of grad":
+        with pytest.raises(NotImplementedError, match="would be lost"):
+            gradient(RECORDED[recorded](of_both))
+        return
+    assert mica.allclose(gradient(RECORDED[recorded](of_both)), expected)

@@ -145,7 +145,7 @@ class Fuzz:
         lambda r, t: t[:: r.randint(1, 2)],
         lambda r, t: t.unsqueeze(r.randrange(t.ndim + 1)),
         lambda r, t: t.squeeze(),
-        lambda r, t: t.view(-1) if t.is_contiguous() else t.reshape(-1),
+        lambda r, t: t.contiguous().view(-1),
         lambda r, t: t.diagonal(r.randint(0, 1), 0, -1) if t.ndim > 1 else t.unfold(0, 1, 1),
         lambda r, t: t.unfold(d := r.randrange(t.ndim), k := r.randint(1, t.shape[d]), k),
         lambda r, t: t if t._is_view() else t.as_strided((2, 2), (3, 1), r.randint(0, 3)),

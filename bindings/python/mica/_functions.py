@@ -12,16 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "asarray",
     "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
     "chain_matmul",
     "einsum",
-    "frombuffer",
-    "from_dlpack",
-    "from_file",
     "get_default_device",
     "set_default_device",
     "set_default_tensor_type",
@@ -40,7 +36,6 @@ __all__ = [
     "split",
     "svd_lowrank",
     "tensordot",
-    "to_dlpack",
     "typename",
     "are_deterministic_algorithms_enabled",
     "get_float32_matmul_precision",
@@ -164,106 +159,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     from mica.utils import deterministic
 
     deterministic._apply()
-
-
-def _check_alias(obj: Any, dtype: Any, device: Any) -> None:
-    """asarray(copy=False) of what cannot share its memory is refused."""
-    if isinstance(obj, Tensor):
-        for what, given, wanted in (
-            ("dtype", obj.dtype, dtype),
-            ("device", obj.device, device if device is None else _C.device(device)),
-        ):
-            if wanted is not None and given != wanted:
-                raise ValueError(
-                    f"A tensor of {what} ({given}) cannot share memory with one of {what} ({wanted})."
-                )
-    elif type(obj).__module__ == "numpy" and not hasattr(obj, "__setitem__"):
-        raise RuntimeError("A number of NumPy's cannot share memory with a tensor; leave copy=False out.")
-    elif isinstance(obj, (list, tuple, int, float, complex)):
-        raise ValueError(f"An object of type ({type(obj).__name__}) cannot share memory with a tensor.")
-
-
-def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
-) -> Tensor:
-    """A tensor of `obj`; shares its memory where it can, unless copy=True, and must with copy=False."""
-    if type(obj).__name__ == "PyCapsule":
-        obj = _C._from_dlpack(obj)
-    if copy:
-        return _C.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
-    if copy is False:
-        _check_alias(obj, dtype, device)
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, Tensor) and type(obj).__module__ != "numpy":
-        result = from_dlpack(obj)
-        if dtype is not None or device is not None:
-            result = result.to(device or result.device, dtype or result.dtype)
-    else:
-        result = _C.as_tensor(obj, dtype=dtype, device=device)
-    return result.requires_grad_() if requires_grad else result
-
-
-def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
-) -> Tensor:
-    """A 1-d tensor that shares the memory of an object with the buffer protocol."""
-    view = memoryview(buffer).cast("B")
-    if len(view) == 0 or count == 0:
-        raise ValueError(f"Neither the buffer ({len(view)} bytes) nor the count ({count}) may be 0.")
-    itemsize = dtype.itemsize
-    left = len(view) - offset
-    if left < 0 or (count < 0 and left % itemsize != 0):
-        raise ValueError(
-            f"The buffer of {len(view)} bytes after offset ({offset}) is no whole number of elements of {itemsize} bytes."
-        )
-    size = left // itemsize if count < 0 else count
-    if size * itemsize > left:
-        raise ValueError(
-            f"The buffer has {left} bytes after the offset; {size} elements need {size * itemsize}."
-        )
-    result = _C._from_buffer(view[offset : offset + size * itemsize]).view(dtype)
-    return result.requires_grad_() if requires_grad else result
-
-
-def from_file(
-    filename: str,
-    shared: bool | None = None,
-    size: int = 0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """The first `size` elements of a file, mapped: written back to it if `shared`, else kept private."""
-    import mica
-    from mica.storage import UntypedStorage
-
-    if device is not None and _C.device(device).type != "cpu":
-        raise RuntimeError(f"A file is mapped into the CPU's memory; the device ({device}) is another.")
-    result = mica.empty(0, dtype=dtype)
-    held = UntypedStorage.from_file(filename, bool(shared), size * result.itemsize)
-    result.set_(held, 0, (size,))  # type: ignore[call-overload]
-    return result.requires_grad_() if requires_grad else result
-
-
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
-    if not hasattr(ext_tensor, "__dlpack__"):
-        return _C._from_dlpack(ext_tensor)
-    kwargs: dict[str, Any] = {"max_version": (1, 0)}
-    if copy is not None:
-        kwargs["copy"] = copy
-    try:
-        capsule = ext_tensor.__dlpack__(**kwargs)
-    except TypeError:
-        capsule = ext_tensor.__dlpack__()
-    result = _C._from_dlpack(capsule)
-    return result if device is None else result.to(device)
-
-
-def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of a tensor."""
-    return _C._to_dlpack(tensor, False, False)
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -471,7 +366,7 @@ def load(
         raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
     if weights_only is None:
         weights_only = pickle_module is None
-    return load_from(f, map_location, weights_only, mmap)
+    return load_from(f, map_location, weights_only, mmap, pickle_load_args.get("encoding", "utf-8"))
 
 
 # What takes no tensors, asks of any object, or is no operator's.

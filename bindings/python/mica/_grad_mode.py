@@ -25,23 +25,36 @@ class _Mode:
     def __exit__(self, *exc: object) -> None:
         raise NotImplementedError
 
+    def _run(self, inner: Any) -> Any:
+        """A generator, in this mode whenever it runs, and not while it waits."""
+        step, value = inner.send, None
+        while True:
+            with self._fresh():
+                try:
+                    found = step(value)
+                except StopIteration as stop:
+                    return stop.value
+            try:
+                step, value = inner.send, (yield found)
+            except GeneratorExit:
+                with self._fresh():
+                    inner.close()
+                raise
+            except BaseException as error:
+                step, value = inner.throw, error
+
     def __call__(self, function: F) -> F:
         import functools
 
-        code = getattr(function, "__code__", None)
+        inside: Any = function
+        while isinstance(inside, functools.partial):
+            inside = inside.func
+        code = getattr(inside, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR:
 
             @functools.wraps(function)
             def generator(*args: Any, **kwargs: Any) -> Any:
-                inner = function(*args, **kwargs)
-                sent: Any = None
-                while True:
-                    with self._fresh():
-                        try:
-                            value = inner.send(sent)
-                        except StopIteration as stop:
-                            return stop.value
-                    sent = yield value
+                return (yield from self._run(function(*args, **kwargs)))
 
             return generator  # type: ignore[return-value]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,7 @@ from mica._python_device import (
     register_device as register_device,
 )
 from mica.ops import OpOverload
+from mica.utils._pytree import tree_flatten
 
 # torch's names of dispatch keys, for programs that come from there.
 _KEYS = {
@@ -242,6 +245,32 @@ def register_autocast(
     policies[checked_device_type(device_type)] = checked_policy(cast_inputs)
 
 
+def _memory(x: Tensor) -> Any:
+    """What stands for the memory of a tensor: equal where it is shared. None where it has none of its own."""
+    return None if _C._frame_kind() is not None else x.untyped_storage().data_ptr() or None
+
+
+def _returning_new(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of a custom operator, refused where it returns memory of an input or twice the same."""
+
+    @functools.wraps(function)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]
+        taken = {id(t) for t in tensors} | {m for m in map(_memory, tensors) if m is not None}
+        for i, t in enumerate(t for t in tree_flatten(result)[0] if isinstance(t, Tensor)):
+            if not taken.isdisjoint((id(t), _memory(t))):
+                raise RuntimeError(
+                    f"{name} (with implementation in {function.__module__}): The output of this custom operator "
+                    "(1) must not also be an input to this custom operator and (2) may not alias any inputs to this "
+                    f"custom operator or other returns. Output ({i}) does; return a clone of it (x.clone())."
+                )
+            taken |= {id(t), _memory(t)} - {None}
+        return result
+
+    return kernel
+
+
 class CustomOpDef:
     """What custom_op returns: the operator, callable, with its registrations."""
 
@@ -256,7 +285,13 @@ class CustomOpDef:
         return self._opoverload(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
-        return register_kernel(self._qualname, device_types, fn, lib=self._library)
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            register_kernel(
+                self._qualname, device_types, _returning_new(self._qualname, function), lib=self._library
+            )
+            return function
+
+        return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         return register_fake(self._qualname, fn, lib=self._library)
@@ -288,6 +323,8 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         ns, _ = _split(name)
+        if schema is not None:
+            _check_mutations(schema, mutates_args)
         definition = CustomOpDef(
             name, function, schema or infer_schema(function, mutates_args=mutates_args), _library(ns)
         )
@@ -295,6 +332,15 @@ def custom_op(
         return definition
 
     return make if fn is None else make(fn)
+
+
+def _check_mutations(schema: str, mutates_args: Any) -> None:
+    written = set(re.findall(r"Tensor\([^()]*!\)[^ ,]* (\w+)", schema.rpartition("->")[0]))
+    if written != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}`: the schema "
+            f"says that it writes {sorted(written)}. Make the two agree."
+        )
 
 
 _SCALARS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", complex: "Scalar"}
@@ -326,8 +372,19 @@ def infer_schema(
     op_name: str | None = None,
     tags: Any = (),
 ) -> str:
-    """The schema that a function's annotations say."""
+    """The schema that a function's annotations say. mutates_args: the names of the parameters that it
+    writes, or "unknown", which says that it may write each tensor."""
     hints = typing.get_type_hints(prototype_function)
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the string "
+            f"'unknown'; it is ({mutates_args!r})."
+        )
+    unknown = set() if mutates_args == "unknown" else set(mutates_args) - set(hints)
+    if unknown:
+        raise ValueError(
+            f"infer_schema(func): {unknown} in mutates_args were not found in the custom op's signature."
+        )
     parts: list[str] = []
     keyword_only = False
     letter = iter("abcdefghijklmnopqrstuvwxyz")
@@ -338,8 +395,13 @@ def infer_schema(
             keyword_only = True
             parts.append("*")
         text = _type_text(hints[parameter.name])
-        if parameter.name in mutates_args and text.startswith("Tensor"):
+        if text.startswith("Tensor") and (mutates_args == "unknown" or parameter.name in mutates_args):
             text = f"Tensor({next(letter)}!)" + text.removeprefix("Tensor")
+        elif mutates_args != "unknown" and parameter.name in mutates_args:
+            raise ValueError(
+                f"infer_schema(func): Parameter {parameter.name} is in mutable_args but only Tensors or collections of "
+                f"Tensors can be mutated, and its type is ({text})."
+            )
         text += f" {parameter.name}"
         if parameter.default is not inspect.Parameter.empty:
             default = parameter.default

@@ -16,7 +16,7 @@ TEST_CASE("a tensor's hook sees and changes its gradient", "[autograd]") {
   const Tensor x = Leaf({2});
   const Tensor mid = ops::mul(x, x);
   V seen;
-  const uint64_t id = Autograd().AddTensorHook(mid, [&](const Tensor& g) {
+  const HookRemover remove = Autograd().AddTensorHook(mid, [&](const Tensor& g) {
     seen = Read(g);
     return ops::mul(g, g);
   });
@@ -24,7 +24,7 @@ TEST_CASE("a tensor's hook sees and changes its gradient", "[autograd]") {
   Backward(z, Retain());
   CHECK(seen == V{5});
   CHECK(GradOf(x) == V{100});
-  Autograd().RemoveTensorHook(mid, id);
+  remove();
   Backward(z);
   CHECK(GradOf(x) == V{120});
 }
@@ -77,16 +77,44 @@ TEST_CASE("node hooks see gradients before and after", "[autograd]") {
   const Tensor z = ops::sum(ops::mul(x, Values({2})));
   const NodePtr node = Autograd().NextEdges(Autograd().GradFn(z).get())[0].node;
   CHECK(node->name() == "MulBackward0");
-  const uint64_t pre =
+  const HookRemover remove =
       Autograd().AddNodeHook(node.get(), [](std::vector<Tensor>& g) { g[0] = ops::mul(g[0], Values({10})); });
-  Autograd().AddNodePostHook(node.get(), [](std::vector<Tensor>& in, const std::vector<Tensor>& out) {
-    CHECK(Read(out[0]) == V{10});
-    CHECK(Read(in[0]) == V{20});
-    in[0] = ops::mul(in[0], Values({2}));
-  });
+  const HookRemover remove_post =
+      Autograd().AddNodePostHook(node.get(), [](std::vector<Tensor>& in, const std::vector<Tensor>& out) {
+        CHECK(Read(out[0]) == V{10});
+        CHECK(Read(in[0]) == V{20});
+        in[0] = ops::mul(in[0], Values({2}));
+      });
   Backward(z, Retain());
   CHECK(GradOf(x) == V{40});
-  Autograd().RemoveNodeHook(node.get(), pre);
+  remove();
+  remove_post();
+  Backward(z);
+  CHECK(GradOf(x) == V{42});
+}
+
+TEST_CASE("a hook must return a gradient like the one that it got", "[autograd]") {
+  for (const bool leaf : {true, false}) {
+    const Tensor x = Leaf({3});
+    const Tensor y = leaf ? x : ops::mul(x, x);
+    const HookRemover remove = Autograd().AddTensorHook(y, [](const Tensor&) { return Values({1, 2}); });
+    const Tensor z = ops::sum(ops::mul(y, Values({2})));
+    MICA_REQUIRE_ERROR((Backward(z), 0), "returned one of the shape [2]");
+  }
+}
+
+TEST_CASE("taking a hook away holds neither tensor nor node", "[autograd]") {
+  HookRemover leaf, middle;
+  {
+    const Tensor x = Leaf({3});
+    const Tensor y = ops::mul(x, x);
+    const uint64_t before = x.impl()->refs();
+    leaf = Autograd().AddTensorHook(x, [](const Tensor& g) { return g; });
+    middle = Autograd().AddTensorHook(y, [](const Tensor& g) { return g; });
+    CHECK(x.impl()->refs() == before);
+  }
+  leaf();
+  middle();
 }
 
 TEST_CASE("the graph can be walked", "[autograd]") {

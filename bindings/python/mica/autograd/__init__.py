@@ -37,6 +37,22 @@ Variable = Tensor
 Tensors = Tensor | graph.GradientEdge | Sequence[Tensor | graph.GradientEdge]
 
 
+_warned_of_cycle = False
+
+
+def _warn_of_cycle() -> None:
+    """Once in a process, of what backward(create_graph=True) leaves in the leaves."""
+    global _warned_of_cycle
+    if _warned_of_cycle:
+        return
+    _warned_of_cycle = True
+    warnings.warn(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak: its .grad holds the graph. Use autograd.grad, or set .grad to None after use.",
+        stacklevel=3,
+    )
+
+
 def backward(
     tensors: Tensors,
     grad_tensors: Any = None,
@@ -58,6 +74,8 @@ def backward(
                 "Both `grad_tensors` and `grad_variables`, its old name, are given; give one of them."
             )
         grad_tensors = grad_variables
+    if create_graph:
+        _warn_of_cycle()
     _C._backward(
         tensors, grad_tensors, inputs, create_graph if retain_graph is None else retain_graph, create_graph
     )

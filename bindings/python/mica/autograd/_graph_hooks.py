@@ -49,14 +49,12 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 def register_hook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
     """hook(grad_inputs, grad_outputs) after the node ran."""
-    number = node._add_hook(hook)
-    return RemovableHandle(lambda: node._remove_hook(number))
+    return RemovableHandle(node._add_hook(hook))
 
 
 def register_prehook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
     """hook(grad_outputs) before the node runs."""
-    number = node._add_prehook(hook)
-    return RemovableHandle(lambda: node._remove_hook(number))
+    return RemovableHandle(node._add_prehook(hook))
 
 
 class _Arrived:

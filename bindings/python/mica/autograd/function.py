@@ -11,17 +11,23 @@ import mica
 from mica import _C
 from mica._C import Tensor
 
+# What a context has of its node, once that is there.
+_OF_NODE = ("metadata", "name", "next_functions", "register_hook", "register_prehook", "_sequence_nr")
+
 
 class FunctionCtx:
-    """What forward hands over to backward."""
+    """What forward hands over to backward. The node of the graph (grad_fn) shows what it has."""
 
     needs_input_grad: tuple[bool, ...]
 
-    def __init__(self) -> None:
+    def __init__(self, function: type[Function] | None = None, num_inputs: int = 0) -> None:
         self.needs_input_grad = ()
+        self._function = function
+        self._num_inputs = num_inputs
         self._to_save: tuple[Any, ...] = ()
         self._for_forward: tuple[Any, ...] | None = None
-        self._saved: tuple[Any, ...] | None = None
+        self._keeper: Any = None  # of the node
+        self._saved: Any = None  # the same, when it keeps the tensors of save_for_backward
         self._dirty: tuple[Tensor, ...] = ()
         self._non_differentiable: tuple[Tensor, ...] = ()
         self._materialize = True
@@ -56,11 +62,28 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors of save_for_backward."""
-        if self._saved is None:
-            return self._to_save
-        return tuple(None if box is None else _C._unpack_saved(box) for box in self._saved)
+        return self._to_save if self._saved is None else tuple(_C._unpack_for_backward(self._saved))
 
     saved_variables = saved_tensors
+
+    def __getattr__(self, name: str) -> Any:
+        saved = self.__dict__.get("_saved") if name in _OF_NODE else None
+        node = None if saved is None else _C._node_of(saved)
+        if node is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(node, name)
+
+    def _backward(self, *grads: Any) -> tuple[Any, ...]:
+        function = self._function
+        assert function is not None
+        result = _formula(function)(self, *grads)
+        values = result if isinstance(result, tuple) else (result,)
+        given, expected = len(values), self._num_inputs
+        if given < expected or any(v is not None for v in values[expected:]):
+            raise RuntimeError(
+                f"{function.__name__}.backward() returned {given} gradients; forward() takes {expected} inputs."
+            )
+        return values[:expected]
 
 
 class Function:
@@ -77,6 +100,11 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError("A custom function defines backward() to be differentiated.")
+
+    # Another name of backward.
+    @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
         raise NotImplementedError("A custom function defines backward() to be differentiated.")
 
     @staticmethod
@@ -121,13 +149,13 @@ def _apply(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any
 
 def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any, list[Any]]:
     """The context of a call, its node (None where nothing is recorded) and its tensors."""
-    ctx = FunctionCtx()
+    ctx = FunctionCtx(cls, len(args))
     inputs = [a if isinstance(a, Tensor) else None for a in args]
     ctx.needs_input_grad = tuple(t is not None and t.requires_grad for t in inputs)
     if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
         return ctx, None, inputs
-    backward = functools.partial(_run_backward, cls, ctx, len(args))
-    return ctx, _C._make_custom_node(cls.__name__ + "Backward", backward, inputs), inputs
+    node, ctx._keeper = _C._make_custom_node(cls.__name__ + "Backward", ctx, inputs)
+    return ctx, node, inputs
 
 
 def _finish(cls: type[Function], ctx: FunctionCtx, node: Any, inputs: list[Any], output: Any) -> Any:
@@ -143,28 +171,23 @@ def _finish(cls: type[Function], ctx: FunctionCtx, node: Any, inputs: list[Any],
     if node is not None:
         originals = {id(t): made for t, made in zip(tensors, with_history) if t is not None}
         is_output = {id(t) for t in with_history if t is not None}
-        saved = []
-        for t in ctx._to_save:
-            t = originals.get(id(t), t)
-            saved.append(None if t is None else _C._save_tensor(t, node, id(t) in is_output))
-        ctx._saved = tuple(saved)
-        ctx._to_save = ()
+        to_save = [originals.get(id(t), t) for t in ctx._to_save]
+        _C._save_for_backward(ctx._keeper, to_save, tuple(id(t) in is_output for t in to_save))
+        ctx._saved, ctx._to_save = ctx._keeper, ()
     results = tuple(o if t is None else made for o, t, made in zip(outputs, tensors, with_history))
     return results if isinstance(output, tuple) else results[0]
 
 
-def _run_backward(cls: type[Function], ctx: FunctionCtx, num_inputs: int, *grads: Any) -> Any:
-    result = cls.backward(ctx, *grads)
-    values = result if isinstance(result, tuple) else (result,)
-    if len(values) > num_inputs and any(v is not None for v in values[num_inputs:]):
+def _formula(cls: type[Function]) -> Callable[..., Any]:
+    """backward(), by the one of its two names that the class defines."""
+    if cls.vjp is Function.vjp:
+        return cls.backward
+    if cls.backward is not Function.backward:
         raise RuntimeError(
-            f"{cls.__name__}.backward() returned {len(values)} gradients; forward() takes {num_inputs} inputs."
+            f"{cls.__name__} defines both 'backward' and 'vjp', which are two names of one method; "
+            "implementing both for a custom Function is not allowed."
         )
-    if len(values) < num_inputs:
-        raise RuntimeError(
-            f"{cls.__name__}.backward() returned {len(values)} gradients; forward() takes {num_inputs} inputs."
-        )
-    return tuple(values[:num_inputs])
+    return cls.vjp
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,6 +196,25 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with mica.no_grad():
-            return backward(ctx, *grads)
+            found = backward(ctx, *grads)
+        if not (_C.is_grad_enabled() and any(isinstance(g, Tensor) and g.requires_grad for g in grads)):
+            return found
+        given = found if isinstance(found, tuple) else (found,)
+        return _Once.apply(*(g.detach().requires_grad_() if isinstance(g, Tensor) else g for g in given))
 
     return wrapper
+
+
+class _Once(Function):
+    """Gradients as they are, whose own gradient is refused."""
+
+    @staticmethod
+    def forward(ctx: Any, *gradients: Any) -> Any:
+        return tuple(g.view_as(g) if isinstance(g, Tensor) else g for g in gradients)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable: its "
+            "backward() is not recorded."
+        )

@@ -154,7 +154,7 @@ def jacobian(
             columns = zip(*rows) if rows else ((),) * len(fresh)
             jacobians.append(
                 tuple(
-                    (mica.stack(list(c)) if c else t.new_zeros((0, *t.shape))).reshape(*out.shape, *t.shape)
+                    (mica.stack(list(c)) if c else t.new_zeros((0, *t.shape))).reshape((*out.shape, *t.shape))
                     for c, t in zip(columns, fresh)
                 )
             )

@@ -230,7 +230,8 @@ class Binomial(_Odds):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return mica.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+        with mica.no_grad():
+            return mica.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -307,7 +308,8 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())  # type: ignore[assignment]
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        return mica.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+        with mica.no_grad():
+            return mica.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

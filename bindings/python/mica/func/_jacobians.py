@@ -72,7 +72,7 @@ def jacrev(
             else:
                 rows = vmap(row, chunk_size=chunk_size)(_basis(out))
             rows = (rows,) if isinstance(rows, Tensor) else rows
-            leaves = [r.reshape(*out.shape, *t.shape) for r, t in zip(rows, inputs)]
+            leaves = [r.reshape((*out.shape, *t.shape)) for r, t in zip(rows, inputs)]
             trees = tree_unflatten(leaves, ran.primals_spec)
             jacobians.append(trees[0] if isinstance(argnums, int) else trees)
         result = tree_unflatten(jacobians, ran.spec)

@@ -53,8 +53,38 @@ def _check_complete(module: Any, state: State, places: Places, ties: dict[str, l
         )
 
 
+_ABSENT: Any = object()
+
+
+def _swap(module: Any, name: str, value: Any) -> Any:
+    """Puts a tensor in the place of that name, a parameter, a buffer or else an attribute; what was
+    there, _ABSENT for nothing, which can be put back."""
+    path, _, key = name.rpartition(".")
+    if not key:
+        raise KeyError(f"functional_call: ({name!r}) is no name of a parameter or a buffer.")
+    owner = module.get_submodule(path)
+    table = next((t for t in (owner._parameters, owner._buffers) if key in t), None)
+    before = getattr(owner, key, _ABSENT) if table is None else table[key]
+    for what, t in (("holds", before), ("is given", value)):
+        if t is not _ABSENT and t is not None and not isinstance(t, Tensor):
+            raise TypeError(
+                f"functional_call: ({name}) {what} a value of type ({type(t).__name__}), where a Tensor or None "
+                "is expected."
+            )
+    if table is None and value is _ABSENT:
+        if before is not _ABSENT:
+            delattr(owner, key)
+    elif table is None:
+        setattr(owner, key, value)
+    elif value is _ABSENT:
+        del table[key]
+    else:
+        table[key] = value
+    return before
+
+
 @contextmanager
-def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Iterator[None]:
+def _replaced(module: Any, state: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _places(module, "", {})
     ties = _ties(places)
     if strict:
@@ -67,17 +97,16 @@ def _replaced(module: Any, state: State, tie_weights: bool, strict: bool) -> Ite
                     f"functional_call: ({name}) and another name of the same tensor were given different values."
                 )
             wanted[tied] = value
-    saved = []
+    saved: dict[str, Any] = {}
     try:
         for name, value in wanted.items():
-            if name in places:
-                held, key = places[name]
-                saved.append((held, key, held[key]))
-                held[key] = value
+            saved[name] = _swap(module, name, value)
         yield
     finally:
-        for held, key, value in reversed(saved):
-            held[key] = value
+        left = {name: _swap(module, name, saved[name]) for name in reversed(saved)}
+        for name, value in state.items():
+            if left.get(name, value) is not value:  # the module put another tensor there
+                state[name] = left[name]
 
 
 def functional_call(
@@ -90,16 +119,14 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """module(*args, **kwargs) with these tensors, by name, in the places of its parameters
-    and buffers; others stay. A tensor that the module holds at several places is replaced
-    at all of them unless tie_weights is False. What `module` writes to a given buffer in
-    place is written to the tensor that was given."""
-    dicts = (
-        [parameter_and_buffer_dicts]
-        if isinstance(parameter_and_buffer_dicts, Mapping)
-        else list(parameter_and_buffer_dicts)
-    )
-    state: dict[str, Tensor] = {}
-    for d in dicts:
+    and buffers, and of attributes that are tensors; others stay. A tensor that the module holds at
+    several places is replaced at all of them unless tie_weights is False. What `module` writes to
+    a given buffer in place is written to the tensor that was given; a tensor that it puts in
+    the place of one is in the dictionary afterwards, where one dictionary was given."""
+    one = isinstance(parameter_and_buffer_dicts, dict)
+    dicts = [parameter_and_buffer_dicts] if one else list(parameter_and_buffer_dicts)
+    state: Any = parameter_and_buffer_dicts if one else {}
+    for d in [] if one else dicts:
         if not isinstance(d, Mapping):
             raise ValueError(
                 f"functional_call: expected a dictionary of tensors, or a sequence of them, but got a {type(d).__name__}."

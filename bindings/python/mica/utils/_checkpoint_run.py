@@ -120,9 +120,7 @@ class Call:
         debug: bool,
     ) -> None:
         leaves, self._spec = tree_flatten((args, kwargs))
-        self._inputs = [
-            _C._save_tensor(leaf, None, False) if isinstance(leaf, Tensor) else leaf for leaf in leaves
-        ]
+        self._inputs = [_C._save_tensor(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._is_tensor = [isinstance(leaf, Tensor) for leaf in leaves]
         self._function = function
         self._surroundings = surroundings
@@ -185,8 +183,9 @@ class Call:
             looks.append(_look(tensor))
             if self._debug:
                 lines.append(_line())
-            # Without the history of this level; outer transforms go on.
-            value = tensor if _C._frame_owns(tensor) and _C._frame_kind() != "grad" else tensor.data
+            # Without the history of this level; outer ones go on, and what belongs to them keeps theirs.
+            own = _C._frame_kind() is None or (_C._frame_kind() == "grad" and _C._frame_owns(tensor))
+            value = tensor.data if own else tensor
             if number < len(self._places) and wanted(number):
                 values[number] = value
             if self._early_stop and number + 1 == len(self._places):

@@ -6,6 +6,7 @@ with autograd.grad and with transforms, and gives closures their gradients."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -95,6 +96,8 @@ def checkpoint(
     compares shape, dtype and device of what the two runs save, "none" only their number.
     debug: errors say where in the function each tensor was saved. early_stop: the second run
     ends when all is there. preserve_rng_state: both runs draw the same random numbers."""
+    if use_reentrant is None:
+        _warn_of_default("checkpoint.checkpoint")
     if determinism_check not in ("default", "none"):
         raise ValueError(
             f"checkpoint: determinism_check ({determinism_check!r}) is unknown; expected 'default' or 'none'."
@@ -117,6 +120,14 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
+def _warn_of_default(name: str) -> None:
+    warnings.warn(
+        f"mica.utils.{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is the way "
+        "that is taken.",
+        stacklevel=3,
+    )
+
+
 def _refuse_options(kwargs: dict[str, Any], options: bool) -> None:
     """What torch's reentrant way has no place for."""
     if kwargs:
@@ -135,6 +146,9 @@ def checkpoint_sequential(
     **options: Any,
 ) -> Any:
     """A Sequential in `segments` checkpointed parts, the last of which keeps its values."""
+    if use_reentrant is None:
+        _warn_of_default("checkpoint.checkpoint_sequential")
+        use_reentrant = False
     modules = list(functions.children()) if isinstance(functions, mica.nn.Module) else list(functions)
     if not 1 <= segments <= max(1, len(modules)):
         raise ValueError(
@@ -162,7 +176,7 @@ class CheckpointFunction:
     @staticmethod
     def apply(run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         """checkpoint(run_function, *args)."""
-        return checkpoint(run_function, *args, preserve_rng_state=preserve_rng_state)
+        return checkpoint(run_function, *args, use_reentrant=True, preserve_rng_state=preserve_rng_state)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
