@@ -2,6 +2,8 @@
 // checked against the operators.
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <set>
 
 #include "mica/codegen/formula/formula.h"
 #include "mica/codegen/load.h"
@@ -52,8 +54,17 @@ Entry* FindEntry(const Model& model, const PlacedText& op) {
   return const_cast<Entry*>(f->entry);
 }
 
+// Whether several results of an operator have gradients, each of which may be undefined: nobody used
+// that result. A plugin's formulas get zeros from the host.
+bool SomeMayLack(const Entry& entry, const std::vector<bool>& output_differentiability) {
+  return entry.ns == "mica" &&
+         std::count(output_differentiability.begin(), output_differentiability.end(), true) > 1;
+}
+
 // What formulas of `entry` may read.
-FormulaScope ScopeOf(const Entry& entry) {
+FormulaScope ScopeOf(const Entry& entry, const std::vector<bool>& output_differentiability) {
+  const Type tensor(TypeKind::kTensor);
+  const Type gradient = SomeMayLack(entry, output_differentiability) ? Type::OptionalOf(tensor) : tensor;
   FormulaScope scope;
   const schema::FunctionSchema& schema = entry.primary().schema;
   for (const schema::Argument& a : schema.arguments) scope.names[a.name] = a.type;
@@ -69,11 +80,11 @@ FormulaScope ScopeOf(const Entry& entry) {
     scope.names["result"] = plain(schema.returns[0].type);
     return scope;
   }
-  scope.names["grad"] = Type(TypeKind::kTensor);
+  scope.names["grad"] = gradient;
   if (results == 1) scope.names["result"] = plain(schema.returns[0].type);
   for (size_t i = 0; results > 1 && i < results; ++i) {
     scope.names[StrCat("result", i)] = plain(schema.returns[i].type);
-    scope.names[StrCat("grad", i)] = Type(TypeKind::kTensor);
+    scope.names[StrCat("grad", i)] = gradient;
   }
   return scope;
 }
@@ -108,8 +119,48 @@ std::string ReadNodeName(const YamlMap& map) {
   return name;
 }
 
+// grad, grad0, grad1 ...
+bool IsGradient(const FormulaExpr& e) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return e.kind == FormulaExpr::Kind::kName && e.text.starts_with("grad") &&
+         std::all_of(e.text.begin() + 4, e.text.end(), is_digit);
+}
+
+// The gradients that a formula asks for whether they are given, and those that it reads where a Tensor
+// must be.
+void CollectReads(const FormulaExpr& e, std::set<std::string>* asked, std::map<std::string, Location>* read) {
+  const schema::FunctionSchema* callee = e.function ? &e.function->schema
+                                         : e.helper ? &e.helper->schema
+                                                    : nullptr;
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const FormulaExpr& operand = e.operands[i];
+    CollectReads(operand, asked, read);
+    if (!IsGradient(operand)) continue;
+    if (e.kind == FormulaExpr::Kind::kIsNone)
+      asked->insert(operand.text);
+    else if (!callee || !callee->arguments[i].type.is_optional())
+      read->emplace(operand.text, operand.location);
+  }
+}
+
+// A gradient that may be undefined stays so: zeros in its place would be multiplied by what is infinite
+// for the results that were not used (a gap between equal eigenvalues), and NaN is what comes of it.
+void CheckAsked(const FormulaExpr& root, const Entry& entry) {
+  std::set<std::string> asked;
+  std::map<std::string, Location> read;
+  CollectReads(root, &asked, &read);
+  if (IsGradient(root)) read.emplace(root.text, root.location);
+  for (const auto& [name, where] : read)
+    if (!asked.count(name))
+      throw Mistake(where, StrCat("Formula of ", entry.base_name, " reads (", name,
+                                  "), which is undefined where that result is not used; expected it in the "
+                                  "place of a `Tensor?`, or a question `",
+                                  name, " is None`."));
+}
+
 GradientRule ReadRule(const Location& where, const std::string& names, const PlacedText& text,
-                      const Entry& entry, const Model& model, std::vector<bool>* taken) {
+                      const Entry& entry, const Model& model,
+                      const std::vector<bool>& output_differentiability, std::vector<bool>* taken) {
   GradientRule rule;
   rule.text = text;
   for (const std::string_view piece : Split(names, ',')) {
@@ -129,7 +180,7 @@ GradientRule ReadRule(const Location& where, const std::string& names, const Pla
   if (text.text() == "none") rule.kind = GradientRule::Kind::kNone;
   if (text.text() == "zeros") rule.kind = GradientRule::Kind::kZeros;
   if (rule.kind != GradientRule::Kind::kFormula) return rule;
-  FormulaScope scope = ScopeOf(entry);
+  FormulaScope scope = ScopeOf(entry, output_differentiability);
   const auto gradient_type = [&](int number) {
     return entry.primary().schema.arguments[number].type.is_tensor_list()
                ? Type::ListOf(Type(TypeKind::kTensor))
@@ -141,6 +192,7 @@ GradientRule ReadRule(const Location& where, const std::string& names, const Pla
     for (const int number : rule.inputs) scope.expected.elements.push_back(gradient_type(number));
   }
   rule.formula = std::make_shared<FormulaTree>(ParseFormula(text, model, scope));
+  if (SomeMayLack(entry, output_differentiability)) CheckAsked(rule.formula->root, entry);
   return rule;
 }
 
@@ -193,7 +245,7 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
     try {
       derivative->rules.push_back(ReadRule(Place(item.first, file), key,
                                            PlacedScalar(item.second, file, "A formula"), *entry, *model,
-                                           &taken));
+                                           derivative->output_differentiability, &taken));
     } catch (const Mistake& mistake) {
       mistakes->push_back(mistake.what());
     }

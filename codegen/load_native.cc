@@ -209,6 +209,7 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
 void ReadRest(const YamlMap& map, Entry* entry) {
   entry->hint = map.Text("hint");
   entry->hot = map.Flag("hot", false);
+  entry->fills = map.Flag("fills", false);
   entry->batch_rule = map.Text("batch_rule");
   entry->differentiable = map.Flag("differentiable", true);
   entry->doc = std::string(Trim(map.Text("doc")));
@@ -251,7 +252,7 @@ const std::vector<std::string>& EntryKeys() {
       "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
       "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
       "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule",
-      "check",    "copy",       "earlier",   "example"};
+      "check",    "copy",       "earlier",   "example",        "fills"};
   return keys;
 }
 

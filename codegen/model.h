@@ -88,6 +88,7 @@ struct Entry {
   std::string batch_rule;  // by hand: a function of keys/batched ("refused", "kernel"); a plugin's is kept
   bool is_base = false;    // of --base: Mica's own operators beside a plugin's
   bool hot = false;
+  bool fills = false;  // an `out` of as many elements is filled in its own shape
   bool differentiable = true;
   bool structured = false;       // the backend's kernel is the out form
   bool python_function = false;  // variants

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mica/tensor/linalg_error.h"
+#include "mica/tensor/number_range.h"
 #include "mica/tensor/promote.h"
 #include "mica/tensor/scalar_math.h"
 #include "mica/tensor/shape.h"
@@ -241,25 +242,7 @@ inline double Tiny(DType dtype) {
 inline bool IsInteger(DType dtype) { return mica::IsInteger(dtype); }
 inline bool IsFloating(DType dtype) { return mica::IsFloating(dtype); }
 inline bool IsDifferentiable(DType dtype) { return mica::IsDifferentiable(dtype); }
-// As torch's fill_: beyond an integer dtype's range, NaN and infinity do not fit it, nor
-// finite numbers beyond float32's; negative ones wrap into an unsigned dtype once.
-inline bool Fits(const Scalar& value, DType dtype) {
-  if (value.is_complex() || dtype == DType::kBool) return true;
-  const double x = value.ToDouble();
-  if (!mica::IsInteger(dtype))
-    return dtype != DType::kF32 || !std::isfinite(x) ||
-           std::fabs(x) <= static_cast<double>(std::numeric_limits<float>::max());
-  if (value.is_large_unsigned()) return dtype == DType::kU64;
-  const int bits = static_cast<int>(ItemSize(dtype)) * 8;
-  const bool is_signed = Kind(dtype) == DTypeKind::kSigned;
-  if (value.is_float()) {
-    const double end = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-    return x < end && (is_signed ? x > -end - 1 || x == -end : x > -end);
-  }
-  if (bits == 64) return true;
-  const int64_t end = int64_t{1} << (is_signed ? bits - 1 : bits), i = value.ToInt();
-  return i < end && i >= (is_signed ? -end : 1 - end);
-}
+inline bool Fits(const Scalar& value, DType dtype) { return HoldsNumber(dtype, value); }
 inline bool CanCast(DType from, DType to) { return mica::CanCast(from, to); }
 inline DType PromoteDTypes(DType a, DType b) { return PromoteTypes(a, b); }
 inline DType PromoteTensors(const Tensor& a, const Tensor& b) { return ResultType().Add(a).Add(b).dtype(); }

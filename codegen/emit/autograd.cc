@@ -71,7 +71,6 @@ class DerivativeEmitter {
   void EmitSaves(bool in_place);
   void EmitSaveResults(const std::string& result);
   bool IsTuple() const { return f_.schema.returns.size() > 1; }
-  int NumDifferentiable() const;
 
   const DerivativePlan& plan_;
   const Derivative& d_;
@@ -79,12 +78,6 @@ class DerivativeEmitter {
   const std::string node_;
   Printer& p_;
 };
-
-int DerivativeEmitter::NumDifferentiable() const {
-  int n = 0;
-  for (const bool b : d_.output_differentiability) n += b;
-  return n;
-}
 
 std::string DerivativeEmitter::Member(const SavedName& s) const {
   const std::string base = s.argument >= 0 ? Argument(s.argument).name : s.name;
@@ -151,7 +144,8 @@ void DerivativeEmitter::EmitVisit() {
            "void VisitSaved(SavedVisitor& visit) override {\n  $visits$\n}");
 }
 
-// Locals for the incoming gradients that the formulas name.
+// Locals for the incoming gradients that the formulas name. Of several results, some may be undefined:
+// the formulas ask (load_derivatives.cc holds them to it).
 void DerivativeEmitter::EmitGrads() {
   std::set<std::string> names;
   for (const GradientRule& rule : d_.rules) {
@@ -173,9 +167,7 @@ void DerivativeEmitter::EmitGrads() {
     int number = NumberedName(name, "grad");
     if (name == "grad")
       while (!d_.output_differentiability[static_cast<size_t>(number)]) ++number;
-    p_.Print({{"name", name}, {"number", StrCat(number)}},
-             NumDifferentiable() > 1 ? "const Tensor $name$ = GradOrZeros(*this, grads, $number$);"
-                                     : "const Tensor& $name$ = grads[$number$];");
+    p_.Print({{"name", name}, {"number", StrCat(number)}}, "const Tensor& $name$ = grads[$number$];");
   }
 }
 

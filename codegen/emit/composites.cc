@@ -288,15 +288,16 @@ void EmitCopiesToOut(const Function& f, Printer& p) {
   for (size_t i = 0; i < inputs; ++i)
     if (f.schema.arguments[i].type.is_tensor() || f.schema.arguments[i].type.is_tensor_list())
       read.push_back(StrCat(", ", f.arguments[i].name));
-  p.Print({{"all", TensorArguments(f)},
-           {"outs", Join(outs, ", ")},
-           {"read", Join(read, "")},
-           {"call", FunctionalCall(f, "")},
-           {"values", Join(values, ", ")}},
-          "MemoryLoan loan_(!AnyRecorded($all$), {$outs$}$read$);\n"
-          "auto computed_ = $call$;\n"
-          "Tensor values_[] = {$values$};\n"
-          "loan_.Settle(values_, [](const Tensor& t) { return ops::clone(t); });");
+  p.Print(
+      {{"all", TensorArguments(f)},
+       {"outs", Join(outs, ", ")},
+       {"read", Join(read, "")},
+       {"call", FunctionalCall(f, "")},
+       {"values", f.entry->fills ? StrCat("InShapeOf(", outs[0], ", ", values[0], ")") : Join(values, ", ")}},
+      "MemoryLoan loan_(!AnyRecorded($all$), {$outs$}$read$);\n"
+      "auto computed_ = $call$;\n"
+      "Tensor values_[] = {$values$};\n"
+      "loan_.Settle(values_, [](const Tensor& t) { return ops::clone(t); });");
   for (size_t i = 0; i < outputs; ++i)
     p.Print({{"out", outs[i]}, {"i", StrCat(i)}, {"name", CppString(f.full_name)}},
             "CopyToOut($out$, values_[$i$], loan_);\nLogWrite($out$, $name$);");
@@ -321,8 +322,15 @@ constexpr const char* kHelpers = R"(
 [[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value) {
   MICA_CHECK(CanCast(value.dtype(), out.dtype()), "Result has dtype (", Name(value.dtype()), "), which `out` of dtype (", Name(out.dtype()), ") cannot hold; expected an `out` of the same kind or a wider one.");
   CheckNoInternalOverlap(out, "out");
-  if (!(out.sizes() == value.sizes())) ops::resize_(out, value.sizes());
+  if (!(out.sizes() == value.sizes())) {
+    CheckResizable(out, value.sizes());
+    ops::resize_(out, value.sizes());
+  }
   ops::copy_(out, value);
+}
+// The numbers of a range in the shape of an `out` of as many elements.
+[[maybe_unused]] Tensor InShapeOf(const Tensor& out, const Tensor& value) {
+  return out.numel() == value.numel() ? ops::view(value, out.sizes()) : value;
 }
 // Nothing is left to copy where the value was computed in the memory of `out`.
 [[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value, const MemoryLoan& loan) {
@@ -409,7 +417,8 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kCompositeShards; ++i) {
     Printer p;
     p.Line(
-        "#include <cmath>\n\n#include \"mica/dispatcher/thread_state.h\"\n#include "
+        "#include <cmath>\n\n#include \"mica/dispatcher/given_output.h\"\n#include "
+        "\"mica/dispatcher/thread_state.h\"\n#include "
         "\"mica/dispatcher/write_log.h\"\n#include \"mica/kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"mica/tensor/loan.h\"\n#include \"mica/tensor/promote.h\"\n#include "

@@ -1,6 +1,7 @@
 // einsum: the equation is parsed, every operand gets all labels as dimensions
 // (size 1 where it has none), and operands are multiplied and summed from left to
-// right, each pair by one bmm.
+// right, each pair by one bmm, or by mul where nothing is summed. So the results lie
+// in memory as torch's do.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -9,6 +10,7 @@
 #include "mica/ops/bmm.h"
 #include "mica/ops/diagonal.h"
 #include "mica/ops/movedim.h"
+#include "mica/ops/mul.h"
 #include "mica/ops/permute.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/squeeze.h"
@@ -94,6 +96,7 @@ Equation ParseEquation(std::string_view text) {
 
 // Multiplies two operands with all labels as dimensions and sums over `sum`.
 Tensor ProductPair(Tensor left, Tensor right, const Dims& sum) {
+  if (sum.empty()) return ops::mul(left, right);
   const int64_t n = left.ndim();
   Dims lro, lo, ro, both, lone_left, lone_right;
   for (int64_t d = 0; d < n; ++d) {

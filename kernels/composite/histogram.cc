@@ -8,6 +8,7 @@
 #include "mica/ops/amin.h"
 #include "mica/ops/arange.h"
 #include "mica/ops/clamp_max.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/diff.h"
 #include "mica/ops/div.h"
@@ -199,7 +200,8 @@ std::tuple<Tensor, Tensor> histogram_of_edges(const Tensor& self, const Tensor& 
                                               bool density) {
   const Tensor points = ops::reshape(self, {-1, 1});
   const std::vector<Tensor> edges = {bins};
-  return {_histogramdd_from_bin_tensors(points, edges, weight, density), bins};
+  return {_histogramdd_from_bin_tensors(points, edges, weight, density),
+          ops::clone(bins, MemoryFormat::kContiguous)};
 }
 
 std::tuple<Tensor, Tensor> histogram_of_bins(const Tensor& self, int64_t bins, std::optional<FloatSpan> range,

@@ -12,6 +12,7 @@
 #include "mica/ops/cat.h"
 #include "mica/ops/ceil.h"
 #include "mica/ops/clamp_min.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/conj.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/empty_like.h"
@@ -63,6 +64,7 @@ Tensor Identity(const Tensor& like, int64_t rows, int64_t columns) {
 // and v_i is column i of `reflectors` with 1 on the diagonal and 0 above.
 Tensor Reflect(const Tensor& reflectors, const Tensor& tau, Tensor x, bool adjoint) {
   const int64_t k = tau.size(-1);
+  if (k == 0) return ops::clone(x, MemoryFormat::kContiguous);
   const Tensor v = ops::add(ops::tril(ops::narrow(reflectors, -1, 0, k), -1),
                             Identity(reflectors, reflectors.size(-2), k));
   const Tensor factors = ops::unsqueeze(adjoint ? ops::conj(tau) : tau, -2);

@@ -39,7 +39,10 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
   MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), "Matrices with shape ",
              ShapeText(self.sizes()), " are not square.");
   if (n == 0)
-    return ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes());
+    return ops::clone(
+        ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes()),
+        MemoryFormat::kContiguous);
+  if (n == 1) return ops::clone(self);
   Tensor base = n < 0 ? ops::linalg_inv(self) : self;
   Tensor result;
   const auto power = static_cast<uint64_t>(n);

@@ -2,6 +2,7 @@
 // time keeping the order of equals; equal rows are neighbours then.
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/arange.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/cumsum.h"
 #include "mica/ops/empty.h"
 #include "mica/ops/index_select.h"
@@ -28,7 +29,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
   for (const int64_t size : self.sizes()) empty += size == 0;
   MICA_CHECK(empty == (n == 0 ? 1 : 0), "Slices of shape ", ShapeText(self.sizes()), " along dimension (",
              dim, ") have no elements to tell them apart.");
-  if (n == 0) return {self, nothing, nothing};
+  if (n == 0) return {ops::clone(self), nothing, nothing};
   const Tensor rows = ops::reshape(ops::movedim(self, dim, 0), {n, -1});
   Tensor order = ops::arange(n, DType::kI64, std::nullopt, self.device());
   for (int64_t c = rows.size(1) - 1; c >= 0; --c) {

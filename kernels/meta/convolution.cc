@@ -94,7 +94,8 @@ void convolution(MetaResult& result, const Tensor& input, const Tensor& weight, 
              "], the number of output channels.");
   if (bias.defined()) CheckSameDType(input, bias, "input", "bias");
   OutputSpec& out = AddOutput(result, sizes, input.dtype(), input.device());
-  if (HasChannelsLast(input)) out.strides = ChannelsLastStrides(sizes);
+  out.strides = StridesInFormatOf(input, sizes);
+  if (out.strides.empty()) out.strides = StridesInFormatOf(weight, sizes);
   ComputeIn(result, input.dtype());
 }
 

@@ -48,8 +48,6 @@ void masked_fill_Tensor(MetaResult& result, const Tensor& self, const Tensor& ma
   Masked(result, self, mask);
 }
 void masked_fill_Scalar(MetaResult& result, const Tensor& self, const Tensor& mask, const Scalar& value) {
-  MICA_CHECK(!value.is_complex() || IsComplex(self.dtype()), "Argument `value` (", value.ToString(),
-             ") does not fit dtype (", Name(self.dtype()), ") of `self`.");
   CheckInRange(value, self.dtype(), "value");
   Masked(result, self, mask);
 }

@@ -101,7 +101,7 @@ void GenericScan(const OperatorSpec& spec, const MicaValue* args, MetaResult& re
   WrapDim(args[spec.dims_arg].u.i, self.ndim());
   const DTypes dtypes = RuleDTypes(spec, args, self.dtype());
   ComputeIn(result, dtypes.compute);
-  for (int i = 0; i < spec.num_outputs; ++i) AddLike(result, self, dtypes.output);
+  for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, self.sizes(), dtypes.output, self.device());
 }
 
 void GenericRow(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
@@ -117,7 +117,7 @@ void GenericRow(const OperatorSpec& spec, const MicaValue* args, MetaResult& res
   }
   const DTypes dtypes = RuleDTypes(spec, args, self.dtype());
   ComputeIn(result, dtypes.compute);
-  for (int i = 0; i < spec.num_outputs; ++i) AddLike(result, self, dtypes.output);
+  for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, self.sizes(), dtypes.output, self.device());
 }
 
 void GenericRandom(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {

@@ -1,5 +1,6 @@
 // Meta functions of gathering and scattering.
 #include <algorithm>
+#include <vector>
 
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
@@ -107,6 +108,37 @@ Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
   return sizes;
 }
 
+// The order of an elementwise result of what is indexed, which does not move along the result's
+// indexed dimensions, and of the indices, which do not move along the others.
+Dims IndexedStrides(const Tensor& self, TensorSpan indices, const Dims& sizes) {
+  const auto contiguous = [](const Tensor& t) { return !t.defined() || t.is_contiguous(); };
+  if (self.is_contiguous() && std::all_of(indices.begin(), indices.end(), contiguous)) return {};
+  int64_t first = -1, last = -1, defined = 0, ndim = 0;
+  for (int64_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].defined()) continue;
+    if (first < 0) first = d;
+    last = d;
+    ++defined;
+    ndim = std::max(ndim, indices[d].ndim());
+  }
+  const int64_t begin = defined == last - first + 1 ? std::max<int64_t>(first, 0) : 0;
+  std::vector<Dims> strides(1);
+  for (int64_t d = 0; d < self.ndim(); ++d)
+    if (d >= indices.size() || !indices[d].defined()) strides[0].push_back(self.strides()[d]);
+  strides[0].insert(strides[0].begin() + begin, static_cast<size_t>(ndim), 0);
+  for (const Tensor& index : indices) {
+    if (!index.defined()) continue;
+    Dims& own = strides.emplace_back(sizes.size(), 0);
+    for (int64_t d = 0; d < index.ndim(); ++d)
+      if (index.sizes()[d] > 1)
+        own[static_cast<size_t>(begin + ndim - index.ndim() + d)] = index.strides()[d] * index.itemsize();
+  }
+  std::vector<Layouted> operands;
+  for (const Dims& s : strides) operands.push_back({sizes, s});
+  const Dims order = ElementwiseStrides(sizes, Span<Layouted>(operands.data(), std::ssize(operands)));
+  return IsContiguous(sizes, order) ? Dims() : order;
+}
+
 }  // namespace
 
 void gather(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, bool) {
@@ -128,16 +160,19 @@ void index_select(MetaResult& result, const Tensor& self, int64_t dim, const Ten
 }
 
 void _index(MetaResult& result, const Tensor& self, TensorSpan indices) {
-  AddOutput(result, IndexedSizes(self, indices), self.dtype(), self.device());
+  const Dims sizes = IndexedSizes(self, indices);
+  AddOutput(result, sizes, self.dtype(), self.device()).strides = IndexedStrides(self, indices, sizes);
 }
 
 void _index_put(MetaResult& result, const Tensor& self, TensorSpan indices, const Tensor& values, bool) {
   const Dims sizes = IndexedSizes(self, indices);
-  CheckSameDType(self, values, "self", "values");
+  MICA_CHECK(self.dtype() == values.dtype(),
+             "Index put requires the source and destination dtypes match; `self` has the dtype (",
+             Name(self.dtype()), ") and `values` the dtype (", Name(values.dtype()), ").");
   CheckSameDevice(self, values, "self", "values");
   MICA_CHECK(CanExpandTo(values.sizes(), sizes), "Shape ", ShapeText(values.sizes()),
              " of `values` does not broadcast to the indexed shape ", ShapeText(sizes), ".");
-  AddOutput(result, self.sizes(), self.dtype(), self.device());
+  AddLike(result, self);
 }
 
 void scatter_src(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
@@ -145,8 +180,10 @@ void scatter_src(MetaResult& result, const Tensor& self, int64_t dim, const Tens
   CheckScatter(self, dim, index, &src);
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
-void scatter_value(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
+void scatter_value(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,
+                   const Scalar& value) {
   CheckScatter(self, dim, index, nullptr);
+  CheckInRange(value, self.dtype(), "value");
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 void scatter_add(MetaResult& result, const Tensor& self, int64_t dim, const Tensor& index,

@@ -11,6 +11,17 @@ DType CommonDType(TensorSpan tensors) {
   return type.dtype();
 }
 
+// Channels last where all tensors are.
+Dims JoinedStrides(TensorSpan tensors, IntSpan sizes) {
+  Dims strides;
+  for (const Tensor& t : tensors) {
+    if (t.ndim() != sizes.size()) continue;
+    strides = StridesInFormatOf(t, sizes);
+    if (strides.empty()) break;
+  }
+  return strides;
+}
+
 // An empty vector goes with any shape, as in torch.
 bool IsLegacyEmpty(const Tensor& t) { return t.ndim() == 1 && t.sizes()[0] == 0; }
 
@@ -42,7 +53,7 @@ void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
     }
     sizes[static_cast<size_t>(dim)] += t.sizes()[dim];
   }
-  AddOutput(result, sizes, CommonDType(tensors), first->device());
+  AddOutput(result, sizes, CommonDType(tensors), first->device()).strides = JoinedStrides(tensors, sizes);
 }
 
 void stack(MetaResult& result, TensorSpan tensors, int64_t dim) {
@@ -55,8 +66,16 @@ void stack(MetaResult& result, TensorSpan tensors, int64_t dim) {
                " of the first; stack needs equal shapes.");
   }
   Dims sizes = ToDims(tensors[0].sizes());
+  Dims strides;
+  if (dim < tensors[0].ndim()) {  // what cat gives, the joined dimension split
+    const int64_t size = sizes[static_cast<size_t>(dim)];
+    sizes[static_cast<size_t>(dim)] = size * tensors.size();
+    strides = JoinedStrides(tensors, sizes);
+    sizes[static_cast<size_t>(dim)] = size;
+    if (!strides.empty()) strides.insert(strides.begin() + dim, strides[static_cast<size_t>(dim)] * size);
+  }
   sizes.insert(sizes.begin() + dim, tensors.size());
-  AddOutput(result, sizes, CommonDType(tensors), tensors[0].device());
+  AddOutput(result, sizes, CommonDType(tensors), tensors[0].device()).strides = strides;
 }
 
 void block_diag(MetaResult& result, TensorSpan tensors) {
@@ -81,14 +100,15 @@ void roll(MetaResult& result, const Tensor& self, IntSpan shifts, IntSpan dims) 
   MICA_CHECK(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(), "Number of shifts (",
              shifts.size(), ") and of dims (", dims.empty() ? 0 : dims.size(), ") differ; expected as many.");
   for (const int64_t d : dims) WrapDim(d, self.ndim(), false);
-  AddOutput(result, self.sizes(), self.dtype(), self.device());
+  AddOutput(result, self.sizes(), self.dtype(), self.device()).strides =
+      StridesInFormatOf(self, self.sizes());
 }
 
 namespace {
 void Triangle(MetaResult& result, const Tensor& self) {
   MICA_CHECK(self.ndim() >= 2, "Number of dimensions (", self.ndim(),
              ") of `self` is below 2; expected matrices.");
-  AddLike(result, self);
+  AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 }  // namespace
 void tril(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
@@ -110,7 +130,7 @@ void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const 
     MICA_CHECK(size >= 0, "Padding (", pad[2 * i], ", ", pad[2 * i + 1], ") of dimension (",
                self.ndim() - 1 - i, ") leaves a negative size (", size, ").");
   }
-  AddOutput(result, sizes, self.dtype(), self.device());
+  AddOutput(result, sizes, self.dtype(), self.device()).strides = StridesInFormatOf(self, sizes);
 }
 void mode_pad(MetaResult& result, const Tensor& self, IntSpan pad) {
   constant_pad_nd(result, self, pad, Scalar(0));

@@ -2,7 +2,8 @@
 #include "mica/kernels/meta/meta_helpers.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "mica/tensor/number_range.h"
 
 namespace mica::meta {
 
@@ -13,6 +14,30 @@ OutputSpec& AddLike(MetaResult& result, const Tensor& like, DType dtype) {
     out.strides = ElementwiseStrides(like.sizes(), Span<Layouted>(&in, 1));
   }
   return out;
+}
+
+namespace {
+// As torch's is_channels_last_strides: strides that grow from the channels to the last spatial
+// dimension, the first one and the batch. Where size 1 leaves it open, they do not.
+bool HasChannelsLastStrides(IntSpan sizes, IntSpan strides) {
+  const int64_t n = sizes.size();
+  if ((n != 4 && n != 5) || strides[1] == 0) return false;
+  int64_t least = 0;
+  const auto grows = [&](int64_t d) {
+    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
+    least = strides[d] * sizes[d];
+    return true;
+  };
+  if (!grows(1)) return false;
+  for (int64_t d = n - 1; d >= 2; --d)
+    if (!grows(d)) return false;
+  return grows(0);
+}
+}  // namespace
+
+Dims StridesInFormatOf(const Tensor& like, IntSpan sizes) {
+  const bool last = like.ndim() == sizes.size() && HasChannelsLastStrides(like.sizes(), like.strides());
+  return last ? ChannelsLastStrides(sizes) : Dims();
 }
 
 Dims ReducedSizes(IntSpan sizes, const Dims& dims, bool keepdim) {
@@ -41,16 +66,9 @@ void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const 
 }
 
 void CheckInRange(const Scalar& value, DType dtype, const char* name) {
-  bool fits = true;
-  if (IsInteger(dtype) && !value.is_complex()) {
-    const bool is_signed = Kind(dtype) == DTypeKind::kSigned;
-    const double limit = std::ldexp(1.0, static_cast<int>(ItemSize(dtype)) * 8 - (is_signed ? 1 : 0));
-    const double number = std::trunc(value.ToDouble());
-    const double least = is_signed ? -limit : value.is_float() ? 0 : 1 - limit;
-    fits = number >= least && number < limit;  // not for NaN
-  }
-  MICA_CHECK(fits, "Argument `", name, "` (", value.ToString(), ") is out of the range of the dtype (",
-             Name(dtype), ").");
+  MICA_CHECK(HoldsNumber(dtype, value), "Argument `", name, "` (", value.ToString(),
+             ") is out of the range of the dtype (", Name(dtype),
+             "): the value cannot be converted without overflow.");
 }
 
 void CheckDims(const Tensor& t, int64_t ndim, const char* name) {

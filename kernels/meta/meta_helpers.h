@@ -24,6 +24,10 @@ inline OutputSpec& AddLike(MetaResult& result, const Tensor& like) {
   return AddLike(result, like, like.dtype());
 }
 
+// The strides of `sizes` in the memory format of `like`, as torch tells it by strides: channels
+// last (of 2 or 3 dimensions), or none for contiguous ones.
+Dims StridesInFormatOf(const Tensor& like, IntSpan sizes);
+
 inline void ComputeIn(MetaResult& result, DType dtype) { result.compute_dtype = static_cast<int32_t>(dtype); }
 
 // Sizes of `self` without the dimensions `dims` (already wrapped), or with size 1
@@ -34,8 +38,7 @@ Dims ReducedSizes(IntSpan sizes, const Dims& dims, bool keepdim);
 void CheckSameDevice(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name);
 void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name);
 void CheckDims(const Tensor& t, int64_t ndim, const char* name);
-// Throws unless `value` is in the range of an integer `dtype`; a negative
-// integer may wrap in an unsigned one, as in x - 1.
+// Throws unless the dtype holds `value` (HoldsNumber).
 void CheckInRange(const Scalar& value, DType dtype, const char* name);
 // int64 or int32, as an index tensor must be.
 void CheckIndexDType(const Tensor& index, const char* name);

@@ -69,10 +69,12 @@ void CheckPooledGradient(const Tensor& grad_output, const Dims& pooled) {
              " of `grad_output` is not the pooled shape ", ShapeText(pooled), ".");
 }
 
-void AddPlanes(MetaResult& result, const Tensor& like, const Dims& sizes, DType dtype) {
+// In the memory format of `like` where that has a batch of planes, or of volumes that max_pool3d
+// pools: torch's other operators on volumes give contiguous ones.
+void AddPlanes(MetaResult& result, const Tensor& like, int64_t spatial, const Dims& sizes, DType dtype,
+               bool volumes = false) {
   OutputSpec& out = AddOutput(result, sizes, dtype, like.device());
-  if (like.ndim() == 4 && !like.is_contiguous() && like.is_contiguous(MemoryFormat::kChannelsLast))
-    out.strides = ChannelsLastStrides(sizes);
+  if (like.ndim() == spatial + 2 && (spatial == 2 || volumes)) out.strides = StridesInFormatOf(like, sizes);
 }
 
 Dims AdaptiveSizes(const Tensor& self, int64_t spatial, IntSpan output_size) {
@@ -88,10 +90,11 @@ Dims AdaptiveSizes(const Tensor& self, int64_t spatial, IntSpan output_size) {
 }
 
 // Largest elements, and their places.
-void AddMaxima(MetaResult& result, const Tensor& self, const Dims& sizes) {
+void AddMaxima(MetaResult& result, const Tensor& self, int64_t spatial, const Dims& sizes,
+               bool volumes = false) {
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, sizes, self.dtype());
-  AddPlanes(result, self, sizes, DType::kI64);
+  AddPlanes(result, self, spatial, sizes, self.dtype(), volumes);
+  AddPlanes(result, self, spatial, sizes, DType::kI64, volumes);
 }
 
 void CheckAveraged(const Tensor& self, std::optional<int64_t> divisor, const char* name) {
@@ -109,11 +112,12 @@ void CheckIndicesOf(const Tensor& grad_output, const Tensor& indices) {
 }
 
 // A gradient for `self` from one of the pooled shape.
-void AddGradient(MetaResult& result, const Tensor& grad_output, const Tensor& self, const Dims& pooled) {
+void AddGradient(MetaResult& result, const Tensor& grad_output, const Tensor& self, int64_t spatial,
+                 const Dims& pooled) {
   CheckPooledGradient(grad_output, pooled);
   CheckSameDevice(grad_output, self, "grad_output", "self");
   CheckSameDType(grad_output, self, "grad_output", "self");
-  AddPlanes(result, self, ToDims(self.sizes()), self.dtype());
+  AddPlanes(result, self, spatial, ToDims(self.sizes()), self.dtype());
 }
 
 void AddAdaptiveGradient(MetaResult& result, const Tensor& grad_output, const Tensor& self, int64_t spatial) {
@@ -122,7 +126,7 @@ void AddAdaptiveGradient(MetaResult& result, const Tensor& grad_output, const Te
   if (grad_output.ndim() == self.ndim())  // windows of any number
     for (size_t d = pooled.size() - static_cast<size_t>(spatial); d < pooled.size(); ++d)
       pooled[d] = grad_output.sizes()[static_cast<int64_t>(d)];
-  AddGradient(result, grad_output, self, pooled);
+  AddGradient(result, grad_output, self, spatial, pooled);
 }
 
 void AddAdaptiveMean(MetaResult& result, const Tensor& self, int64_t spatial, IntSpan output_size) {
@@ -130,25 +134,25 @@ void AddAdaptiveMean(MetaResult& result, const Tensor& self, int64_t spatial, In
                          "d does not support the dtype (", Name(self.dtype()), ").");
   CheckPlanes(self, spatial);
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, AdaptiveSizes(self, spatial, output_size), self.dtype());
+  AddPlanes(result, self, spatial, AdaptiveSizes(self, spatial, output_size), self.dtype());
 }
 
 void AddAdaptiveMaxima(MetaResult& result, const Tensor& self, int64_t spatial, IntSpan output_size) {
   CheckPlanes(self, spatial);
-  AddMaxima(result, self, AdaptiveSizes(self, spatial, output_size));
+  AddMaxima(result, self, spatial, AdaptiveSizes(self, spatial, output_size));
 }
 
 }  // namespace
 
 void max_pool2d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                              IntSpan padding, IntSpan dilation, bool ceil_mode) {
-  AddMaxima(result, self, PooledSizes(self, 2, kernel_size, stride, padding, dilation, ceil_mode));
+  AddMaxima(result, self, 2, PooledSizes(self, 2, kernel_size, stride, padding, dilation, ceil_mode));
 }
 void max_pool2d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                                       IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                                       bool ceil_mode, const Tensor& indices) {
   CheckIndicesOf(grad_output, indices);
-  AddGradient(result, grad_output, self,
+  AddGradient(result, grad_output, self, 2,
               PooledSizes(self, 2, kernel_size, stride, padding, dilation, ceil_mode));
 }
 void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
@@ -158,13 +162,13 @@ void avg_pool2d(MetaResult& result, const Tensor& self, IntSpan kernel_size, Int
                    ShapeText(self.sizes()),
                    " is less than 3; expected (batch,) channels and the dimensions of a plane.");
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode),
+  AddPlanes(result, self, 2, PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode),
             self.dtype());
 }
 void avg_pool2d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                          IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                          std::optional<int64_t>) {
-  AddGradient(result, grad_output, self,
+  AddGradient(result, grad_output, self, 2,
               PooledSizes(self, 2, kernel_size, stride, padding, {1, 1}, ceil_mode));
 }
 void _adaptive_avg_pool2d(MetaResult& result, const Tensor& self, IntSpan output_size) {
@@ -179,26 +183,26 @@ void adaptive_max_pool2d(MetaResult& result, const Tensor& self, IntSpan output_
 
 void max_pool3d_with_indices(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                              IntSpan padding, IntSpan dilation, bool ceil_mode) {
-  AddMaxima(result, self, PooledSizes(self, 3, kernel_size, stride, padding, dilation, ceil_mode));
+  AddMaxima(result, self, 3, PooledSizes(self, 3, kernel_size, stride, padding, dilation, ceil_mode), true);
 }
 void max_pool3d_with_indices_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                                       IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                                       bool ceil_mode, const Tensor& indices) {
   CheckIndicesOf(grad_output, indices);
-  AddGradient(result, grad_output, self,
+  AddGradient(result, grad_output, self, 3,
               PooledSizes(self, 3, kernel_size, stride, padding, dilation, ceil_mode));
 }
 void avg_pool3d(MetaResult& result, const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                 bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
   CheckAveraged(self, divisor_override, "avg_pool3d");
   ComputeIn(result, self.dtype());
-  AddPlanes(result, self, PooledSizes(self, 3, kernel_size, stride, padding, {1, 1, 1}, ceil_mode),
+  AddPlanes(result, self, 3, PooledSizes(self, 3, kernel_size, stride, padding, {1, 1, 1}, ceil_mode),
             self.dtype());
 }
 void avg_pool3d_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                          IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                          std::optional<int64_t>) {
-  AddGradient(result, grad_output, self,
+  AddGradient(result, grad_output, self, 3,
               PooledSizes(self, 3, kernel_size, stride, padding, {1, 1, 1}, ceil_mode));
 }
 void _adaptive_avg_pool3d(MetaResult& result, const Tensor& self, IntSpan output_size) {

@@ -32,9 +32,7 @@ void CheckTables(const Tensor& data, TensorSpan indices, TensorSpan weights) {
 
 void AddImage(MetaResult& result, const Tensor& like, const Dims& sizes) {
   ComputeIn(result, like.dtype());
-  OutputSpec& out = AddOutput(result, sizes, like.dtype(), like.device());
-  if (like.ndim() == 4 && !like.is_contiguous() && like.is_contiguous(MemoryFormat::kChannelsLast))
-    out.strides = ChannelsLastStrides(sizes);
+  AddOutput(result, sizes, like.dtype(), like.device()).strides = StridesInFormatOf(like, sizes);
 }
 
 // [N, K, L] of places and weights.

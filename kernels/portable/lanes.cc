@@ -47,7 +47,15 @@ To Convert(From v) {
 template <typename L>
 void Load(DType d, const char* base, const int64_t* offsets, int64_t n, L* out) {
   VisitDType(d, [&]<typename T>() {
-    for (int64_t i = 0; i < n; ++i) out[i] = Convert<L>(*reinterpret_cast<const T*>(base + offsets[i]));
+    // Any byte of a bool but 0 is true; C++ may read no other than 0 and 1 as a bool.
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto stored = *reinterpret_cast<const Stored*>(base + offsets[i]);
+      if constexpr (std::is_same_v<T, bool>)
+        out[i] = Convert<L>(stored != 0);
+      else
+        out[i] = Convert<L>(stored);
+    }
   });
 }
 template <typename L>

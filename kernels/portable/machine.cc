@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "mica/kernels/portable/lane_arithmetic.h"
+#include "mica/maths/complex_power.h"
 
 namespace mica::portable {
 
@@ -270,7 +271,12 @@ void Machine<T>::RunOne(const MicaInstruction& in, int64_t n) {
           each([&](int64_t i) { return T(std::abs(a[i])); });
           break;
         case MICA_OP_POW:
-          each([&](int64_t i) { return std::pow(a[i], b[i]); });
+          each([&](int64_t i) {
+            if constexpr (kFloat<T>)
+              return std::pow(a[i], b[i]);
+            else
+              return maths::ComplexPower(a[i], b[i]);
+          });
           break;
         case MICA_OP_SQRT:
           each([&](int64_t i) { return std::sqrt(a[i]); });

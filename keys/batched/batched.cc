@@ -3,6 +3,8 @@
 // a rule, or the loop.
 #include "mica/keys/batched/batched.h"
 
+#include <typeinfo>
+
 #include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/all.h"
 #include "mica/ops/copy_.h"
@@ -40,12 +42,32 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
     if (!((spec.written_args >> i) & 1)) return;
     const Tensor value = TakeTensor(results[next++]);
+    if (!(t.sizes() == value.sizes())) {
+      const frames::LeaveFrame left;
+      RefuseAsTheLoop(op, args, n, left.frame());
+    }
     MICA_CHECK_IMPLEMENTED(t.sizes() == value.sizes(), "Operator ", spec.name, " would resize a tensor (",
                            t.ToString(), ") to ", ShapeText(value.sizes()),
                            " under vmap, which cannot; call the functional form.");
     ::mica::ops::op::copy_::call(t, value, false);
   });
   return true;
+}
+
+// The call of one example, as its meta function checks it, for its wrappers have one example's ranks and
+// sizes: in the batched call the batch could stand in for a dimension that the examples lack.
+void CheckExample(const OperatorSpec& spec, const MicaValue* args) {
+  if (!spec.meta || spec.form != OpForm::kFunctional) return;
+  MetaResult unused;
+  spec.meta(spec, args, unused);
+}
+
+// Errors that say what is wrong with the arguments; not what a hook or a handler in Python raised,
+// which comes as a class of its own.
+bool IsOfTheCaller(const Error& error) {
+  const ErrorKind kind = error.kind();
+  return typeid(error) == typeid(Error) && (kind == ErrorKind::kRuntime || kind == ErrorKind::kValue ||
+                                            kind == ErrorKind::kType || kind == ErrorKind::kIndex);
 }
 
 [[noreturn]] void Refuse(const Operator& op) {
@@ -101,8 +123,14 @@ void RunBatched(const BoxedKernel&, const Operator& op, KeySet keys, const MicaV
       entry.rule != &Resize && RunThroughFunctional(op, args, n))
     return;
   if (entry.rule) {
+    CheckExample(op.spec(), args);
     Call call(op, args, n, results);
-    if (entry.rule(call)) return;
+    try {
+      if (entry.rule(call)) return;
+    } catch (const Error& error) {
+      if (IsOfTheCaller(error)) RefuseAsTheLoop(op, args, n, call.frame());
+      throw;
+    }
   }
   const OperatorSpec& spec = op.spec();
   if (entry.source != Source::kLoop && spec.composite && spec.adapters)

@@ -128,6 +128,9 @@ struct NamedRule {
 };
 std::vector<NamedRule> NamedRules();
 
+// Of a batched call that raised: runs `op` on the examples until one raises as it does in a loop, where
+// dimensions and sizes are those that the caller knows. In the frame's parent; changes nothing.
+void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const frames::Frame& frame);
 // Runs `op` once an example and stacks the results; in the frame, which it leaves.
 void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
 
@@ -137,12 +140,13 @@ bool Reduction(Call&);  // reduction.cc
 bool Along(Call&);      // reduction.cc: scans, rows, sorting, gather and scatter by a `dim`
 bool FlatAlong(Call&);  // reduction.cc: the same; without dims, of all elements as one row
 bool UnfoldBackward(Call&);
-bool View(Call&);         // views.cc
-bool Contraction(Call&);  // contraction.cc
-bool Trailing(Call&);     // contraction.cc: core(n), triangles, padding
-bool Transform(Call&);    // contraction.cc: Fourier
-bool Copied(Call&);       // pointwise.cc: clone, empty_like
-bool Filled(Call&);       // pointwise.cc: fill.Tensor
+bool View(Call&);            // views.cc
+bool Contraction(Call&);     // contraction.cc
+bool Trailing(Call&);        // contraction.cc: core(n), triangles, padding
+bool SquareMatrices(Call&);  // contraction.cc: linalg_matrix_exp
+bool Transform(Call&);       // contraction.cc: Fourier
+bool Copied(Call&);          // pointwise.cc: clone, empty_like
+bool Filled(Call&);          // pointwise.cc: fill.Tensor
 bool MaskedFilled(Call&);
 bool Whole(Call&);                      // contraction.cc: the same of the whole batch
 bool LdlSolve(Call&);                   // contraction.cc

@@ -12,6 +12,7 @@ namespace mica::batched {
 // (..., normalized shape): leading dimensions are batches. Weights of each example come after.
 bool LayerNorm(Call& call) {
   const Part input = call.PartAt(0), weight = call.PartAt(2), bias = call.PartAt(3);
+  if (input.rank < call[call.Find("normalized_shape")].u.ints.size) return false;
   call.Set(0, WithBatch(input, call.batch()));
   if (!weight.batched && !bias.batched) return call.Run();
   call.Set(2, Tensor());

@@ -82,8 +82,18 @@ bool Contraction(Call& call) {
   return call.Return(product);
 }
 
+// Composites have no meta function that refused an example of too low a rank: their parts do.
 bool Trailing(Call& call) {
+  for (int64_t i = 0; !call.op().spec().meta && i < call.size(); ++i)
+    if (call.IsTensor(i) && call.PartAt(i).rank < 2) return false;
   call.AllAligned();
+  return call.Run();
+}
+
+bool SquareMatrices(Call& call) {
+  const Part self = call.PartAt(0);
+  const IntSpan sizes = Tensor::Ref(call.given()[0].u.tensor).sizes();
+  if (self.rank < 2 || sizes[self.rank - 1] != sizes[self.rank - 2]) return false;  // its parts say why
   return call.Run();
 }
 

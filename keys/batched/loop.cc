@@ -4,7 +4,9 @@
 #include <mutex>
 #include <set>
 
+#include "mica/dispatcher/boxed_results.h"
 #include "mica/dispatcher/host.h"
+#include "mica/ops/clone.h"
 #include "mica/ops/select.h"
 #include "mica/ops/stack.h"
 
@@ -29,7 +31,26 @@ std::vector<Tensor> Taken(MicaValue& v) {
   return one;
 }
 
+// Example `e` of a batch; what is no batch itself. In the frame's parent.
+Tensor ExampleOf(const Tensor& t, int64_t e, const frames::Frame& frame) {
+  const frames::Wrapper* w = Opened(t, frame);
+  if (!w) return t;
+  return w->hidden ? ::mica::ops::op::select_int::call(w->value, 0, e) : w->value;
+}
+
 }  // namespace
+
+void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const frames::Frame& frame) {
+  for (int64_t e = 0; e < BatchOf(frame).size; ++e) {
+    const frames::ReplacedArguments example(args, n, [&](const Tensor& t) {
+      const Tensor one = ExampleOf(t, e, frame);
+      return op.spec().written_args ? ::mica::ops::op::clone::call(one, std::nullopt) : one;
+    });
+    MicaValue results[8];
+    op.CallBoxed(example.data(), n, results);
+    ReplaceResults(op, results, [](const Tensor&) { return Tensor(); });
+  }
+}
 
 void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
   WarnOnce(op);
@@ -47,11 +68,7 @@ void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resul
   std::vector<std::vector<std::vector<Tensor>>> made(count);  // result, element of a list, example
   std::vector<bool> lists(count);
   for (int64_t e = 0; e < size; ++e) {
-    const frames::ReplacedArguments example(args, n, [&](const Tensor& t) {
-      const frames::Wrapper* w = Opened(t, frame);
-      if (!w) return t;
-      return w->hidden ? ::mica::ops::op::select_int::call(w->value, 0, e) : w->value;
-    });
+    const frames::ReplacedArguments example(args, n, [&](const Tensor& t) { return ExampleOf(t, e, frame); });
     MicaValue values[8];
     op.CallBoxed(example.data(), n, values);
     for (size_t r = 0; functional && r < count; ++r) {

@@ -123,6 +123,9 @@ bool Along(Call& call) {
       Part p = call.PartAt(i);
       p.value = WithBatch(p, call.batch());
       p.batched = true;
+      // The operands of a row broadcast to the first; elsewhere ranks are equal.
+      if (op.spec().op_class == OpClass::kRow && p.value.defined() && p.rank < rank)
+        p = {Aligned(p, rank), true, rank};
       call.Set(i, rank == 0 || p.rank == 0 ? AtLeast1d(p) : p.value);
     }
     const std::string& name = op.schema().arguments[static_cast<size_t>(i)].name;

@@ -3,7 +3,7 @@
 // Meaning: float to int truncates; out of the range of int64 (int32 for the
 // dtype int32) it gives the minimum, as x86 has it, and narrower integers keep
 // its low bits; uint64 takes negative floats through int64. Anything but zero
-// is true. Half and float8 types convert from and to float32 alone.
+// is true, a byte of bool memory too. Half and float8 types convert from and to float32 alone.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/casts.cc"
 #undef HWY_DISABLED_TARGETS
@@ -29,12 +29,14 @@ HWY_INLINE I Truncate(F x) {
 template <class To, class From>
 struct Convert {
   static HWY_INLINE To Do(From x) {
-    if constexpr (std::is_same_v<To, From>) {
+    if constexpr (std::is_same_v<To, Bool> && std::is_same_v<From, Bool>) {
+      return {static_cast<uint8_t>(x.bits != 0)};
+    } else if constexpr (std::is_same_v<To, From>) {
       return x;
     } else if constexpr (std::is_same_v<To, Bool>) {
       return {static_cast<uint8_t>(x != 0)};
     } else if constexpr (std::is_same_v<From, Bool>) {
-      return static_cast<To>(x.bits);
+      return static_cast<To>(x.bits != 0);
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
       if constexpr (std::is_same_v<To, int32_t>) {
         return Truncate<int32_t>(x);
@@ -176,7 +178,6 @@ struct CastTable {
     FillRow<int64_t>(rows[MICA_I64]);
     FillRow<float>(rows[MICA_F32]);
     FillRow<double>(rows[MICA_F64]);
-    rows[MICA_BOOL][MICA_BOOL] = CopyLanes<uint8_t>;
     rows[MICA_F16][MICA_F32] = ToFloatLoop<Half>;
     rows[MICA_BF16][MICA_F32] = ToFloatLoop<Brain>;
     rows[MICA_F8E4M3FN][MICA_F32] = ToFloatLoop<F8E4>;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <complex>
 
+#include "mica/maths/complex_power.h"
+
 namespace mica::cpu {
 
 using C = std::complex<double>;
@@ -17,7 +19,7 @@ using C = std::complex<double>;
   }
 
 MICA_DEFINE(Sign, z == 0.0 ? C(0, 0) : z / std::abs(z))
-MICA_DEFINE(Pow, std::pow(z, C(b[0], b[1])))
+MICA_DEFINE(Pow, maths::ComplexPower(z, C(b[0], b[1])))
 MICA_DEFINE(Sqrt, std::sqrt(z))
 MICA_DEFINE(Rsqrt, 1.0 / std::sqrt(z))
 MICA_DEFINE(Exp, std::exp(z))

@@ -13,6 +13,7 @@
 #include "hwy/foreach_target.h"
 //
 #include <cmath>
+#include <limits>
 
 #include "mica/plugins/cpu/engine/complex_maths.h"
 #include "mica/plugins/cpu/engine/loops-inl.h"
@@ -157,6 +158,14 @@ struct ComplexMul {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
 };
+// One part of a divisor by the larger of the two. Of an infinite divisor the infinite parts are 1 and the
+// others 0, so that what is finite over it is 0 (C99, annex G).
+template <class T>
+HWY_INLINE T Scaled(T part, T size, T scale) {
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T one = part < 0 ? T{-1} : T{1};
+  return scale != infinity ? part / scale : size == infinity ? one : part * T{0};
+}
 struct ComplexDiv {
   template <class T>
   static HWY_INLINE Z<T> Do(Z<T> a, Z<T> b) {
@@ -164,7 +173,7 @@ struct ComplexDiv {
     const T im = b.im < 0 ? -b.im : b.im;
     const T larger = re < im ? im : re;
     const T scale = larger == 0 ? T{1} : larger;
-    const Z<T> s = {b.re / scale, b.im / scale};
+    const Z<T> s = {Scaled(b.re, re, scale), Scaled(b.im, im, scale)};
     const T norm = s.re * s.re + s.im * s.im;
     return {(a.re * s.re + a.im * s.im) / norm / scale, (a.im * s.re - a.re * s.im) / norm / scale};
   }

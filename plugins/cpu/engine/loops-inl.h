@@ -164,11 +164,9 @@ struct OpToMask {
     return a != 0;
   }
 };
+// Of a mask: it may be a bool input, where any byte but 0 is true.
 struct OpToLane {
-  template <class T>
-  static HWY_INLINE T Do(T a) {
-    return a;
-  }
+  static HWY_INLINE bool Do(uint8_t a) { return a != 0; }
 };
 struct OpFalse {
   template <class T>

@@ -32,6 +32,8 @@ struct Case {
   "  doc: Sums.\n"
 #define UNARY "- func: f(Tensor self, Scalar s, Scalar? o=None, bool flag=False) -> Tensor\n  doc: F.\n"
 
+#define PAIR "- func: pair(Tensor self) -> (Tensor, Tensor)\n  class: custom\n  doc: Two.\n"
+
 const std::vector<Case>& NativeCases() {
   static const std::vector<Case> cases = {
       {"not YAML", "- func: [\n", "", "native.yaml:"},
@@ -345,6 +347,9 @@ const std::vector<Case>& DerivativeCases() {
        "derivatives.yaml:2:3: Helper's schema is wrong: Type (Tensr) is unknown"},
       {"outputs", MUL, D "- op: mul.Tensor\n  output_differentiability: [True, False]\n  self: grad\n",
        "derivatives.yaml:3:29: `output_differentiability` has 2 values; expected 1, one a result of mul."},
+      {"a gradient that may be undefined", MUL PAIR, D "- op: pair\n  self: mul(grad1, self)\n",
+       "derivatives.yaml:3:13: Formula of pair reads (grad1), which is undefined where that result is not "
+       "used; expected it in the place of a `Tensor?`, or a question `grad1 is None`."},
       {"check in a formula", MUL, D "- op: mul.Tensor\n  self: check 1 == 1 else 'No.' in grad\n",
        "derivatives.yaml:3:9: `check` has no place in a gradient; expected it in a `body`."},
       {"tangent without inputs", MUL, D "- op: mul.Tensor\n  self: zeros\n  tangent: self\n",
@@ -422,6 +427,8 @@ TEST_CASE("mistakes in derivatives are told with place and expectation", "[codeg
 
 TEST_CASE("the pieces of the mistakes' table are right themselves", "[codegen]") {
   CHECK(LoadTexts(ADD MUL SUM, D "- op: mul.Tensor\n  self: grad * other\n")->entries.size() == 3);
+  CHECK(LoadTexts(MUL PAIR, D "- op: pair\n  self: self if grad1 is None else mul(grad1, self)\n")
+            ->entries.size() == 2);
 }
 
 TEST_CASE("one run reports the mistakes of several entries", "[codegen]") {

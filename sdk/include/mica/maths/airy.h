@@ -1,7 +1,8 @@
 /* The Airy function Ai: rational functions of 2/3 |x|^(3/2) outside [-3.3, 2.09], inside
  * polynomials, about the first zero and about the right end. 0 above 103.892; NaN at the
  * infinities, as in torch. Relative error at most 4 units of the last place from -3.3 on; on
- * the left of it the error is 4 units of the amplitude |x|^(-1/4) / sqrt(pi).
+ * the left of it the error is 4 units of the amplitude |x|^(-1/4) / sqrt(pi), and 2^-105 of the
+ * phase 2/3 |x|^(3/2), which passes that from |x| of 1e11 on; where the phase overflows, NaN.
  *
  * The coefficients are those of the Cephes library, copyright 1984 to 2000 and
  * 2018 Stephen L. Moshier, as SciPy keeps them; both under the 3-clause BSD

@@ -1,0 +1,189 @@
+"""vmap equals the loop, refusals included: every operator on examples of rank 0 to 3.
+
+The calls are the samples of mica.conformance with other shapes for their tensors: what a sample's matrix
+is becomes a vector, a number, a batch of matrices. Either each example gives a result, and vmap gives those
+results stacked; or each is refused, and vmap refuses the batch with the same sentence. Sizes equal the size
+of the batch in one of the two styles, so that the batch could stand in for a dimension that is not there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from test_vmap import REFUSED, SAMPLED
+
+import mica
+from mica.conformance.batches import batch_of
+from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator, settled
+from mica.conformance.samples import Call, T
+from mica.func import vmap
+
+# (sizes of the examples' dimensions, the last first; examples)
+STYLES = [((2, 2, 2), 2), ((4, 3, 2), 3)]
+DTYPE = "float64"
+# What still differs, and why.
+APART = {
+    "as_strided": "its sentence tells the storage's bytes, and a batch's examples share one storage",
+    "as_strided_copy": "the same",
+    "scatter_add": "a 0-d src for an index of one dimension, which the loop takes as of one element",
+    "index_copy": "a 0-d source for an index of one dimension, whose result changes from run to run: roadmap.md",
+    "native_layer_norm": "the loop takes a weight of another shape with as many elements",
+    "layer_norm": "the same",
+    "nll_loss_forward": "the total weight of one example without reduction",
+}
+COMPARED = [n for n in SAMPLED if n not in REFUSED and n not in APART]
+
+
+def shaped(described: T, shape: tuple[int, ...]) -> T:
+    """The same kind of numbers in another shape, indices in the smallest size."""
+    square = len(shape) >= 2 and shape[-1] == shape[-2]
+    high = min(described.high, 2) if described.dtype == "int64" else described.high
+    return dataclasses.replace(
+        described, shape=shape, low=min(described.low, high), high=high, made=described.made if square else ""
+    )
+
+
+def replaced(value: Any, shapes: Iterator[tuple[int, ...] | None]) -> Any:
+    if isinstance(value, T):
+        shape = next(shapes)
+        return value if shape is None else shaped(value, shape)
+    if isinstance(value, list):
+        return [replaced(v, shapes) for v in value]
+    return value
+
+
+def count(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(count(v) for v in value)
+    return int(isinstance(value, T))
+
+
+def rank_choices(n: int) -> list[tuple[int | None, ...]]:
+    """Ranks of a call's tensors; None keeps the sample's shape."""
+    ranks = range(4)
+    if n <= 2:
+        return list(itertools.product(ranks, repeat=n))
+    one = [tuple(r if k == i else None for k in range(n)) for i in range(n) for r in ranks]
+    return [*((r,) * n for r in ranks), *one]
+
+
+def calls(entry: Entry, sizes: tuple[int, ...]) -> Iterator[tuple[str, Call]]:
+    for number, call in enumerate(entry.calls()):
+        values = [*call.args, *call.kwargs.values()]
+        for ranks in rank_choices(sum(map(count, values))):
+            shapes = [None if r is None else tuple(reversed(sizes[:r])) for r in ranks]
+            given = iter(shapes)
+            args = tuple(replaced(a, given) for a in call.args)
+            kwargs = {k: replaced(v, given) for k, v in call.kwargs.items()}
+            yield f"call {number} shapes {shapes}", Call(args, kwargs)
+
+
+def put(value: Any, tensors: Iterator[mica.Tensor]) -> Any:
+    if isinstance(value, list):
+        return [put(v, tensors) for v in value]
+    return next(tensors) if isinstance(value, mica.Tensor) else value
+
+
+class Function:
+    """A call as a function of its tensors."""
+
+    def __init__(self, entry: Entry, call: Call, inplace: bool) -> None:
+        self.overload, self.inplace = entry.overload, inplace
+        self.f = operator(entry.inplace() if inplace else entry)
+        self.positional, self.keyword, self.tensors = arguments(mica, call, DTYPE, "contiguous")
+
+    def __call__(self, *tensors: mica.Tensor) -> Any:
+        given = iter(tensors)
+        positional = [put(p, given) for p in self.positional]
+        keyword = {k: put(v, given) for k, v in self.keyword.items()}
+        if self.inplace:
+            positional[0] = positional[0].clone()
+        result = self.f(*positional, **keyword)
+        return settled(self.overload, positional[0] if self.inplace else result)
+
+
+def results(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def difference(f: Function, examples: int, subset: tuple[int, ...]) -> str:
+    """What vmap over the tensors of the subset does otherwise than a loop, or ""."""
+    batches = [batch_of(x, examples) if i in subset else x for i, x in enumerate(f.tensors)]
+    each = [[b[e].clone() if i in subset else b for i, b in enumerate(batches)] for e in range(examples)]
+    loop = [attempt(f, *tensors) for tensors in each]
+    got, error = attempt(vmap(f, tuple(0 if i in subset else None for i in range(len(batches)))), *batches)
+    refusals = [e for _, e in loop if e is not None]
+    if not refusals:
+        if error is not None:
+            return f"refuses what the loop does: {sentence(error)}"
+        return unlike(results(got), [results(r) for r, _ in loop])
+    if error is None:
+        return f"gives {[tuple(r.shape) for r in results(got)]} for {sentence(refusals[0])}"
+    if type(error) not in {type(e) for e in refusals}:
+        return f"{sentence(error)} for {sentence(refusals[0])}"
+    texts = {sentence(e) for e in refusals}
+    if len(refusals) == examples and len(texts) == 1 and sentence(error) not in texts:
+        return f"says {sentence(error)} for {texts.pop()}"
+    return ""
+
+
+def unlike(got: list[Any], loop: list[list[Any]]) -> str:
+    for k, result in enumerate(got):
+        wanted = [r[k] for r in loop]
+        if not all(isinstance(x, mica.Tensor) and x.shape == wanted[0].shape for x in wanted):
+            continue
+        expected = mica.stack([x.resolve_conj() for x in wanted])
+        if got[k].dtype != expected.dtype or got[k].shape != expected.shape:
+            return f"result {k}: {result.dtype}{tuple(result.shape)}, not {expected.dtype}{tuple(expected.shape)}"
+        a, b = result.detach().resolve_conj().numpy(), expected.detach().numpy()
+        if not np.allclose(a, b, rtol=1e-6, atol=1e-8, equal_nan=True):
+            return f"result {k} has other values"
+    return ""
+
+
+def subsets(n: int) -> list[tuple[int, ...]]:
+    every = tuple(range(n))
+    return list(dict.fromkeys([every, *((i,) for i in every)])) if n else []
+
+
+@functools.cache
+def differences(name: str, inplace: bool) -> list[str]:
+    found = []
+    entry = ENTRIES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sizes, examples in STYLES:
+            for where, call in calls(entry, sizes):
+                f, error = attempt(Function, entry, call, inplace)
+                if error is not None:
+                    continue  # no such numbers
+                for subset in subsets(len(f.tensors)):
+                    if inplace and 0 not in subset:
+                        continue  # what is captured has no place for a batch
+                    if wrong := difference(f, examples, subset):
+                        found.append(f"{where} tensors {subset}: {wrong}")
+    return found
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_examples_of_every_rank(name: str) -> None:
+    found = differences(name, False)
+    assert not found, f"{len(found)}:\n" + "\n".join(found[:8])
+
+
+@pytest.mark.parametrize("name", [n for n in COMPARED if "inplace" in ENTRIES[n].forms])
+def test_inplace_forms(name: str) -> None:
+    # The sentence may be of the part of a composite that refuses.
+    found = [d for d in differences(name, True) if ": says " not in d]
+    assert not found, f"{len(found)}:\n" + "\n".join(found[:8])
