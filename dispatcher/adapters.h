@@ -222,6 +222,7 @@ using AbiOf = typename AbiType<T>::Abi;
 }  // namespace mica
 
 #include "mica/dispatcher/adapters_return.h"
+#include "mica/dispatcher/owned_results.h"
 
 namespace mica {
 
@@ -343,17 +344,28 @@ struct LayerKernel<kFunction> {
       return reinterpret_cast<MicaFunction>(&Indirect);
   }
 };
-// A C++ function `R f(A...)` as a composite in layer convention: its parts dispatch anew.
+// A C++ function `R f(A...)` as a composite in layer convention: its parts dispatch anew, and its
+// results are the caller's: Note [Owned results].
 template <auto kFunction>
 struct CompositeKernel;
 template <typename R, typename... A, R (*kFunction)(A...)>
 struct CompositeKernel<kFunction> {
   using Ret = AbiReturn<R>;
   static typename Ret::Abi Direct(void*, uint64_t, AbiOf<A>... a) requires(Ret::kDirect) {
-    return Ret::Pack([&]() -> R { return kFunction(AbiType<A>::From(a)...); });
+    if constexpr (std::is_void_v<R>) {
+      return Ret::Pack([&] { kFunction(AbiType<A>::From(a)...); });
+    } else {
+      return Ret::Pack([&]() -> R {
+        R result = kFunction(AbiType<A>::From(a)...);
+        OwnResults(result);
+        return result;
+      });
+    }
   }
   static MicaStatus Indirect(void*, uint64_t, AbiOf<A>... a, MicaValue* results) requires(!Ret::kDirect) {
-    Ret::ToValues(kFunction(AbiType<A>::From(a)...), results);
+    R made = kFunction(AbiType<A>::From(a)...);
+    OwnResults(made);
+    Ret::ToValues(std::move(made), results);
     return nullptr;
   }
   static MicaFunction Get() {

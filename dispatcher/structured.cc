@@ -10,6 +10,7 @@
 #include "mica/dispatcher/earlier_schema.h"
 #include "mica/dispatcher/fallback.h"
 #include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/given_output.h"
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/in_place.h"
 #include "mica/dispatcher/placement.h"
@@ -159,12 +160,19 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
              ", which differs from the shape ", ShapeText(out.sizes()),
              " of `self`, which is written in place.");
   CheckNoInternalOverlap(out, name);
+  CheckResizable(out, want.sizes);
   if (out.numel() != 0) {
     HostWarn(absl::StrCat("An output with the shape ", ShapeText(out.sizes()), " was resized to ",
                           ShapeText(want.sizes), " since it did not fit the result of ", spec.name,
                           "; give an empty tensor or the right shape."));
   }
   ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides, false);
+}
+
+// A range fills an `out` of as many elements in its own shape, as torch's do.
+bool FillsInItsShape(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want) {
+  return spec.form == OpForm::kOut && spec.op_class == OpClass::kFactory && want.sizes.size() == 1 &&
+         out.ndim() != 1 && out.numel() == want.sizes[0];
 }
 
 bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResult& meta,
@@ -175,14 +183,19 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     const OutputSpec& want = meta.outputs[i];
     const char* name = spec.form == OpForm::kInplace ? "self" : "out";
     CheckWritable(given[i], spec);
-    FitOutput(spec, given[i], want, name);
+    const bool flat = FillsInItsShape(spec, given[i], want);
+    OutputSpec fitting = want;
+    if (flat) fitting.sizes = ToDims(given[i].sizes());
+    FitOutput(spec, given[i], fitting, name);
     CheckNoInternalOverlap(given[i], name);
     const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
-                        !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
+                        !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
   if (!c.meta_only && !RunKernel(c, op, meta, args, n, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
+    if (work[i].sizes() != given[i].sizes())
+      work[i].impl()->SetSizesStrides(given[i].sizes(), ContiguousStrides(given[i].sizes()));
     if (!work[i].is_same(given[i])) CopyValues(given[i], work[i]);
     MarkWritten(given[i], spec);
   }
@@ -351,12 +364,16 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   op.spec().view(args, specs);
   const ThreadState& thread = CurrentThread();
   const bool many = (op.spec().flags & kReturnsTensorList) != 0;
-  const bool detached = thread.inference_mode || (op.spec().flags & kNotDifferentiable);
+  // A view of an ordinary tensor is one also in inference mode, and requires grad as its base does.
+  const bool detached =
+      (thread.inference_mode && base.is_inference()) || (op.spec().flags & kNotDifferentiable);
   const auto make = [&](const ViewSpec& v) {
     const DType dtype = v.dtype < 0 ? base.dtype() : static_cast<DType>(v.dtype);
     Tensor t = MakeViewAs(base, v.sizes, v.strides, v.byte_offset, dtype, detached);
     if (TensorExtra* extra = t.impl()->extra; extra && extra->view_base) {
-      if (!thread.grad_enabled)
+      if (thread.inference_mode)
+        extra->view_creation = static_cast<uint8_t>(ViewCreation::kInference);
+      else if (!thread.grad_enabled)
         extra->view_creation = static_cast<uint8_t>(ViewCreation::kNoGrad);
       else if (many)
         extra->view_creation = static_cast<uint8_t>(ViewCreation::kMultiOutput);
