@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "mica/maths/complex_power.h"
 #include "mica/tensor/error.h"
 #include "mica/tensor/scalar.h"
 
@@ -63,7 +64,7 @@ inline Scalar Remainder(const Scalar& a, const Scalar& b) {
   return Sub(a, Mul(FloorDiv(a, b), b));
 }
 inline Scalar Pow(const Scalar& a, const Scalar& b) {
-  if (a.is_complex() || b.is_complex()) return Scalar(std::pow(a.ToComplex(), b.ToComplex()));
+  if (a.is_complex() || b.is_complex()) return Scalar(maths::ComplexPower(a.ToComplex(), b.ToComplex()));
   return Scalar(std::pow(a.ToDouble(), b.ToDouble()));
 }
 inline bool Equal(const Scalar& a, const Scalar& b) { return a.Equals(b); }

@@ -103,11 +103,8 @@ void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
   root->Retain();
   extra.view_base = root;
   if (base.is_inference()) return;
-  if (t_inference_mode) {
-    extra.view_creation = static_cast<uint8_t>(ViewCreation::kInference);
-  } else if (CarriesAutograd(impl->dtype())) {
-    impl->keys = impl->keys | KeySet::Of(keys::kAutograd);
-  }
+  if (t_inference_mode) extra.view_creation = static_cast<uint8_t>(ViewCreation::kInference);
+  if (CarriesAutograd(impl->dtype())) impl->keys = impl->keys | KeySet::Of(keys::kAutograd);
 }
 
 }  // namespace

@@ -235,8 +235,8 @@ class Work {
  private:
   int64_t elements_ = 0;
 };
-// Calls f without the GIL. A Ctrl-C during the call ends it with an Error even if
-// the kernel did not stop.
+// Calls f without the GIL. A signal's handler that raises during the call ends it with an Error
+// even if the kernel did not stop.
 template <typename F>
 auto RunLarge(F&& f) {
   struct Check {
@@ -244,6 +244,7 @@ auto RunLarge(F&& f) {
       if (std::uncaught_exceptions() == 0) ThrowIfInterrupted();
     }
   } check;
+  const CallerModes modes;
   const GilRelease nogil;
   return f();
 }

@@ -113,7 +113,13 @@ Tensor TensorFromBuffer(PyObject* object, bool kept) {
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
-    Check(PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT));
+    if (PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+      if (!IsNumpyArray(object)) throw PythonErrorIsSet();
+      PyErr_Clear();
+      const Ref dtype = Own(PyObject_GetAttrString(object, "dtype"));
+      const Ref name = Own(PyObject_Str(dtype.get()));
+      MICA_THROW(kType, "An array of dtype (", std::string(StrView(name.get())), ") has no mica.dtype.");
+    }
     if (kept)
       Check(
           PyErr_WarnEx(PyExc_UserWarning,
@@ -128,6 +134,9 @@ Tensor TensorFromBuffer(PyObject* object, bool kept) {
     }
   } guard{view.get()};
   const std::optional<DType> dtype = DTypeOfFormat(view->format);
+  MICA_CHECK_VALUE(dtype || (*view->format != '>' && *view->format != '!'), "An array of format (",
+                   view->format, ") has another byte order than the machine; convert it first, as by ",
+                   "array.astype(array.dtype.newbyteorder('=')).");
   MICA_CHECK_TYPE(dtype, "An array of format (", view->format,
                   ") has no mica.dtype; supported are bool, the integers of 8 to 64 bits, "
                   "float16, float32, float64, complex64 and complex128 in native byte order.");

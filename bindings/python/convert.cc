@@ -1,7 +1,9 @@
 // Conversions of numbers and lists; see convert.h.
 #include "mica/bindings/python/convert.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "mica/bindings/python/item.h"
 #include "mica/bindings/python/symbolic.h"
@@ -10,11 +12,16 @@
 namespace mica::python {
 namespace {
 
-// A numpy scalar, known by its type's module; numpy itself is not imported.
+// A number of numpy's (not its strings and dates), known by its type's name; numpy itself is
+// not imported.
 bool IsNumpyScalar(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
-  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 &&
-         std::strncmp(name, "numpy.dtype", 11) != 0;
+  if (std::strncmp(name, "numpy.", 6) != 0) return false;
+  static constexpr std::string_view kKinds[] = {"bool",    "int",  "uint",  "float",
+                                                "complex", "long", "ulong", "clong"};
+  const std::string_view kind(name + 6);
+  return std::any_of(std::begin(kKinds), std::end(kKinds),
+                     [&](std::string_view k) { return kind.starts_with(k); });
 }
 
 [[noreturn]] void RaiseNot(PyObject* o, const char* what) {

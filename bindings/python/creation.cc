@@ -14,6 +14,7 @@
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/to.h"
+#include "mica/tensor/number_range.h"
 #include "mica/tensor/promote.h"
 
 namespace mica::python {
@@ -68,6 +69,9 @@ struct Inference {
     for (Py_ssize_t i = 0; i < items.size; ++i) Visit(items.data[i], depth + 1);
   }
 
+  // Whether NumPy's among the leaves are numbers, and no arrays with dimensions.
+  bool AreNumbers() const { return std::all_of(numpy.begin(), numpy.end(), IsPlainNumber); }
+
   DType dtype() const {
     DType d = kind == 0   ? DType::kBool
               : kind == 1 ? DType::kI64
@@ -86,9 +90,13 @@ struct Filler {
 
   void Fill(PyObject* o, size_t dim) {
     if (dim == sizes.size()) {
-      if (ItemsOf(o) || (IsTensor(o) && Unwrap(o).ndim() > 0)) RaiseRagged(dim);
+      if (ItemsOf(o) || (IsTensor(o) && Unwrap(o).numel() != 1)) RaiseRagged(dim);
       const bool is_real = PyLong_Check(o) && (IsFloating(dtype) || IsComplex(dtype));
-      WriteElement(out, dtype, is_real ? Scalar(ToDouble(o)) : ToScalar(o));
+      const Scalar number = is_real ? Scalar(ToDouble(o)) : ToScalar(o);
+      MICA_CHECK(!number.is_float() || !IsInteger(dtype) || HoldsNumber(dtype, number), "The value (",
+                 number.ToString(), ") does not fit the dtype (", Name(dtype),
+                 ") and cannot be converted without overflow.");
+      WriteElement(out, dtype, number);
       out += ItemSize(dtype);
       return;
     }
@@ -124,10 +132,12 @@ struct Filler {
   }
 };
 
+// A tensor of one element within a sequence is a number, whatever its shape, as in torch.
 Dims SizesOf(PyObject* o) {
   Dims sizes;
   while (true) {
     if (IsTensor(o)) {
+      if (Unwrap(o).numel() == 1) return sizes;
       for (int64_t s : Unwrap(o).sizes()) sizes.push_back(s);
       return sizes;
     }
@@ -155,9 +165,25 @@ Tensor FromNumpyCopy(PyObject* data) {
   return t;
 }
 
+// A storage's memory as a tensor of the dtype, since its elements are no numbers of it; null of
+// another object.
+Ref StorageData(PyObject* data, std::optional<DType> dtype) {
+  if (ItemsOf(data) || IsPlainNumber(data)) return {};
+  static PyObject* const name = Check(PyUnicode_InternFromString("_as_data"));
+  if (!PyObject_HasAttr(reinterpret_cast<PyObject*>(Py_TYPE(data)), name)) return {};
+  const Ref wanted = dtype ? Own(FromDType(*dtype)) : Own(NewNone());
+  return Own(PyObject_CallMethodOneArg(data, name, wanted.get()));
+}
+
 Tensor FromTensor(const Tensor& t, std::optional<DType> dtype, Device device) {
   Tensor copy = ConvertTensor(ops::detach(t), dtype, device);
   return copy.storage() == t.storage() ? ops::clone(copy, std::nullopt) : copy;
+}
+
+Tensor Filled(const Dims& sizes, PyObject* data, DType dtype, Device device) {
+  const Tensor t = EmptyTensor(sizes, dtype, Device{});
+  Filler{sizes, dtype, static_cast<char*>(t.data())}.Fill(data, 0);
+  return ConvertTensor(frames::Adopt(t), std::nullopt, device);
 }
 
 struct TensorOptions {
@@ -243,6 +269,7 @@ Tensor ConvertTensor(const Tensor& t, std::optional<DType> dtype, std::optional<
 
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device, bool) {
   if (IsTensor(data)) return FromTensor(Unwrap(data), dtype, device);
+  if (const Ref memory = StorageData(data, dtype)) return FromTensor(Unwrap(memory.get()), dtype, device);
   Ref list;
   if (!ItemsOf(data) && !IsPlainNumber(data)) {
     if (PyObject_CheckBuffer(data) || PyObject_HasAttrString(data, "__array__") ||
@@ -262,6 +289,12 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
   inference.sizes = SizesOf(data);
   inference.Visit(data, 0);
   if (!inference.numpy.empty()) {
+    // Numbers of NumPy's among tensors are numbers; NumPy itself would take the tensors apart.
+    if (inference.tensor_dtype && inference.AreNumbers()) {
+      DType d = inference.dtype();
+      for (PyObject* n : inference.numpy) d = PromoteTypes(d, FromNumpyCopy(n).dtype());
+      return Filled(inference.sizes, data, dtype.value_or(d), device);
+    }
     // Among numbers of Python's, NumPy's keep their dtype, and Python's are of the default one.
     std::optional<DType> common = dtype;
     if (!dtype && inference.kind >= 0) {
@@ -270,10 +303,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
     }
     return ConvertTensor(FromNumpyCopy(data), common, device);
   }
-  const DType d = dtype ? *dtype : inference.dtype();
-  const Tensor t = EmptyTensor(inference.sizes, d, Device{});
-  Filler{inference.sizes, d, static_cast<char*>(t.data())}.Fill(data, 0);
-  return ConvertTensor(frames::Adopt(t), std::nullopt, device);
+  return Filled(inference.sizes, data, dtype ? *dtype : inference.dtype(), device);
 }
 
 PyMethodDef kCreationFunctions[] = {

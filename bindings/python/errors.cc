@@ -55,7 +55,7 @@ void SetErrorFromException() noexcept {
   } catch (const PythonException& e) {
     e.Restore();
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::kInterrupted) ForgetInterrupt();
+    if (e.kind() == ErrorKind::kInterrupted && RestoreInterrupt()) return;
     SetError(PythonTypeOf(e.kind()), e.message());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

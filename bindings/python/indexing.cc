@@ -8,6 +8,7 @@
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
 #include "mica/bindings/python/override.h"
+#include "mica/dispatcher/frames.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/any.h"
 #include "mica/ops/copy_.h"
@@ -21,6 +22,9 @@
 #include "mica/ops/unbind.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/view.h"
+#include "mica/tensor/no_data.h"
+#include "mica/tensor/number_range.h"
+#include "mica/tensor/promote.h"
 
 namespace mica::python {
 namespace {
@@ -177,16 +181,70 @@ Tensor DropLeadingOnes(const Tensor& value, int64_t ndim) {
   return drop ? ops::view(value, value.sizes().subspan(drop, value.ndim() - drop)) : value;
 }
 
-void SetViaIndices(const Walk& w, PyObject* value) {
-  Tensor v;
-  if (IsTensor(value)) {
-    v = DropLeadingOnes(Unwrap(value), 1);  // it broadcasts to them again
-    const bool is_number = v.ndim() == 0 && v.device().is_cpu();
-    if (v.dtype() != w.view.dtype() || is_number)
-      v = ConvertTensor(v, w.view.dtype(), is_number ? w.view.device() : v.device());
-  } else {
-    v = DropLeadingOnes(TensorFromData(value, w.view.dtype(), w.view.device(), false), 1);
+[[noreturn]] void RaiseNoValue(PyObject* value, DType from, DType to) {
+  Raise(PyExc_TypeError, "A value of type (" + std::string(TypeName(value)) + ") with the dtype (" +
+                             Name(from) + ") is not assigned to elements of dtype (" + Name(to) +
+                             "), which may not hold its numbers; convert it first.");
+}
+
+// An array, a list or another object that a tensor is made of, in the dtype of the elements
+// that it is written to. Numbers in lists are checked one by one, an array by its dtype.
+Tensor ConvertedValue(PyObject* value, DType dtype, Device device) {
+  const Tensor own = TensorFromData(value, std::nullopt, device, false);
+  if (!CanCast(own.dtype(), dtype)) RaiseNoValue(value, own.dtype(), dtype);
+  if (PyList_Check(value) || PyTuple_Check(value)) return TensorFromData(value, dtype, device, false);
+  if (IsInteger(dtype) && PromoteTypes(own.dtype(), dtype) != dtype) RaiseNoValue(value, own.dtype(), dtype);
+  return ConvertTensor(own, dtype, std::nullopt);
+}
+
+// A number as elements of the dtype are given it: float16 and bfloat16 take one that is too large
+// as infinity, as in torch, where fill_ refuses it.
+Scalar Rounded(const Scalar& number, DType dtype) {
+  if ((dtype != DType::kF16 && dtype != DType::kBF16) || number.is_complex()) return number;
+  return dtype == DType::kF16 ? Scalar(static_cast<double>(static_cast<float>(number.To<Half>())))
+                              : Scalar(static_cast<double>(static_cast<float>(number.To<BFloat16>())));
+}
+
+void CheckHeld(DType dtype, const Scalar& number) {
+  MICA_CHECK(HoldsNumber(dtype, number), "The value (", number.ToString(), ") does not fit the dtype (",
+             Name(dtype), ") of the indexed tensor and cannot be converted without overflow.");
+}
+
+Tensor NumberTensor(const Scalar& given, DType dtype, Device device) {
+  const Scalar number = Rounded(given, dtype);
+  CheckHeld(dtype, number);
+  const Tensor t = EmptyTensor({}, dtype, Device{});
+  WriteElement(t.data(), dtype, number);
+  return ConvertTensor(frames::Adopt(t), std::nullopt, device);
+}
+
+// Whether one mask alone chooses elements: what is written is then one number, of any dtype.
+bool IsByMask(const Walk& w) {
+  int64_t masks = 0, others = 0;
+  for (const Tensor& index : w.indices)
+    if (index.defined()) ++(index.dtype() == DType::kBool ? masks : others);
+  return masks == 1 && others == 0;
+}
+
+// A tensor that index_put_ writes, whose dtype must be that of the elements.
+Tensor IndexedValue(const Walk& w, const Tensor& value) {
+  Tensor v = DropLeadingOnes(value, 1);  // it broadcasts to them again
+  const bool is_one = v.numel() == 1 && v.device().is_cpu();
+  const DType dtype = w.view.dtype();
+  if (is_one && IsByMask(w)) {
+    if (v.ndim() > 0) v = ops::view(v, IntSpan{});
+    const bool readable = !frames::Current() && !frames::IsWrapper(v) && !v.keys().has(keys::kNoData);
+    if (v.dtype() != dtype && readable) CheckHeld(dtype, ReadElement(v.data(), v.dtype()));
+    return ConvertTensor(v, dtype, w.view.device());
   }
+  return is_one && v.ndim() == 0 ? ConvertTensor(v, std::nullopt, w.view.device()) : v;
+}
+
+void SetViaIndices(const Walk& w, PyObject* value) {
+  const DType dtype = w.view.dtype();
+  const Tensor v = IsTensor(value)        ? IndexedValue(w, Unwrap(value))
+                   : IsPlainNumber(value) ? NumberTensor(ToScalar(value), dtype, w.view.device())
+                                          : DropLeadingOnes(ConvertedValue(value, dtype, w.view.device()), 1);
   Run(Work().Add(w.view).Add(v), [&] { ops::index_put_(w.view, w.indices, v); });
 }
 
@@ -199,18 +257,19 @@ int SetItem(PyObject* self, PyObject* key, PyObject* value) {
     }
     const Tensor& t = Unwrap(self);
     if (key == Py_False) return 0;  // no elements, whatever the value
-    const Walk w = IsPlainInt(key) ? Walk{Select(t, 0, ToInt(key)), {}, 0} : WalkKey(t, key);
+    const Walk w = IsPlainInt(key)  ? Walk{Select(t, 0, ToInt(key)), {}, 0}
+                   : key == Py_True ? Walk{ops::unsqueeze(t, 0), {}, 0}
+                                    : WalkKey(t, key);
     if (!w.indices.empty()) {
       SetViaIndices(w, value);
       return 0;
     }
     if (IsPlainNumber(value)) {
-      const Scalar s = ToScalar(value);
+      const Scalar s = Rounded(ToScalar(value), w.view.dtype());
       Run(Work().Add(w.view), [&] { ops::fill_(w.view, s); });
       return 0;
     }
-    const Tensor v =
-        IsTensor(value) ? Unwrap(value) : TensorFromData(value, w.view.dtype(), w.view.device(), false);
+    const Tensor v = IsTensor(value) ? Unwrap(value) : ConvertedValue(value, w.view.dtype(), w.view.device());
     const Tensor source = DropLeadingOnes(v, w.view.ndim());
     Run(Work().Add(w.view).Add(source), [&] { ops::copy_(w.view, source); });
     return 0;

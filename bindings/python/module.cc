@@ -172,6 +172,7 @@ void InitModule(PyObject* module) {
   InitFunctionalize(module);
   InitTrace(module);
   InitAutograd(module);
+  InitCustomFunctions(module);
   InitLibrary(module);
   InitPlugins(module);
   InitDevices(module);

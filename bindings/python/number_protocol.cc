@@ -3,8 +3,11 @@
 //
 // A pair of tensors goes straight to the operator; a number takes the Scalar
 // overload where there is one, else it is wrapped as a 0-d tensor, weakest in
-// type promotion. Other operands give NotImplemented, so that Python asks them.
+// type promotion. Other operands give NotImplemented, so that Python asks them, but for
+// two, as in torch: `==` and `!=` compare a NumPy array's elements, and a quotient with the
+// tensor below is a product with its reciprocal, for which Python asks the other operand.
 #include "mica/bindings/python/arguments.h"
+#include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
 #include "mica/bindings/python/override.h"
 #include "mica/ops/abs.h"
@@ -15,7 +18,6 @@
 #include "mica/ops/bitwise_or.h"
 #include "mica/ops/bitwise_right_shift.h"
 #include "mica/ops/bitwise_xor.h"
-#include "mica/ops/copy_.h"
 #include "mica/ops/div.h"
 #include "mica/ops/eq.h"
 #include "mica/ops/floor_divide.h"
@@ -86,6 +88,27 @@ PyObject* NotImplementedResult() {
 
 constexpr Callee OperatorOf(const char* name) { return {name, nullptr, nullptr, /*slot=*/true}; }
 
+// What is set as the current error, if it says that the operands do not go together, becomes
+// NotImplemented.
+PyObject* NotImplementedForTypeError() {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonErrorIsSet();
+  PyErr_Clear();
+  return NotImplementedResult();
+}
+
+// number op tensor, where the left operand is no number.
+template <typename Op>
+PyObject* ReflectedForeign(PyObject*, PyObject*) {
+  return NotImplementedResult();
+}
+template <>
+PyObject* ReflectedForeign<Div>(PyObject* a, PyObject* b) {
+  const Tensor& y = Unwrap(b);
+  const Ref reciprocal(Wrap(Run(Work().Add(y), [&] { return ops::reciprocal(y); })));
+  PyObject* const product = PyNumber_Multiply(reciprocal.get(), a);
+  return product ? product : NotImplementedForTypeError();
+}
+
 // Whoever wants a call of two operands; the tensor, or what wants to be one, is first.
 template <typename Op>
 PyObject* OverrideBinary(PyObject* a, PyObject* b) {
@@ -108,7 +131,7 @@ PyObject* Binary(PyObject* a, PyObject* b) noexcept {
       const Scalar s = ToScalar(b);
       return Wrap(Run(Work().Add(x), [&] { return Op::Number(x, s); }));
     }
-    if (!IsPlainNumber(a)) return NotImplementedResult();
+    if (!IsPlainNumber(a)) return ReflectedForeign<Op>(a, b);
     const Scalar s = ToScalar(a);
     const Tensor& y = Unwrap(b);
     return Wrap(Run(Work().Add(y), [&] { return Op::Reflected(s, y); }));
@@ -134,24 +157,15 @@ MICA_INPLACE(AddInto, add_, "add_")
 MICA_INPLACE(SubInto, sub_, "sub_")
 MICA_INPLACE(MulInto, mul_, "mul_")
 MICA_INPLACE(DivInto, div_, "div_")
+MICA_INPLACE(FloorDivInto, floor_divide_, "floor_divide_")
 MICA_INPLACE(RemainderInto, remainder_, "remainder_")
+MICA_INPLACE(PowInto, pow_, "pow_")
 MICA_INPLACE(AndInto, bitwise_and_, "__iand__")
 MICA_INPLACE(OrInto, bitwise_or_, "__ior__")
 MICA_INPLACE(XorInto, bitwise_xor_, "__ixor__")
 MICA_INPLACE(LeftShiftInto, bitwise_left_shift_, "__ilshift__")
 MICA_INPLACE(RightShiftInto, bitwise_right_shift_, "__irshift__")
 #undef MICA_INPLACE
-struct FloorDivInto {
-  static constexpr const char* kName = "floor_divide_";
-  static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::floor_divide(a, b)); }
-  static void Number(const Tensor& a, const Scalar& b) { ops::floor_divide_(a, b); }
-};
-struct PowInto {
-  static constexpr const char* kName = "pow_";
-  static void Tensors(const Tensor& a, const Tensor& b) { ops::copy_(a, ops::pow(a, b)); }
-  static void Number(const Tensor& a, const Scalar& b) { ops::copy_(a, ops::pow(a, b)); }
-};
-
 template <typename Op>
 PyObject* Inplace(PyObject* a, PyObject* b) noexcept {
   return Guarded([&]() -> PyObject* {
@@ -284,50 +298,57 @@ PyNumberMethods kTensorNumberMethods = {
     .nb_inplace_matrix_multiply = nullptr,
 };
 
+namespace {
+
+template <typename Other>
+Tensor Compared(const Tensor& x, const Other& y, int op) {
+  switch (op) {
+    case Py_LT:
+      return ops::lt(x, y);
+    case Py_LE:
+      return ops::le(x, y);
+    case Py_EQ:
+      return ops::eq(x, y);
+    case Py_NE:
+      return ops::ne(x, y);
+    case Py_GT:
+      return ops::gt(x, y);
+    default:
+      return ops::ge(x, y);
+  }
+}
+
+PyObject* ComparedTensors(const Tensor& x, const Tensor& y, int op) {
+  return Wrap(Run(Work().Add(x).Add(y), [&] { return Compared(x, y, op); }));
+}
+
+// A NumPy array as a tensor over its memory; none of one whose dtype no tensor has.
+std::optional<Tensor> AsOperand(PyObject* array) {
+  try {
+    return TensorFromBuffer(array, false);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kType) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 PyObject* TensorRichCompare(PyObject* a, PyObject* b, int op) {
   return Guarded([&]() -> PyObject* {
     if (MayOverride(a, b)) {
       static constexpr const char* kNames[] = {"lt", "le", "__eq__", "ne", "gt", "ge"};
       if (PyObject* result = Override(OperatorOf(kNames[op]), a, b)) return result;
     }
-    if (!IsTensor(b) && !IsPlainNumber(b)) return NotImplementedResult();
     const Tensor& x = Unwrap(a);
-    if (IsTensor(b)) {
-      const Tensor& y = Unwrap(b);
-      return Wrap(Run(Work().Add(x).Add(y), [&] {
-        switch (op) {
-          case Py_LT:
-            return ops::lt(x, y);
-          case Py_LE:
-            return ops::le(x, y);
-          case Py_EQ:
-            return ops::eq(x, y);
-          case Py_NE:
-            return ops::ne(x, y);
-          case Py_GT:
-            return ops::gt(x, y);
-          default:
-            return ops::ge(x, y);
-        }
-      }));
+    if (IsTensor(b)) return ComparedTensors(x, Unwrap(b), op);
+    if (IsPlainNumber(b)) {
+      const Scalar s = ToScalar(b);
+      return Wrap(Run(Work().Add(x), [&] { return Compared(x, s, op); }));
     }
-    const Scalar s = ToScalar(b);
-    return Wrap(Run(Work().Add(x), [&] {
-      switch (op) {
-        case Py_LT:
-          return ops::lt(x, s);
-        case Py_LE:
-          return ops::le(x, s);
-        case Py_EQ:
-          return ops::eq(x, s);
-        case Py_NE:
-          return ops::ne(x, s);
-        case Py_GT:
-          return ops::gt(x, s);
-        default:
-          return ops::ge(x, s);
-      }
-    }));
+    if ((op == Py_EQ || op == Py_NE) && IsNumpyArray(b))
+      if (const std::optional<Tensor> y = AsOperand(b)) return ComparedTensors(x, *y, op);
+    return NotImplementedResult();
   });
 }
 

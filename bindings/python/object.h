@@ -11,6 +11,7 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,12 +125,23 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
+// How many threads run our code without the GIL now: Note [Collector and C++ references].
+extern std::atomic<int> g_without_gil;
+
 // Gives the GIL up while it lives, if asked to.
 class GilRelease {
  public:
-  explicit GilRelease(bool really = true) : saved_(really ? PyEval_SaveThread() : nullptr) {}
+  explicit GilRelease(bool really = true) : saved_(really ? Save() : nullptr) {}
   ~GilRelease() {
-    if (saved_) TakingGil([this] { PyEval_RestoreThread(saved_); });
+    if (saved_) Restore(saved_);
+  }
+  static PyThreadState* Save() {
+    g_without_gil.fetch_add(1, std::memory_order_relaxed);
+    return PyEval_SaveThread();
+  }
+  static void Restore(PyThreadState* saved) {
+    TakingGil([saved] { PyEval_RestoreThread(saved); });
+    g_without_gil.fetch_sub(1, std::memory_order_relaxed);
   }
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;

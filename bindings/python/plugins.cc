@@ -162,10 +162,8 @@ PyMethodDef kFunctions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 // The GIL as the host knows it.
-void* ReleaseGil() { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
-void TakeGil(void* state) {
-  TakingGil([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
-}
+void* ReleaseGil() { return Py_IsInitialized() && PyGILState_Check() ? GilRelease::Save() : nullptr; }
+void TakeGil(void* state) { GilRelease::Restore(static_cast<PyThreadState*>(state)); }
 
 }  // namespace
 

@@ -77,15 +77,18 @@ bool IsLeaf(const Tensor& shown) {
   const Tensor t = frames::Behind(shown);
   return !Autograd(t) || Autograd(t)->IsLeaf(t);
 }
-PyObject* GradFn(const Tensor& shown) {
-  const Tensor t = frames::Behind(shown);
-  return Autograd(t) ? WrapNode(Autograd(t)->GradFn(t)) : NewNone();
+PyObject* GetGradFn(PyObject* self, void*) {
+  return Guarded([&] {
+    const Tensor t = frames::Behind(Unwrap(self));
+    NodePtr node = Autograd(t) ? Autograd(t)->GradFn(t) : NodePtr();
+    if (node) Track(self);  // what is hung on the node is the tensor's, too
+    return WrapNode(std::move(node));
+  });
 }
 MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
 MICA_GETTER(GetIsLeaf, NewBool(IsLeaf(t)))
 MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
 MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(Resident(t))) : NewNone())
-MICA_GETTER(GetGradFn, GradFn(t))
 MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
 MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
 

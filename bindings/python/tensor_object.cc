@@ -4,15 +4,19 @@
 // Making a Python object with the garbage collector's header through the general
 // allocator costs more than the rest of a small operator's binding. Blocks of
 // exact mica.Tensor objects are therefore kept, up to kMaxFree of them, and an
-// object is handed to the collector only when it gets a __dict__: without one it
-// refers to no Python object. (A tensor's hooks live in its autograd state.)
+// object is handed to the collector only when it may refer to Python objects: when
+// it gets a __dict__, and when its autograd state may (Track).
 #include "mica/bindings/python/tensor_object.h"
 
 #include <structmember.h>
 
+#include "mica/bindings/python/collector.h"
 #include "mica/bindings/python/errors.h"
 
 namespace mica::python {
+
+std::atomic<int> g_without_gil{0};
+
 namespace {
 
 constexpr int kMaxFree = 1024;
@@ -133,30 +137,47 @@ int VisitSlots(PyTypeObject* type, PyObject* o, visitproc visit, void* arg) {
 // would be cleared, and then live on empty. So such an object visits nothing, which makes
 // it a root of the collection, and is not cleared; nor is one that the same collection has
 // resurrected, by clearing what held it.
+// A tensor that nobody else holds visits the Python objects in its autograd state (hooks,
+// the context of a custom function), and so does the object of a node. Of the graph behind
+// it no more is looked at than the node that the tensor alone holds, as in torch.
+// The collector looks twice, and must see the same both times. It holds the GIL all the
+// while, so that only threads that run our code without the GIL change counts and graphs
+// meanwhile: while there are any, all tensors and nodes are roots.
 bool IsCleared(PyObject* o) {
   const TensorImpl* impl = AsTensor(o)->tensor.impl();
   return !HeldInCpp(AsTensor(o)) &&
          !(impl && impl->pyobject == o && impl->has_flag(tensor_flags::kPythonOwns));
 }
+bool IsRoot(PyObject* o) {
+  return HeldInCpp(AsTensor(o)) || g_without_gil.load(std::memory_order_relaxed) != 0;
+}
+// The autograd plugin, if the tensor has a state of it.
+AutogradInterface* AutogradOf(PyObject* o) {
+  const TensorImpl* impl = AsTensor(o)->tensor.impl();
+  return impl && impl->extra && impl->extra->autograd ? LoadedAutogradInterface() : nullptr;
+}
 int TensorTraverse(PyObject* o, visitproc visit, void* arg) {
-  if (HeldInCpp(AsTensor(o))) return 0;
+  if (IsRoot(o)) return 0;
   Py_VISIT(AsTensor(o)->dict);
-  return 0;
+  AutogradInterface* const autograd = AutogradOf(o);
+  if (!autograd) return 0;
+  return VisitShared([&](const auto& f) { autograd->VisitHeld(Unwrap(o), f); }, visit, arg);
 }
 int SubclassTraverse(PyObject* o, visitproc visit, void* arg) {
-  if (HeldInCpp(AsTensor(o))) return 0;
+  if (IsRoot(o)) return 0;
   for (PyTypeObject* base = Py_TYPE(o); base->tp_dealloc == SubclassDealloc; base = base->tp_base) {
     if (!Py_SIZE(base)) continue;
     if (const int stop = VisitSlots(base, o, visit, arg)) return stop;
   }
   Py_VISIT(Py_TYPE(o));
-  Py_VISIT(AsTensor(o)->dict);
-  return 0;
+  return TensorTraverse(o, visit, arg);
 }
 
 int TensorClear(PyObject* o) {
   if (!IsCleared(o)) return 0;
   Py_CLEAR(AsTensor(o)->dict);
+  if (AutogradInterface* const autograd = AutogradOf(o))
+    ClearShared([&](const auto& f) { autograd->VisitHeld(Unwrap(o), f); });
   return 0;
 }
 int SubclassClear(PyObject* o) {
@@ -226,6 +247,9 @@ int MetaInit(PyObject* cls, PyObject* args, PyObject* kwargs) {
 // one reference now, which the object takes over if the impl kept the object.
 void LastReference(TensorImpl* impl) {
   if (!Py_IsInitialized()) {
+    // The interpreter ends: the object stays, and its last collections must not follow it here.
+    if (impl->pyobject && impl->has_flag(tensor_flags::kPythonOwns))
+      AsTensor(static_cast<PyObject*>(impl->pyobject))->tensor.release();
     impl->pyobject = nullptr;
     return;
   }
@@ -262,7 +286,13 @@ PyObject* Wrap(Tensor&& t) {
   PyTensor* self = NewExact();
   impl->pyobject = self;
   self->tensor = std::move(t);
+  if (__builtin_expect(impl->has_flag(kCollected), 0)) PyObject_GC_Track(self);
   return reinterpret_cast<PyObject*>(self);
+}
+
+void Track(PyObject* tensor) {
+  Unwrap(tensor).impl()->set_flag(kCollected, true);
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
 }
 
 PyObject* WrapAs(PyTypeObject* type, Tensor&& t) {

@@ -2,7 +2,7 @@
 //
 // A PyTensor is a PyObject around one TensorImpl pointer. Exact mica.Tensor
 // objects come from a free list and are not tracked by the garbage collector
-// until they get a __dict__; subclasses (nn.Parameter) behave as usual objects.
+// until they may hold Python objects; subclasses (nn.Parameter) behave as usual objects.
 // Identity: an impl has at most one Python object, see Note [Python object of a
 // tensor] in tensor/tensor.h. All functions need the GIL.
 #pragma once
@@ -25,6 +25,11 @@ inline bool IsExactTensor(PyObject* o) { return Py_TYPE(o) == &TensorType; }
 inline bool IsTensor(PyObject* o) {
   return Py_TYPE(o) == &TensorType || PyType_IsSubtype(Py_TYPE(o), &TensorType);
 }
+// The binding's own bit among tensor_flags: the tensor's object takes part in garbage collection, also
+// a new one that it gets when the old one went.
+inline constexpr uint64_t kCollected = uint64_t{1} << 56;
+// Gives a tensor that may hold Python objects from now on to the garbage collector.
+void Track(PyObject* tensor);
 // The tensor in an object that IsTensor says is one.
 inline const Tensor& Unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 

@@ -51,7 +51,7 @@ def test_write_number(key: Any) -> None:
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_write_tensor(key: Any) -> None:
     array, tensor = pair()
-    values = np.asarray(np.arange(array[key].size, dtype=np.float64).reshape(array[key].shape) + 100)
+    values = np.asarray(np.arange(array[key].size, dtype=np.float32).reshape(array[key].shape) + 100)
     array[key] = values
     tensor[ours(key)] = mica.from_numpy(values)
     np.testing.assert_array_equal(tensor.numpy(), array)
@@ -141,3 +141,52 @@ def test_equal_compares_values_whatever_the_dtypes() -> None:
     assert mica.equal(mica.tensor([True]), mica.tensor([1]))
     assert not mica.equal(mica.tensor([1.5]), mica.tensor([1]))
     assert not mica.equal(mica.ones(2), mica.ones(3))
+
+
+ELEMENTS = ["bool", "uint8", "int8", "int64", "float16", "float32", "float64", "complex64"]
+FOREIGN: list[Any] = [
+    [1, 2], [1.0, 2.5], [300, 1], [1j, 2], (1, 2), range(2), b"ab", memoryview(b"ab"),
+    *(np.array([1, 2]).astype(d) for d in ELEMENTS), np.array([300, -1]), np.array([1.5, 2.5]), np.array([1.5j, 2]),
+    np.array([1e300, 1]), [np.float32(1.5), np.float32(2)], [True, False],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [slice(0, 2), [0, 2], mica.tensor([True, False, True]), ...], ids=repr)
+@pytest.mark.parametrize("dtype", ELEMENTS)
+def test_arrays_and_lists_are_written_where_the_elements_hold_them(dtype: str, key: Any) -> None:
+    """And refused elsewhere: no number is cut off, wrapped or loses its imaginary part."""
+    for value in FOREIGN:
+        shape = (2,) if key is ... else (3,)
+        x, given = (
+            mica.zeros(shape, dtype=getattr(mica, dtype)),
+            np.asarray(list(value) if isinstance(value, bytes) else value),
+        )
+        try:
+            x[key] = value
+        except (TypeError, RuntimeError):
+            assert not x.any()
+            continue
+        written = x[key].numpy()
+        if dtype == "bool":
+            assert given.dtype == bool and np.array_equal(written, given)
+        elif np.issubdtype(given.dtype, np.inexact):
+            np.testing.assert_allclose(written, given.astype(dtype), err_msg=repr(value))
+            assert written.dtype.kind in "fc" and (written.dtype.kind == "c" or given.dtype.kind == "f")
+        else:
+            assert np.array_equal(written, given), value
+
+
+def test_a_value_of_another_dtype_at_indices_is_refused() -> None:
+    x = mica.zeros(3)
+    for key in ([0, 1], mica.tensor([0, 1]), (mica.tensor([0, 1]),), mica.tensor([True, True, False])):
+        with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+            x[key] = mica.ones(2, dtype=mica.int64)
+    x[mica.tensor([True, False, True])] = mica.tensor(2)  # one number through a mask
+    assert x.tolist() == [2, 0, 2]
+    for value in (1j, 1e39):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x[[0]] = value
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x[0] = value
+    with pytest.raises(RuntimeError, match="without overflow"):
+        mica.zeros(3, dtype=mica.uint8)[[0]] = 300.7

@@ -313,3 +313,12 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_part_of_a_storage_begins_where_it_was_cut():
+    storage = mica.arange(24, dtype=mica.uint8).untyped_storage()
+    part = storage[8:24]
+    assert mica.asarray(part, dtype=mica.uint8).tolist() == list(range(8, 24))
+    assert mica.tensor(part, dtype=mica.uint8).tolist() == list(range(8, 24))
+    assert mica.empty(0, dtype=mica.uint8).set_(part, 2, (3,), (2,)).tolist() == [10, 12, 14]
+    assert mica.asarray(part, dtype=mica.int32)[0].item() == int.from_bytes(bytes(range(8, 12)), "little")

@@ -35,6 +35,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402
 
 from mica._checks import *  # noqa: E402, F403
 from mica._devices import *  # noqa: E402, F403
+from mica._exchange import *  # noqa: E402, F403
 from mica._foreach import *  # noqa: E402, F403
 from mica._functions import *  # noqa: E402, F403
 from mica._grad_mode import (  # noqa: E402

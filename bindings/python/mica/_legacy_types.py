@@ -51,7 +51,8 @@ class _LegacyType(type):
                     f"Use x.to({cls._dtype})."
                 )
             return data.detach()
-        from mica.storage import _Memory, tensor_of
+        from mica._set_storage import tensor_of
+        from mica.storage import _Memory
 
         if len(args) == 1 and isinstance(data, _Memory):
             return tensor_of(data, cls._dtype)

@@ -67,6 +67,10 @@ def backward(
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Adds d self / d leaf to the .grad of all leaves (or of `inputs`)."""
+    if create_graph:
+        from mica.autograd import _warn_of_cycle
+
+        _warn_of_cycle()
     _C._backward(self, gradient, inputs, create_graph if retain_graph is None else retain_graph, create_graph)
 
 
@@ -74,14 +78,12 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     """Calls `hook` with the gradient of this tensor; what it returns replaces it."""
     if not self.requires_grad:
         raise RuntimeError("A hook needs a tensor that requires grad; this one does not.")
-    number = _C._add_tensor_hook(self, hook)
-    return RemovableHandle(lambda: _C._remove_tensor_hook(self, number))
+    return RemovableHandle(_C._add_tensor_hook(self, hook))
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Calls `hook` with this leaf after its .grad was written."""
-    number = _C._add_accumulate_hook(self, hook)
-    return RemovableHandle(lambda: _C._remove_accumulate_hook(self, number))
+    return RemovableHandle(_C._add_accumulate_hook(self, hook))
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
@@ -376,7 +378,7 @@ _where = _C._functions[""]["where"]
 
 def set_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Makes the tensor a view of a storage or of another tensor's."""
-    from mica.storage import set_
+    from mica._set_storage import set_
 
     return set_(self, *args, **kwargs)
 
@@ -397,7 +399,8 @@ def _to_backend(backend: str) -> Any:
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy."""
-    from mica.storage import _Memory, tensor_of
+    from mica._set_storage import tensor_of
+    from mica.storage import _Memory
 
     if not args:
         return self.new_empty(kwargs.pop("size", (0,)), **kwargs)

@@ -217,6 +217,16 @@ class _Memory:
     def _details(self) -> list[str]:
         return []
 
+    def _as_data(self, dtype: Any) -> Tensor:
+        """What tensor() copies of the storage: its memory as `dtype`."""
+        if dtype is None and isinstance(self, UntypedStorage):
+            raise TypeError(
+                "The bytes of an UntypedStorage have no dtype; give tensor() one, as dtype=mica.uint8."
+            )
+        from mica._set_storage import tensor_of
+
+        return tensor_of(self, self._owner.dtype if dtype is None else dtype)
+
     @classmethod
     def from_buffer(
         cls,
@@ -458,38 +468,3 @@ def _legacy(name: str, dtype: str) -> type:
 for _name, _dtype in _TYPES.items():
     globals()[_name] = _legacy(_name, _dtype)
 Storage = globals()["FloatStorage"]
-
-
-def set_(
-    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
-) -> Tensor:
-    """Makes the tensor a view of a storage, or of another tensor's; of nothing, empty."""
-    if source is None:
-        self.data = _made(0, self.dtype, self.device)
-        return self
-    if isinstance(source, Tensor) and size is None:
-        self.data = source
-        return self
-    if isinstance(source, Tensor):
-        flat = TypedStorage(source)._flat
-    else:
-        flat = source._flat[: source.nbytes() // self.itemsize * self.itemsize // source.element_size()]
-        flat = flat.view(self.dtype)
-    shape = [flat.numel() - storage_offset] if size is None else list(size)
-    if stride is None:
-        stride, step = [], 1
-        for extent in reversed(shape):
-            stride.insert(0, step)
-            step *= max(extent, 1)
-    self.data = flat.as_strided(shape, list(stride), storage_offset)
-    return self
-
-
-def tensor_of(storage: Any, dtype: Any) -> Tensor:
-    """The memory of a storage as a vector of `dtype`."""
-    if isinstance(storage, TypedStorage) and storage.dtype != dtype:
-        raise RuntimeError(
-            f"A tensor of dtype ({dtype}) takes a storage of that dtype or an UntypedStorage; this one's dtype is "
-            f"({storage.dtype})."
-        )
-    return set_(_made(0, dtype, storage.device), storage)

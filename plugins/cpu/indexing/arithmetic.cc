@@ -49,7 +49,12 @@ class Gathering {
     const MicaValue* fill = program_.fill_arg < 0 ? nullptr : &args[program_.fill_arg];
     if (fill != nullptr) SetFill(NumberOf(*fill));
     for (size_t d = 0; d < dims_.size(); ++d) MakeRuns(static_cast<int>(d));
-    if (program_.keep.size > 0) CheckKeep();
+    if (program_.keep.size > 0)
+      CheckKeep();
+    else
+      SortByMemory();
+    if (out_strides_[ndim() - 1] != out_.itemsize() && dims_.back().places > 1)
+      throw plugin::NotImplemented();
   }
 
   void Move(int32_t threads) const {
@@ -86,7 +91,24 @@ class Gathering {
       dims_.push_back({data_.size(d), out_.size(d), data_.stride(d) * item, {}});
       out_strides_[d] = out_.stride(d) * item;
     }
-    if (out_strides_[ndim() - 1] != item && out_.size(ndim() - 1) > 1) throw plugin::NotImplemented();
+  }
+
+  // The dimensions in the order of the output's memory: its rows are written one after the other.
+  void SortByMemory() {
+    int order[kMaxDims];
+    for (int d = 0; d < ndim(); ++d) order[d] = d;
+    std::stable_sort(order, order + ndim(), [&](int a, int b) {
+      const bool one = dims_[static_cast<size_t>(a)].places == 1 || dims_[static_cast<size_t>(b)].places == 1;
+      return !one && out_strides_[a] > out_strides_[b];
+    });
+    std::vector<Dimension> sorted;
+    int64_t strides[kMaxDims];
+    for (int k = 0; k < ndim(); ++k) {
+      sorted.push_back(std::move(dims_[static_cast<size_t>(order[k])]));
+      strides[k] = out_strides_[order[k]];
+    }
+    dims_ = std::move(sorted);
+    std::copy_n(strides, ndim(), out_strides_);
   }
 
   // The element that fills. Numbers that the dtype may not hold as they are written are

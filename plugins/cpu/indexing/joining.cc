@@ -2,6 +2,7 @@
 // its part of the result, whose face stands on the stack: no tensor object is made for it.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "mica/plugins/cpu/contraction/dense.h"
 #include "mica/plugins/cpu/engine/copy.h"
@@ -16,6 +17,7 @@ namespace {
 using plugin::TensorRef;
 
 constexpr int64_t kGrainBytes = int64_t{1} << 18;
+constexpr int64_t kMostParts = 64;  // that are joined row by row
 
 // A part of a tensor, as kernels see one.
 class Part {
@@ -74,9 +76,8 @@ bool JoinRows(const MicaCall* call, MicaTensorSpan list, int32_t dim, const Tens
     const char* data;
     int64_t bytes, distance;
   };
-  constexpr int64_t kMost = 64;
-  if (dim == 0 || !to.contiguous() || list.size > kMost) return false;
-  Rows parts[kMost];
+  if (dim == 0 || !to.contiguous() || list.size > kMostParts) return false;
+  Rows parts[kMostParts];
   const int64_t size = to.itemsize();
   int64_t rows = 1, bytes = 0, n = 0;
   for (int32_t d = 0; d < dim; ++d) rows *= to.size(d);
@@ -102,10 +103,35 @@ bool JoinRows(const MicaCall* call, MicaTensorSpan list, int32_t dim, const Tens
   return true;
 }
 
+// The same with the dimensions in the order of the result's memory, as where channels come last.
+bool JoinRowsOfMemory(const MicaCall* call, MicaTensorSpan list, int32_t dim, MicaTensor* out) {
+  const TensorRef to(out);
+  const int32_t n = to.ndim();
+  if (to.contiguous()) return JoinRows(call, list, dim, to);
+  if (n > kMaxDims || list.size > kMostParts) return false;
+  int32_t order[kMaxDims];
+  for (int32_t d = 0; d < n; ++d) order[d] = d;
+  std::stable_sort(order, order + n, [&](int32_t a, int32_t b) { return to.stride(a) > to.stride(b); });
+  std::deque<Part> parts;
+  const auto reordered = [&](MicaTensor* tensor) {
+    const TensorRef t(tensor);
+    int64_t sizes[kMaxDims], strides[kMaxDims];
+    for (int32_t k = 0; k < n; ++k) sizes[k] = t.size(order[k]), strides[k] = t.stride(order[k]);
+    return parts.emplace_back(tensor, n, sizes, strides, 0).get();
+  };
+  MicaTensor* faces[kMostParts];
+  int64_t count = 0;
+  for (int64_t i = 0; i < list.size; ++i)
+    if (TensorRef(list.data[i]).numel() > 0) faces[count++] = reordered(list.data[i]);
+  const TensorRef whole(reordered(out));
+  const auto place = static_cast<int32_t>(std::find(order, order + n, dim) - order);
+  return whole.contiguous() && JoinRows(call, {faces, count}, place, whole);
+}
+
 void JoinAlong(const MicaCall* call, MicaTensorSpan list, int64_t dim, MicaTensor* out) {
   const TensorRef to(out);
   const auto d = static_cast<int>(dim < 0 ? dim + to.ndim() : dim);
-  if (JoinRows(call, list, d, to)) return;
+  if (JoinRowsOfMemory(call, list, d, out)) return;
   int64_t at = 0;
   for (int64_t i = 0; i < list.size; ++i) {
     const TensorRef t(list.data[i]);

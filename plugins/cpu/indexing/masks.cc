@@ -179,7 +179,7 @@ struct Choice {
     for (const int64_t size : sizes) numel *= size;
     if (numel == 0) return;
     Blocks(SizesOf(mask), mask.get()).Each([&](int64_t, int64_t n, const char* data, const char*) {
-      for (int64_t i = 0; i < n; ++i) count += data[i];
+      for (int64_t i = 0; i < n; ++i) count += data[i] != 0;
     });
     count *= numel / mask.numel();
   }
@@ -197,7 +197,7 @@ struct Choice {
             int64_t kept = 0;
             for (int64_t i = 0; i < n; ++i) {
               chosen[kept] = from[i];
-              kept += choose[i];
+              kept += choose[i] != 0;
             }
             for (int64_t i = 0; i < kept; ++i) to[i * step] = chosen[i];
             to += kept * step;

@@ -129,13 +129,13 @@ bool ChannelsLast(const TensorRef& in, const TensorRef& out, int32_t dtype) {
   const auto last = [](const TensorRef& t) {
     int64_t step = t.size(1);
     if (t.stride(1) != 1) return false;
-    for (int32_t d = 3; d >= 2; --d) {
+    for (int32_t d = t.ndim() - 1; d >= 2; --d) {
       if (t.stride(d) != step) return false;
       step *= t.size(d);
     }
     return t.stride(0) == step;
   };
-  return in.ndim() == 4 && in.size(1) > 1 && in.dtype() == dtype && out.dtype() == dtype && last(in) &&
+  return in.ndim() >= 4 && in.size(1) > 1 && in.dtype() == dtype && out.dtype() == dtype && last(in) &&
          last(out);
 }
 

@@ -40,7 +40,6 @@ void WriteRuns(const T* x, int64_t n, T* values, int64_t* inverse, int64_t* coun
 template <class F>
 void VisitNumbers(int32_t dtype, F f) {
   switch (dtype) {
-    case MICA_BOOL:
     case MICA_U8:
       return f(uint8_t());
     case MICA_I32:

@@ -28,11 +28,18 @@ struct Ordered {
   }
 };
 
+// Bools: any byte but 0 is true.
+struct OrderedTruth {
+  using Bits = uint8_t;
+  static Bits KeyOf(Bits bits) { return bits != 0; }
+};
+
 // Calls f(Ordered<...>{}); throws NotImplemented for what has no order or is rare.
 template <class F>
 void VisitOrdered(int32_t dtype, F f) {
   switch (dtype) {
     case MICA_BOOL:
+      return f(OrderedTruth{});
     case MICA_U8:
       return f(Ordered<uint8_t, false, false>{});
     case MICA_I8:

@@ -43,7 +43,17 @@ def asarray(
         raise ValueError("A sequence becomes an array by copying; copy=False forbids it.")
     if isinstance(obj, (bool, int, float, complex)) and copy is False:
         raise ValueError("A number becomes an array by copying; copy=False forbids it.")
-    return mica.asarray(obj, dtype=dtype, device=device, copy=copy)
+    return mica.asarray(_elements(obj), dtype=dtype, device=device, copy=copy)
+
+
+def _elements(obj: Any) -> Any:
+    """A buffer as an array of its elements, which mica.asarray would read as bytes; anything else itself."""
+    if isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or hasattr(obj, "__array__"):
+        return obj
+    try:
+        return mica._C._from_buffer(memoryview(obj))
+    except TypeError:
+        return obj
 
 
 def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:

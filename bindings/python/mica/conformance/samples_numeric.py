@@ -243,6 +243,7 @@ INTERNAL = [
     "_cdist",
     "_euclidean_dist",
     "_segment_reduce",
+    "_sinc_slope",
 ]
 # In place only.
 INPLACE_ONLY = {

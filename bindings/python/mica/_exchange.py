@@ -1,0 +1,137 @@
+"""Tensors over the memory of others: arrays, buffers, files, DLPack."""
+
+from __future__ import annotations
+
+from mica import _C
+from mica._C import Tensor
+from mica._override import install as _install
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["asarray", "from_dlpack", "from_file", "frombuffer", "to_dlpack"]
+
+
+def _sharing(obj: Any, dtype: Any) -> Tensor | None:
+    """A tensor over the memory of `obj`; None where it has none to share. A buffer's bytes are read as `dtype`."""
+    if isinstance(obj, Tensor):
+        return obj
+    if type(obj).__name__ == "PyCapsule":
+        return _C._from_dlpack(obj)
+    if _is_numpy(obj):
+        return _C.from_numpy(obj) if hasattr(obj, "__setitem__") else None
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    try:
+        view = memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(view, dtype=_C.get_default_dtype() if dtype is None else dtype)
+
+
+def _is_numpy(obj: Any) -> bool:
+    """Whether it is an array or a number of NumPy's."""
+    return any(kind.__module__ == "numpy" for kind in type(obj).__mro__)
+
+
+def _check_alias(shared: Tensor | None, obj: Any, dtype: Any, device: Any) -> None:
+    """asarray(copy=False) of what cannot share its memory is refused."""
+    if shared is None:
+        if _is_numpy(obj):
+            raise RuntimeError("A number of NumPy's cannot share memory with a tensor; leave copy=False out.")
+        raise ValueError(f"An object of type ({type(obj).__name__}) cannot share memory with a tensor.")
+    for what, given, wanted in (
+        ("dtype", shared.dtype, dtype),
+        ("device", shared.device, device if device is None else _C.device(device)),
+    ):
+        if wanted is not None and given != wanted:
+            raise ValueError(
+                f"A tensor of {what} ({given}) cannot share memory with one of {what} ({wanted})."
+            )
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of `obj`; shares its memory where it can, unless copy=True, and must with copy=False.
+
+    The bytes of an object with the buffer protocol that is no array are read as elements of `dtype`, or of
+    the default dtype.
+    """
+    shared = None if copy and _is_numpy(obj) else _sharing(obj, dtype)
+    if copy is False:
+        _check_alias(shared, obj, dtype, device)
+    if shared is None or copy:
+        return _C.tensor(
+            obj if shared is None else shared, dtype=dtype, device=device, requires_grad=requires_grad
+        )
+    result = _C.as_tensor(shared, dtype=dtype, device=device)
+    return result.requires_grad_() if requires_grad else result
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A 1-d tensor that shares the memory of an object with the buffer protocol."""
+    view = memoryview(buffer).cast("B")
+    if len(view) == 0 or count == 0:
+        raise ValueError(f"Neither the buffer ({len(view)} bytes) nor the count ({count}) may be 0.")
+    itemsize = dtype.itemsize
+    left = len(view) - offset
+    if left < 0 or (count < 0 and left % itemsize != 0):
+        raise ValueError(
+            f"The buffer of {len(view)} bytes after offset ({offset}) is no whole number of elements of {itemsize} bytes."
+        )
+    size = left // itemsize if count < 0 else count
+    if size * itemsize > left:
+        raise ValueError(
+            f"The buffer has {left} bytes after the offset; {size} elements need {size * itemsize}."
+        )
+    result = _C._from_buffer(view[offset : offset + size * itemsize]).view(dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The first `size` elements of a file, mapped: written back to it if `shared`, else kept private."""
+    import mica
+    from mica.storage import UntypedStorage
+
+    if device is not None and _C.device(device).type != "cpu":
+        raise RuntimeError(f"A file is mapped into the CPU's memory; the device ({device}) is another.")
+    result = mica.empty(0, dtype=dtype)
+    held = UntypedStorage.from_file(filename, bool(shared), size * result.itemsize)
+    result.set_(held, 0, (size,))  # type: ignore[call-overload]
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        return _C._from_dlpack(ext_tensor)
+    kwargs: dict[str, Any] = {"max_version": (1, 0)}
+    if copy is not None:
+        kwargs["copy"] = copy
+    try:
+        capsule = ext_tensor.__dlpack__(**kwargs)
+    except TypeError:
+        capsule = ext_tensor.__dlpack__()
+    result = _C._from_dlpack(capsule)
+    return result if device is None else result.to(device)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of a tensor."""
+    return _C._to_dlpack(tensor, False, False)
+
+
+_install(globals())
