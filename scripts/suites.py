@@ -8,6 +8,7 @@ core stand so that the long ones start first.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 
@@ -158,3 +159,16 @@ SUITES = [
         needs=("asan:package",),
     ),
 ]
+
+# torch's own test files come with no package: the suite is there where this names their folder.
+if os.environ.get("MICA_TORCH_TESTS"):
+    SUITES.append(
+        Suite(
+            "torch-tests",
+            "{python} scripts/torch_tests.py --sample 60 --least 80",
+            "tally",
+            needs=("release:package", "oracle"),
+            timeout=3600,
+            cores=1,
+        )
+    )

@@ -7,13 +7,16 @@ terms the sum of their magnitudes (the operator on absolute values). Torch's err
 of the same element for a pointwise operator, else the largest in the result. For float64
 there is no better reference than torch, whose error is then unseen: it is taken to be its
 float32 error times the ratio of the two spacings, and is allowed once more, as the reference's.
+What is not pointwise may also be off by four times what the result moves by when each input moves by
+one eps, which no algorithm in that precision can tell apart: the rule must not depend on the order in
+which an instruction set adds. Where a rule says how many terms there are, their root counts too.
 Of the functions in truth.py mpmath's values are the reference where torch's float64 fails the rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mpmath
@@ -33,6 +36,7 @@ class Rules:
     pointwise: bool = False  # torch's error is judged element by element
     strides: bool = False  # strides must be equal
     values: bool = True  # False for `empty` and its kind
+    terms: int = 0  # as many as were added in some order: rounding grows as their root
     precision: torch.dtype | None = None  # of the result, where it is cast to another dtype
     # What to compare instead of the values, where those have a freedom; from float64 results.
     derive: Callable[[list[torch.Tensor], Any], list[torch.Tensor]] | None = None
@@ -47,6 +51,7 @@ class References:
     low: Callable[[], Any]  # in float32, for results in float64
     call: Any = ((), {})  # the arguments, for what is derived from results and them
     memory: frozenset[int] = frozenset()  # of torch's inputs: a result in it is a view
+    moved: Callable[[], list[Any]] = list  # in float64, of inputs that moved by one eps: several draws
     exact: Callable[[list[int]], Any] | None = None  # the element's value of mpmath (truth.py)
 
 
@@ -178,8 +183,16 @@ def _derived(got: list[Any], expected: list[Any], rules: Rules, references: Refe
         """The scale of a product's elements: its terms are as large as its largest element."""
         return [e.abs().max().expand(e.shape) if e.numel() else e for e in derived(expected)]
 
-    better = References(lambda: derived(references.wide()), largest, lambda: derived(references.low()))
+    better = References(
+        lambda: derived(references.wide()),
+        largest,
+        lambda: derived(references.low()),
+        moved=lambda: [derived(results) for results in references.moved()],
+    )
     mine, theirs = derived([to_torch(g) for g in got]), derived(expected)
+    # What is derived are sums along a dimension: products that are zeros and ones but for rounding.
+    longest = max((n for e in expected for n in e.shape), default=0)
+    rules = replace(rules, terms=max(rules.terms, 4 * longest))
     for k, (g, e) in enumerate(zip(mine, theirs)):
         if g.shape != e.shape:
             return f"derived {k}: shape {tuple(g.shape)}, torch {tuple(e.shape)}"
@@ -232,6 +245,17 @@ def _right(
     return True
 
 
+def _motion(references: References, index: int, reference: torch.Tensor) -> torch.Tensor:
+    """How far the result moves when its inputs move by one eps: the largest of the draws, over all elements."""
+    found = torch.zeros(())
+    for results in references.moved():
+        one = _pick(results, index, reference)
+        if one is not None and reference.numel():
+            apart = (one - reference).abs()
+            found = torch.maximum(found, torch.where(apart.isfinite(), apart, 0).max())
+    return found
+
+
 def _beyond(
     g: torch.Tensor,
     e: torch.Tensor,
@@ -271,6 +295,10 @@ def _beyond(
     bound = torch.maximum(4 * theirs, 2 * info.eps * scale + smallest) + slack
     if bool(((off <= bound) | ~finite).all()):
         return ""
+    if not rules.pointwise:
+        bound = bound + 4 * _motion(references, index, reference) + rules.terms**0.5 * info.eps * scale
+        if bool(((off <= bound) | ~finite).all()):
+            return ""
     if references.exact is not None and _right(g, e, (off > bound) & finite, info, is_complex, references):
         return ""
     at = torch.where(finite, off - bound, -1).argmax()

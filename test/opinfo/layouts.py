@@ -39,6 +39,11 @@ def _expanded(x: torch.Tensor) -> torch.Tensor:
     return x if x.ndim == 0 or x.shape[0] == 0 else x[:1].expand_as(x)
 
 
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return x.clone(memory_format=formats[x.ndim]) if x.ndim in formats else x
+
+
 def _empty(size: int) -> Callable[[torch.Tensor], torch.Tensor]:
     def apply(x: torch.Tensor) -> torch.Tensor:
         return torch.zeros([0 if s == size else s for s in x.shape], dtype=x.dtype)
@@ -72,6 +77,7 @@ def relaid(arguments: Any, layout: str) -> Any:
             "transposed": _transposed,
             "offset": _offset,
             "expanded": _expanded,
+            "channels_last": _channels_last,
         }[layout]
 
     def keep(x: torch.Tensor) -> torch.Tensor:

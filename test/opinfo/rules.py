@@ -370,6 +370,7 @@ _VALUES = (
     ("nn.functional.ctc_loss", "has no values", "the lengths are the values of a tensor"),
     ("l*space:tensor_overload", "no item", "numbers are read from 0-d tensors"),
     ("gather scatter scatter_add", "is out of bounds", "indices are values"),
+    ("gather", "is a view of a larger tensor", "indices are values, and are wrong before the `out` is"),
     ("cov multinomial", "no error on meta", "weights are values"),
     ("uniform normal*", "no error on meta", "a random fill's numbers are checked where it draws"),
     ("cat", "foreign memory", "meta has no memory that could not grow"),

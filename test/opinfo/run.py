@@ -8,6 +8,8 @@ process runs the operator's other cases.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import mmap
 import multiprocessing
 import resource
@@ -21,19 +23,31 @@ from typing import Any
 
 import batches
 import checks
+import kinds
 import layouts
 import scope
+import sizes
 import tangents
 import torch
-from rules import any_index, needs_rank, otherwise
+from agree import flatten
+from rules import any_index, is_random, needs_rank, otherwise
 from translate import AbsentError, function
 
-CHECKS = ("forward", "gradients", "tangents", "layouts", "out", "inplace", "meta", "vmap", "errors")
+import mica
+
+CHECKS = (
+    "forward", "gradients", "tangents", "layouts", "kind", "out", "inplace", "meta", "vmap", "errors", "sizes"
+)  # fmt: skip
+# Searches, asked for by name: what they find is read, and not all of it judged in rules.py yet.
+DEFAULT = tuple(check for check in CHECKS if check not in ("kind", "sizes"))
 _SILENCE = 30.0  # seconds that one case may take
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
 _META_DTYPES = ("bool", "int64", "float16", "float32", "complex64")  # one of each kind, and a half
+_KIND_DTYPES = ("int64", "bfloat16", "float32", "complex64")
 _VMAP_DTYPES = ("int64", "float64", "complex128")
+_SIZE_DTYPES = ("float32", "float64", "bfloat16", "int64", "uint8", "bool", "complex64")
+_SIZE_CASES = 60  # of one operator and dtype, at sizes of the kernels' own
 _KEPT = 40  # failures of one operator that are kept in words
 
 
@@ -101,6 +115,8 @@ def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: floa
         yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
         if word in _META_DTYPES:
             yield "meta", word, n, lambda a=args, k=kwargs: checks.meta(o, a, k)
+        if word in _KIND_DTYPES:
+            yield "kind", word, n, lambda a=args, k=kwargs, n=n: kinds.kind(o, a, k, n)
         if word in _VMAP_DTYPES:
             yield "vmap", word, n, lambda a=args, k=kwargs, n=n: batches.vmap(o, a, k, n)
         layout = layouts.layout_of(scope.key(op), dtype, n)
@@ -128,18 +144,49 @@ def _tangent_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iter
             yield "tangents", word, n, lambda s=s: tangents.tangents(o, s)
 
 
+def _at_size(o: checks.Operator, number: int, sample: Any, layout: str, back: bool) -> Iterator[checks.Found]:
+    """A grown sample's results and gradients, on one thread or two."""
+    tensors = [x for x in flatten([sample.input, *sample.args]) if isinstance(x, torch.Tensor)]
+    grown = copy.copy(o)
+    grown.rules = dataclasses.replace(o.rules, terms=max(x.numel() for x in tensors))
+    mica.set_num_threads(1 + number % 2)
+    try:
+        found = list(checks.forward(grown, (sample.input, *sample.args), sample.kwargs))
+        if back and not any(what for _, what, _ in found):
+            found += checks.gradients(grown, sample)
+    finally:
+        mica.set_num_threads(1)
+    shapes = " ".join(str(tuple(x.shape)) for x in tensors)
+    for name, what, loose in found:
+        yield "sizes", what and f"{name} {layout} {shapes}: {what}", loose
+
+
+def _size_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
+    op, word = o.op, str(dtype).removeprefix("torch.")
+    if word not in _SIZE_DTYPES or is_random(op):
+        return
+    back = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and not any_index(op)
+    found = list(scope.samples(op, dtype, back, 1))
+    for n, layout, sample in sizes.cases(op, dtype, found, max(1, round(_SIZE_CASES * share))):
+        if layout == "expanded" and needs_rank(op):
+            continue
+        yield "sizes", word, n, lambda n=n, s=sample, y=layout: _at_size(o, n, s, y, back)
+
+
 def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
     """Every case of one operator that the options ask for, in an order that never changes."""
     op, ours = o.op, _inplace(o.op)
-    asked = set(options.checks or CHECKS)
+    asked = set(options.checks or DEFAULT)
     for dtype in scope.dtypes(op, options.dtypes):
-        if asked - {"gradients", "tangents", "errors"}:
+        if asked - {"gradients", "tangents", "errors", "sizes"}:
             found = _sample_cases(o, ours, dtype, options.share)
             yield from (case for case in found if case[0] in asked)
         if "gradients" in asked:
             yield from _gradient_cases(o, dtype, options.share)
         if "tangents" in asked:
             yield from _tangent_cases(o, dtype, options.share)
+        if "sizes" in asked:
+            yield from _size_cases(o, dtype, options.share)
     if asked & {"errors", "meta"} and op.error_inputs_func is not None:
         for n, e in enumerate(op.error_inputs("cpu")):
             s = e.sample_input
@@ -178,6 +225,7 @@ class _Worker:
     def __init__(self, operators: list[Any], options: Options) -> None:
         self.operators, self.options = operators, options
         self.place = mmap.mmap(-1, 8)
+        self.crashes = 0  # since another operator was given
         self.start()
 
     def start(self) -> None:
@@ -202,6 +250,7 @@ class _Worker:
     def give(self, which: int, skip: dict[int, str]) -> None:
         """Lets the process run an operator, but for the cases in `skip`."""
         self.which, self.skip = which, skip
+        self.crashes = self.crashes + 1 if skip else 0
         self.place[:] = struct.pack("q", -1)
         self.seen, self.since = -1, time.monotonic()
         self.pipe.send((which, skip))
@@ -232,7 +281,7 @@ class _Worker:
         (number,) = struct.unpack("q", self.place[:])
         self.skip[number] = f"crash: {what}"
         self.start()
-        if number >= 0 and len(self.skip) <= _CRASHES:
+        if number >= 0 and self.crashes < _CRASHES:
             self.give(self.which, self.skip)
             return None
         report = Report(scope.key(self.operators[self.which]))

@@ -9,7 +9,8 @@ from run import CHECKS, Report
 from scope import OUT_OF_SCOPE
 
 _TITLES = {"forward": "forward", "gradients": "gradients", "tangents": "forward mode", "layouts": "layouts",
-           "out": "out=", "inplace": "in place", "meta": "meta", "vmap": "vmap", "errors": "errors"}  # fmt: skip
+           "kind": "kind", "out": "out=", "inplace": "in place", "meta": "meta", "vmap": "vmap", "errors": "errors",
+           "sizes": "sizes"}  # fmt: skip
 
 
 def totals(reports: list[Report]) -> list[tuple[str, int, int]]:

@@ -1,0 +1,118 @@
+"""What test/programs finds: a planted fault, shrunk to few statements, and nothing where both agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import mica
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+import known
+import steps_autograd  # noqa: F401
+import steps_layers  # noqa: F401
+import steps_values  # noqa: F401
+import steps_views  # noqa: F401
+from draw import grow
+from session import confirmed, run
+from shrink import shrunk
+
+AGREED = """
+torch.manual_seed(3)
+v1 = torch.randn((3, 4), dtype=torch.float32).requires_grad_()
+v2 = v1.transpose(0, 1) * 2
+v2[1:].add_(1)
+v2.register_hook(lambda g: log.append(tuple(g.shape)))
+v3 = torch.softmax(v2, 0)
+(v3 * v2).sum().backward()
+v4 = v1.sum() / 0
+"""
+
+
+def test_agreement():
+    assert run(known.statements(AGREED)) is None
+
+
+def long_program(statement: str) -> list[str]:
+    """Steps around one that differs."""
+    lines = ["v1 = torch.arange(3000).to(torch.float32)", "v2 = v1 * 0.5", "v3 = v2.sin()", "v4 = v3 + v1"]
+    lines += ["v5 = v4.reshape(2, 1500)", "v6 = v5[:, ::2]", "v7 = torch.ones(4)", "v8 = v7.sum()"]
+    return [*lines, statement]
+
+
+@pytest.mark.parametrize("statement", ["v9 = torch.cos(v6)", "v9 = torch.cos(v2.reshape(1, 3000)) + v8"])
+def test_planted_fault_is_found_and_shrunk(monkeypatch, statement):
+    right = mica.cos
+
+    def wrong(x):
+        y = right(x)
+        return y if x.numel() <= 1024 else mica.cat([y.reshape(-1)[:-1], y.new_zeros(1)]).reshape(y.shape)
+
+    monkeypatch.setattr(mica, "cos", wrong)
+    program = long_program(statement)
+    found = run(program)
+    assert found is not None and found[0] == len(program) - 1 and found[1].kind == "value"
+    small = shrunk(program, lambda tried: confirmed(tried, "value", 1) is not None, 60)
+    assert len(small) <= 3 and confirmed(small, "value") is not None
+    assert "cos" in small[-1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("requires_grad", lambda x: x.detach().exp()),
+        ("dtype", lambda x: right_exp(x).double()),
+        ("shape", lambda x: right_exp(x)[None]),
+        ("raises", lambda x: x.no_such_name),
+        ("version", lambda x: right_exp(x.mul_(1))),
+    ],
+)
+def test_planted_kinds(monkeypatch, fault, kind):
+    monkeypatch.setattr(mica, "exp", kind)
+    program = ["v1 = torch.ones(3, requires_grad=True)", "v2 = v1 * 2", "v3 = torch.exp(v2)"]
+    found = run(program)
+    assert found is not None and found[0] == 2 and found[1].kind == fault
+
+
+right_exp = mica.exp
+
+
+def test_missing_write_through_a_view_is_found(monkeypatch):
+    monkeypatch.setattr(mica.Tensor, "relu_", lambda x: x.copy_(x.clone().relu()) if x.numel() > 9 else x)
+    program = ["v1 = torch.arange(-3., 5.)", "v2 = v1[::2]", "v2.relu_()"]
+    assert run([*program[:2], "v2.zero_()"]) is None
+    found = run(program)
+    assert found is not None and found[0] == 2
+
+
+def test_rounding_is_no_difference(monkeypatch):
+    right = mica.sin
+    monkeypatch.setattr(mica, "sin", lambda x: right(x) * (1 + 2.0**-22))
+    program = [
+        "torch.manual_seed(1)\nv1 = torch.randn(300)",
+        "v2 = torch.sin(v1)",
+        "v3 = v2 - torch.sin(v1.clone())",
+        "v4 = v2.cumsum(0).sum()",
+    ]
+    assert run(program) is None
+
+
+def test_a_seed_draws_one_program():
+    assert grow(7)[0] == grow(7)[0] != grow(8)[0]
+
+
+def test_known_differences_match_and_are_reported_when_they_are_gone():
+    text = "# It adds.\nmatch value: torch\\.add\nv1 = torch.ones(2)\nv2 = torch.add(v1, v1)"
+    listed = known.Known(text)
+    assert [entry.reason for entry in listed.mended()] == ["It adds."]
+    assert len(listed.entries[0].program) == 2
+
+
+def test_every_listed_difference_is_there():
+    listed = known.Known()
+    assert [entry.reason for entry in listed.mended()] == []
+    for entry in listed.entries:
+        found = confirmed(entry.program)
+        assert found is not None and entry.matches(entry.program[-1], found), entry.reason

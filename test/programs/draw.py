@@ -1,0 +1,281 @@
+"""Draws a program from a seed, one statement after another, while both libraries run it.
+
+The families of steps (steps_*.py) register functions that write statements through a `Draw`:
+it knows torch's values so far, so that operands fit. What torch and Mica do differently by
+design is not drawn: writes to memory that several elements or several views of one split
+share, and writes from a tensor that overlaps its target in part.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from session import Chaotic, Difference, Refused, Session, Wider, alone, dtype_name
+
+FLOATS = ["float64", "float32", "bfloat16", "float16"]
+INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
+COMPLEX = ["complex128", "complex64"]
+# Around the vectors, tiles, blocks and rows of the kernels.
+BORDERS = [
+    7,
+    8,
+    9,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    511,
+    513,
+    1023,
+    1024,
+    1025,
+]
+# More than 32 blocks of 1,024, and more than a thread's share; the reduced dims of many are short.
+LARGE = [
+    (40000,),
+    (33, 1025),
+    (1025, 33),
+    (64, 8, 24, 24),
+    (130, 257),
+    (3, 16, 33, 31),
+    (5, 7, 1023),
+    (2, 20000),
+]
+SMALL = [1, 2, 3, 4, 5]
+MOST = 100_000  # elements of an operand, beyond which no step takes it
+
+
+class Found(Exception):
+    """The last statement shows a difference."""
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(str(difference))
+        self.difference = difference
+
+
+class Skip(Exception):
+    """No value fits the step drawn."""
+
+
+Step = Callable[["Draw"], None]
+STEPS: list[tuple[float, Step]] = []
+
+
+def step(weight: float) -> Callable[[Step], Step]:
+    """Registers a kind of step with how often it is drawn."""
+
+    def register(function: Step) -> Step:
+        STEPS.append((weight, function))
+        return function
+
+    return register
+
+
+class Draw:
+    """A program in the making."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.session = Session()
+        self.program: list[str] = []
+        self.frozen: set[str] = set()  # results of a split: not to be written
+        self.count = 0
+        # Half of the programs compute with float64 and integers alone, where nothing hides in rounding.
+        self.floats = ["float64"] if self.chance(0.5) else self.rng.choices(FLOATS, [4, 6, 1, 1], k=2)
+
+    # ---- chance
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def pick(self, *options: Any) -> Any:
+        return self.rng.choice(options)
+
+    def flag(self) -> bool:
+        return self.chance(0.5)
+
+    def number(self) -> float:
+        """A short float."""
+        return self.pick(0.5, -0.5, 1.5, 2.0, -1.0, 0.25, 3.0, 0.75)
+
+    # ---- statements
+    def emit(self, statement: str) -> None:
+        """Appends a statement and runs it."""
+        self.program.append(statement)
+        difference = self.session.step(statement)
+        if difference is not None:
+            raise Found(difference)
+
+    def new(self, prefix: str = "v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def let(self, expression: str, prefix: str = "v") -> str:
+        """Names the value of an expression."""
+        name = self.new(prefix)
+        self.emit(f"{name} = {expression}")
+        return name
+
+    # ---- operands
+    def value(self, name: str) -> Any:
+        return self.session.values[name]
+
+    def names(self, fits: Callable[[Any], bool] = lambda t: True) -> list[str]:
+        tensors = [
+            n for n, t in self.session.values.items() if isinstance(t, torch.Tensor) and t.numel() <= MOST
+        ]
+        return [n for n in tensors if self.session.same_flags(n) and fits(self.value(n))]
+
+    def tensor(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
+        """A named tensor that fits; of the last ones more often."""
+        names = self.names(fits)
+        if not names:
+            raise Skip
+        return self.rng.choice(names[-5:] if self.chance(0.6) else names)
+
+    def real(self, rank: int = 0) -> str:
+        return self.tensor(lambda t: t.is_floating_point() and t.dim() >= rank)
+
+    def writable(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
+        """A tensor no two elements of which share memory."""
+        names = [n for n in self.names(fits) if n not in self.frozen and alone(self.value(n))]
+        names = [n for n in names if not self.value(n).is_inference()]
+        if not names:
+            raise Skip
+        return self.rng.choice(names)
+
+    def shared(self, name: str) -> bool:
+        """Whether another value has the same memory."""
+        place = [self.value(n).untyped_storage().data_ptr() for n in (name, *self.names())]
+        return place.count(place[0]) > 2
+
+    def same_strides(self, name: str) -> bool:
+        return tuple(self.value(name).stride()) == tuple(self.session.spaces["mica"][name].stride())
+
+    def source(self, target: str, name: str) -> str:
+        """An operand of a write; a copy where it may share the target's memory."""
+        pointers = {self.value(n).untyped_storage().data_ptr() for n in (target, name)}
+        return name if len(pointers) == 2 or self.value(name).is_inference() else f"{name}.clone()"
+
+    def shape(self, rank: int | None = None, large: float = 0.04) -> tuple[int, ...]:
+        if rank is None:
+            if self.chance(large):
+                return tuple(self.rng.choice(LARGE))
+            rank = self.rng.choices([0, 1, 2, 3, 4], [1, 4, 6, 4, 2])[0]
+        sizes = [self.rng.choice(SMALL) for _ in range(rank)]
+        if rank and self.chance(0.2):
+            sizes[self.rng.randrange(rank)] = self.rng.choice(BORDERS)
+        if rank and self.chance(0.02):
+            sizes[self.rng.randrange(rank)] = 0
+        return tuple(sizes)
+
+    def dtype(self) -> str:
+        kinds = [self.floats, INTEGERS, ["bool"], COMPLEX[: 1 if self.floats == ["float64"] else 2]]
+        return self.rng.choice(self.rng.choices(kinds, [10, 3, 1, 1])[0])
+
+    def dim(self, name: str) -> int:
+        rank = max(self.value(name).dim(), 1)
+        return self.rng.randrange(-rank, rank)
+
+    def dims(self, name: str) -> tuple[int, ...]:
+        """Some of a tensor's dims, in any order."""
+        rank = self.value(name).dim()
+        return tuple(self.rng.sample(range(rank), self.rng.randint(0, rank)))
+
+    def factory(self, shape: tuple[int, ...], dtype: str, grad: bool = False, spread: int = 16) -> str:
+        """An expression that makes a tensor: multiples of an eighth, whose sums are exact, or random numbers."""
+        differentiable = dtype in FLOATS or dtype in COMPLEX
+        tail = ".requires_grad_()" if grad and differentiable else ""
+        if dtype == "bool":
+            return f"torch.randint(0, 2, {shape}, dtype=torch.bool)"
+        if dtype in INTEGERS:
+            return f"torch.randint({0 if dtype == 'uint8' else -9}, 10, {shape}, dtype=torch.{dtype})"
+        if self.chance(0.5) and dtype not in COMPLEX:
+            return f"(torch.randint({-spread}, {spread + 1}, {shape}) / 8).to(torch.{dtype}){tail}"
+        return f"torch.randn({shape}, dtype=torch.{dtype}){tail}"
+
+    def make(self, shape: tuple[int, ...], dtype: str, grad: bool = False) -> str:
+        """Names a new tensor of a random stream of its own."""
+        name = self.new()
+        self.emit(
+            f"torch.manual_seed({self.rng.randrange(100)})\n{name} = {self.factory(shape, dtype, grad)}"
+        )
+        return name
+
+    def float_dtype(self) -> str:
+        return self.rng.choice(self.floats)
+
+    def partner(self, name: str) -> str:
+        """An operand that broadcasts with a tensor: another value, part of itself, a number, a new tensor."""
+        t = self.value(name)
+        way = self.rng.random()
+        if way < 0.45:
+            return self.tensor(lambda u: broadcasts(t.shape, u.shape))
+        if way < 0.65:
+            return repr(self.number()) if self.flag() else repr(self.pick(2, 3, -1, 1))
+        if way < 0.8 and t.dim():
+            return f"{name}.narrow({self.dim(name)}, 0, 1)" if 0 not in t.shape else name
+        sizes = tuple(n if self.chance(0.7) else 1 for n in t.shape)[self.rng.randint(0, min(1, t.dim())) :]
+        return self.make(sizes, self.dtype(), self.chance(0.3))
+
+
+def broadcasts(a: Any, b: Any) -> bool:
+    return (
+        all(m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b)))
+        and math.prod(max(m, n) for m, n in zip(reversed(a), reversed(b))) <= MOST
+    )
+
+
+def tensor_dtype(t: Any) -> str:
+    return dtype_name(t.dtype)
+
+
+def grow(seed: int) -> tuple[list[str], Difference | None, str]:
+    """A program, the difference after its last statement if there is one, and how it ended."""
+    draw = Draw(seed)
+    length = draw.rng.randint(5, 24)
+    try:
+        for _ in range(draw.rng.randint(2, 4)):
+            draw.make(draw.shape(), draw.dtype(), draw.chance(0.6))
+        weights = [weight for weight, _ in STEPS]
+        for _ in range(4 * length):
+            if len(draw.program) >= length:
+                break
+            chosen = draw.rng.choices(STEPS, weights)[0][1]
+            try:
+                chosen(draw)
+            except Skip:
+                continue
+        finish(draw)
+    except Found as found:
+        return draw.program, found.difference, "found"
+    except Chaotic:
+        return draw.program, None, "chaotic"
+    except Wider:
+        return draw.program, None, "wider"
+    except Refused:
+        return draw.program, None, "refused"
+    return draw.program, None, "agreed"
+
+
+def finish(draw: Draw) -> None:
+    """Nearly always a program ends with the gradients of what it made."""
+    names = draw.names(lambda t: t.requires_grad and t.is_floating_point() and not t.is_leaf)
+    if names:
+        chosen = draw.rng.sample(names, min(len(names), draw.rng.randint(1, 4)))
+        total = " + ".join(f"({name} * {draw.number()}).sum()" for name in chosen)
+        draw.emit(f"({total}).backward()")
