@@ -65,12 +65,12 @@ from mica.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E40
 
 def forward(x):
     for block in net:
-        x = checkpoint(block, x)  # keeps x alone
+        x = checkpoint(block, x, use_reentrant=False)  # keeps x alone
     return x
 
 
 forward(x).sum().backward()
-checkpoint_sequential(net, 4, x)  # the same for a Sequential, in four parts
+checkpoint_sequential(net, 4, x, use_reentrant=False)  # the same for a Sequential, in four parts
 # end snippet
 assert all(mica.allclose(a, b) for a, b in zip(gradients(), expected))
 net.zero_grad()
@@ -82,7 +82,7 @@ from mica.utils.checkpoint import create_selective_checkpoint_contexts  # noqa: 
 
 products = [mica.ops.mica.mm.default, mica.ops.mica.addmm.default]  # or policy(context, operator, *args)
 contexts = partial(create_selective_checkpoint_contexts, products)
-checkpoint(net, x, context_fn=contexts).sum().backward()
+checkpoint(net, x, use_reentrant=False, context_fn=contexts).sum().backward()
 # end snippet
 assert all(mica.allclose(a, b) for a, b in zip(gradients(), expected))
 net.zero_grad()

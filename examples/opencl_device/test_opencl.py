@@ -269,13 +269,16 @@ def test_gradients_of_a_network_are_as_exact_as_the_cpus():
         return {"loss": loss.detach().cpu().double(), **found}
 
     errors = {device: dict.fromkeys(["loss", *weights], 0.0) for device in ("cpu", DEVICE)}
+    units = dict.fromkeys(["loss", *weights], 0.0)  # two units in the last place: what luck alone decides
     for batch in (slice(0, 64), slice(64, 128), slice(128, 192), slice(192, 256)):
         exact = gradients("cpu", mica.float64, batch)
+        for name, value in exact.items():
+            units[name] += 2 * mica.finfo(mica.float32).eps * value.norm().item()
         for device, total in errors.items():
             for name, value in gradients(device, mica.float32, batch).items():
                 total[name] += (value - exact[name]).norm().item()
     for name, error in errors["cpu"].items():
-        assert errors[DEVICE][name] <= 4 * error, (name, errors[DEVICE][name], error)
+        assert errors[DEVICE][name] <= max(4 * error, units[name]), (name, errors[DEVICE][name], error)
 
 
 def test_digits_learn(tmp_path):
