@@ -55,6 +55,8 @@ void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                      ") differs from the number of elements (", source.numel(), ") of `source`.");
     MICA_CHECK(source.ndim() <= 1, "Number of dimensions (", source.ndim(), ") of `source` is above that (",
                self.ndim(), ") of `self`.");
+    MICA_CHECK(self.ndim() <= 1, "The source is 0-d and `self` has (", self.ndim(),
+               ") dimensions; expected a slice for each index.");
     return;
   }
   MICA_CHECK(source.ndim() == self.ndim(), "Number of dimensions (", source.ndim(),

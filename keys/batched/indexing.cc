@@ -159,14 +159,24 @@ Tensor Selected(const Part& self, const Part& index, int64_t dim, int64_t size) 
   return ::mica::ops::op::gather::call(self.value, dim + 1, Spread(index.value, self.value, dim + 1), false);
 }
 
+int64_t SizeOf(const Part& p, int64_t d) { return p.value.sizes()[d + (p.batched ? 1 : 0)]; }
+
+// Whether an example's source has a slice of self for each of its indices.
+bool SlicesFit(const Part& self, int64_t dim, const Part& index, const Part& source) {
+  if (index.rank != 1 || source.rank != self.rank) return false;
+  for (int64_t d = 0; d < self.rank; ++d)
+    if (SizeOf(source, d) != (d == dim ? SizeOf(index, 0) : SizeOf(self, d))) return false;
+  return true;
+}
+
 // index_add and index_copy: `spread` computes from the whole tensors where each example has indices of
 // its own.
 template <typename SpreadIndex>
 bool WriteAtIndex(Call& call, SpreadIndex&& spread) {
   const bool scalar = call.PartAt(0).rank == 0;
   const Part self = Vector(call, 0), index = Vector(call, 2), source = Vector(call, 3);
-  if (index.rank != 1 || source.rank != self.rank) return false;  // the operator says what is wrong
   const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
+  if (!SlicesFit(self, dim - 1, index, source)) return false;  // the operator says what is wrong
   const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
   const auto lowered = [&](Tensor t) { return scalar ? ::mica::ops::op::squeeze_dim::call(t, 1) : t; };
   if (index.batched) return call.Return(lowered(spread(to, dim, Spread(index.value, from, dim), from)));

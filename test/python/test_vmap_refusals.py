@@ -33,7 +33,6 @@ APART = {
     "as_strided": "its sentence tells the storage's bytes, and a batch's examples share one storage",
     "as_strided_copy": "the same",
     "scatter_add": "a 0-d src for an index of one dimension, which the loop takes as of one element",
-    "index_copy": "a 0-d source for an index of one dimension, whose result changes from run to run: roadmap.md",
     "native_layer_norm": "the loop takes a weight of another shape with as many elements",
     "layer_norm": "the same",
     "nll_loss_forward": "the total weight of one example without reduction",
