@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/adapters.h"
 #include "mica/dispatcher/loader_state.h"
-#include "mica/tensor/allocator.h"
+#include "mica/tensor/small_pool.h"
 
 namespace mica {
 
@@ -25,8 +25,9 @@ Dispatcher::Dispatcher() {
 
 namespace {
 // A fork while another thread registers or loads would leave the child with a mutex
-// that nobody lets go of. The loader's comes first, as it does everywhere; the
-// allocator's own handlers, registered before these, run after them.
+// that nobody lets go of. The loader's comes first, as it does everywhere. Prepare
+// handlers run in reverse order: those of the allocators and of the small pool are
+// registered before these, since whoever holds the interpreter here may wait for them.
 void LockForFork() {
   {
     const InterpreterRelease released;
@@ -48,7 +49,7 @@ void UnlockInChild() {
 
 Dispatcher& Dispatcher::Get() {
   static Dispatcher* d = [] {
-    static_cast<void>(AllocatorFor(Device{}));
+    static_cast<void>(internal::GetSmallStats());  // makes the pool, and the allocators before it
     pthread_atfork(LockForFork, UnlockAfterFork, UnlockInChild);
     return new Dispatcher();
   }();
