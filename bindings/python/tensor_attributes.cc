@@ -62,7 +62,8 @@ MICA_GETTER(GetH, Wrap(ConjugateTransposed(t)))
 MICA_GETTER(GetmH, Wrap(ops::adjoint(t)))
 
 bool HasHistory(const Tensor& t) {
-  return t.impl()->extra && (t.impl()->extra->autograd || t.impl()->extra->view_base);
+  return (t.impl()->extra && (t.impl()->extra->autograd || t.impl()->extra->view_base)) ||
+         frames::IsWrapper(t);
 }
 
 // Tensors without autograd state answer without the plugin.

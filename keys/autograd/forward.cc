@@ -88,6 +88,17 @@ Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame) {
   return dual;
 }
 
+Tensor Primal(Tensor t) {
+  while (frames::IsWrapper(t) && frames::WrapperOf(t).kind == JvpKind())
+    t = Tensor(frames::WrapperOf(t).value);
+  return t;
+}
+
+bool HasTangent(const Tensor& t) {
+  if (!frames::IsWrapper(t) || frames::WrapperOf(t).kind != JvpKind()) return false;
+  return frames::WrapperOf(RootOf(t)).second.defined() || HasTangent(frames::WrapperOf(t).value);
+}
+
 Tensor TangentOf(const Tensor& wrapper) {
   frames::Wrapper& w = frames::WrapperOf(wrapper);
   if (!wrapper.is_view()) return w.second;

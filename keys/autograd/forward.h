@@ -100,6 +100,11 @@ class Level {
 inline bool IsRecordedOutside(const Tensor& t) {
   return t.defined() && (frames::IsWrapper(t) || IsRecorded(t));
 }
+// The value of a dual number, which may be one of an outer frame; other tensors as they are. What of it
+// is differentiated backward was recorded there, outside of the frame.
+Tensor Primal(Tensor t);
+// Whether it is a dual number, in its own frame or an outer one, whose tangent may be other than zero.
+bool HasTangent(const Tensor& t);
 // total += term, where an undefined total is zero and an undefined term too.
 void Add(Tensor& total, const Tensor& term);
 // Zeros like `value`, for a formula that cannot do without a tangent.

@@ -76,13 +76,49 @@ void CheckGrad(const Tensor& t, const Tensor& grad) {
   MICA_CHECK(!grad.is_same(t), "A tensor cannot be its own gradient.");
 }
 
+// What is computed with a dual number is recorded where its value is, outside of the frame: there lie
+// its gradient, its node and its hooks.
+using forward::Primal;
+
+std::vector<Tensor> Primals(TensorSpan duals) {
+  std::vector<Tensor> primals;
+  for (const Tensor& t : duals) primals.push_back(Primal(t));
+  return primals;
+}
+
+// Where gradients are asked for, of tensors whose tangents the gradients would not have.
+GradientPoints Primals(const GradientPoints& points, TensorSpan grads) {
+  GradientPoints primals = points;
+  for (GradientPoint& p : primals) {
+    const Tensor& t = p.tensor;
+    MICA_CHECK_IMPLEMENTED(!forward::HasTangent(t) || !autograd::RequiresGrad(Primal(t)), "The tensor ",
+                           t.ToString(),
+                           " is a dual number, and gradients of dual numbers would lose their tangents. Take "
+                           "unpack_dual(output).primal (or .tangent) for the gradient alone, or "
+                           "mica.func.jvp(mica.func.grad(f), (x,), (v,)) for its tangent, too.");
+    p.tensor = Primal(t);
+  }
+  for (const Tensor& t : grads)
+    MICA_CHECK_IMPLEMENTED(
+        !forward::HasTangent(t), "A gradient given to backward, ", t.ToString(),
+        ", is a dual number, whose tangent would be lost. Take unpack_dual(gradient).primal.");
+  return primals;
+}
+
 class Table final : public AutogradInterface {
  public:
-  bool RequiresGrad(const Tensor& t) override { return autograd::RequiresGrad(t); }
-  void SetRequiresGrad(const Tensor& t, bool on) override { autograd::SetRequiresGrad(t, on); }
-  bool IsLeaf(const Tensor& t) override { return autograd::IsLeaf(t); }
+  bool RequiresGrad(const Tensor& t) override { return autograd::RequiresGrad(Primal(t)); }
+  void SetRequiresGrad(const Tensor& t, bool on) override {
+    MICA_CHECK_IMPLEMENTED(!on || !forward::HasTangent(t), "requires_grad cannot be set on a dual number, ",
+                           t.ToString(), ". Let the tensor require grad before make_dual().");
+    autograd::SetRequiresGrad(Primal(t), on);
+  }
+  bool IsLeaf(const Tensor& t) override {
+    return autograd::IsLeaf(Primal(t)) && !(forward::HasTangent(t) && RequiresGrad(t));
+  }
 
-  Tensor Grad(const Tensor& t) override {
+  Tensor Grad(const Tensor& shown) override {
+    const Tensor t = Primal(shown);
     const Meta* meta = GetMeta(t);
     if (!meta) return Tensor();
     if (meta->retained) return meta->retained->grad;
@@ -90,7 +126,8 @@ class Table final : public AutogradInterface {
     return meta->grad;
   }
 
-  void SetGrad(const Tensor& t, const Tensor& grad) override {
+  void SetGrad(const Tensor& shown, const Tensor& given) override {
+    const Tensor t = Primal(shown), grad = Primal(given);
     if (grad.defined()) CheckGrad(t, grad);
     if (!grad.defined() && !GetMeta(t)) return;
     Meta& meta = EnsureMeta(t);
@@ -103,11 +140,14 @@ class Table final : public AutogradInterface {
     std::swap(meta.grad, old);
   }
 
-  NodePtr GradFn(const Tensor& t) override { return ToHandle(autograd::GradFn(t)); }
-  uint32_t OutputNr(const Tensor& t) override { return autograd::GradFn(t) ? GetMeta(t)->output_nr : 0; }
+  NodePtr GradFn(const Tensor& t) override { return ToHandle(autograd::GradFn(Primal(t))); }
+  uint32_t OutputNr(const Tensor& shown) override {
+    const Tensor t = Primal(shown);
+    return autograd::GradFn(t) ? GetMeta(t)->output_nr : 0;
+  }
 
   GraphEdge GradientEdge(const Tensor& t) override {
-    Edge e = autograd::GradientEdge(t);
+    Edge e = autograd::GradientEdge(Primal(t));
     return {ToHandle(std::move(e.node)), e.input_nr};
   }
 
@@ -127,10 +167,14 @@ class Table final : public AutogradInterface {
 
   void SetData(const Tensor& t, const Tensor& data) override;
   Tensor Data(const Tensor& t) override { return DataAlias(t); }
-  void RetainGrad(const Tensor& t) override { autograd::RetainGrad(t); }
-  bool RetainsGrad(const Tensor& t) override { return GetMeta(t) && GetMeta(t)->retained; }
+  void RetainGrad(const Tensor& t) override { autograd::RetainGrad(Primal(t)); }
+  bool RetainsGrad(const Tensor& shown) override {
+    const Tensor t = Primal(shown);
+    return GetMeta(t) && GetMeta(t)->retained;
+  }
 
-  HookRemover AddTensorHook(const Tensor& t, TensorHook hook) override {
+  HookRemover AddTensorHook(const Tensor& shown, TensorHook hook) override {
+    const Tensor t = Primal(shown);
     MICA_CHECK(autograd::RequiresGrad(t), "A hook needs a tensor that requires grad.");
     const uint64_t id = g_next_hook++;
     const Edge edge = autograd::GradientEdge(t);
@@ -141,8 +185,9 @@ class Table final : public AutogradInterface {
     return Remover(*edge.node, id, &NodeExtra::tensor_pre);
   }
 
-  HookRemover AddAccumulateHook(const Tensor& leaf, AccumulateHook hook) override {
-    MICA_CHECK(autograd::RequiresGrad(leaf) && IsLeaf(leaf),
+  HookRemover AddAccumulateHook(const Tensor& shown, AccumulateHook hook) override {
+    const Tensor leaf = Primal(shown);
+    MICA_CHECK(autograd::RequiresGrad(leaf) && autograd::IsLeaf(leaf),
                "A hook on accumulation needs a leaf tensor that requires grad.");
     const uint64_t id = g_next_hook++;
     const NodeRef node = Accumulator(leaf);
@@ -198,12 +243,12 @@ class Table final : public AutogradInterface {
 
   void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
                 const BackwardOptions& options) override {
-    autograd::Backward(outputs, grads, inputs, options);
+    autograd::Backward(Primals(outputs, grads), Primals(grads), Primals(inputs, {}), options);
   }
 
   std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs, TensorSpan grads,
                                 const BackwardOptions& options) override {
-    return autograd::Gradients(outputs, inputs, grads, options);
+    return autograd::Gradients(Primals(outputs, grads), Primals(inputs, {}), Primals(grads), options);
   }
 
   bool InBackward() override { return GraphTask::Current() != nullptr; }

@@ -179,3 +179,33 @@ def test_functional():
         functional.jacobian(lambda a: vector(1), x, strict=True)
     with pytest.raises(RuntimeError, match="one element"):
         functional.hessian(lambda x: x, x)
+
+
+def test_a_dual_number_of_what_requires_grad_says_so() -> None:
+    x = vector(1, 2).requires_grad_()
+    with dual_level():
+        dual = make_dual(x, vector(1, 1))
+        y = dual**3
+        assert dual.requires_grad and y.requires_grad and not y.is_leaf
+        assert not make_dual(x.detach(), vector(1, 1)).requires_grad
+        for call in (y.sum().backward, lambda: mica.autograd.grad(y.sum(), x)):
+            with pytest.raises(NotImplementedError, match=r"would lose their tangents. Take\s+unpack_dual"):
+                call()
+        with pytest.raises(NotImplementedError, match=r"before make_dual\(\)"):
+            make_dual(vector(1, 2), vector(1, 1)).requires_grad_()
+        value, tangent = unpack_dual(y)
+        assert mica.autograd.grad(value.sum(), x, retain_graph=True)[0].tolist() == [3, 12]
+        assert mica.autograd.grad(tangent.sum(), x)[0].tolist() == [6, 12]
+
+
+def test_gradients_of_constants_of_a_dual_level() -> None:
+    with dual_level():
+        x = mica.ones(2, requires_grad=True)
+        y = (x * vector(2, 3)).sum()
+        assert x.is_leaf and y.requires_grad
+        assert mica.autograd.grad(y, x, retain_graph=True)[0].tolist() == [2, 3]
+        y.backward()
+        assert x.grad.tolist() == [2, 3]
+
+        dual = make_dual(x, vector(1, 1).float())
+        assert mica.autograd.grad(unpack_dual(dual * dual).tangent.sum(), x)[0].tolist() == [2, 2]

@@ -182,6 +182,12 @@ class GroupOptimizer(Optimizer):
 
     def _advance(self, rows: Rows) -> list[float]:
         """The number of each parameter's step that begins; its count says so when the step is done."""
+        if _C._frame_kind() == "trace":
+            raise RuntimeError(
+                f"The optimizer ({type(self).__name__}) reads the number of its step, which a trace would keep "
+                "as it is now: the graph would repeat that step for ever. Trace the loss and its gradients "
+                "(mica.func.grad), and call step() outside of the graph."
+            )
         rows.counts = [state["step"] for state in rows.states]
         return [s.item() + 1 for s in rows.counts]
 
