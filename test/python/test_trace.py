@@ -302,24 +302,6 @@ def test_a_training_step_with_an_optimizer() -> None:
     assert close(eager.weight, traced.weight) and close(eager.bias, traced.bias)
 
 
-def test_an_optimizer_that_reads_the_number_of_its_step_is_refused() -> None:
-    w = mica.ones(3, requires_grad=True)
-    for kind, refused in ((mica.optim.Adam, True), (mica.optim.NAdam, True), (mica.optim.SGD, False)):
-        optimizer = kind([w], lr=0.1)
-
-        def step(x: Any, optimizer: Any = optimizer) -> Any:
-            w.grad = x
-            optimizer.step()
-            return w.detach()
-
-        step(mica.ones(3))
-        if refused:
-            with pytest.raises(RuntimeError, match="would repeat that step for ever"):
-                make_fx(step)(mica.ones(3))
-        else:
-            make_fx(step)(mica.ones(3))
-
-
 class Cube(mica.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

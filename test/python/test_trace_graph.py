@@ -128,3 +128,21 @@ def test_parameters_under_numbered_modules_are_reached() -> None:
     graph = fx.Graph()
     graph.output(graph.get_attr("parts.0.weight"))
     assert mica.equal(fx.GraphModule(net, graph)(), mica.ones(3))
+
+
+def test_an_optimizer_that_reads_the_number_of_its_step_is_refused() -> None:
+    w = mica.ones(3, requires_grad=True)
+    for kind, refused in ((mica.optim.Adam, True), (mica.optim.NAdam, True), (mica.optim.SGD, False)):
+        optimizer = kind([w], lr=0.1)
+
+        def step(x: Any, optimizer: Any = optimizer) -> Any:
+            w.grad = x
+            optimizer.step()
+            return w.detach()
+
+        step(mica.ones(3))
+        if refused:
+            with pytest.raises(RuntimeError, match="would repeat that step for ever"):
+                make_fx(step)(mica.ones(3))
+        else:
+            make_fx(step)(mica.ones(3))

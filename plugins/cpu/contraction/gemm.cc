@@ -177,14 +177,14 @@ bool LibraryGemm(Product p, int32_t threads) {
 
 void IntegerGemm(const Product& p, int32_t threads) {
   const int64_t itemsize = DtypeSize(p.dtype);
-  ParallelFor(p.m, std::max<int64_t>(1, kShare / 8 / std::max<int64_t>(1, p.n * p.k)), 1, threads,
-              [&](int64_t begin, int64_t end) {
-                Product part = p;
-                part.m = end - begin;
-                part.a.data = static_cast<char*>(p.a.data) + begin * p.a.row * itemsize;
-                part.c.data = static_cast<char*>(p.c.data) + begin * p.c.row * itemsize;
-                PlainGemm(part);
-              });
+  ParallelSteps(p.m, std::max<int64_t>(1, kShare / 8 / std::max<int64_t>(1, p.n * p.k)), 1, threads,
+                [&](int64_t begin, int64_t end) {
+                  Product part = p;
+                  part.m = end - begin;
+                  part.a.data = static_cast<char*>(p.a.data) + begin * p.a.row * itemsize;
+                  part.c.data = static_cast<char*>(p.c.data) + begin * p.c.row * itemsize;
+                  PlainGemm(part);
+                });
 }
 
 }  // namespace

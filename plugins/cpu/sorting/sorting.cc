@@ -24,8 +24,12 @@ template <class Key>
 void RadixSort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
   constexpr size_t kDigits = sizeof(Key);
   std::vector<uint32_t> counts(kDigits * 256);
-  for (const Entry<Key>& e : entries)
-    for (size_t digit = 0; digit < kDigits; ++digit) ++counts[digit * 256 + (e.key() >> (digit * 8) & 255)];
+  const auto n = static_cast<int64_t>(entries.size());
+  InPieces(n, [&](int64_t begin, int64_t end) {
+    for (const Entry<Key>* e = entries.data() + begin; e < entries.data() + end; ++e)
+      for (size_t digit = 0; digit < kDigits; ++digit)
+        ++counts[digit * 256 + (e->key() >> (digit * 8) & 255)];
+  });
   spare.resize(entries.size());
   for (size_t digit = 0; digit < kDigits; ++digit) {
     uint32_t* count = counts.data() + digit * 256;
@@ -33,7 +37,10 @@ void RadixSort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare)
     if (count[entries[0].key() >> (digit * 8) & 255] == entries.size()) continue;
     uint32_t before = 0;
     for (size_t i = 0; i < 256; ++i) before += std::exchange(count[i], before);
-    for (const Entry<Key>& e : entries) spare[count[e.key() >> (digit * 8) & 255]++] = e;
+    InPieces(n, [&](int64_t begin, int64_t end) {
+      for (const Entry<Key>* e = entries.data() + begin; e < entries.data() + end; ++e)
+        spare[count[e->key() >> (digit * 8) & 255]++] = *e;
+    });
     entries.swap(spare);
   }
 }
@@ -127,15 +134,19 @@ void SortLine(Rule rule, Line<const Bits> from, int64_t length, bool descending,
     Select(key_at, length, kept, entries);
   } else {
     entries.resize(static_cast<size_t>(length));
-    for (int64_t j = 0; j < length; ++j)
-      entries[static_cast<size_t>(j)] = {key_at(j), static_cast<uint32_t>(j)};
+    InPieces(length, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j)
+        entries[static_cast<size_t>(j)] = {key_at(j), static_cast<uint32_t>(j)};
+    });
     Order(entries, spare);
   }
-  for (int64_t j = 0; j < kept; ++j) {
-    const int64_t position = entries[static_cast<size_t>(j)].position();
-    values[j] = from[position];
-    positions[j] = position;
-  }
+  InPieces(kept, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const int64_t position = entries[static_cast<size_t>(j)].position();
+      values[j] = from[position];
+      positions[j] = position;
+    }
+  });
 }
 
 void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descending, int64_t kept,
