@@ -7,8 +7,10 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -154,8 +156,98 @@ def test_kills_leave_nothing_but_a_whole_file(tmp_path):
 def test_what_a_killed_process_left_is_swept(tmp_path):
     path = tmp_path / "a.pt"
     mica.save(STATE, path)
-    left, living = tmp_path / ".a.pt.999999-5.part", tmp_path / f".a.pt.1-{_save_file._start(1)}.part"
-    for file in (left, living, tmp_path / ".a.pt.mine.part"):
-        file.write_bytes(b"part")
+    here = _save_file._machine()
+    stay = [
+        ".a.pt.mine.part",
+        f".a.pt.1-{_save_file._start(1)}-{here}.x.part",
+        ".a.pt.999999-5-elsewhere.x.part",
+    ]
+    for name in (*stay, f".a.pt.999999-5-{here}.x.part"):
+        (tmp_path / name).write_bytes(b"part")
     mica.save(STATE, path)
-    assert sorted(os.listdir(tmp_path)) == sorted([".a.pt.mine.part", living.name, "a.pt"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*stay, "a.pt"])
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_name_as_long_as_a_folder_takes(tmp_path, monkeypatch, unnamed):
+    if not unnamed:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    path = tmp_path / ("ä" * 125 + ".pt")
+    for _ in range(2):
+        mica.save(STATE, path)
+    assert _is_state(path)
+    assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_a_pipe_that_has_no_other_name(place):
+    code = f"import mica; mica.save(mica.arange(3.0), {place!r})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert mica.load(io.BytesIO(run.stdout)).tolist() == [0, 1, 2], run.stderr
+
+
+def test_a_file_without_a_name(tmp_path):
+    with open(tmp_path / "gone.pt", "w+b") as file:
+        file.write(b"x" * 100_000)
+        file.flush()
+        os.unlink(file.name)
+        mica.save(STATE, f"/proc/self/fd/{file.fileno()}")
+        file.seek(0)
+        assert _is_state(file)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_protected_file_stays():
+    """In a folder whose files anyone may replace. Root writes anything: another user then."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.pt")
+        path.write_bytes(b"old")
+        if os.getuid() == 0:
+            os.chown(path, 1234, 1234)
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o777)
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.getuid() == 0:
+                    os.setgid(1234)
+                    os.setuid(1234)
+                mica.save(STATE, path)
+            except PermissionError:
+                os._exit(13)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 13
+        assert path.read_bytes() == b"old"
+
+
+def test_attributes_stay(tmp_path):
+    path = tmp_path / "a.pt"
+    path.write_bytes(b"old")
+    try:
+        os.setxattr(path, "user.mine", b"kept")
+    except (AttributeError, OSError):
+        pytest.skip("no attributes here")
+    mica.save(STATE, path)
+    assert os.getxattr(path, "user.mine") == b"kept"
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_threads_save_to_one_path(tmp_path, monkeypatch, unnamed):
+    if not unnamed:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    path, errors = tmp_path / "a.pt", []
+
+    def save():
+        try:
+            for _ in range(40):
+                mica.save(STATE, path)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and _is_state(path)
+    assert os.listdir(tmp_path) == ["a.pt"]

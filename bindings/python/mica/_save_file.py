@@ -1,9 +1,9 @@
 """Writes a file so that nothing is lost: the old one stays until the new one is whole.
 
 A regular file is written without a name, or beside the old one under a hidden name, and takes its place in
-one step, with its mode and owner. What cannot be replaced so is written in place, as any program does, and
-only once all its bytes are there: a device, a FIFO, a file with several names, one in a folder that is not
-writable.
+one step, with its mode, owner and attributes. What cannot be replaced so is written in place, as any program
+does, and only once all its bytes are there: a device, a FIFO, a pipe (as /dev/stdout), a file with several
+names or none, one in a folder that is not writable. What the process may not write it does not replace.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import errno
 import io
 import os
 import stat
-import tempfile
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -30,37 +29,46 @@ class _KeepsOwnerError(Exception):
 
 def save_file(path: Any, write: Callable[[Any], None]) -> None:
     """Calls `write` with a binary file, and puts what that wrote at `path`."""
-    target = os.path.realpath(os.fspath(path))
+    path = os.fspath(path)
+    target = os.path.realpath(path)
     folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
     try:
-        old = os.stat(target)
-    except FileNotFoundError:
+        old = os.stat(path)  # by the path, as that of /dev/stdout leads to a pipe that has no other
+    except (FileNotFoundError, NotADirectoryError):
         old = None
-    if old is not None and stat.S_ISDIR(old.st_mode):
+    if old is None:
+        if not os.path.isdir(folder):
+            raise RuntimeError(f"Parent directory {os.fsdecode(folder)} does not exist.")
+    elif stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, "A folder cannot be written as a file", target)
-    if old is not None and (not stat.S_ISREG(old.st_mode) or old.st_nlink > 1):
-        _in_place(target, write)
+    elif not stat.S_ISREG(old.st_mode) or old.st_nlink != 1:
+        _in_place(path, write)
         return
+    else:
+        os.close(_open(path))  # a file that is protected stays
     try:
-        with _fresh(folder, os.path.basename(target)) as (file, place):
+        with _fresh(os.fsdecode(folder), os.fsdecode(os.path.basename(target)), old) as (file, place):
             write(file)
             file.flush()
-            _take_over(file.fileno(), old)
+            if old is not None:
+                _take_over(file.fileno(), old, target)
             os.fsync(file.fileno())
-            place(target)
+            place(os.fsdecode(target))
     except (PermissionError, _KeepsOwnerError):
-        if old is None or not os.access(target, os.W_OK):
+        if old is None:
             raise
-        _in_place(target, write)
+        _in_place(path, write)
 
 
-def _in_place(target: str, write: Callable[[Any], None]) -> None:
+def _open(path: Any) -> int:
+    return os.open(path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+
+
+def _in_place(path: Any, write: Callable[[Any], None]) -> None:
     """Over the old bytes, after all new ones are made; a device and a FIFO take them as they come."""
     held = io.BytesIO()
     write(held)
-    with open(os.open(target, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)), "wb") as file:
+    with open(_open(path), "wb") as file:
         file.write(held.getbuffer())
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.truncate()
@@ -68,14 +76,21 @@ def _in_place(target: str, write: Callable[[Any], None]) -> None:
 
 
 @contextlib.contextmanager
-def _fresh(folder: str, name: str) -> Iterator[tuple[Any, Callable[[str], None]]]:
-    """A new file of the folder, and what gives it its place; gone if that is not called."""
+def _fresh(folder: str, name: str, old: os.stat_result | None) -> Iterator[tuple[Any, Callable[[str], None]]]:
+    """A new file of the folder, and what gives it its place; gone if that is not called.
+
+    A new one gets the mode that the system gives any; one that replaces another is private until it has that one's.
+    """
+    mode = 0o666 if old is None else 0o600
     try:
-        unnamed = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        unnamed = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode)
+        if not os.path.exists("/proc/self/fd"):  # by which it is given a name
+            os.close(unnamed)
+            raise OSError(errno.EOPNOTSUPP, "No /proc")
     except (AttributeError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_UNNAMED:
             raise
-        with _named(folder, name) as fresh:
+        with _named(folder, name, mode) as fresh:
             yield fresh
         return
     with open(unnamed, "w+b") as file:
@@ -86,7 +101,7 @@ def _fresh(folder: str, name: str) -> Iterator[tuple[Any, Callable[[str], None]]
                 return
             # A name for the moment before the file takes the old one's place, which a link cannot.
             _sweep(folder, name)
-            beside = os.path.join(folder, f".{name}.{os.getpid()}-{_start(os.getpid())}.part")
+            beside = os.path.join(folder, _hidden(name))
             _link(file.fileno(), beside)
             _replace(beside, target)
 
@@ -99,11 +114,11 @@ def _link(file: int, path: str) -> None:
 
 
 @contextlib.contextmanager
-def _named(folder: str, name: str) -> Iterator[tuple[Any, Callable[[str], None]]]:
+def _named(folder: str, name: str, mode: int) -> Iterator[tuple[Any, Callable[[str], None]]]:
     """The same under a hidden name from the beginning."""
     _sweep(folder, name)
-    mark = f".{name}.{os.getpid()}-{_start(os.getpid())}."
-    handle, beside = tempfile.mkstemp(prefix=mark, suffix=".part", dir=folder)
+    beside = os.path.join(folder, _hidden(name))
+    handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
     try:
         with open(handle, "w+b") as file:
             yield file, lambda target: _replace(beside, target)
@@ -121,6 +136,26 @@ def _replace(beside: str, target: str) -> None:
         raise
 
 
+def _prefix(name: str) -> str:
+    """What the hidden names beside a file begin with; a long name is cut, as a folder's names have a limit."""
+    while len(os.fsencode(name)) > 150:
+        name = name[:-1]
+    return f".{name}."
+
+
+def _hidden(name: str) -> str:
+    """A hidden name that tells the process, and that no other thread of it takes."""
+    pid = os.getpid()
+    return f"{_prefix(name)}{pid}-{_start(pid)}-{_machine()}.{os.urandom(4).hex()}.part"
+
+
+def _machine() -> str:
+    """What tells processes of one number: the machine since it started, and the container."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return f"{file.read(8)}{os.stat('/proc/self/ns/pid').st_ino:x}"
+    return "0"
+
+
 def _start(pid: int) -> str:
     """When the process began, which tells it from a later one of its number; "0" where nothing says it."""
     try:
@@ -132,35 +167,31 @@ def _start(pid: int) -> str:
 
 def _sweep(folder: str, name: str) -> None:
     """Removes what processes that were killed left beside the file."""
+    prefix, here = _prefix(name), _machine()
     for entry in os.listdir(folder):
-        if not (entry.startswith(f".{name}.") and entry.endswith(".part")):
+        if not (entry.startswith(prefix) and entry.endswith(".part")):
             continue
-        pid, _, began = entry[len(name) + 2 :].split(".")[0].partition("-")
-        if pid.isdigit() and began.isdigit() and _start(int(pid)) != began:
+        pid, began, where = (*entry[len(prefix) :].split(".")[0].split("-"), "", "")[:3]
+        if where == here and pid.isdecimal() and began.isdecimal() and _start(int(pid)) != began:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, entry))
 
 
-def _take_over(file: int, old: os.stat_result | None) -> None:
-    """Mode and owner of the old file; of a new one what the process gives its files."""
-    if old is None:
-        os.fchmod(file, 0o666 & ~_umask())
-        return
+def _take_over(file: int, old: os.stat_result, path: Any) -> None:
+    """Owner, attributes (of users, and lists of who may do what) and mode of the old file."""
     mine = os.fstat(file)
     if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
         try:
             os.fchown(file, old.st_uid, old.st_gid)
         except OSError as error:
             raise _KeepsOwnerError from error
+    for name in _attributes(path):
+        with contextlib.suppress(OSError):  # one that the system alone gives
+            os.setxattr(file, name, os.getxattr(path, name))
     os.fchmod(file, stat.S_IMODE(old.st_mode))
 
 
-def _umask() -> int:
-    """The process's, read without setting it, which another thread's new file would meet."""
-    with contextlib.suppress(OSError), open("/proc/self/status", encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _attributes(path: Any) -> list[str]:
+    with contextlib.suppress(OSError, AttributeError):  # a file system or a system without them
+        return os.listxattr(path)
+    return []
