@@ -52,8 +52,9 @@ class Torch:
     """The names and calls of torch's formats."""
 
     storage = b"(" + text("storage") + name("torch.FloatStorage") + text("0") + text("cpu") + b"K\x04tQ"
-    whole_numbers = b"(" + text("storage") + name("torch.LongStorage") + text("0") + text("cpu") + b"K\x02tQ"
+    whole_numbers = storage.replace(b"FloatStorage", b"LongStorage").replace(b"K\x04tQ", b"K\x02tQ")
     hooks = call("collections.OrderedDict")
+    _tensor = "torch._utils._rebuild_tensor_v2"
 
     def name(self, path: str) -> bytes:
         return name(path)
@@ -65,8 +66,10 @@ class Torch:
         storage: bytes = b"",
         dtype: str = "float32",
     ) -> bytes:
-        place = (storage or self.storage, b"K\x00", size, stride)
-        return call("torch._utils._rebuild_tensor_v2", *place, b"\x89", self.hooks)
+        return call(self._tensor, *self._place(storage or self.storage, dtype, b"K\x00", size, stride))
+
+    def _place(self, storage: bytes, dtype: str, *place: bytes) -> tuple[bytes, ...]:
+        return (storage, *place, b"\x89", self.hooks)
 
     def parameter(self, data: bytes, state: bytes = b"}") -> bytes:
         return call("torch._utils._rebuild_parameter_with_state", data, b"\x88", self.hooks, state)
@@ -85,6 +88,7 @@ class First(Torch):
 
     storage = call("mica._serialization._SharedBytes", b"C\x10" + FOUR)
     whole_numbers = storage
+    _tensor = "mica._serialization._rebuild_tensor"
 
     def name(self, path: str) -> bytes:
         here = (
@@ -96,15 +100,8 @@ class First(Torch):
         )
         return name(path.replace("torch", "mica", 1) if path in here else path)
 
-    def tensor(
-        self,
-        size: bytes = b"K\x04\x85",
-        stride: bytes = b"K\x01\x85",
-        storage: bytes = b"",
-        dtype: str = "float32",
-    ) -> bytes:
-        place = (storage or self.storage, self.dtype(dtype), b"K\x00", size, stride)
-        return call("mica._serialization._rebuild_tensor", *place, text("cpu"), b"\x89")
+    def _place(self, storage: bytes, dtype: str, *place: bytes) -> tuple[bytes, ...]:
+        return (storage, self.dtype(dtype), *place, text("cpu"), b"\x89")
 
     def parameter(self, data: bytes, state: bytes = b"}") -> bytes:
         cls = self.name("torch.nn.parameter.Parameter")
@@ -201,12 +198,61 @@ def attacks(w: Torch) -> dict[str, bytes]:
     made["a tensor of no storage"] = w.tensor(storage=b"N")
     made["a tensor in place of a word"] = b"(" + w.tensor() + b"NNNNtQ"
     made["an old class"] = b"(icollections\nCounter\n."
+    made["a place of the memo where nothing is"] = b"]q\x05h\x03"
+    made["a place of the memo below all"] = b"]q\x00g-1\n"
+    made["an escape that nobody writes"] = b"S'\\d'\n"
+    made["a name that none has"] = text("a" * 2000) + text("b") + b"\x93"
+    made["a view of a tensor"] = b"(" + w.storage[1:-2] + w.tensor() + b"tQ"
     return made
+
+
+def colliding(slots: int) -> list[int]:
+    """Numbers that fill two thirds of a dictionary of so many slots: the first half of them along one path
+    from slot to slot, the others so that their search leads onto it, and along it to its end."""
+    mask, path = slots - 1, [0]
+    while len(path) < slots // 2:
+        path.append((5 * path[-1] + 1) & mask)
+    taken, others = bytearray(slots), []
+    for place in path:
+        taken[place] = 1
+    number = slots
+    while len(others) < slots // 6 - 10:
+        number += 1
+        rest, place = number, number & mask
+        while taken[place] and rest:
+            rest >>= 5
+            place = (5 * place + rest + 1) & mask
+        if taken[place]:
+            others.append(number)
+    return path + others
+
+
+def word(number: int) -> bytes:
+    return b"J" + number.to_bytes(4, "little")
+
+
+def nested(link: bytes, times: int) -> bytes:
+    """None, and what `link` makes of the object before (memo 9), again and again."""
+    return b"N" + (b"q\x09" + link) * times
 
 
 def bombs(w: Torch) -> dict[str, bytes]:
     """Pickles that ask for much more than they weigh: refused, or loaded at their own weight."""
     many = 4000
+    crowd = colliding(1 << 16)
+    names = b"}(" + b"".join(text(f"a{n}") + b"N" for n in range(20000)) + b"uq\x05"
+    huge = b"\x8a\x05\0\0\0\0\1\x85"
+    turned = call(
+        "torch._utils._rebuild_tensor_v2",
+        Torch.storage,
+        b"K\x00",
+        huge,
+        b"K\x00\x85",
+        b"\x89",
+        w.hooks,
+        mapping(neg=b"\x88"),
+    )
+    sixty_four = b"(" + b"K\x01" * 64 + b"tq\x06"
     key = b"}" + doubled(b"K\x01\x85", 100) + b"Ns"
     return {
         "bytearrays of lengths": b"](" + call("builtins.bytearray", b"J\x00\x00\x00\x40") * 8 + b"e",
@@ -259,6 +305,28 @@ def bombs(w: Torch) -> dict[str, bytes]:
         "expanded tensors": b"](" + w.tensor(size=b"\x8a\x06\0\0\0\0\0\1\x85", stride=b"K\x00\x85") * 50 + b"e",
         "a huge tensor without memory": w.meta(b"\x8a\x06\0\0\0\0\0\1\x85", b"K\x01\x85"),
         "names longer than they need be": text("a" * 100000) + b"q\x00" + b"0](" + b"h\x00h\x00\x93" * 100 + b"e",
+        "many long names": text("a" * 100000) + b"q\x00" + b"0]("
+        + b"".join(b"h\x00" + text(str(n)) + b"\x93" for n in range(4000)) + b"e",
+        "colliding keys": b"}(" + b"".join(word(n) + b"N" for n in crowd) + b"u",
+        "colliding keys of a counter": call("collections.Counter") + b"(" + b"".join(word(n) + b"N" for n in crowd) + b"u",
+        "colliding keys of a call": call("collections.OrderedDict", b"](" + b"".join(word(n) + b"N\x86" for n in crowd) + b"e"),
+        "a colliding key again and again": b"}q\x00(" + b"".join(word(n) + b"N" for n in crowd) + b"u"
+        + word(crowd[-1]) + b"q\x010" + b"h\x01Ns" * 200000,
+        "colliding places of the memo": b"N" + b"".join(b"r" + n.to_bytes(4, "little") for n in crowd) + text("a" * max(crowd)),
+        "a default dictionary in each other": name("collections.defaultdict") + b"q\x01"
+        + nested(b"h\x01N}K\x01h\x09s\x86R", 200000),
+        "default dictionaries from above": name("collections.defaultdict") + b"q\x01)Rq\x02"
+        + b"K\x01h\x01)Rq\x03s0h\x03" * 200000,
+        "ordered dictionaries in each other": name("collections.OrderedDict") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 200000),
+        "counters in each other": name("collections.Counter") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 200000),
+        "dictionaries in each other": nested(b"}K\x01h\x09s", 300000),
+        "attributes in each other": name("collections.OrderedDict") + b"q\x01" + text("a") + b"q\x02"
+        + nested(b"h\x01)R}h\x02h\x09sb", 200000),
+        "attributes again and again": b"](" + names + w.parameter(w.tensor(), b"h\x05").replace(b"tR", b"tq\x07R")
+        + (b"" if isinstance(w, First) else name("torch._utils._rebuild_parameter_with_state") + b"q\x06" + b"h\x06h\x07R" * 60000) + b"e",
+        "attributes of dictionaries": b"](" + names + name("collections.OrderedDict") + b"q\x06" + b"h\x06)Rh\x05b" * 60000 + b"e",
+        "a negated expanded tensor": turned,
+        "many tensors of many dimensions": b"](" + sixty_four + w.meta(b"h\x06", b"h\x06") * 2000 + b"e",
     }  # fmt: skip
 
 

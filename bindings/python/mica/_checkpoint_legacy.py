@@ -12,12 +12,11 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import pickletools
 import sys
 from typing import Any
 
 import mica
-from mica import _C, _checkpoint_read as reading, _pickle_rules as rules
+from mica import _checkpoint_read as reading, _pickle_rules as rules
 from mica._C import Tensor
 from mica._pickle_machine import Cut, Machine, Refused, shown
 
@@ -27,13 +26,7 @@ PROTOCOL = 1001
 
 def begins_with_magic(head: bytes) -> bool:
     """Whether a file of these first bytes (32 are enough) is one."""
-    try:
-        for op, argument, _ in pickletools.genops(head):
-            if op.name not in ("PROTO", "FRAME"):
-                return op.name in ("LONG1", "LONG", "LONG4") and argument == MAGIC
-    except Exception:  # cut short, or no pickle at all
-        return False
-    return False
+    return MAGIC.to_bytes(10, "little") in head or str(MAGIC).encode() in head
 
 
 def write(obj: Any, file: Any, protocol: int) -> None:
@@ -130,8 +123,7 @@ class Legacy(reading.Source):
     """An open checkpoint of the old format."""
 
     def __init__(self, file: Any, map_location: Any, name: str) -> None:
-        super().__init__(map_location, name)
-        self.file = file
+        super().__init__(map_location, name, file)
         start = file.tell()
         file.seek(0, os.SEEK_END)
         self._length = file.tell()
@@ -181,7 +173,9 @@ class Legacy(reading.Source):
 
     def _find(self, storages: dict[str, tuple[Any, int]], keys: Any) -> None:
         """Finds where each storage lies; all must lie in the file."""
-        if type(keys) is not list or not all(type(key) in (str, int) for key in keys):
+        if type(keys) is not list or not all(
+            type(key) is str or (type(key) is int and 0 <= key < 1 << 63) for key in keys
+        ):
             raise Refused(f"The file ({self.name}) has {shown(keys)} for the list of its storages.")
         if sorted(storages) != sorted(map(str, keys)):
             raise Refused(f"The file ({self.name}) lists other storages than its pickle refers to.")
@@ -204,9 +198,6 @@ class Legacy(reading.Source):
         flat = self._read.get(key)
         if flat is None:
             start, stored, nbytes = self._places[key]
-            flat = mica.empty(nbytes, dtype=mica.uint8)
-            self.file.seek(start)
-            if nbytes and self.file.readinto(memoryview(_C._TensorBuffer(flat)).cast("B")) != nbytes:
-                raise Refused(f"The file ({self.name}) ends within the storage ({key}).")
+            flat = self.read(start, nbytes)
             flat = self._read[key] = self.placed(flat, location).view(stored)
         return flat

@@ -19,7 +19,7 @@ from typing import Any
 import mica
 from mica import _C, _pickle_rules as rules
 from mica._C import Tensor
-from mica._pickle_machine import Refused, shown
+from mica._pickle_machine import Foreign, Refused, shown
 from mica.storage import TypedStorage, UntypedStorage, _Memory
 
 _ALIGNED = 16  # the widest element's bytes: what begins elsewhere in the file is read, not mapped
@@ -133,6 +133,8 @@ def unpickle(
         return _Trusting(content, source, encoding).load()
     except Refused:
         raise
+    except Foreign as error:
+        raise error.args[0] from None
     except (pickle.UnpicklingError, EOFError) as error:
         raise Refused(f"The file ({source.name}) is damaged: {type(error).__name__}: {error}") from error
 
@@ -140,19 +142,36 @@ def unpickle(
 class Source:
     """Where a pickle's storages come from, and on which devices they are put."""
 
-    def __init__(self, map_location: Any, name: str) -> None:
-        self.map_location, self.name = map_location, name
+    def __init__(self, map_location: Any, name: str, file: Any = None) -> None:
+        self.map_location, self.name, self.file = map_location, name, file
 
     def storage(self, dtype: Any, key: str, location: str, count: int) -> Tensor:
         """All of a storage as a flat tensor on its device; the same memory each time."""
         raise NotImplementedError(f"{type(self).__name__} has no storages.")
+
+    def read(self, start: int, size: int) -> Tensor:
+        """Bytes of the file."""
+        flat = mica.empty(size, dtype=mica.uint8, device="cpu")
+        if size == 0:
+            return flat
+        view, done = memoryview(_C._TensorBuffer(flat)).cast("B"), 0
+        self.file.seek(start)
+        while done < size:
+            step = self.file.readinto(view[done:])
+            if not step:
+                raise Refused(f"The file ({self.name}) ends within a storage, at its byte ({start + done}).")
+            done += step
+        return flat
 
     def placed(self, flat: Tensor, location: str) -> Tensor:
         wish = self.map_location
         if isinstance(wish, dict):
             location = str(wish.get(location, location))
         elif callable(wish) and not isinstance(wish, mica.device):
-            placed = wish(UntypedStorage._over(flat), location)
+            try:
+                placed = wish(UntypedStorage._over(flat), location)
+            except Exception as error:
+                raise Foreign(error) from error
             if isinstance(placed, _Memory):
                 return placed._flat.view(mica.uint8)
         elif wish is not None:
@@ -187,8 +206,7 @@ class Archive(Source):
     """An open checkpoint: its records, and the storages that were read."""
 
     def __init__(self, file: Any, map_location: Any, mapped: bool, name: str) -> None:
-        super().__init__(map_location, name)
-        self.file = file
+        super().__init__(map_location, name, file)
         self._buffer: Any = None
         try:
             self._zip = zipfile.ZipFile(file)
@@ -297,23 +315,10 @@ class Archive(Source):
 
     def _bytes(self, start: int, info: zipfile.ZipInfo) -> Tensor:
         size = info.file_size
-        if size == 0:
-            return mica.empty(0, dtype=mica.uint8)
-        if self._buffer is not None and start % _ALIGNED == 0:
+        if size and self._buffer is not None and start % _ALIGNED == 0:
             return mica.frombuffer(memoryview(self._buffer)[start : start + size], dtype=mica.uint8)
-        flat = mica.empty(size, dtype=mica.uint8)
-        view = memoryview(_C._TensorBuffer(flat)).cast("B")
-        self.file.seek(start)
-        if hasattr(self.file, "readinto"):
-            done = 0
-            while done < size:
-                step = self.file.readinto(view[done:])
-                if not step:
-                    break
-                done += step
-        else:
-            view[:] = self.file.read(size)
-        self._check_sum(info, view)
+        flat = self.read(start, size)
+        self._check_sum(info, memoryview(_C._TensorBuffer(flat)).cast("B") if size else b"")
         return flat
 
     def load(self, weights_only: bool, encoding: str = "utf-8") -> Any:

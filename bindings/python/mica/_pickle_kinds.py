@@ -25,11 +25,10 @@ class Kind(NamedTuple):
 
 
 def _is_sizes(machine: Machine, value: Any) -> bool:
-    return (
-        type(value) in (tuple, list, mica.Size)
-        and len(value) <= MOST_DIMENSIONS
-        and all(type(n) is int and 0 <= n < INT64 for n in value)
-    )
+    if type(value) not in (tuple, list, mica.Size) or len(value) > MOST_DIMENSIONS:
+        return False
+    machine.spend(len(value))
+    return all(type(n) is int and 0 <= n < INT64 for n in value)
 
 
 def _is_long_size(machine: Machine, value: Any) -> bool:
@@ -57,17 +56,14 @@ def _are_members(machine: Machine, value: Any) -> bool:
     if type(value) not in (list, tuple, set, frozenset):
         return False
     machine.spend(ENTRY * len(value))
-    for member in value:
-        machine.check_key(member, value)
     return True
 
 
 def _are_items(machine: Machine, value: Any) -> bool:
-    if type(value) in (dict, OrderedDict):
-        return _are_members(machine, list(value))
-    if type(value) not in (list, tuple) or not all(type(i) in (list, tuple) and len(i) == 2 for i in value):
+    if type(value) not in (dict, OrderedDict, list, tuple):
         return False
-    return _are_members(machine, [key for key, _ in value])
+    machine.spend(ENTRY * len(value))
+    return isinstance(value, dict) or all(type(i) in (list, tuple) and len(i) == 2 for i in value)
 
 
 def is_names(machine: Machine, value: Any) -> bool:
@@ -75,7 +71,7 @@ def is_names(machine: Machine, value: Any) -> bool:
         return True
     if type(value) not in (dict, OrderedDict):
         return False
-    machine.spend(len(value))
+    machine.spend(ENTRY * len(value))
     return all(type(name) is str for name in value)
 
 

@@ -8,7 +8,8 @@ for, what a call gives, what a state does to an object. So the rules for objects
 
 Time and memory are linear in the pickle's length. Each opcode costs at most its own bytes, except
 where an object of the memo is used again at more than a fixed cost: as a key, whose hash reads all
-of it, or as what a call copies. Those spend from a budget that is a multiple of the length.
+of it, or as what a call copies; and where keys collide (_pickle_slots.py). Those spend from a budget
+that is a multiple of the length.
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ import functools
 import pickle
 import pickletools
 import struct
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from mica._pickle_slots import TEXTS, Slots
+
 STEPS_PER_BYTE, FREE_STEPS = 16, 1 << 16
 DEEPEST_KEY = 64  # tuples in tuples: hash() recurses in C
-CROWD = 100  # keys of one hash in one container: each costs as many comparisons as came before it
+FREE_KEYS = 1024  # of one container: that many cost little, however they collide
+DEEPEST_DEFAULTS = 500  # default dictionaries right in one another: CPython frees them by recursion in C
 LONGEST_NUMBER = 4300  # digits, as Python's own limit
 WAY_OUT = (
     " Load it with weights_only=False only if you trust who made it: the file then runs code as it likes."
 )
 
+ABSENT = object()  # what the memo has where nothing was put
 _PLAIN_KEYS = frozenset([type(None), bool, float])
 _DAMAGE = (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError, struct.error)
 
@@ -75,9 +81,11 @@ class Machine:
         self.name, self.record = name, record
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
-        self.memo: dict[int, Any] = {}
+        self.memo: list[Any] = []  # a list: a file could choose numbers that collide in a dictionary
+        self.holes = 0  # places of the memo where nothing was put
         self._left = STEPS_PER_BYTE * len(content) + FREE_STEPS
-        self._crowds: dict[int, tuple[Any, dict[str, int]]] = {}
+        self._slots: dict[int, tuple[Any, Slots]] = {}
+        self._defaults: dict[int, list[Any]] = {}
         self._begin = 0  # of the opcode
 
     # ---- what subclasses say
@@ -178,29 +186,50 @@ class Machine:
                 WAY_OUT,
             )
 
-    # ---- keys
-    def check_key(self, key: Any, owner: Any) -> None:
-        """Refuses what hashes or compares at a cost beyond its bytes, and what is no value."""
-        kind = type(key)
-        if kind is str or kind is bytes:
-            self.spend(len(key) >> 6)
-        elif kind not in _PLAIN_KEYS:
-            if kind is int:
-                if -(1 << 60) < key < 1 << 60:
-                    return
-                self.spend(key.bit_length() >> 6)
-            else:
-                self._check_parts(key)
-            self._check_crowd(key, owner)
+    # ---- what containers hold
+    def put(self, made: Any, key: Any, value: Any) -> None:
+        """Puts a key and its value into a dictionary."""
+        if type(key) is not str or len(key) > 64:
+            self.check_key(key, made)
+        if type(value) is defaultdict and type(made) is defaultdict:
+            self._check_depth(made, value)
+        made[key] = value
 
-    def _check_parts(self, key: Any) -> None:
+    def members(self, items: Any) -> set[Any]:
+        """A set of what may be members."""
+        made: set[Any] = set()
+        for item in items:
+            self.check_key(item, made)
+            made.add(item)
+        return made
+
+    def check_key(self, key: Any, owner: Any) -> None:
+        """Pays for a key that is about to be put into a dictionary or set, and refuses what is no value."""
+        kind = type(key)
+        if kind in TEXTS:
+            self.spend(len(key) >> 6)
+            return
+        cost = 1
+        if kind is int:
+            cost += key.bit_length() >> 6
+            self.spend(cost - 1)
+        elif kind not in _PLAIN_KEYS:
+            cost = self._check_parts(key)
+        if cost * len(owner) > FREE_KEYS:
+            _, slots = self._slots.get(id(owner)) or self._slots.setdefault(
+                id(owner), (owner, Slots(owner, self.spend))
+            )
+            slots.put(key, cost)
+
+    def _check_parts(self, key: Any) -> int:
         """Walks the tree of a key that is a tuple or a set: shared parts count each time, as in hash()."""
+        before = self._left
         rest = [(key, 0)]
         while rest:
             value, depth = rest.pop()
             kind = type(value)
             self.spend(1)
-            if kind in (str, bytes):
+            if kind in TEXTS:
                 self.spend(len(value) >> 6)
             elif kind is int:
                 self.spend(value.bit_length() >> 6)
@@ -211,6 +240,7 @@ class Machine:
                 rest += [(part, depth + 1) for part in value]
             elif kind not in _PLAIN_KEYS and kind is not complex and not self.is_key(value):
                 self.refuse(f"a key or a member of a set is {shown(value)}.", WAY_OUT)
+        return before - self._left
 
     def is_size(self, value: Any) -> bool:
         """Whether a value is a tuple of the library's own."""
@@ -220,18 +250,36 @@ class Machine:
         """Whether a value that is no number, text or tuple may be a key: its hash must have a fixed cost."""
         return False
 
-    def _check_crowd(self, key: Any, owner: Any) -> None:
-        """Refuses many keys of one hash, which a file can choose for numbers, in one container."""
-        _, crowd = self._crowds.setdefault(id(owner), (owner, {}))
-        place = str(hash(key))  # as a text: its own hash is nobody's to choose
-        crowd[place] = crowd.get(place, 0) + 1
-        if crowd[place] > CROWD:
-            self.refuse(f"more than ({CROWD}) keys of one container have one hash.", WAY_OUT)
+    def _check_depth(self, made: Any, value: Any) -> None:
+        """Refuses default dictionaries right in one another without end. They are filled before they are
+        put into others, as pickle does it, so that their depth is known by then."""
+        outer = self._defaults.setdefault(id(made), [made, 0, False])
+        inner = self._defaults.setdefault(id(value), [value, 0, False])
+        outer[1], inner[2] = max(outer[1], inner[1] + 1), True
+        if outer[2] or outer[1] > DEEPEST_DEFAULTS:
+            self.refuse(
+                f"a defaultdict holds itself, or others within others more than ({DEEPEST_DEFAULTS}) deep.",
+                WAY_OUT,
+            )
 
     # ---- reading
-    def far(self, number: int) -> NoReturn:
-        """Refuses a place of the memo that no pickle of this length has."""
-        self.refuse(f"the pickle numbers an object ({shown(number)}) beyond its own length.")
+    def remember(self, number: int) -> None:
+        """Puts the object on top of the stack into the memo."""
+        memo = self.memo
+        if not 0 <= number <= len(self.content):
+            self.refuse(f"the pickle numbers an object ({shown(number)}) beyond its own length.")
+        if number >= len(memo):
+            self.holes += number + 1 - len(memo)
+            memo.extend([ABSENT] * (number + 1 - len(memo)))
+        value = self.stack[-1]
+        self.holes -= memo[number] is ABSENT
+        memo[number] = value
+
+    def recalled(self, number: int) -> Any:
+        """An object of the memo."""
+        if not 0 <= number < len(self.memo) or self.memo[number] is ABSENT:
+            raise KeyError(number)
+        return self.memo[number]
 
     def take(self, count: int) -> bytes:
         """The next bytes."""

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import codecs
 import pickle
+import re
 import struct
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from mica._pickle_machine import LONGEST_NUMBER, WAY_OUT, Machine, shown
+from mica._pickle_machine import ABSENT, LONGEST_NUMBER, WAY_OUT, Machine, shown
 
 _U4 = struct.Struct("<I").unpack_from
+LONGEST_NAME = 1000  # characters of a global
+_ESCAPES = re.compile(rb"\\(?:[\\'\"nrt]|x[0-9a-fA-F]{2})")  # those that Python writes
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 OPCODES: dict[str, Callable[[Machine], None]] = {}
 
@@ -63,7 +66,7 @@ _push("SHORT_BINSTRING", lambda m: m.text(m.counted(1)))
 _push("BINSTRING", lambda m: m.text(m.counted(4)))
 _push("LIST", lambda m: m.marked())
 _push("DUP", lambda m: m.stack[-1])
-_push("GET", lambda m: m.memo[m.number()])
+_push("GET", lambda m: m.recalled(m.number()))
 _push("BINPERSID", lambda m: m.persistent(m.stack.pop()))
 
 
@@ -78,31 +81,42 @@ def _binint1(m: Machine) -> None:
 @_opcode("BINGET")
 def _binget(m: Machine) -> None:
     at = m.at
-    m.stack.append(m.memo[m.content[at]])
+    number, memo = m.content[at], m.memo
+    if number >= len(memo) or (value := memo[number]) is ABSENT:
+        raise KeyError(number)
+    m.stack.append(value)
     m.at = at + 1
 
 
 @_opcode("BINPUT")
 def _binput(m: Machine) -> None:
     at = m.at
-    m.memo[m.content[at]] = m.stack[-1]
+    number, memo = m.content[at], m.memo
+    if number == len(memo):
+        memo.append(m.stack[-1])
+    else:
+        m.remember(number)
     m.at = at + 1
 
 
 @_opcode("LONG_BINGET")
 def _long_binget(m: Machine) -> None:
     at = m.at
-    m.stack.append(m.memo[_U4(m.content, at)[0]])
+    number, memo = _U4(m.content, at)[0], m.memo
+    if number >= len(memo) or (value := memo[number]) is ABSENT:
+        raise KeyError(number)
+    m.stack.append(value)
     m.at = at + 4
 
 
 @_opcode("LONG_BINPUT")
 def _long_binput(m: Machine) -> None:
     at = m.at
-    number = _U4(m.content, at)[0]
-    if number > len(m.content):
-        m.far(number)
-    m.memo[number] = m.stack[-1]
+    number, memo = _U4(m.content, at)[0], m.memo
+    if number == len(memo):
+        memo.append(m.stack[-1])
+    else:
+        m.remember(number)
     m.at = at + 4
 
 
@@ -183,6 +197,8 @@ def _string(m: Machine) -> None:
     text = m.line().strip()
     if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
         m.refuse("a text has no quotes around it.")
+    if b"\\" in _ESCAPES.sub(b"", text):
+        m.refuse("a text has an escape that Python does not write.")
     m.stack.append(m.text(codecs.escape_decode(text[1:-1])[0]))  # type: ignore[attr-defined]
 
 
@@ -208,15 +224,12 @@ def _tuple3(m: Machine) -> None:
 
 @_opcode("PUT")
 def _put(m: Machine) -> None:
-    number = m.number()
-    if not 0 <= number <= len(m.content):
-        m.far(number)
-    m.memo[number] = m.stack[-1]
+    m.remember(m.number())
 
 
 @_opcode("MEMOIZE")
 def _memoize(m: Machine) -> None:
-    m.memo[len(m.memo)] = m.stack[-1]
+    m.remember(len(m.memo) - m.holes)
 
 
 def _items(m: Machine, made: Any, items: list[Any]) -> None:
@@ -230,10 +243,7 @@ def _items(m: Machine, made: Any, items: list[Any]) -> None:
     if len(items) % 2:
         m.refuse("a key has no value.")
     for i in range(0, len(items), 2):
-        key = items[i]
-        if type(key) is not str or len(key) > 64:
-            m.check_key(key, made)
-        made[key] = items[i + 1]
+        m.put(made, items[i], items[i + 1])
 
 
 @_opcode("SETITEM")
@@ -281,21 +291,26 @@ def _additems(m: Machine) -> None:
         m.refuse(f"Can only add items to sets, but got {shown(made)}.", WAY_OUT)
     for item in items:
         m.check_key(item, made)
-    made.update(items)
+        made.add(item)
 
 
 @_opcode("FROZENSET")
 def _frozenset(m: Machine) -> None:
     items = m.marked()
-    for item in items:
-        m.check_key(item, items)
+    m.members(items)
     m.stack.append(frozenset(items))
+
+
+def _find(m: Machine, module: str, name: str) -> None:
+    if len(module) + len(name) > LONGEST_NAME:
+        m.refuse(f"a global has a name of ({len(module) + len(name)}) characters.")
+    m.stack.append(m.find_global(f"{module}.{name}"))
 
 
 @_opcode("GLOBAL")
 def _global(m: Machine) -> None:
     module = str(m.line(), "utf-8")
-    m.stack.append(m.find_global(f"{module}.{str(m.line(), 'utf-8')}"))
+    _find(m, module, str(m.line(), "utf-8"))
 
 
 @_opcode("STACK_GLOBAL")
@@ -303,8 +318,7 @@ def _stack_global(m: Machine) -> None:
     name, module = m.stack.pop(), m.stack.pop()
     if type(name) is not str or type(module) is not str:
         m.refuse(f"a global is named by {shown(module)} and {shown(name)}.")
-    m.spend((len(module) + len(name)) >> 6)
-    m.stack.append(m.find_global(f"{module}.{name}"))
+    _find(m, module, name)
 
 
 def _arguments(m: Machine, value: Any) -> tuple[Any, ...]:

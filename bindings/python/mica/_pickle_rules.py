@@ -51,13 +51,16 @@ class NoPlace(RuntimeError):
 
 
 class Rule:
-    """A function that a pickle may call, and the kinds of its arguments; the last few may be left out."""
+    """A function that a pickle may call, and the kinds of its arguments; the last few may be left out.
 
-    __slots__ = ("function", "kinds", "least", "path")
+    `pays` says that the function takes the machine before them, and spends there what its work costs.
+    """
 
-    def __init__(self, path: str, function: Any, *kinds: Kind, optional: int = 0) -> None:
+    __slots__ = ("function", "kinds", "least", "path", "pays")
+
+    def __init__(self, path: str, function: Any, *kinds: Kind, optional: int = 0, pays: bool = False) -> None:
         self.path, self.function, self.kinds = path, function, kinds
-        self.least = len(kinds) - optional
+        self.least, self.pays = len(kinds) - optional, pays
 
     def checked(self, machine: Machine, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, or a refusal."""
@@ -70,9 +73,13 @@ class Rule:
                 machine.refuse(f"argument ({place}) of {self.path}() is {shown(value)}, not {kind.words}.")
         return arguments
 
+    def run(self, machine: Machine | None, arguments: tuple[Any, ...]) -> Any:
+        """What the call gives for arguments that are checked."""
+        return self.function(machine, *arguments) if self.pays else self.function(*arguments)
+
     def __call__(self, *arguments: Any) -> Any:
         """Called by Python's own unpickler, of a file that is trusted."""
-        return self.function(*arguments)
+        return self.run(None, arguments)
 
 
 class StorageKind:
@@ -107,35 +114,57 @@ def shaped(flat: Tensor, offset: Any, size: Any, stride: Any) -> Tensor:
     return flat.as_strided(size, stride, offset).detach()
 
 
-def _finished(made: Tensor, grad: Any, metadata: Any) -> Tensor:
-    """With what a tensor of torch says of itself beside its place: lazily conjugated or negated."""
-    if metadata and metadata.get("conj") is True:
-        made = made.conj()
-    if metadata and metadata.get("neg") is True:
-        made = -made
+def _turned(machine: Any, flat: Tensor, metadata: Any) -> Tensor:
+    """A storage's elements as torch says of a tensor beside its place: lazily conjugated or negated.
+
+    Those of the storage and once, not those of the tensor, which may be expanded to any size.
+    """
+    conj, neg = (bool(metadata) and metadata.get(name) is True for name in ("conj", "neg"))
+    if not conj and not neg:
+        return flat
+    known = machine.turned.setdefault(flat._storage_ptr(), {}) if machine else {}
+    place = (flat.dtype, flat.numel(), conj, neg)
+    if place not in known:
+        if known:  # the first is as large as the storage, whose bytes the file has
+            machine.spend(flat.numel() * flat.itemsize // kinds.ENTRY)
+        found = flat.conj() if conj else flat
+        known[place] = -found if neg else found
+    return known[place]
+
+
+def _typed_tensor(
+    machine: Any,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    grad: Any = False,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> Tensor:
+    if not isinstance(storage, TypedStorage):
+        raise Refused(f"a tensor is built on {shown(storage)}, not on a storage of a dtype.")
+    made = shaped(_turned(machine, storage._flat, metadata), offset, size, stride)
     return made.requires_grad_() if grad else made
 
 
-def _tensor_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-    if not isinstance(storage, TypedStorage):
-        raise Refused(f"a tensor is built on {shown(storage)}, not on a storage of a dtype.")
-    return shaped(storage._flat, offset, size, stride)
-
-
-def _tensor_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
-) -> Tensor:
-    return _finished(_tensor_v1(storage, offset, size, stride), grad, metadata)
-
-
-def _tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+def _untyped_tensor(
+    machine: Any,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
 ) -> Tensor:
     if not isinstance(dtype, mica.dtype) or not isinstance(storage, _Memory):
         raise Refused("a tensor is built without a dtype or without a storage.")
     flat = storage._flat.view(mica.uint8)
     whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-    return _finished(shaped(whole, offset, size, stride), grad, metadata)
+    made = shaped(_turned(machine, whole, metadata), offset, size, stride)
+    return made.requires_grad_() if grad else made
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:
@@ -158,8 +187,9 @@ def _new_parameter(data: Any = None, grad: Any = True) -> Tensor:
     return mica.nn.Parameter(data, bool(grad))
 
 
-def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    return with_state(of_type(cls, function(*arguments)), state)
+def _from_type(machine: Any, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
+    made = function(*arguments) if machine is None else function.run(machine, arguments)
+    return with_state(of_type(cls, made), state)
 
 
 def of_type(cls: Any, made: Tensor) -> Tensor:
@@ -175,8 +205,9 @@ def with_state(made: Any, state: Any) -> Any:
     An attribute may not hide what a tensor is or does; a slot must be one of its class.
     """
     named, slots = state if isinstance(state, tuple) else (state, None)
+    bases = _library_bases(type(made)) if named else []
     for name, value in (named or {}).items():
-        if any(name in vars(base) for base in _library_bases(type(made))):
+        if any(name in vars(base) for base in bases):
             raise Refused(f"an attribute of the name {shown(name)} would hide what every tensor has.")
         made.__dict__[name] = value
     for name, value in (slots or {}).items():
@@ -227,6 +258,28 @@ def _bytearray(content: Any = b"", encoding: Any = None) -> bytearray:
     return bytearray(_encoded(content, encoding) if isinstance(content, str) else content)
 
 
+def _filled(cls: Any, most: int = 1) -> Any:
+    """Makes a dictionary, whose keys are put in one by one: their collisions are paid for."""
+
+    def fill(machine: Machine, *arguments: Any) -> Any:
+        *first, items = arguments if len(arguments) == most else (*arguments, ())
+        made = cls(*first)
+        for key, value in items.items() if isinstance(items, dict) else items:
+            machine.put(made, key, value)
+        return made
+
+    return fill
+
+
+def _set(machine: Machine, members: Any = ()) -> set[Any]:
+    return machine.members(members)
+
+
+def _frozenset(machine: Machine, members: Any = ()) -> frozenset[Any]:
+    machine.members(members)
+    return frozenset(list(members))  # in the order that was paid for
+
+
 class _FromType(Rule):
     """A tensor of a subclass: a call within the call, which has a rule of its own."""
 
@@ -240,35 +293,40 @@ class _FromType(Rule):
             allowed = isinstance(machine, Builder) and machine.is_users(cls)
             if not (allowed and isinstance(cls, type) and issubclass(cls, Tensor)):
                 machine.refuse(f"{self.path}() makes a tensor of {shown(cls)}.", WAY_OUT)
-        return function.function, cls, function.checked(machine, inner), state
+        return function, cls, function.checked(machine, inner), state
 
 
 _PLACE = (STORAGE, COUNT, SIZES, SIZES)
+_V2, _V3 = (*_PLACE, FLAG, ANYTHING, NAMES), (*_PLACE, FLAG, ANYTHING, DTYPE, NAMES)
 _TENSOR_RULES = [
-    Rule("torch._utils._rebuild_tensor", _tensor_v1, *_PLACE),
-    Rule("torch._utils._rebuild_tensor_v2", _tensor_v2, *_PLACE, FLAG, ANYTHING, NAMES, optional=1),
-    Rule("torch._utils._rebuild_tensor_v3", _tensor_v3, *_PLACE, FLAG, ANYTHING, DTYPE, NAMES, optional=1),
+    Rule("torch._utils._rebuild_tensor", _typed_tensor, *_PLACE, pays=True),
+    Rule("torch._utils._rebuild_tensor_v2", _typed_tensor, *_V2, optional=1, pays=True),
+    Rule("torch._utils._rebuild_tensor_v3", _untyped_tensor, *_V3, optional=1, pays=True),
     Rule("torch._utils._rebuild_meta_tensor_no_storage", meta_tensor, DTYPE, SIZES, SIZES, FLAG),
 ]
 _RULES = [
     *_TENSOR_RULES,
     Rule("torch._utils._rebuild_parameter", _parameter, TENSOR, FLAG, ANYTHING),
     Rule("torch._utils._rebuild_parameter_with_state", _parameter, TENSOR, FLAG, ANYTHING, STATE),
-    _FromType("torch._tensor._rebuild_from_type_v2", _from_type, ANYTHING, ANYTHING, ANYTHING, STATE),
+    _FromType(
+        "torch._tensor._rebuild_from_type_v2", _from_type, ANYTHING, ANYTHING, ANYTHING, STATE, pays=True
+    ),
     Rule("torch.device", device, SHORT_TEXT, INDEX, optional=1),
     Rule("torch.serialization._get_layout", _layout, SHORT_TEXT),
     Rule("_codecs.encode", _encoded, TEXT, SHORT_TEXT, optional=1),
 ]
 # Names that are classes of Python or Mica: a value of the file may be the class itself.
-_CLASSES = [
-    Rule("collections.OrderedDict", OrderedDict, ITEMS, optional=1),
-    Rule("collections.Counter", Counter, ITEMS, optional=1),
-    Rule("collections.defaultdict", defaultdict, FACTORY, ITEMS, optional=2),
-    Rule("builtins.set", set, MEMBERS, optional=1),
-    Rule("builtins.frozenset", frozenset, MEMBERS, optional=1),
-    Rule("builtins.complex", complex, NUMBER, NUMBER, optional=2),
-    Rule("torch.Size", mica.Size, LONG_SIZE, optional=1),
-]
+_CLASSES = {
+    OrderedDict: Rule("collections.OrderedDict", _filled(OrderedDict), ITEMS, optional=1, pays=True),
+    Counter: Rule("collections.Counter", _filled(Counter), ITEMS, optional=1, pays=True),
+    defaultdict: Rule(
+        "collections.defaultdict", _filled(defaultdict, 2), FACTORY, ITEMS, optional=2, pays=True
+    ),
+    set: Rule("builtins.set", _set, MEMBERS, optional=1, pays=True),
+    frozenset: Rule("builtins.frozenset", _frozenset, MEMBERS, optional=1, pays=True),
+    complex: Rule("builtins.complex", complex, NUMBER, NUMBER, optional=2),
+    mica.Size: Rule("torch.Size", mica.Size, LONG_SIZE, optional=1),
+}
 _PYTHON = [
     Rule("builtins.bytearray", _bytearray, CONTENT, SHORT_TEXT, optional=2),
     Rule("builtins.bytes", bytes, BYTES, optional=1),
@@ -278,7 +336,7 @@ DEVICES = frozenset("cpu meta cuda mps xpu hpu xla ipu mtia privateuseone vulkan
 
 def _table() -> dict[str, Any]:
     found: dict[str, Any] = {rule.path: rule for rule in [*_RULES, *_PYTHON]}
-    found |= {rule.path: rule.function for rule in _CLASSES}
+    found |= {rule.path: cls for cls, rule in _CLASSES.items()}
     found |= {p.replace("builtins", "__builtin__"): v for p, v in found.items() if p.startswith("builtins.")}
     found |= {"torch.Tensor": Tensor}
     found |= {f"torch.{n}": v for n, v in vars(_C).items() if isinstance(v, mica.dtype)}
@@ -289,7 +347,7 @@ def _table() -> dict[str, Any]:
 
 
 TABLE = _table()
-CALLS = {id(TABLE[rule.path]): rule for rule in [*_RULES, *_PYTHON, *_CLASSES]}
+CALLS = {id(TABLE[rule.path]): rule for rule in [*_RULES, *_PYTHON, *_CLASSES.values()]}
 _PARAMETER = Rule("torch.nn.parameter.Parameter", _new_parameter, TENSOR, FLAG, optional=2)
 _BY_NAME = {"torch.nn.parameter.Parameter": "Parameter", "torch.nn.parameter.Buffer": "Buffer"}
 
@@ -312,6 +370,7 @@ class Builder(Machine):
         self._users = users
         self._users_ids = {id(value) for value in users.values()}
         self._named: set[int] = set()  # what names stood for: shared with the process
+        self.turned: dict[Any, dict[Any, Tensor]] = {}  # by storage: its elements conjugated or negated
 
     def is_users(self, value: Any) -> bool:
         """Whether the user allowed an object, or its class for its instances."""
@@ -354,7 +413,7 @@ class Builder(Machine):
     def _by_rule(self, rule: Rule, arguments: tuple[Any, ...]) -> Any:
         checked = rule.checked(self, arguments)
         try:
-            return rule.function(*checked)
+            return rule.run(self, checked)
         except (NoPlace, RecursionError):
             raise
         except Refused as error:

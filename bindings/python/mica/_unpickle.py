@@ -45,17 +45,17 @@ class _Strict(rules.Builder):
             Rule("mica._serialization._rebuild_meta", rules.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
             Rule("mica._C._metadata_object", _metadata_object, SHORT_TEXT),
         ]
-        classes = [Rule("mica._serialization._SharedBytes", _SharedBytes, BYTES, optional=1)]
+        memory = Rule("mica._serialization._SharedBytes", _SharedBytes, BYTES, optional=1)
         self.table = {
             **{rule.path: rule for rule in calls},
-            **{rule.path: rule.function for rule in classes},
+            memory.path: _SharedBytes,
             "mica.Size": mica.Size,
             "mica.device": rules.known("torch.device"),
             "mica.Tensor": Tensor,
             "mica.nn.parameter.Parameter": mica.nn.Parameter,
             "mica.nn.parameter.Buffer": mica.nn.Buffer,
         }
-        self.rules = {id(self.table[rule.path]): rule for rule in [*calls, *classes]}
+        self.rules = {id(self.table[rule.path]): rule for rule in [*calls, memory]}
 
     def persistent(self, pid: Any) -> Any:
         self.refuse(f"the pickle refers to {shown(pid)}, which is no storage.")
@@ -70,7 +70,11 @@ class _Strict(rules.Builder):
         return made.requires_grad_() if grad else made
 
     def _place(self, memory: Any, device: str) -> tuple[Any, Tensor]:
-        flat = mica.frombuffer(memory, dtype=mica.uint8) if memory else mica.empty(0, dtype=mica.uint8)
+        flat = (
+            mica.frombuffer(memory, dtype=mica.uint8)
+            if memory
+            else mica.empty(0, dtype=mica.uint8, device="cpu")
+        )
         self._placed[id(memory)] = (memory, self._source.placed(flat, device))
         return self._placed[id(memory)]
 

@@ -13,6 +13,7 @@ from typing import Any
 import mica
 from mica import _checkpoint_read as reading
 from mica._functions import load as load, save as save
+from mica._pickle_machine import Refused
 
 MAP_LOCATION = Callable[[Any, str], Any] | mica.device | str | dict[str, str] | None
 STORAGE = Any
@@ -179,6 +180,12 @@ def _opened(f: Any) -> Iterator[Any]:
         yield file
 
 
+def _is_seekable(file: Any) -> bool:
+    """Whether a file can be read here and there; a FIFO cannot."""
+    has_all = all(hasattr(file, name) for name in ("seek", "tell", "readinto"))
+    return has_all and (not hasattr(file, "seekable") or file.seekable())
+
+
 def only_pickle(module: Any, function: str) -> None:
     """Refuses a pickle module that save() and load() would not use."""
     if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
@@ -198,9 +205,9 @@ def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any, encodi
         map_location = default if default is not None and default.type not in ("cpu", "meta") else None
     name = os.fspath(f) if isinstance(f, (str, os.PathLike)) else getattr(f, "name", type(f).__name__)
     with _opened(f) as file:
-        source = file if hasattr(file, "seek") and hasattr(file, "readinto") else io.BytesIO(file.read())
+        source = file if _is_seekable(file) else io.BytesIO(file.read())
         start = source.tell()
-        head = source.read(32)
+        head = source.read(512)
         source.seek(start)
         if head[:4] != b"PK\3\4":
             return _older(source, head, map_location, weights_only, mapped, str(name), encoding)
@@ -215,7 +222,12 @@ def _older(
     """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
     from mica import _checkpoint_legacy
 
-    if _checkpoint_legacy.begins_with_magic(head):
+    if head[257:262] == b"ustar":
+        raise Refused(
+            f"The file ({name}) is a tar archive, as torch before 0.1.10 wrote checkpoints; Mica does not read these. "
+            "Load it with a later torch and save it again."
+        )
+    if _checkpoint_legacy.begins_with_magic(head[:32]):
         if mapped:
             raise RuntimeError(
                 f"mmap=True needs a zip checkpoint; the file ({name}) has the format before zip. Load it without mmap "
