@@ -120,6 +120,14 @@ class RNNBase(Module):
         """Lets other tensors run than those under the names, until one of these is set."""
         self.__dict__["_given_weights"] = list(weights)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the list of weights, which torch's networks keep and ask for when a file is loaded."""
+        return {**self.__dict__, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Without it: here the names say which weights run."""
+        super().__setstate__({name: value for name, value in state.items() if name != "_flat_weights"})
+
     def __setattr__(self, name: str, value: Any) -> None:
         if "_given_weights" in self.__dict__ and name in self._flat_weights_names:
             del self.__dict__["_given_weights"]
