@@ -3,10 +3,11 @@
     python hostile_checkpoints.py SEED SECONDS LOG [COUNT]
 
 Each input is a good checkpoint (zip or the format before it, of many shapes) that was cut, flipped,
-spliced, given other sizes and counts, compressed, made to overlap, or a pickle of random opcodes that
-call what they must not. Loading must give an object, or raise one of the errors that say why; an
-audit hook sees whether anything was run, written or opened that a load has no business with. The
-input's number stands in LOG while it is loaded. Prints "N inputs, M wrong".
+spliced, given other sizes and counts, compressed, made to overlap, or a pickle of random opcodes or by
+hostile_pickles.py's grammar that calls what it must not. Loading must give an object, or raise one of
+the errors that say why, in time and memory by the file's size, and change no class, module or built-in
+of the process; an audit hook sees whether anything was run, written or opened that a load has no
+business with. The input's number stands in LOG while it is loaded. Prints "N inputs, M wrong".
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
+import hostile_pickles
+import process_state
+
 import mica
 import mica.serialization
 from mica import _checkpoint_legacy, _checkpoint_read
-from mica.utils._tree import map_tensors
 
 # What a load may raise: its refusals, and what says that a number is too large for the machine.
 EXPECTED = (pickle.UnpicklingError, MemoryError)
@@ -43,6 +46,11 @@ FORBIDDEN = (
     "compile",
     "open",
 )
+# A load's processor time and memory: so much, and for each byte of the file. Sanitizers take some times that.
+SLOWER = 8 if "asan" in os.environ.get("LD_PRELOAD", "") else 1
+SECONDS, SECONDS_A_BYTE = 2 * SLOWER, 12e-6 * SLOWER
+BYTES, BYTES_A_BYTE = 32 << 20, 300 * SLOWER
+WHOLE = 500  # inputs after which all modules are compared, and not their most used classes alone
 _seen: list[str] = []
 _watching = [False]
 
@@ -173,15 +181,18 @@ def storage(draw: random.Random) -> bytes:
     ).encode()
 
 
-def archive(draw: random.Random, content: bytes, method: int = zipfile.ZIP_STORED) -> bytes:
+def archive(
+    draw: random.Random, content: bytes, method: int = zipfile.ZIP_STORED, good: bool = False
+) -> bytes:
+    """A zip archive of a pickle and storage 0; `good`: once, with bytes enough."""
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # two records of a name
         with zipfile.ZipFile(file, "w", method) as made:
             made.writestr("archive/data.pkl", content)
             made.writestr("archive/version", "3\n")
-            for name in ["0"] * draw.randrange(1, 3):
-                made.writestr(f"archive/data/{name}", b"\0" * draw.choice([0, 4, 16, 100000]))
+            for _ in range(1 if good else draw.randrange(1, 3)):
+                made.writestr("archive/data/0", b"\0" * (1000 if good else draw.choice([0, 4, 16, 100000])))
     return file.getvalue()
 
 
@@ -214,14 +225,15 @@ def count(draw: random.Random, good: bytes) -> bytes:
     return bytes(content)
 
 
-def legacy(draw: random.Random, good: bytes) -> bytes:
+def legacy(draw: random.Random, content: bytes) -> bytes:
     """The head of the format before zip, a hostile pickle, and storages that may be lies."""
     file = io.BytesIO()
     machine = {"little_endian": True, "protocol_version": 1001, "type_sizes": {}}
     for head in (_checkpoint_legacy.MAGIC, _checkpoint_legacy.PROTOCOL, machine):
         pickle.dump(head, file, 2)
-    file.write(opcodes(draw) if draw.random() < 0.5 else storage(draw) + b".")
-    pickle.dump(draw.choice([["0"], [], ["0", "0"], "0", [["0"]]]), file, 2)
+    file.write(content)
+    keys = ["0"] if b"Storage" in content else []
+    pickle.dump(draw.choice([keys, keys, ["0", "0"], "0", [["0"]], [10**5000]]), file, 2)
     file.write(struct.pack("<q", draw.choice([0, 1, 4, -1, 2**60])) + b"\0" * draw.choice([0, 16, 4096]))
     return file.getvalue()
 
@@ -231,20 +243,59 @@ INPUTS: list[Callable[[random.Random, bytes], bytes]] = [
     cut,
     splice,
     count,
-    legacy,
+    lambda draw, good: legacy(draw, opcodes(draw) if draw.random() < 0.5 else storage(draw) + b"."),
     lambda draw, good: flip(draw, archive(draw, opcodes(draw))),
     lambda draw, good: archive(draw, opcodes(draw)),
     lambda draw, good: archive(draw, b"\x80\x02" + storage(draw) + b"."),
     lambda draw, good: archive(draw, b"\x80\x02]" + b"\0" * 100000 + b".", zipfile.ZIP_DEFLATED),
     lambda draw, good: opcodes(draw),
+    *[lambda draw, good: archive(draw, hostile_pickles.program(draw), good=True)] * 5,
+    *[lambda draw, good: legacy(draw, hostile_pickles.program(draw))] * 2,
+    *[lambda draw, good: hostile_pickles.program(draw, first=True)] * 3,
 ]
 
 
-def touch(t: Any) -> Any:
-    """Reads a tensor where that does not take for ever: its memory must be there."""
-    if t.device.type == "cpu" and t.numel() < 100000:
-        t.detach().clone()
-    return t
+def touch(found: Any) -> None:
+    """Reads all tensors where that does not take for ever: their memory must be there."""
+    rest, seen = [found], set()
+    while rest:
+        value = rest.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, mica.Tensor):
+            if value.device.type == "cpu" and value.numel() < 100000:
+                value.detach().clone()
+        elif isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, (list, tuple)):
+            rest += value
+
+
+def memory(name: str) -> int:
+    """A line of /proc that counts the process's memory, in bytes; 0 where there is none."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(name):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def weighed(content: bytes) -> str:
+    """What is wrong with how an input was loaded, what it took, and what it left."""
+    before = process_state.short_state()
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the most memory is that of now
+    used, begin = memory("VmRSS:"), time.process_time()
+    said = load(content)
+    seconds, more = time.process_time() - begin, memory("VmHWM:") - used
+    if changed := process_state.changes(before, process_state.short_state()):
+        return f"changed {changed[:5]}; {said}"
+    if said or seconds > SECONDS + SECONDS_A_BYTE * len(content):
+        return said or f"took {seconds:.1f} s for {len(content)} bytes"
+    if more > BYTES + BYTES_A_BYTE * len(content):
+        return f"took {more >> 20} MB for {len(content)} bytes"
+    return ""
 
 
 def load(content: bytes) -> str:
@@ -267,9 +318,7 @@ def load(content: bytes) -> str:
         _watching[0] = False
     if _seen:
         return f"the load did {_seen[:3]}"
-    if isinstance(found, (list, dict, tuple, mica.Tensor)):
-        with contextlib.suppress(RecursionError):  # lists within lists, deeper than Python goes
-            map_tensors(found, touch)
+    touch(found)
     return ""
 
 
@@ -285,6 +334,7 @@ def main() -> int:
     mica._C._device_count("cuda")
     sys.addaudithook(watch)
     end, made, wrong = time.monotonic() + seconds, 0, 0
+    whole = process_state.whole_state()
     while time.monotonic() < end and made < most:
         log.seek(0)
         log.write(f"{seed + made}\n")
@@ -292,10 +342,11 @@ def main() -> int:
         draw = random.Random(seed + made)
         made += 1
         content = draw.choice(INPUTS)(draw, draw.choice(good))
-        begin = time.monotonic()
-        said = load(content)
-        if not said and time.monotonic() - begin > 20:
-            said = "took more than 20 s"
+        said = weighed(content)
+        if made % WHOLE == 0:
+            changed = process_state.changes(whole, process_state.whole_state())
+            said = said or (f"it or one of ({WHOLE}) before changed {changed[:5]}" if changed else "")
+            whole = process_state.whole_state()
         if said:
             wrong += 1
             print(f"WRONG {seed + made - 1}: {said}", flush=True)

@@ -12,15 +12,18 @@ import resource
 import signal
 import subprocess
 import sys
+import tarfile
+import threading
 import zipfile
 import zlib
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mica
-from mica import _checkpoint
+from mica import _checkpoint, _pickle_slots
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 # Written once, by Mica and by torch 2.13, in both of torch's formats: they load for ever.
@@ -347,3 +350,98 @@ def test_a_storage_on_a_device_that_is_not_there(tmp_path: Path) -> None:
         mica.load(buffer)
     buffer.seek(0)
     assert mica.load(buffer, map_location="cpu").tolist() == [1.0] * 4
+
+
+def test_a_bare_device_that_is_not_there_is_only_a_name() -> None:
+    """As torch writes device("cuda:1"); in a process where no program has named that kind of device."""
+    code = """
+import io, mica, test_checkpoints as t
+for weights_only in (True, False):
+    for text in (b"Vcuda\\nK\\x01", b"Vcuda:1\\n"):
+        found = mica.load(t.with_pickle(b"ctorch\\ndevice\\n(" + text + b"tR."), weights_only=weights_only)
+        print(found.type, found.index)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    assert run.stdout.split() == ["cuda", "1"] * 4, run.stderr
+
+
+@pytest.mark.parametrize("form", ["zip", "before zip", "first versions"])
+def test_the_default_device_is_not_asked(form: str) -> None:
+    file = io.BytesIO()
+    if form == "first versions":
+        file.write(pickle.dumps([mica.ones(2), mica.empty(0)]))
+    else:
+        mica.save([mica.ones(2), mica.empty(0)], file, _use_new_zipfile_serialization=form == "zip")
+    file.seek(0)
+    with mica.device("meta"):
+        found = mica.load(file)
+    assert found[0].tolist() == [1.0, 1.0] and found[1].device.type == "cpu"
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_fifo_is_read(tmp_path: Path, zipped: bool) -> None:
+    file = io.BytesIO()
+    mica.save(mica.arange(3.0), file, _use_new_zipfile_serialization=zipped)
+    os.mkfifo(tmp_path / "fifo")
+    writer = threading.Thread(target=lambda: (tmp_path / "fifo").write_bytes(file.getvalue()))
+    writer.start()
+    assert mica.load(tmp_path / "fifo").tolist() == [0.0, 1.0, 2.0]
+    writer.join()
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("error", [KeyError("mine"), ValueError("mine"), IndexError("mine")])
+def test_what_a_map_location_raises_comes_through(error: Exception, weights_only: bool) -> None:
+    def wish(storage: Any, location: str) -> Any:
+        raise error
+
+    with pytest.raises(type(error), match="mine") as caught:
+        mica.load(io.BytesIO(saved(mica.ones(2))), map_location=wish, weights_only=weights_only)
+    assert caught.value is error
+
+
+def test_a_default_dictionary_keeps_its_factory_on_another_device() -> None:
+    content = pickle.dumps(defaultdict(list, a=[mica.ones(2)]))
+    found = mica.load(io.BytesIO(content), map_location="cpu", weights_only=False)
+    assert type(found) is defaultdict and found["b"] == [] and found["a"][0].tolist() == [1.0, 1.0]
+
+
+def test_formats_and_kinds_that_are_not_read_are_named() -> None:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("sys_info"))
+    with pytest.raises(pickle.UnpicklingError, match="tar archive"):
+        mica.load(io.BytesIO(file.getvalue()))
+    for path in ("torch._utils._rebuild_sparse_tensor", "torch.float8_e8m0fnu", "torch.per_tensor_affine"):
+        module, _, name = path.rpartition(".")
+        with pytest.raises(pickle.UnpicklingError, match=f"{path}, .* that Mica lacks") as error:
+            mica.load(with_pickle(f"c{module}\n{name}\n.".encode()))
+        assert "weights_only=False" not in str(error.value)
+
+
+def test_the_keys_of_storages_may_be_any_numbers() -> None:
+    with pytest.raises(pickle.UnpicklingError, match="list of its storages"):
+        mica.load(io.BytesIO(legacy(b"}.", keys=[10**6000])))
+
+
+@pytest.mark.parametrize("kind", [dict, set])
+def test_slots_grow_where_those_of_cpython_do(kind: type) -> None:
+    made: Any = kind()
+    real, counted = [], []
+    bytes_now, slots_now = sys.getsizeof(made), _pickle_slots.table_of(0, kind is set)[0]
+    for count in range(1, 200001):
+        if kind is dict:
+            made[count] = None
+        else:
+            made.add(count)
+        if sys.getsizeof(made) != bytes_now:
+            real.append(count)
+            bytes_now = sys.getsizeof(made)
+        slots, room = _pickle_slots.table_of(count, kind is set)
+        assert room >= count
+        if slots != slots_now:
+            counted.append(count)
+            slots_now = slots
+    assert counted == [count for count in real if count > 1]  # an empty dictionary has no table yet

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import types
 from collections import Counter, OrderedDict, defaultdict
 from typing import Any
@@ -331,6 +332,10 @@ _PYTHON = [
     Rule("builtins.bytearray", _bytearray, CONTENT, SHORT_TEXT, optional=2),
     Rule("builtins.bytes", bytes, BYTES, optional=1),
 ]
+# What torch's files may name and Mica has nothing for.
+_LACKED = re.compile(
+    r"torch\._utils\._rebuild_\w+|torch\.(q?u?int\d+\w*|float\d\w*|complex\d+|bits\w+|per_\w+)"
+)
 DEVICES = frozenset("cpu meta cuda mps xpu hpu xla ipu mtia privateuseone vulkan maia".split())  # noqa: SIM905
 
 
@@ -391,6 +396,8 @@ class Builder(Machine):
         from mica._tensor import LIBRARY
 
         path = path if len(path) < 200 else f"{path[:200]}..."
+        if _LACKED.fullmatch(path):
+            self.refuse(f"The file refers to {path}, a dtype or a kind of tensor that Mica lacks.")
         module, short = path.partition(".")[0], path.removeprefix("builtins.")
         if module in ("sys", "os", "posix", "nt"):
             self.refuse(f"Trying to load unsupported GLOBAL {path} whose module {module} is blocked.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,11 @@ def map_tensors(obj: Any, function: Callable[[Tensor], Any]) -> Any:
         return function(obj)
     if isinstance(obj, dict):
         items = {k: map_tensors(v, function) for k, v in obj.items()}
-        return type(obj)(items) if type(obj) is not dict else items
+        if type(obj) is dict:
+            return items
+        made = copy.copy(obj)  # with a default dictionary's factory, and attributes
+        made.update(items)
+        return made
     if isinstance(obj, tuple) and hasattr(obj, "_fields"):
         return type(obj)(*(map_tensors(v, function) for v in obj))
     if isinstance(obj, (list, tuple)):
