@@ -22,6 +22,9 @@ COMMENTED = CXX | {".cmake"}
 MAX_LINES = 500
 DATA = {"bindings/python/mica/conformance/samples.py"}
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "test" / "opinfo"))
+import constants  # noqa: E402
+
 # Version 14 decides, because versions differ in what they write.
 CLANG_FORMAT = ["clang-format-14", f"--style=file:{ROOT / '.clang-format'}"]
 
@@ -238,6 +241,27 @@ def machine_paths(tree: Tree) -> Iterator[Finding]:
                 yield Finding(path, number, f"the path ({match[0]}...) is of one machine; make it relative")
 
 
+# A block, a grain or the like that is defined as a number, in whatever way.
+SIZE = re.compile(rf"(\w*(?:{constants.WORDS})\w*)(?:\s*=(?!=)|\s*\{{|\s+(?=\d))\s*([^;,{{}}]*)", re.I)
+
+
+def sizes_are_read(tree: Tree) -> Iterator[Finding]:
+    """A size at which a kernel changes its way is written so that test/opinfo/constants.py reads it."""
+    for path in tree.of({".h", ".cc"}):
+        if not path.startswith(constants.FOLDERS):
+            continue
+        known = constants.read("\n".join(tree.lines(path)))
+        for number, line in enumerate(tree.lines(path), 1):
+            for match in SIZE.finditer(re.sub(r"//.*", "", line)):
+                for size in sorted(constants.numbers(match[2]) - known):
+                    yield Finding(
+                        path,
+                        number,
+                        f"no test would cross the size ({size}) of {match[1]}; "
+                        f"write it as `constexpr int64_t kName = {size};`, which test/opinfo/constants.py reads",
+                    )
+
+
 def cxx_format(tree: Tree) -> Iterator[Finding]:
     """clang-format agrees with every C++ file."""
     paths = tree.of(CXX)
@@ -290,6 +314,7 @@ RULES: list[Callable[[Tree], Iterator[Finding]]] = [
     opening_comment,
     dead_code,
     machine_paths,
+    sizes_are_read,
     cxx_format,
     python_lint,
 ]

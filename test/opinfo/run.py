@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import mmap
 import multiprocessing
+import os
 import resource
 import struct
 import time
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any
 
 import batches
@@ -40,7 +42,8 @@ CHECKS = (
 )  # fmt: skip
 # Searches, asked for by name: what they find is read, and not all of it judged in rules.py yet.
 DEFAULT = tuple(check for check in CHECKS if check not in ("kind", "sizes"))
-_SILENCE = 30.0  # seconds that one case may take
+_SILENCE = 30.0  # seconds of its processor that one case may take
+_ASLEEP = 300.0  # seconds that it may take at all: others may use the machine, and a deadlock uses none of it
 _CRASHES = 6  # of one operator, before the rest of it is given up
 _MEMORY = 8 << 30  # bytes that a worker may map
 _META_DTYPES = ("bool", "int64", "float16", "float32", "complex64")  # one of each kind, and a half
@@ -144,12 +147,15 @@ def _tangent_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iter
             yield "tangents", word, n, lambda s=s: tangents.tangents(o, s)
 
 
-def _at_size(o: checks.Operator, number: int, sample: Any, layout: str, back: bool) -> Iterator[checks.Found]:
+def _at_size(o: checks.Operator, grower: sizes.Grower, k: int, back: bool) -> Iterator[checks.Found]:
     """A grown sample's results and gradients, on one thread or two."""
+    layout, sample = grower.case(k) or ("", None)
+    if sample is None or (layout == "expanded" and needs_rank(o.op)):
+        return
     tensors = [x for x in flatten([sample.input, *sample.args]) if isinstance(x, torch.Tensor)]
     grown = copy.copy(o)
     grown.rules = dataclasses.replace(o.rules, terms=max(x.numel() for x in tensors))
-    mica.set_num_threads(1 + number % 2)
+    mica.set_num_threads(1 + k % 2)
     try:
         found = list(checks.forward(grown, (sample.input, *sample.args), sample.kwargs))
         if back and not any(what for _, what, _ in found):
@@ -166,11 +172,17 @@ def _size_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterato
     if word not in _SIZE_DTYPES or is_random(op):
         return
     back = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and not any_index(op)
-    found = list(scope.samples(op, dtype, back, 1))
-    for n, layout, sample in sizes.cases(op, dtype, found, max(1, round(_SIZE_CASES * share))):
-        if layout == "expanded" and needs_rank(op):
-            continue
-        yield "sizes", word, n, lambda n=n, s=sample, y=layout: _at_size(o, n, s, y, back)
+    found = sizes.shuffled(op, dtype, list(scope.samples(op, dtype, back, 1)))
+    count = max(1, round(_SIZE_CASES * share))
+    each, made = max(1, count // max(len(found), 1)), 0
+    for n, sample in found:
+        grower = sizes.Grower(op, dtype, n, sample)
+        yield "sizes", word, n, lambda g=grower: iter(g.learn() or ())
+        for k in range(each if grower.ways else 0):
+            yield "sizes", word, n, lambda g=grower, k=k: _at_size(o, g, k, back)
+            made += 1
+        if made >= count:
+            return
 
 
 def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
@@ -252,15 +264,20 @@ class _Worker:
         self.which, self.skip = which, skip
         self.crashes = self.crashes + 1 if skip else 0
         self.place[:] = struct.pack("q", -1)
-        self.seen, self.since = -1, time.monotonic()
+        self.seen, self.since, self.used = -1, time.monotonic(), self._processor()
         self.pipe.send((which, skip))
 
     def silent(self) -> bool:
         """Whether the current case takes too long."""
         (number,) = struct.unpack("q", self.place[:])
         if number != self.seen:
-            self.seen, self.since = number, time.monotonic()
-        return time.monotonic() - self.since > _SILENCE
+            self.seen, self.since, self.used = number, time.monotonic(), self._processor()
+        return self._processor() - self.used > _SILENCE or time.monotonic() - self.since > _ASLEEP
+
+    def _processor(self) -> float:
+        """Seconds that the process has computed."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def finish(self) -> Report | None:
         """The report; None when the process died and another one goes on."""
@@ -275,7 +292,7 @@ class _Worker:
         """Ends a silent process."""
         self.process.kill()
         self.process.join()
-        return self._again(f"no end after {_SILENCE:.0f} seconds")
+        return self._again(f"no end after {_SILENCE:.0f} seconds of the processor")
 
     def _again(self, what: str) -> Report | None:
         (number,) = struct.unpack("q", self.place[:])

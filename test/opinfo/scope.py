@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 
 # Of no use here: torch.manual_seed keeps a stack trace for each absent kind of GPU, which
 # takes most of the time of making samples.
 torch.random._manual_seed_impl = lambda seed: torch.default_generator.manual_seed(int(seed))
+# Nor this: each list of samples looks through the stack, and its sources, for the test that asks.
+common_utils.extract_test_fn = lambda: None
 
 # Patterns of `key`, and why such an entry is not compared.
 OUT_OF_SCOPE = {

@@ -9,11 +9,11 @@ each by another factor: values stay in the function's domain, indices in range, 
 
 from __future__ import annotations
 
-import itertools
+import math
 import random
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import constants
@@ -23,9 +23,11 @@ from layouts import map_tensors, relaid
 from scope import key
 from torch.testing._internal.opinfo.core import SampleInput
 
-# Elements of the largest tensor of a case, and seconds that torch may take for it, by estimate.
-LARGEST = 1 << 21
+# Elements of the largest tensor of a case, so that 2^18 + 1 fit; and seconds that torch may take for it, by
+# estimate.
+LARGEST = 1 << 19
 _SECONDS = 0.25
+_DRAWS = 4  # of sizes, before a case is given up that they make too large
 _LAYOUTS = ("", "", "", "transposed", "stepped", "offset", "expanded")
 
 Arguments = tuple[Any, Any]  # positional, by name
@@ -98,72 +100,89 @@ def _grow(arguments: Arguments, ways: dict[int, Any], growth: dict[int, int]) ->
     return made
 
 
-class Grower:
-    """Grows one sample of one operator; knows which dimensions can, and about what a call costs."""
+def _differentiated(result: Any) -> int:
+    """Runs a result's backward; the elements of the result."""
+    outputs = [x for x in flatten(result) if isinstance(x, torch.Tensor)]
+    recorded = [x for x in outputs if x.requires_grad]
+    if recorded:
+        torch.autograd.backward(recorded, [torch.ones_like(x) for x in recorded])
+    return max((x.numel() for x in outputs), default=0)
 
-    def __init__(self, operator: Callable[..., Any], arguments: Arguments) -> None:
-        self.operator, self.arguments = operator, arguments
-        first = next((x for x in _tensors(arguments) if x.ndim), None)
+
+class Grower:
+    """Grows one sample of one operator; knows which dimensions can, and about what a call costs.
+
+    Nothing is known before `learn`, which calls torch: a worker that dies in it can leave it out.
+    """
+
+    def __init__(self, op: Any, dtype: torch.dtype, number: int, sample: Any) -> None:
+        self.operator, self.sample = op.op, sample
+        self.seed = f"{key(op)} {dtype} {number}"
+        self.arguments: Arguments = ((sample.input, *sample.args), sample.kwargs)
+        first = next((x for x in _tensors(self.arguments) if x.ndim), None)
         self.sizes = list(first.shape) if first is not None else []
         self.ways: dict[int, Any] = {}
+        self.powers: dict[int, float] = {}  # the result's elements grow as this power of a dimension's size
+        self.elements = 0  # of the result as the sample is
         self.slowest = (0.0, 1)  # seconds of the dearest try, and the elements of its largest tensor
+
+    def learn(self) -> None:
+        """Finds the dimensions that can grow."""
+        self.elements = max(self._takes({}, {}), 1)
         for d, size in enumerate(self.sizes):
             if size == 0:
                 continue
+            grown = 2 * size + 31
             for way in _WAYS:
-                if self._takes(d, way, 2 * size + 31):
+                elements = self._takes({d: way}, {d: grown})
+                if elements >= 0:
                     self.ways[d] = way
+                    self.powers[d] = math.log(max(elements, 1) / self.elements, grown / size)
                     break
 
-    def _takes(self, d: int, way: Any, size: int) -> bool:
-        """Whether torch takes the sample grown so."""
-        made = _grow(self.arguments, {d: way}, {d: size})
+    def _takes(self, ways: dict[int, Any], growth: dict[int, int]) -> int:
+        """The elements of the result that torch gives of the sample grown so; -1 if it does not take it."""
+        made = _grow(self.arguments, ways, growth)
         if made is None:
-            return False
-        start = time.perf_counter()
+            return -1
+        start = time.process_time()
         try:
-            self.operator(*made[0], **made[1])
+            found = _differentiated(self.operator(*made[0], **made[1]))
         except Exception:
-            return False
+            return -1
         elements = max(x.numel() for x in _tensors(made))
-        self.slowest = max(self.slowest, (time.perf_counter() - start - 1e-3, max(elements, 1)))
-        return True
+        self.slowest = max(self.slowest, (time.process_time() - start - 1e-3, max(elements, 1)))
+        return found
 
-    def cases(self, choice: random.Random, count: int) -> Iterator[Arguments]:
-        """`count` tries to grow one dimension or two."""
-        for _ in range(count if self.ways else 0):
-            dims = choice.sample(sorted(self.ways), min(len(self.ways), choice.choice((1, 2, 2))))
-            growth = {d: choice.choice(constants.sizes()) for d in dims}
-            total = 1
-            for d, size in enumerate(self.sizes):
-                total *= growth.get(d, size)
-            # Most operators' time grows as their elements, that of square matrices as their power 1.5.
-            seconds, elements = self.slowest
-            if total > LARGEST or seconds * (total / elements) ** 1.5 > _SECONDS:
-                continue
-            made = _grow(self.arguments, self.ways, growth)
-            if made is not None:
-                yield made
+    def case(self, k: int) -> tuple[str, SampleInput] | None:
+        """The layout and the sample of try k, one dimension or two of it grown; the same in every run."""
+        choice = random.Random(zlib.crc32(f"{self.seed} {k}".encode()))
+        arguments = next(filter(None, (self._drawn(choice) for _ in range(_DRAWS if self.ways else 0))), None)
+        if arguments is None:
+            return None
+        layout = choice.choice(_LAYOUTS)
+        (first, *rest), by_name = relaid(arguments, layout) if layout else arguments
+        grown = SampleInput(first, args=tuple(rest), kwargs=by_name)
+        grown.output_process_fn_grad = self.sample.output_process_fn_grad
+        return layout, grown
+
+    def _drawn(self, choice: random.Random) -> Arguments | None:
+        """The arguments at sizes that are drawn, unless they are too large or slow."""
+        dims = choice.sample(sorted(self.ways), min(len(self.ways), choice.choice((1, 2, 2))))
+        growth = {d: choice.choice(constants.sizes()) for d in dims}
+        total, result = 1, float(self.elements)
+        for d, size in enumerate(self.sizes):
+            total *= growth.get(d, size)
+            result *= (growth[d] / size) ** self.powers[d] if d in growth else 1
+        # Most operators' time grows as their elements, that of square matrices as their power 1.5.
+        seconds, elements = self.slowest
+        if max(total, result / 4) > LARGEST or seconds * (total / elements) ** 1.5 > _SECONDS:
+            return None
+        return _grow(self.arguments, self.ways, growth)
 
 
-def cases(
-    op: Any, dtype: torch.dtype, samples: list[Any], count: int
-) -> Iterator[tuple[int, str, SampleInput]]:
-    """(sample's number, layout, grown sample) of about `count` cases, the same in every run."""
-    choice = random.Random(zlib.crc32(f"{key(op)} {dtype}".encode()))
-    numbers = list(range(len(samples)))
-    choice.shuffle(numbers)
-    each = max(1, count // max(len(numbers), 1))
-    made = 0
-    for n in numbers:
-        sample = samples[n]
-        grower = Grower(op.op, ((sample.input, *sample.args), sample.kwargs))
-        for arguments in itertools.islice(grower.cases(choice, 4 * each), each):
-            layout = choice.choice(_LAYOUTS)
-            (first, *rest), by_name = relaid(arguments, layout) if layout else arguments
-            grown = SampleInput(first, args=tuple(rest), kwargs=by_name)
-            grown.output_process_fn_grad = sample.output_process_fn_grad
-            yield n, layout, grown
-            made += 1
-        if made >= count:
-            return
+def shuffled(op: Any, dtype: torch.dtype, samples: list[Any]) -> list[tuple[int, Any]]:
+    """(number, sample) in an order of chance, the same in every run."""
+    numbered = list(enumerate(samples))
+    random.Random(zlib.crc32(f"{key(op)} {dtype}".encode())).shuffle(numbered)
+    return numbered

@@ -88,6 +88,21 @@ CASES = [
     ("dead_code", "tensor/a.cc", GOOD + "// TODO: later\n", 2, "do it now"),
     ("dead_code", "tensor/a.cc", GOOD + "#if 0\n", 2, "dead code"),
     ("machine_paths", "docs/a.md", "See /home/anna/mica.\n", 1, "of one machine"),
+    (
+        "sizes_are_read",
+        "plugins/cpu/a.cc",
+        GOOD + "constexpr int64_t kBlock = 512;\n#define ROW_BLOCK 768\n",
+        3,
+        "no test would cross the size (768) of ROW_BLOCK",
+    ),
+    (
+        "sizes_are_read",
+        "plugins/cpu/a.cc",
+        GOOD + "constexpr long kGrain{32768};\n",
+        2,
+        "constexpr int64_t kName = 32768;",
+    ),
+    ("sizes_are_read", "kernels/a.cc", GOOD + "enum { kTile = 48 };\n", 2, "size (48) of kTile"),
     ("cxx_format", "tensor/a.cc", GOOD + "int   a;\n", 2, "clang-format"),
     ("python_lint", "bindings/a.py", '"""A."""\n\nimport os\n', 3, "F401"),
     ("python_lint", "bindings/a.py", '"""A."""\n\na   = 1\n', 3, "ruff"),
@@ -119,6 +134,7 @@ def test_rule_holds_on_good_files(rule: str, tmp_path: Path) -> None:
         "kernels/b.cc": GOOD + '#include "mica/ops/add.h"\n#include "mica/tensor/a.h"\n',
         "plugins/cpu/a.cc": GOOD
         + '#include <dnnl.hpp>\n\n#include "mica/abi.h"\n#include "mica/plugins/cpu/b.h"\n',
+        "kernels/c.cc": GOOD + "constexpr int64_t kBlock = 512, kTile = kBlock / 2;\n",
         "dispatcher/a.h": "// Note [Keys]\n// Here they are.\n\n// As Note [Keys] says.\n",
         "bindings/a.py": '"""What this is."""\n',
     }

@@ -1,12 +1,16 @@
 """Reductions at the sizes at which their kernels change their way, over memory that is poisoned.
 
 Shapes are drawn around blocks, cascades of blocks, narrow panels and shares of threads, with any of
-their dimensions reduced, in any order in memory; NumPy's long doubles are the reference.
+their dimensions reduced, in any order in memory; NumPy's long doubles are the reference. The gradients of
+biases are sums over all dimensions but one, which convolutions and norms compute in their own way.
+`MICA_POISON_MEMORY=255 python test/python/test_reduction_sizes.py 5000` runs as many shapes and counts.
 """
 
+import collections
 import os
 import random
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +19,7 @@ import pytest
 import mica
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "opinfo"))
-from constants import defined, sizes  # noqa: E402
+from constants import defined, read, sizes  # noqa: E402
 
 # Those of the kernels' constants, and what cascades of blocks and shares of threads make of them.
 LENGTHS = [1, *(n for n in sizes() if n <= 2049)]
@@ -70,11 +74,33 @@ REDUCTIONS = {
 DTYPES = ["float32", "float64", "bfloat16", "complex64"]
 ONLY_REAL = {"logsumexp", "amax", "nansum"}
 
+# name, an operator that adds a bias, the dimensions of its result, and that of the bias. Convolutions and
+# products have one input channel, so that the bias' gradient is most of their work.
+F = mica.nn.functional
+BIASES = {
+    "bias of conv1d": (lambda x, w, b: F.conv1d(x[:, :1], w, b), 3, 1),
+    "bias of conv2d": (lambda x, w, b: F.conv2d(x[:, :1], w, b), 4, 1),
+    "bias of conv3d": (lambda x, w, b: F.conv3d(x[:, :1], w, b), 5, 1),
+    "bias of conv_transpose2d": (
+        lambda x, w, b: F.conv_transpose2d(x[:, :1], w.transpose(0, 1), b),
+        4,
+        1,
+    ),
+    "bias of linear": (lambda x, w, b: F.linear(x[:, :1], w.flatten(1), b), 2, 1),
+    "bias of layer_norm": (lambda x, w, b: F.layer_norm(x, b.shape, w.flatten(), b), 3, 2),
+    "bias of group_norm": (lambda x, w, b: F.group_norm(x, 1, w.flatten(), b), 4, 1),
+    "bias of batch_norm": (
+        lambda x, w, b: F.batch_norm(x, None, None, w.flatten(), b, training=True),
+        4,
+        1,
+    ),
+}
 
-def _shape(choice: random.Random) -> list[int]:
+
+def _shape(choice: random.Random, rank: int = 0) -> list[int]:
     shape: list[int] = []
     left = MOST
-    for _ in range(choice.choice((1, 2, 3, 4, 4))):
+    for _ in range(rank or choice.choice((1, 2, 3, 4, 4))):
         fitting = [n for n in LENGTHS + LONG if n <= left]
         shape.append(choice.choice(fitting))
         left //= shape[-1]
@@ -101,30 +127,70 @@ def _laid(x: "mica.Tensor", choice: random.Random) -> "mica.Tensor":
     return x[:1].expand(x.shape) if choice.random() < 0.1 else x
 
 
+def _wide(x: "mica.Tensor") -> np.ndarray:
+    """Wider than float64: NumPy adds columns one after the other, and loses more than Mica."""
+    is_complex = x.dtype == mica.complex64
+    return (
+        x.to(mica.complex128 if is_complex else mica.float64)
+        .numpy()
+        .astype(np.clongdouble if is_complex else np.longdouble)
+    )
+
+
+def _check_bias(number: int, name: str, choice: random.Random) -> str:
+    """The gradient of a bias against the sum of the result's gradient over all other dimensions."""
+    call, rank, at = BIASES[name]
+    dtype = getattr(mica, choice.choice(DTYPES[:3]))
+    shape = _shape(choice, rank)
+    across = shape[at]
+    if np.prod(shape) == across:
+        return ""
+    mica.set_num_threads(choice.choice((1, 2)))
+    x = _laid(mica.rand(shape).to(dtype), choice)
+    weight = mica.ones(across, 1, *[1] * (rank - 2), dtype=dtype)
+    bias = mica.zeros(across, dtype=dtype, requires_grad=True)
+    cotangent = _laid(mica.tensor(_values(shape, "float64", choice)).to(dtype), choice)
+    call(x, weight, bias).backward(cotangent)
+    wide = _wide(cotangent)
+    axes = tuple(d for d in range(rank) if d != at)
+    return _wrong(
+        f"case {number}: {name} of {dtype} {shape}", bias.grad, wide.sum(axis=axes), _absolute(wide, axes)
+    )
+
+
+def _wrong(what: str, got: "mica.Tensor", expected: np.ndarray, allowed: np.ndarray) -> str:
+    eps = float(mica.finfo(got.dtype).eps)
+    off = np.abs(got.to(mica.complex128 if got.is_complex() else mica.float64).numpy() - expected)
+    # Sums of 2^20 in a cascade lose a few units; half types are rounded once, at the end.
+    if not (off <= 24 * eps * allowed + 2 * eps * np.abs(expected)).all():
+        return f"{what} is off by {np.nanmax(off)}"
+    return ""
+
+
+def _name(number: int) -> str:
+    return random.Random(number).choice([*REDUCTIONS, *BIASES])
+
+
 def _check(number: int) -> str:
     """What is wrong with the case of this number, or nothing."""
-    choice = random.Random(number)
-    name = choice.choice(list(REDUCTIONS))
+    choice, name = random.Random(f"case {number}"), _name(number)
+    if name in BIASES:
+        return _check_bias(number, name, choice)
     dtype = choice.choice(DTYPES[:3] if name in ONLY_REAL else DTYPES)
     call, reference, scale = REDUCTIONS[name]
     shape = _shape(choice)
     dims = sorted(choice.sample(range(len(shape)), choice.randint(1, len(shape))))
     x = _laid(mica.tensor(_values(shape, dtype, choice)).to(getattr(mica, dtype)), choice)
-    # Wider than float64: NumPy adds columns one after the other, and loses more than Mica.
-    wide = x.to(mica.complex128 if dtype == "complex64" else mica.float64).numpy()
-    wide = wide.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
+    wide = _wide(x)
     axes = tuple(dims)
     if name == "var" and np.prod([shape[d] for d in dims]) < 2:
         return ""
     mica.set_num_threads(choice.choice((1, 2)))
     got = call(x, dims)
     expected, allowed = reference(wide, axes), scale(wide, axes)
-    eps = float(mica.finfo(got.dtype).eps)
-    off = np.abs(got.to(mica.complex128 if got.is_complex() else mica.float64).numpy() - expected)
-    # Sums of 2^20 in a cascade lose a few units; half types are rounded once, at the end.
-    if not (off <= 24 * eps * allowed + 2 * eps * np.abs(expected)).all():
-        return f"case {number}: {name} of {dtype} {shape} {x.stride()} over {dims} is off by {np.nanmax(off)}"
-    return ""
+    return _wrong(
+        f"case {number}: {name} of {dtype} {shape} {x.stride()} over {dims}", got, expected, allowed
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +202,11 @@ def _threads():
 
 def test_sizes_are_those_of_the_sources():
     text = "constexpr int64_t kBlock = 1024, kGrain = int64_t{1} << 15;\nstatic constexpr int kRows = 7 * 8;"
-    assert defined(text) == {"kBlock": 1024, "kGrain": 32768}
+    assert defined(text) == {"kBlock": (1024,), "kGrain": (32768,), "kRows": (56,)}
+    text = "constexpr int64_t kRows = 64;  // not 63\nconstexpr int kWide = kRows * 3, kBytes = (1 << 20) / sizeof(T);"
+    assert defined(text)["kWide"] == (192,) and (1 << 18) in defined(text)["kBytes"]
+    assert read("const int64_t grain = Max(64, 32768 / rows);") == {64, 32768}
+    assert read("ParallelFor(rows, 2048 / to, 1, threads, [&](int64_t begin) { x[4096]; });") == {2048}
     assert {31, 32, 33, 511, 1023, 1024, 1025, 32769} <= set(sizes())  # kCascade, kWidth, kBlock, kGrain
 
 
@@ -166,3 +236,21 @@ def test_bias_gradients_count_every_element(shape, threads):
     weight, bias = mica.rand(c, 4, 1, 1), mica.zeros(c, requires_grad=True)
     mica.nn.functional.conv2d(x, weight, bias).sum().backward()
     assert bias.grad.tolist() == [float(n * h * w)] * c
+
+
+def main(count: int) -> int:
+    """Runs the first `count` cases, and prints what is wrong and how many are."""
+    assert os.environ.get("MICA_POISON_MEMORY") == "255", "The memory is not poisoned."
+    start = time.monotonic()
+    wrong = [text for text in map(_check, range(count)) if text]
+    print(
+        "\n".join(
+            wrong + [f"{name}: {n}" for name, n in collections.Counter(map(_name, range(count))).items()]
+        )
+    )
+    print(f"{count} shapes, {len(wrong)} wrong ({time.monotonic() - start:.0f} s)")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
