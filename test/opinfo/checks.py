@@ -107,8 +107,11 @@ def _cast(value: Any, to: dict[Any, Any], signs: tuple[int, int] | None = None) 
     return leaf(value)
 
 
-def _moved(value: Any, seed: int) -> Any:
-    """The same arguments in float64, each float, in tensors and alone, moved by one eps, up or down."""
+def _moved(value: Any, seed: int, by_norm: bool) -> Any:
+    """The same arguments in float64, each float, in tensors and alone, moved by one eps, up or down.
+
+    `by_norm`: n x n matrices move by n eps of their norm, as far as what LAPACK's results are exact of.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def sign(shape: Any) -> torch.Tensor:
@@ -116,7 +119,11 @@ def _moved(value: Any, seed: int) -> Any:
 
     def one(x: torch.Tensor) -> torch.Tensor:
         made = x.detach().to(_WIDE.get(x.dtype, x.dtype))
-        if made.is_floating_point() or made.is_complex():
+        if by_norm and made.ndim > 1 and made.numel() and made.dtype in _LOW:
+            m, n = sorted(made.shape[-2:])
+            each = m * torch.finfo(x.dtype).eps / (m**0.5 + n**0.5)  # m eps of the norm altogether
+            made = made + sign(x.shape) * each * torch.linalg.matrix_norm(made, keepdim=True)
+        elif made.is_floating_point() or made.is_complex():
             made = made * (1 + sign(x.shape) * torch.finfo(x.dtype).eps)
         return made.requires_grad_(x.requires_grad)
 
@@ -150,6 +157,7 @@ class Operator:
         self.theirs, self.ours = op.op, function(op.op, op.name)
         self.rules: Rules = rules(op)
         self.adds_terms = adds_terms(op)
+        self.by_norm = False  # whether its error is judged by a matrix' norm
         self.their_gradcheck = op.gradcheck_wrapper
         self.our_gradcheck = function(op.gradcheck_wrapper) if op.gradcheck_wrapper else None
 
@@ -195,10 +203,14 @@ class Operator:
             before = torch.get_default_dtype()
             torch.set_default_dtype(torch.float64)
             try:
-                draws = (_moved((args, kwargs), seed) for seed in range(6))
+                draws = (_moved((args, kwargs), seed, self.by_norm) for seed in range(6))
                 return [flatten(seeded(torch, call, *draw)[0]) for draw in draws]
             finally:
                 torch.set_default_dtype(before)
+
+        def finite() -> bool:
+            tensors = [x for x in flatten([*args, *kwargs.values()]) if isinstance(x, torch.Tensor)]
+            return all(bool(x.isfinite().all()) for x in tensors)
 
         if is_random(self.op):
             return References(_none, _none, _none, (args, kwargs))
@@ -208,6 +220,7 @@ class Operator:
             functools.cache(lambda: run(call, _LOW, torch.float32)),
             (args, kwargs),
             moved=functools.cache(moved),
+            finite=finite,
             exact=exact(self.key, args, kwargs, along, back),
         )
 

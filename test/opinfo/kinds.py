@@ -2,7 +2,7 @@
 
 Strides, the place in the storage, whether it is a view, which argument or earlier result it
 is or shares memory with, whether it requires grad and is a leaf. Sample by sample in another
-layout, with gradients asked for in every other one. What is free here is data in rules.py.
+layout, with gradients asked for in every other one. What is free here is data in otherwise.py.
 """
 
 from __future__ import annotations

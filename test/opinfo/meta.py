@@ -1,7 +1,7 @@
 """Whether an operator's meta function agrees with the operator: shape, strides, dtype, errors.
 
 The same call runs in Mica on the CPU and on tensors of the meta device, which have no values.
-What may differ is data in rules.py: results whose shape the values decide, and refusals for
+What may differ is data in otherwise.py: results whose shape the values decide, and refusals for
 which the values are the reason.
 """
 

@@ -32,7 +32,8 @@ import sizes
 import tangents
 import torch
 from agree import flatten
-from rules import any_index, is_random, needs_rank, otherwise
+from otherwise import otherwise
+from rules import UNGROWN, any_index, factors, is_random, needs_rank
 from translate import AbsentError, function
 
 import mica
@@ -40,7 +41,7 @@ import mica
 CHECKS = (
     "forward", "gradients", "tangents", "layouts", "kind", "out", "inplace", "meta", "vmap", "errors", "sizes"
 )  # fmt: skip
-# Searches, asked for by name: what they find is read, and not all of it judged in rules.py yet.
+# Searches, asked for by name: what they find is read, and not all of it judged in otherwise.py yet.
 DEFAULT = tuple(check for check in CHECKS if check not in ("kind", "sizes"))
 _SILENCE = 30.0  # seconds of its processor that one case may take
 _ASLEEP = 300.0  # seconds that it may take at all: others may use the machine, and a deadlock uses none of it
@@ -71,7 +72,7 @@ class Report:
     absent: str = ""
     passed: Counter[tuple[str, str]] = field(default_factory=Counter)  # (check, dtype)
     failed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    excused: Counter[str] = field(default_factory=Counter)  # reasons, as rules.py gives them
+    excused: Counter[str] = field(default_factory=Counter)  # reasons, as otherwise.py gives them
     strides: int = 0  # results whose strides differ where they may
     failures: list[tuple[str, str, int, str]] = field(default_factory=list)  # check, dtype, sample, what
     seconds: float = 0.0
@@ -155,6 +156,7 @@ def _at_size(o: checks.Operator, grower: sizes.Grower, k: int, back: bool) -> It
     tensors = [x for x in flatten([sample.input, *sample.args]) if isinstance(x, torch.Tensor)]
     grown = copy.copy(o)
     grown.rules = dataclasses.replace(o.rules, terms=max(x.numel() for x in tensors))
+    grown.by_norm = factors(o.op)
     mica.set_num_threads(1 + k % 2)
     try:
         found = list(checks.forward(grown, (sample.input, *sample.args), sample.kwargs))
@@ -169,7 +171,7 @@ def _at_size(o: checks.Operator, grower: sizes.Grower, k: int, back: bool) -> It
 
 def _size_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
     op, word = o.op, str(dtype).removeprefix("torch.")
-    if word not in _SIZE_DTYPES or is_random(op):
+    if word not in _SIZE_DTYPES or is_random(op) or op.name in UNGROWN:
         return
     back = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and not any_index(op)
     found = sizes.shuffled(op, dtype, list(scope.samples(op, dtype, back, 1)))

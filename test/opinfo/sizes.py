@@ -20,6 +20,7 @@ import constants
 import torch
 from agree import flatten
 from layouts import map_tensors, relaid
+from rules import factors
 from scope import key
 from torch.testing._internal.opinfo.core import SampleInput
 
@@ -27,6 +28,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 # estimate.
 LARGEST = 1 << 19
 _SECONDS = 0.25
+_FACTORED = 1 << 26  # elements times rows of matrices that are factored
 _DRAWS = 4  # of sizes, before a case is given up that they make too large
 _LAYOUTS = ("", "", "", "transposed", "stepped", "offset", "expanded")
 
@@ -116,7 +118,7 @@ class Grower:
     """
 
     def __init__(self, op: Any, dtype: torch.dtype, number: int, sample: Any) -> None:
-        self.operator, self.sample = op.op, sample
+        self.operator, self.sample, self.factors = op.op, sample, factors(op)
         self.seed = f"{key(op)} {dtype} {number}"
         self.arguments: Arguments = ((sample.input, *sample.args), sample.kwargs)
         first = next((x for x in _tensors(self.arguments) if x.ndim), None)
@@ -169,13 +171,19 @@ class Grower:
     def _drawn(self, choice: random.Random) -> Arguments | None:
         """The arguments at sizes that are drawn, unless they are too large or slow."""
         dims = choice.sample(sorted(self.ways), min(len(self.ways), choice.choice((1, 2, 2))))
-        growth = {d: choice.choice(constants.sizes()) for d in dims}
+        # Never smaller: indices stay in range.
+        growth = {d: choice.choice([n for n in constants.sizes() if n >= self.sizes[d]]) for d in dims}
         total, result = 1, float(self.elements)
         for d, size in enumerate(self.sizes):
-            total *= growth.get(d, size)
+            total *= growth.get(d, max(size, 1))
             result *= (growth[d] / size) ** self.powers[d] if d in growth else 1
         # Most operators' time grows as their elements, that of square matrices as their power 1.5.
         seconds, elements = self.slowest
+        if (
+            self.factors
+            and total * min([growth.get(d, n) for d, n in enumerate(self.sizes)][-2:]) > _FACTORED
+        ):
+            return None
         if max(total, result / 4) > LARGEST or seconds * (total / elements) ** 1.5 > _SECONDS:
             return None
         return _grow(self.arguments, self.ways, growth)

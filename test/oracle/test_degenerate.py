@@ -58,7 +58,6 @@ EXCUSED = {
     r"-qr [QR]-tall ones": "the second column of Q is any unit vector",
     r"-(svd values|svd full values|svdvals|norm nuc|norm -2)-(tall )?ones": "at 0 a singular value has a kink",
     r"-norm -?2-(rotation|two equal, turned)": "rounding decides which of equal values is the extreme one",
-    r"-logdet-opposite": "the determinant is negative, and its logarithm NaN",
     r"tangents-det-(singular|one zero)": "torch has 0; the adjugate's trace is right: d/dx det [[x]] = 1",
     r"tangents-(inv_ex|solve_ex)-singular": "rounding decides whether a pivot is 0",
     r"inverse-tangents": "torch's tangents disagree with differences of its own values (opinfo's rules)",

@@ -110,6 +110,7 @@ class Walk {
 
   // Matrices [begin, end).
   void Run(int64_t begin, int64_t end, std::atomic<bool>* no_memory) const {
+    if (begin >= end) return;  // no memory for the matrices of an empty batch
     try {
       const Temporary scratch(bytes_);
       for (int64_t i = begin; i < end; ++i)
