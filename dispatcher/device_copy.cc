@@ -123,8 +123,10 @@ void RunCopy(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* 
   Tensor from = Tensor::Borrow(args[1].u.tensor);
   const bool non_blocking = args[2].u.i != 0;
   CheckWritable(to, op.spec());
-  MICA_CHECK(CanExpandTo(from.sizes(), to.sizes()), "The shape ", ShapeText(from.sizes()),
-             " of `src` does not broadcast to the shape ", ShapeText(to.sizes()), " of `self`.");
+  MICA_CHECK(CanExpandTo(from.sizes(), to.sizes()),
+             "The expanded size of the tensor must match the existing size: the shape ",
+             ShapeText(from.sizes()), " of `src` does not broadcast to the shape ", ShapeText(to.sizes()),
+             " of `self`.");
   CheckNoInternalOverlap(to, "self");
   MICA_CHECK(!from.device().is_meta() || to.device().is_meta(), "A tensor on meta has no values, so that (",
              from.ToString(), ") cannot be copied into (", to.ToString(), ").");

@@ -1,6 +1,9 @@
 // What an out= form may do with the tensor that it is given.
 #pragma once
 
+#include <string>
+
+#include "mica/tensor/dtype.h"
 #include "mica/tensor/tensor.h"
 
 namespace mica {
@@ -8,5 +11,11 @@ namespace mica {
 // Before `out`, which has elements, is resized to the result's sizes. Throws for a view where
 // elements beside its own would be written: one with gaps, or with fewer elements.
 void CheckResizable(const Tensor& out, IntSpan sizes);
+
+// How torch says that a result does not fit `out`'s dtype; programs and tests match each half of it.
+std::string CannotHold(DType result, DType out);
+
+// Warns, where `out` has elements, that it is being resized to the result's sizes.
+void WarnOfResize(const Tensor& out, IntSpan sizes);
 
 }  // namespace mica

@@ -70,10 +70,9 @@ void CheckOnePlace(const Operator& op, const MicaValue* args, int64_t n, Device 
       return true;
     });
     const std::string here = name_of(i, element);
-    MICA_THROW(kRuntime, "`", here, "` is on the device (", t.device().ToString(), ") and `",
-               there.empty() ? "the result" : there, "` on (", place.ToString(),
-               "); an operator takes tensors of one device: move one first, as in ", here, ".to('",
-               place.ToString(), "').");
+    MICA_THROW(kRuntime, "Expected all tensors to be on the same device, but `", here, "` is on the device (",
+               t.device().ToString(), ") and `", there.empty() ? "the result" : there, "` on (",
+               place.ToString(), "): move one first, as in ", here, ".to('", place.ToString(), "').");
   });
 }
 

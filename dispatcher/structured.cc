@@ -21,6 +21,7 @@
 #include "mica/dispatcher/write_check.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/tensor/promote.h"
+#include "mica/tensor/scalar_type_name.h"
 #include "mica/tensor/shape.h"
 
 namespace mica {
@@ -143,29 +144,41 @@ bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult&
   return true;
 }
 
+// "any" of "mica::any.out".
+std::string BareName(const OperatorSpec& spec) {
+  std::string_view name = spec.name;
+  if (const size_t at = name.find("::"); at != std::string_view::npos) name.remove_prefix(at + 2);
+  return std::string(name.substr(0, name.find('.')));
+}
+
 // A given output against what the meta function says: resized (out=) or refused.
 void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name) {
-  MICA_CHECK(CanCast(want.dtype, out.dtype()), "The result of ", spec.name, " has the dtype (",
-             Name(want.dtype), "), which cannot be cast to the dtype (", Name(out.dtype()), ") of `", name,
-             spec.form == OpForm::kInplace
-                 ? "`, which is written in place; call the operator that is not in-place."
-                 : "`; give one of a dtype that can hold it.");
-  MICA_CHECK(out.device() == want.device, "`", name, "` is on the device (", out.device().ToString(),
-             "), and the result of ", spec.name, " is on the device (", want.device.ToString(), ").");
+  MICA_CHECK(CanCast(want.dtype, out.dtype()), CannotHold(want.dtype, out.dtype()), ": the result of ",
+             spec.name, " has the dtype (", Name(want.dtype), "), which cannot be cast to the dtype (",
+             Name(out.dtype()), ") of `", name,
+             spec.form == OpForm::kInplace ? "`; call the operator that is not in-place."
+                                           : "`; give one of a dtype that can hold it.");
+  MICA_CHECK(spec.op_class != OpClass::kReduction || spec.dtype_rule != DTypeRule::kBool ||
+                 out.dtype() == DType::kBool || out.dtype() == DType::kU8,
+             BareName(spec), " only supports bool tensor for result, got: ", ScalarTypeName(out.dtype()),
+             "; the dtype of `", name, "` is (", Name(out.dtype()), ").");
+  MICA_CHECK(spec.form != OpForm::kOut || (spec.flags & kStructured) || out.dtype() == want.dtype,
+             BareName(spec), ": Expected out tensor to have scalar type ", ScalarTypeName(want.dtype),
+             " but got scalar type ", ScalarTypeName(out.dtype()), "; the dtype of `", name, "` is (",
+             Name(out.dtype()), ").");
+  MICA_CHECK(out.device() == want.device, "Expected all tensors to be on the same device, but `", name,
+             "` is on the device (", out.device().ToString(), "), and the result of ", spec.name, " on (",
+             want.device.ToString(), ").");
   MICA_CHECK(spec.form != OpForm::kInplace || !IsComplex(out.dtype()) || !IsFloating(want.dtype),
              "The result of ", spec.name, " is real, with the dtype (", Name(want.dtype),
              "), and `self`, which is written in place, is complex; call the operator that is not in-place.");
   if (out.sizes() == IntSpan(want.sizes)) return;
-  MICA_CHECK(spec.form == OpForm::kOut, "The result of ", spec.name, " has the shape ", ShapeText(want.sizes),
-             ", which differs from the shape ", ShapeText(out.sizes()),
-             " of `self`, which is written in place.");
+  MICA_CHECK(spec.form == OpForm::kOut, "The output with shape ", ShapeText(out.sizes()),
+             " doesn't match the broadcast shape ", ShapeText(want.sizes), ", which the result of ",
+             spec.name, " has.");
   CheckNoInternalOverlap(out, name);
   CheckResizable(out, want.sizes);
-  if (out.numel() != 0) {
-    HostWarn(absl::StrCat("An output with the shape ", ShapeText(out.sizes()), " was resized to ",
-                          ShapeText(want.sizes), " since it did not fit the result of ", spec.name,
-                          "; give an empty tensor or the right shape."));
-  }
+  WarnOfResize(out, want.sizes);
   ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides, false);
 }
 
@@ -221,7 +234,9 @@ void MarkWritten(const Tensor& t, const OperatorSpec& spec) {
 }
 
 void CheckWritable(const Tensor& t, const OperatorSpec& spec) {
-  MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode, "The tensor that ", spec.name,
+  MICA_CHECK(!t.is_inference() || CurrentThread().inference_mode,
+             "Inplace update to inference tensor outside InferenceMode is not allowed: the tensor that ",
+             spec.name,
              " writes was made in inference mode, and inference mode is over; clone it first to get a tensor "
              "that can be "
              "written.");

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "mica/tensor/scalar_type_name.h"
 #include "mica/tensor/tensor.h"
 
 namespace mica {
@@ -31,8 +32,8 @@ std::string ArgumentOf(const Operator& op, const MicaValue* args, int64_t n, DTy
 [[noreturn]] void Refuse(const OperatorSpec& spec, const Operator& op, const MicaValue* args, int64_t n,
                          DType dtype) {
   MICA_THROW(kNotImplemented, "Operator ", spec.name, " does not support the dtype (", Name(dtype), ")",
-             ArgumentOf(op, args, n, dtype),
-             "; convert to one that it does, as in x.to(mica.float32): ", SupportedDTypes(spec), ".");
+             ArgumentOf(op, args, n, dtype), ": it is not implemented for '", ScalarTypeName(dtype),
+             "'; convert to one that it does, as in x.to(mica.float32): ", SupportedDTypes(spec), ".");
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ DType DefaultComplexDType() { return DefaultDType() == DType::kF64 ? DType::kC12
 void SetDefaultDType(DType dtype) {
   const bool ok =
       dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 || dtype == DType::kF64;
-  MICA_CHECK_TYPE(ok, "The default dtype (", Name(dtype),
-                  ") is not one of float16, bfloat16, float32, float64.");
+  MICA_CHECK_TYPE(ok, "only floating-point types are supported as the default type; this dtype is (",
+                  Name(dtype), "), not float16, bfloat16, float32 or float64.");
   g_default_dtype.store(dtype, std::memory_order_relaxed);
 }
 

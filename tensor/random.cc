@@ -141,8 +141,8 @@ double DrawNormal(Generator& g, double mean, double std) {
 }
 
 void FillUniform(Generator& g, void* data, int64_t n, DType dtype, double from, double to) {
-  MICA_CHECK(from <= to, "The lower bound (", from, ") of the uniform distribution is above the upper one (",
-             to, ").");
+  MICA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to,
+             ".");
   std::lock_guard<std::mutex> lock(g.mutex());
   VisitFloating(dtype, "uniform", [&]<typename T>() {
     using D = Draw<T>;
@@ -160,7 +160,7 @@ void FillUniform(Generator& g, void* data, int64_t n, DType dtype, double from, 
 }
 
 void FillNormal(Generator& g, void* data, int64_t n, DType dtype, double mean, double std) {
-  MICA_CHECK(std >= 0, "The standard deviation (", std, ") of the normal distribution is negative.");
+  MICA_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std, ".");
   std::lock_guard<std::mutex> lock(g.mutex());
   VisitFloating(dtype, "normal", [&]<typename T>() {
     T* out = static_cast<T*>(data);
@@ -170,7 +170,7 @@ void FillNormal(Generator& g, void* data, int64_t n, DType dtype, double mean, d
 }
 
 void FillBernoulli(Generator& g, void* data, int64_t n, DType dtype, double p) {
-  MICA_CHECK(p >= 0 && p <= 1, "The probability (", p, ") of the bernoulli distribution is outside 0 to 1.");
+  MICA_CHECK(p >= 0 && p <= 1, "bernoulli expects p to be in [0, 1], but got p=", p, ".");
   std::lock_guard<std::mutex> lock(g.mutex());
   VisitReal(dtype, "bernoulli", [&]<typename T>() {
     T* out = static_cast<T*>(data);
@@ -187,8 +187,8 @@ void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const
       const P* probabilities = static_cast<const P*>(p);
       for (int64_t i = 0; i < n; ++i) {
         const double value = static_cast<double>(probabilities[i]);
-        MICA_CHECK(value >= 0 && value <= 1, "The probability (", value, ") of element (", i,
-                   ") of the bernoulli distribution is outside 0 to 1.");
+        MICA_CHECK(value >= 0 && value <= 1, "bernoulli expects p to be in [0, 1], but element (", i,
+                   ") of `p` is (", value, "): Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
       }
       if constexpr (std::is_same_v<P, double>) {
         ForWords<uint64_t>(g, n, [&](int64_t i, uint64_t word) {
@@ -204,8 +204,8 @@ void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const
 }
 
 void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, int64_t high) {
-  MICA_CHECK(low < high || high == std::numeric_limits<int64_t>::min(), "The lower bound (", low,
-             ") of the random integers is not below the upper one (", high, ").");
+  MICA_CHECK(low < high || high == std::numeric_limits<int64_t>::min(),
+             "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high, ".");
   // 0: all of them, from -2^63 to 2^63.
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   std::lock_guard<std::mutex> lock(g.mutex());

@@ -17,26 +17,28 @@ int64_t CheckedNumel(IntSpan sizes) {
   bool empty = false;
   bool overflow = false;
   for (int64_t i = 0; i < sizes.size(); ++i) {
-    MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") is negative; the shape is ",
-               ShapeText(sizes), ".");
+    MICA_CHECK(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ",
+               ShapeText(sizes), "; the size of dimension (", i, ") is 0 or more.");
     if (sizes[i] == 0)
       empty = true;
     else
       overflow |= __builtin_mul_overflow(product, sizes[i], &product);
   }
-  MICA_CHECK(!overflow, "The shape ", ShapeText(sizes), " has more than 2^63 - 1 elements.");
+  MICA_CHECK(!overflow, "Storage size calculation overflowed with sizes=", ShapeText(sizes),
+             "; a shape has at most 2^63 - 1 elements.");
   return empty ? 0 : product;
 }
 
 int64_t WrapDim(int64_t dim, int64_t ndim, bool allow_scalar) {
   if (dim >= 0 ? dim < ndim : dim >= -ndim) return dim >= 0 ? dim : dim + ndim;
   if (ndim == 0) {
-    MICA_CHECK_INDEX(allow_scalar, "The dimension (", dim, ") is given for a tensor that has no dimensions.");
+    MICA_CHECK_INDEX(allow_scalar, "Dimension specified as ", dim, " but tensor has no dimensions.");
     if (dim == 0 || dim == -1) return 0;
     ndim = 1;
   }
-  MICA_THROW(kIndex, "The dimension (", dim, ") is out of range; expected one from ", -ndim, " to ", ndim - 1,
-             ".");
+  MICA_THROW(kIndex, "The dimension (", dim,
+             ") is not one of the tensor: Dimension out of range (expected to be in range of [", -ndim, ", ",
+             ndim - 1, "], but got ", dim, ").");
 }
 
 Dims WrapDims(IntSpan dims, int64_t ndim, bool allow_scalar) {
@@ -44,8 +46,8 @@ Dims WrapDims(IntSpan dims, int64_t ndim, bool allow_scalar) {
   for (int64_t i = 0; i < dims.size(); ++i) {
     out[i] = WrapDim(dims[i], ndim, allow_scalar);
     for (int64_t j = 0; j < i; ++j) {
-      MICA_CHECK(out[j] != out[i], "The dimension (", out[i], ") appears more than once in the dimensions ",
-                 ShapeText(dims), ".");
+      MICA_CHECK(out[j] != out[i], "The dim ", out[i], " appears multiple times in the list of dims, ",
+                 ShapeText(dims), "; dims must be unique.");
     }
   }
   return out;
@@ -129,10 +131,10 @@ Dims BroadcastShapes(IntSpan a, IntSpan b, const char* a_name, const char* b_nam
   for (int64_t i = 0; i < n; ++i) {  // i counts from the last dim
     const int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
-    MICA_CHECK(from_a == from_b || from_a == 1 || from_b == 1, "Size (", from_b, ") of dimension (",
-               b.size() - 1 - i, ") of `", b_name, "` differs from size (", from_a, ") of `", a_name,
-               "`; their shapes are ", ShapeText(b), " and ", ShapeText(a),
-               ", and a dimension broadcasts only when one size is 1.");
+    MICA_CHECK(from_a == from_b || from_a == 1 || from_b == 1, "The size of tensor a (", from_a,
+               ") must match the size of tensor b (", from_b, ") at non-singleton dimension ", n - 1 - i,
+               ": `", a_name, "` has the shape ", ShapeText(a), " and `", b_name, "` the shape ",
+               ShapeText(b), ", and a dimension broadcasts only when one size is 1.");
     out[n - 1 - i] = from_a == 1 ? from_b : from_a;
   }
   return out;
@@ -150,24 +152,26 @@ bool CanExpandTo(IntSpan from, IntSpan to) {
 Dims ExpandStrides(IntSpan sizes, IntSpan strides, IntSpan to, Dims* resolved) {
   const int64_t n = to.size();
   const int64_t shift = n - sizes.size();
-  MICA_CHECK(shift >= 0, "The number of sizes (", n, ") to expand to is less than the number of dimensions (",
-             sizes.size(), ") of the tensor; its shape is ", ShapeText(sizes), ".");
+  MICA_CHECK(shift >= 0, "expand to ", ShapeText(to), ": the number of sizes provided (", n,
+             ") must be greater or equal to the number of dimensions in the tensor (", sizes.size(),
+             "), whose shape is ", ShapeText(sizes), ".");
   resolved->resize(n);
   Dims out(n);
   for (int64_t i = 0; i < n; ++i) {
     const bool is_new = i < shift;
     int64_t target = to[i];
     if (target == -1) {
-      MICA_CHECK(!is_new, "The size (-1) to expand to is not allowed in dimension (", i,
-                 "), which does not exist in the tensor of shape ", ShapeText(sizes), ".");
+      MICA_CHECK(!is_new,
+                 "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ",
+                 i, " of the tensor of shape ", ShapeText(sizes), ".");
       target = sizes[i - shift];
     }
     MICA_CHECK(target >= 0, "The size (", target, ") of dimension (", i, ") to expand to is negative.");
     const bool grows = !is_new && sizes[i - shift] == 1 && target != 1;
-    MICA_CHECK(is_new || grows || sizes[i - shift] == target, "The size (", target, ") of dimension (", i,
-               ") to expand to differs from the size (", is_new ? 0 : sizes[i - shift],
-               ") of the tensor, which is not 1; the shapes are ", ShapeText(to), " and ", ShapeText(sizes),
-               ".");
+    MICA_CHECK(is_new || grows || sizes[i - shift] == target, "The expanded size of the tensor (", target,
+               ") must match the existing size (", is_new ? 0 : sizes[i - shift],
+               ") at non-singleton dimension ", i, ".  Target sizes: ", ShapeText(to),
+               ".  Tensor sizes: ", ShapeText(sizes), ".");
     (*resolved)[i] = target;
     out[i] = is_new || grows ? 0 : strides[i - shift];
   }
@@ -186,21 +190,22 @@ Dims InferSize(IntSpan sizes, int64_t numel) {
   bool overflow = false;
   for (int64_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1) {
-      MICA_CHECK(inferred < 0, "Only one dimension can be inferred (-1), but the shape ", ShapeText(sizes),
-                 " has more.");
+      MICA_CHECK(inferred < 0, "In the shape ", ShapeText(sizes),
+                 " more than one size is -1: only one dimension can be inferred.");
       inferred = i;
     } else {
-      MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") of the shape ",
-                 ShapeText(sizes), " is negative and not -1.");
+      MICA_CHECK(sizes[i] >= 0, "The shape ", ShapeText(sizes), " has an invalid shape dimension ", sizes[i],
+                 "; a size is 0 or more, or -1 where it is inferred.");
       overflow |= __builtin_mul_overflow(product, sizes[i], &product);
     }
   }
   if (inferred >= 0) {
-    MICA_CHECK(product != 0, "The size of dimension (", inferred, ") of the shape ", ShapeText(sizes),
-               " cannot be inferred, because another size is 0; the tensor has ", numel, " elements.");
+    MICA_CHECK(product != 0, "The shape ", ShapeText(sizes), " of ", numel,
+               " elements cannot be reshaped, because the unspecified dimension size -1 can be any value and "
+               "is ambiguous: another size is 0.");
   }
   const bool fits = !overflow && (inferred >= 0 ? numel % product == 0 : numel == product);
-  MICA_CHECK(fits, "The shape ", ShapeText(sizes), " is not valid for a tensor of ", numel, " elements.");
+  MICA_CHECK(fits, "The shape '", ShapeText(sizes), "' is invalid for input of size ", numel, ".");
   if (inferred >= 0) out[inferred] = numel / product;
   return out;
 }

@@ -119,16 +119,19 @@ Overlap GetOverlap(const Tensor& a, const Tensor& b) {
 
 void CheckNoInternalOverlap(const Tensor& t, const char* name) {
   MICA_CHECK(t.is_contiguous() || HasInternalOverlap(t.sizes(), t.strides()) != InternalOverlap::kYes,
-             "The tensor `", name, "` of shape ", ShapeText(t.sizes()), " and strides ",
-             ShapeText(t.strides()),
-             " is written to, but several of its elements share one place in memory; clone it first.");
+             "unsupported operation: more than one element of the written-to tensor refers to a single "
+             "memory location. Please clone() the tensor `",
+             name, "`, of shape ", ShapeText(t.sizes()), " and strides ", ShapeText(t.strides()),
+             ", before performing the operation.");
 }
 
 void CheckNoPartialOverlap(const Tensor& output, const Tensor& input, const char* output_name,
                            const char* input_name) {
-  MICA_CHECK(GetOverlap(output, input) != Overlap::kPartial, "The output `", output_name, "` (",
-             output.ToString(), ") shares part of its memory with the input `", input_name, "` (",
-             input.ToString(), "); clone one of them first.");
+  MICA_CHECK(
+      GetOverlap(output, input) != Overlap::kPartial,
+      "unsupported operation: some elements of the input tensor `", input_name, "` (", input.ToString(),
+      ") and the written-to tensor `", output_name, "` (", output.ToString(),
+      ") refer to a single memory location. Please clone() the tensor before performing the operation.");
 }
 
 }  // namespace mica

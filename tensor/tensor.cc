@@ -25,14 +25,15 @@ bool CarriesAutograd(DType dtype) { return IsDifferentiable(dtype); }
 // The bytes from a view's first element to the end of its last one, 0 if it has
 // none. Throws for negative sizes and strides and for more than 2^63 - 1.
 int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
-  MICA_CHECK_VALUE(sizes.size() == strides.size(), "The number of strides (", strides.size(),
-                   ") differs from the number of sizes (", sizes.size(), ").");
+  MICA_CHECK_VALUE(sizes.size() == strides.size(),
+                   "There is a mismatch in length of strides and shape: the number of strides (",
+                   strides.size(), ") differs from the number of sizes (", sizes.size(), ").");
   int64_t last = 0, elements = 1;
   bool empty = false;
   bool overflow = false;
   for (int64_t i = 0; i < sizes.size(); ++i) {
-    MICA_CHECK(sizes[i] >= 0, "The size (", sizes[i], ") of dimension (", i, ") is negative; the shape is ",
-               ShapeText(sizes), ".");
+    MICA_CHECK(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ",
+               ShapeText(sizes), "; the size of dimension (", i, ") is 0 or more.");
     MICA_CHECK_VALUE(strides[i] >= 0, "The stride (", strides[i], ") of dimension (", i,
                      ") is negative; strides are 0 or more.");
     empty |= sizes[i] == 0;
@@ -47,8 +48,9 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   int64_t bytes = 0;
   overflow |=
       __builtin_mul_overflow(last, item_size, &bytes) || __builtin_add_overflow(bytes, item_size, &bytes);
-  MICA_CHECK(!overflow, "The shape ", ShapeText(sizes), " with strides ", ShapeText(strides), " and ",
-             item_size, " bytes an element needs more than 2^63 - 1 bytes or elements.");
+  MICA_CHECK(!overflow, "Stride calculation overflowed: the shape ", ShapeText(sizes), " with strides ",
+             ShapeText(strides), " and ", item_size,
+             " bytes an element needs more than 2^63 - 1 bytes or elements.");
   return bytes;
 }
 
@@ -238,8 +240,8 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
     overflow |= __builtin_mul_overflow(numel, ItemSize(dtype), &nbytes);
     if (__builtin_expect(overflow || least < 0, 0)) {
       CheckedNumel(sizes);
-      MICA_THROW(kRuntime, "The shape ", ShapeText(sizes), " of ", Name(dtype),
-                 " needs more than 2^63 - 1 bytes.");
+      MICA_THROW(kRuntime, "Storage size calculation overflowed with sizes=", ShapeText(sizes),
+                 ": it needs more than 2^63 - 1 bytes of ", Name(dtype), ".");
     }
     Storage storage = ContiguousMemory(nbytes, dtype, device);
     TensorImpl* impl = NewImpl(storage.get(), 0, dtype, device);
@@ -299,9 +301,10 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
   StorageImpl* storage = base.impl()->storage;
   const int64_t extent = CheckedExtent(sizes, strides, ItemSize(dtype));
   MICA_CHECK(byte_offset >= 0 && (extent == 0 || extent <= storage->nbytes() - byte_offset),
-             "A view of shape ", ShapeText(sizes), ", strides ", ShapeText(strides), " and offset ",
-             byte_offset, " bytes needs ", extent, " bytes there and does not fit the storage of ",
-             storage->nbytes(), " bytes.");
+             "setStorage: sizes ", ShapeText(sizes), ", strides ", ShapeText(strides), ", storage offset ",
+             byte_offset / ItemSize(dtype), ", and itemsize ", ItemSize(dtype),
+             " requiring a storage size of ", byte_offset + extent, " are out of bounds for storage of size ",
+             storage->nbytes(), ".");
   TensorImpl* impl = NewImpl(storage, byte_offset, dtype, base.device());
   storage->Retain();
   Tensor view = Tensor::Steal(impl);

@@ -2,10 +2,15 @@
 #include "mica/bindings/python/arguments.h"
 
 #include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "mica/bindings/python/result_types.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/pinned_memory.h"
+#include "mica/dispatcher/warn_once.h"
 
 namespace mica::python {
 namespace {
@@ -105,81 +110,139 @@ std::string DescribeArgument(PyObject* o) {
   return text + (items.size > 4 ? ", ...)" : ")");
 }
 
-// What a parameter takes, by its Kind.
-constexpr const char* kTakes[] = {"a Tensor",
-                                  "a list of Tensors",
-                                  "a list of Tensors and None",
-                                  "an int",
-                                  "ints",
-                                  "a float",
-                                  "floats",
-                                  "a bool",
-                                  "bools",
-                                  "a number",
-                                  "numbers",
-                                  "a str",
-                                  "a dtype",
-                                  "a layout",
-                                  "a memory format",
-                                  "a device",
-                                  "a Generator",
-                                  "a Tensor",
-                                  "a tuple of Tensors"};
+// What a parameter takes, by its Kind, in torch's words: programs match "must be int, not str".
+constexpr const char* kTakes[] = {"Tensor",
+                                  "tuple of Tensors",
+                                  "tuple of Tensors and None",
+                                  "int",
+                                  "tuple of ints",
+                                  "float",
+                                  "tuple of floats",
+                                  "bool",
+                                  "tuple of bools",
+                                  "Number",
+                                  "tuple of Numbers",
+                                  "str",
+                                  "dtype",
+                                  "layout",
+                                  "memory_format",
+                                  "device",
+                                  "Generator",
+                                  "Tensor",
+                                  "tuple of Tensors"};
 
-std::string Quoted(const char* name) { return std::string("`") + name + "`"; }
-
-// The first reason why a call does not fit a signature, as BoundArguments::Try sees it.
-std::string Mismatch(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                     PyObject* kwnames) {
+// The first reason why a call does not fit a signature, as BoundArguments::Try sees it; `called` is "f()".
+std::string Mismatch(const std::string& called, const Signature& s, PyObject* self, PyObject* const* args,
+                     Py_ssize_t nargs, PyObject* kwnames) {
   const int first = self ? 1 : 0;
   std::vector<PyObject*> values(static_cast<size_t>(s.count), nullptr);
   if (self) values[0] = self;
   const Py_ssize_t at = s.varargs - first;
   const bool spread = s.varargs >= first && nargs > at && IsInt(args[at]);
-  for (Py_ssize_t i = at; spread && i < nargs; ++i)
-    if (!IsInt(args[i]))
-      return Quoted(s.params[s.varargs].name) + " takes ints, not " + DescribeArgument(args[i]);
   const Py_ssize_t taken = spread ? at + 1 : nargs;
+  const auto must_be = [&](int i, PyObject* value) {
+    const Param& p = s.params[i];
+    std::string text = called + ": argument '" + p.name + "'";
+    if (i - first < taken) text += " (position " + std::to_string(i - first + 1) + ")";
+    text += std::string(" must be ") + kTakes[static_cast<int>(p.kind)] + ", not " + DescribeArgument(value);
+    if (p.kind == Kind::kTensor && IsNumpyArray(value)) text += " (mica.from_numpy makes a Tensor of it)";
+    return text;
+  };
+  for (Py_ssize_t i = at; spread && i < nargs; ++i)
+    if (!IsInt(args[i])) return must_be(s.varargs, args[i]);
   if (first + taken > s.positional)
-    return "it takes at most " + std::to_string(s.positional - first) + " arguments without a name, not " +
-           std::to_string(nargs);
+    return called + " takes at most " + std::to_string(s.positional - first) + " positional arguments, and " +
+           std::to_string(nargs) + " are given";
   for (Py_ssize_t i = 0; i < taken; ++i) values[static_cast<size_t>(first + i)] = args[i];
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     const int i = FindParam(s, name);
-    if (i < 0) return "it has no `" + std::string(StrView(name)) + "`";
-    if (values[static_cast<size_t>(i)]) return "it gets " + Quoted(s.params[i].name) + " twice";
+    if (i < 0) return called + " got an unexpected keyword argument '" + std::string(StrView(name)) + "'";
+    if (values[static_cast<size_t>(i)])
+      return called + " got multiple values for argument '" + s.params[i].name + "'";
     values[static_cast<size_t>(i)] = args[nargs + k];
   }
   for (int i = first; i < s.count; ++i) {
     const Param& p = s.params[i];
     PyObject* value = values[static_cast<size_t>(i)];
-    if (!value && !(p.flags & kDefault)) return Quoted(p.name) + " is missing";
-    if (!value || (spread && i == s.varargs) || Accepts(p, value, false)) continue;
-    std::string text =
-        Quoted(p.name) + " takes " + kTakes[static_cast<int>(p.kind)] + ", not " + DescribeArgument(value);
-    if (p.kind == Kind::kTensor && IsNumpyArray(value)) text += " (mica.from_numpy makes a Tensor of it)";
-    return text;
+    if (!value && !(p.flags & kDefault))
+      return called + " missing 1 required positional arguments: \"" + p.name + "\"";
+    if (value && !(spread && i == s.varargs) && !Accepts(p, value, false)) return must_be(i, value);
   }
   return "";
 }
 
+// A call in the order that torch had before it had keywords, addmm(beta, self, alpha, mat1, mat2) or
+// add(self, alpha, other), as one with keywords. Numbers come before the tensor that they scale: `beta`
+// the first of a function that has one, `alpha` or `value` the other.
+class Reordered {
+ public:
+  Reordered(const Overloads& overloads, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+            PyObject* kwnames) {
+    const Signature& s = overloads.signatures[0];
+    std::vector<const char*> scales;
+    for (const char* name : {"beta", "alpha", "value"})
+      for (int i = s.positional; i < s.count; ++i)
+        if (std::strcmp(s.params[i].name, name) == 0) scales.push_back(name);
+    std::vector<PyObject*> numbers;
+    for (Py_ssize_t i = 0; i < nargs; ++i) {
+      if (!IsTensor(args[i]) && !IsNumber(args[i])) return;
+      (IsTensor(args[i]) ? values_ : numbers).push_back(args[i]);
+    }
+    count_ = static_cast<Py_ssize_t>(values_.size());
+    const bool last_is_tensor = nargs > 0 && IsTensor(args[nargs - 1]);
+    if (numbers.empty() || numbers.size() > scales.size() || !last_is_tensor ||
+        count_ + (self ? 1 : 0) != s.positional)
+      return;
+    const Py_ssize_t given = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    names_ = Own(PyTuple_New(static_cast<Py_ssize_t>(numbers.size()) + given));
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      values_.push_back(numbers[k]);
+      PyTuple_SET_ITEM(names_.get(), static_cast<Py_ssize_t>(k),
+                       Check(PyUnicode_InternFromString(scales[k])));
+      moved_ += std::string(k ? ", " : "") + scales[k];
+    }
+    for (Py_ssize_t k = 0; k < given; ++k) {
+      values_.push_back(args[nargs + k]);
+      PyTuple_SET_ITEM(names_.get(), static_cast<Py_ssize_t>(numbers.size()) + k,
+                       Py_NewRef(PyTuple_GET_ITEM(kwnames, k)));
+    }
+  }
+  bool found() const { return static_cast<bool>(names_); }
+  PyObject* const* args() const { return values_.data(); }
+  Py_ssize_t count() const { return count_; }
+  PyObject* names() const { return names_.get(); }
+  std::string Warning(const char* name) const {
+    return absl::StrCat("This overload of ", name, " is deprecated: give the numbers as keywords (", moved_,
+                        ").");
+  }
+
+ private:
+  static bool IsNumber(PyObject* o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o); }
+
+  std::vector<PyObject*> values_;
+  Py_ssize_t count_ = 0;
+  Ref names_;
+  std::string moved_;
+};
+
 [[noreturn]] void RaiseNoMatch(const Overloads& overloads, PyObject* self, PyObject* const* args,
                                Py_ssize_t nargs, PyObject* kwnames) {
-  std::string text = std::string("The arguments of ") + overloads.name + "() are (";
+  const std::string called = std::string(overloads.name) + "()";
+  std::string text = called + " received an invalid combination of arguments - got (";
   for (Py_ssize_t i = 0; i < nargs; ++i) text += (i ? ", " : "") + DescribeArgument(args[i]);
   const Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t i = 0; i < nkw; ++i) {
     text += nargs + i ? ", " : "";
     text += std::string(StrView(PyTuple_GET_ITEM(kwnames, i))) + "=" + DescribeArgument(args[nargs + i]);
   }
-  text += "), which no signature accepts; expected one of:";
+  text += "), but expected one of:";
   for (int i = 0; i < overloads.count; ++i) {
     const Signature& s = overloads.signatures[i];
     if (!(self ? s.as_method : s.as_function)) continue;
     text += std::string("\n  ") + s.text;
-    if (const std::string why = Mismatch(s, self, args, nargs, kwnames); !why.empty())
-      text += "\n    but " + why;
+    if (const std::string why = Mismatch(called, s, self, args, nargs, kwnames); !why.empty())
+      text += "\n    " + why;
   }
   Raise(PyExc_TypeError, text);
 }
@@ -197,6 +260,15 @@ int BoundArguments::BindTo(const Overloads& overloads, PyObject* self, PyObject*
     for (int i = 0; i < overloads.count; ++i) {
       const Signature& s = overloads.signatures[i];
       if ((self ? s.as_method : s.as_function) && Try(s, self, args, nargs, kwnames, strict)) return i;
+    }
+  }
+  if (const Reordered call(overloads, self, args, nargs, kwnames); call.found()) {
+    for (int i = 0; i < overloads.count; ++i) {
+      const Signature& s = overloads.signatures[i];
+      if (!(self ? s.as_method : s.as_function)) continue;
+      if (!Try(s, self, call.args(), call.count(), call.names(), false)) continue;
+      WarnOnce(absl::StrCat("overload ", overloads.name), call.Warning(overloads.name));
+      return i;
     }
   }
   RaiseNoMatch(overloads, self, args, nargs, kwnames);

@@ -121,11 +121,10 @@ Tensor TensorFromBuffer(PyObject* object, bool kept) {
       MICA_THROW(kType, "An array of dtype (", std::string(StrView(name.get())), ") has no mica.dtype.");
     }
     if (kept)
-      Check(
-          PyErr_WarnEx(PyExc_UserWarning,
-                       "The array is read-only, and Mica has no read-only tensors: writing the tensor would "
-                       "write the array.",
-                       1));
+      Check(PyErr_WarnEx(PyExc_UserWarning,
+                         "The given buffer is not writable, and Mica does not support non-writable tensors: "
+                         "writing the tensor would write the read-only buffer.",
+                         1));
   }
   struct Guard {
     Py_buffer* view;

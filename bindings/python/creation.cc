@@ -57,7 +57,7 @@ struct Inference {
                                        : -1;
     if (k < 0) {
       Raise(PyExc_TypeError,
-            std::string("A value of type ") + TypeName(o) + " cannot become an element of a tensor.");
+            std::string("new(): invalid data type '") + TypeName(o) + "' of an element of a tensor.");
     }
     kind = std::max(kind, k);
   }
@@ -108,9 +108,8 @@ struct Filler {
     }
     const Items items = ItemsOf(o);
     if (!items || items.size != sizes[dim]) {
-      MICA_THROW(kValue, "The sequence at depth ", dim, " has ",
-                 items ? absl::StrCat(items.size, " elements") : std::string("no elements"),
-                 " where its neighbours have ", sizes[dim], ".");
+      MICA_THROW(kValue, "Nested sequences are uneven: expected sequence of length ", sizes[dim], " at dim ",
+                 dim, " (got ", items ? absl::StrCat(items.size) : std::string("a number"), ").");
     }
     for (Py_ssize_t i = 0; i < items.size; ++i) Fill(items.data[i], dim + 1);
   }
@@ -277,8 +276,9 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
       return ConvertTensor(FromNumpyCopy(data), dtype, device);
     }
     if (!IsSequence(data)) {
-      Raise(PyExc_TypeError, std::string("A tensor cannot be made of an object of type (") + TypeName(data) +
-                                 "); expected numbers, nested sequences of them, or an array.");
+      Raise(PyExc_TypeError, std::string("Could not infer dtype of ") + TypeName(data) +
+                                 ": new(): invalid data type '" + TypeName(data) +
+                                 "'; expected numbers, nested sequences of them, or an array.");
     }
     list = Own(PySequence_List(data));
     data = list.get();

@@ -161,8 +161,11 @@ PyObject* UnpackForBackward(PyObject*, PyObject* capsule) {
     Saved& saved = SavedOf(capsule);
     const NodePtr node = saved.Node();
     MICA_CHECK(
-        node && !saved.freed, "The tensors that ", saved.name, " saved are freed: ",
-        "backward ran through this graph before. Say retain_graph=True in the first call to keep them.");
+        node && !saved.freed,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they "
+        "have already been freed): the tensors that ",
+        saved.name,
+        " saved are freed by the first backward. Specify retain_graph=True in the first call to keep them.");
     const std::vector<std::shared_ptr<SavedTensorBox>> boxes = saved.boxes;
     std::vector<Tensor> tensors;
     for (const auto& box : boxes) tensors.push_back(box ? box->Unpack() : Tensor());

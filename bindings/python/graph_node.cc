@@ -314,9 +314,10 @@ std::shared_ptr<SavedTensorHooks> MakeSavedTensorHooks(PyObject* pack, PyObject*
   hooks->unpack = [f = SharedObject(unpack)](const std::shared_ptr<void>& packed) {
     GilAcquire gil;
     const Ref result(CheckCall(PyObject_CallOneArg(f.get(), static_cast<PyObject*>(packed.get()))));
-    MICA_CHECK_TYPE(IsTensor(result.get()),
-                    "The unpack hook of a saved tensor must return a Tensor; it returned a value of type (",
-                    TypeName(result.get()), ").");
+    MICA_CHECK_TYPE(
+        IsTensor(result.get()),
+        "Output of saved tensor unpack_hook expected to be a Tensor, but the hook returned a value of type (",
+        TypeName(result.get()), ").");
     return Unwrap(result.get());
   };
   return hooks;

@@ -9,6 +9,7 @@
 #include "mica/bindings/python/item.h"
 #include "mica/bindings/python/override.h"
 #include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/host.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/any.h"
 #include "mica/ops/copy_.h"
@@ -29,13 +30,16 @@
 namespace mica::python {
 namespace {
 
-Tensor Select(const Tensor& t, int64_t dim, int64_t index) {
-  MICA_CHECK_INDEX(t.ndim() > dim, t.ndim() == 0
-                                       ? "A 0-d tensor has no dimension to index; use item() for its value."
-                                       : "There are more indices than the tensor has dimensions.");
+// `shown` is the dimension as the caller counts, who indexed some before.
+Tensor Select(const Tensor& t, int64_t dim, int64_t index, int64_t shown) {
+  MICA_CHECK_INDEX(
+      t.ndim() > dim,
+      t.ndim() == 0
+          ? "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number."
+          : "There are too many indices for tensor of fewer dimensions.");
   const int64_t size = t.impl()->dl.shape[dim];
-  MICA_CHECK_INDEX(index >= -size && index < size, "Index (", index, ") is out of range for dimension (", dim,
-                   ") of size (", size, ").");
+  MICA_CHECK_INDEX(index >= -size && index < size, "The index ", index, " is out of bounds for dimension ",
+                   shown, " with size ", size, ".");
   return ops::select(t, dim, index);
 }
 
@@ -46,8 +50,8 @@ Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice) {
                    ".");
   if (s->start == Py_None && s->stop == Py_None && s->step == Py_None) return t;
   Check(PySlice_Unpack(slice, &start, &stop, &step));
-  MICA_CHECK_VALUE(step > 0, "The step (", step,
-                   ") of a slice of a tensor must be greater than 0; use flip() to reverse.");
+  MICA_CHECK_VALUE(step > 0, "The step must be greater than zero, and the step of a slice of a tensor is (",
+                   step, "); use flip() to reverse.");
   return ops::slice(t, dim, start, stop, step);
 }
 
@@ -78,6 +82,7 @@ struct Walk {
   Tensor view;
   std::vector<Tensor> indices;  // by dimension of `view`; undefined: all of it
   int64_t dim = 0;
+  int64_t selected = 0;  // dimensions that integers took away
 
   // An index on the CPU goes where the indexed tensor is.
   void Record(Tensor index) {
@@ -89,7 +94,7 @@ struct Walk {
 
   void Take(PyObject* key, int64_t skipped, bool last) {
     if (IsPlainInt(key)) {
-      view = Select(view, dim, ToInt(key));
+      view = Select(view, dim, ToInt(key), dim + selected++);
     } else if (PySlice_Check(key)) {
       view = Slice(view, dim, key);
       ++dim;
@@ -101,7 +106,7 @@ struct Walk {
     } else if (PyBool_Check(key)) {
       TakeBool(key == Py_True);
     } else if (IsIndexNumber(key)) {
-      view = Select(view, dim, ToInt(key));
+      view = Select(view, dim, ToInt(key), dim + selected++);
     } else {
       TakeTensor(KeyTensor(key), last);
     }
@@ -117,13 +122,17 @@ struct Walk {
   void TakeTensor(Tensor index, bool last) {
     if (IsMask(index) && index.ndim() == 0) return TakeBool(ItemOf(index).ToBool());
     MICA_CHECK_INDEX(!IsDifferentiable(index.dtype()),
-                     "A tensor that indexes another is of an integer dtype or bool; this one is ",
+                     "tensors used as indices must be long, int, byte or bool tensors; this one is ",
                      index.ToString(), ".");
     if (!IsMask(index) || index.ndim() == 1 || last) return Record(std::move(index));
     for (int64_t d = 0; d < index.ndim(); ++d) {
-      MICA_CHECK_INDEX(dim + d < view.ndim() && view.size(dim + d) == index.size(d), "Size (", index.size(d),
-                       ") of dimension (", d, ") of the mask differs from that of the indexed tensor.");
+      MICA_CHECK_INDEX(dim + d < view.ndim() && view.size(dim + d) == index.size(d), "The shape of the mask ",
+                       ShapeText(index.sizes()), " at index ", d,
+                       " does not match the shape of the indexed tensor ", ShapeText(view.sizes()),
+                       " at index ", dim + d, ".");
     }
+    if (index.dtype() == DType::kU8)
+      HostWarn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead.");
     const Tensor places = ops::nonzero(index);
     for (int64_t d = 0; d < index.ndim(); ++d) Record(ops::select(places, 1, d));
   }
@@ -142,7 +151,7 @@ bool IsListOfKeys(PyObject* key) {
 }
 
 Walk WalkKey(const Tensor& self, PyObject* key) {
-  Walk w{self, {}, 0};
+  Walk w{self, {}};
   if (IsListOfKeys(key)) return WalkKey(self, Ref(PyList_AsTuple(key)).get());
   if (!PyTuple_Check(key)) {
     w.Take(key, self.ndim(), true);
@@ -153,8 +162,8 @@ Walk WalkKey(const Tensor& self, PyObject* key) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     dims += DimsOfKey(PyTuple_GET_ITEM(key, i));
   }
-  MICA_CHECK_INDEX(dims <= self.ndim(), "The key has ", dims, " indices for a tensor of ", self.ndim(),
-                   " dimensions.");
+  MICA_CHECK_INDEX(dims <= self.ndim(), "There are too many indices for tensor of dimension ", self.ndim(),
+                   "; the key has ", dims, ".");
   for (Py_ssize_t i = 0; i < n; ++i) w.Take(PyTuple_GET_ITEM(key, i), self.ndim() - dims, i == n - 1);
   return w;
 }
@@ -167,7 +176,7 @@ PyObject* GetItem(PyObject* self, PyObject* key) {
     if (__builtin_expect(MayOverrideKey(self, key), 0))
       if (PyObject* result = Override({"__getitem__"}, self, key)) return result;
     const Tensor& t = Unwrap(self);
-    if (IsPlainInt(key)) return Wrap(Select(t, 0, ToInt(key)));
+    if (IsPlainInt(key)) return Wrap(Select(t, 0, ToInt(key), 0));
     Walk w = WalkKey(t, key);
     if (w.indices.empty()) return Wrap(w.view.is_same(t) ? ops::alias(t) : std::move(w.view));
     return Wrap(Run(Work().Add(w.view).Add(w.indices), [&] { return ops::index(w.view, w.indices); }));
@@ -257,7 +266,7 @@ int SetItem(PyObject* self, PyObject* key, PyObject* value) {
     }
     const Tensor& t = Unwrap(self);
     if (key == Py_False) return 0;  // no elements, whatever the value
-    const Walk w = IsPlainInt(key)  ? Walk{Select(t, 0, ToInt(key)), {}, 0}
+    const Walk w = IsPlainInt(key)  ? Walk{Select(t, 0, ToInt(key), 0), {}}
                    : key == Py_True ? Walk{ops::unsqueeze(t, 0), {}, 0}
                                     : WalkKey(t, key);
     if (!w.indices.empty()) {
@@ -297,8 +306,8 @@ int Contains(PyObject* self, PyObject* element) {
     const Tensor& t = Unwrap(self);
     if (!IsTensor(element) && !IsPlainNumber(element)) {
       Raise(PyExc_RuntimeError,
-            std::string("`in` of a tensor takes a tensor or a number; this one is of type (") +
-                TypeName(element) + ").");
+            std::string("Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '") +
+                TypeName(element) + "'>.");
     }
     const Tensor same = IsTensor(element) ? ops::eq(t, Unwrap(element)) : ops::eq(t, ToScalar(element));
     return ItemOf(ops::op::any::call(same)).ToBool() ? 1 : 0;

@@ -28,8 +28,9 @@ Scalar ReadElement(const void* data, DType d) {
 }
 
 Scalar ItemOf(const Tensor& shown) {
-  MICA_CHECK(shown.numel() == 1, "A tensor with shape ", ShapeText(shown.sizes()), " has (", shown.numel(),
-             ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  MICA_CHECK(shown.numel() == 1, "a Tensor with ", shown.numel(),
+             " elements cannot be converted to Scalar; its shape is ", ShapeText(shown.sizes()),
+             ", and tolist() gives all numbers.");
   const KeySet seen = (shown.keys() | CurrentThread().include) - CurrentThread().exclude;
   if (__builtin_expect(seen.has(keys::kDispatchMode) || seen.has(keys::kPythonSubclass), 0))
     return ops::_local_scalar_dense(shown);

@@ -14,6 +14,7 @@
 #include "mica/dispatcher/host.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/thread_state.h"
+#include "mica/dispatcher/warn_once.h"
 #include "mica/kernels/uninitialized.h"
 #include "mica/tensor/promote.h"
 
@@ -137,6 +138,24 @@ PyObject* StorageLives(PyObject*, PyObject* number) {
   return Guarded([&] { return NewBool(StorageImpl::Lives(ToInt(number))); });
 }
 
+// _warn_once(key, message), as mica::WarnOnce.
+PyObject* WarnOnceFunction(PyObject*, PyObject* args) {
+  return Guarded([&]() -> PyObject* {
+    const char *key, *message;
+    Check(PyArg_ParseTuple(args, "ss", &key, &message) - 1);
+    WarnOnce(key, message);
+    if (PyErr_Occurred()) throw PythonErrorIsSet();
+    return NewNone();
+  });
+}
+PyObject* SetWarnAlways(PyObject*, PyObject* always) {
+  return Guarded([&] {
+    WarnAlways(always == Py_True);
+    return NewNone();
+  });
+}
+PyObject* GetWarnAlways(PyObject*, PyObject*) { return NewBool(IsWarnAlways()); }
+
 PyMethodDef kFunctions[] = {
     {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
     {"_set_fill_uninitialized", SetFillUninitializedFunction, METH_O, nullptr},
@@ -148,6 +167,9 @@ PyMethodDef kFunctions[] = {
     {"get_num_threads", GetNumThreads, METH_NOARGS, "get_num_threads() -> int"},
     {"set_num_threads", SetNumThreadsFunction, METH_O,
      "set_num_threads(n)\n\nAt most this many threads in a kernel."},
+    {"_warn_once", WarnOnceFunction, METH_VARARGS, nullptr},
+    {"_set_warn_always", SetWarnAlways, METH_O, nullptr},
+    {"_is_warn_always", GetWarnAlways, METH_NOARGS, nullptr},
     {"_explain", ExplainFunction, METH_VARARGS, nullptr},
     {"_add_tensor_attributes", AddTensorAttributes, METH_O, nullptr},
     {"_metadata_object", MetadataObject, METH_O, nullptr},

@@ -10,6 +10,8 @@
 #include "mica/bindings/python/creation.h"
 #include "mica/bindings/python/item.h"
 #include "mica/bindings/python/override.h"
+#include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/warn_once.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
 #include "mica/ops/bitwise_and.h"
@@ -219,17 +221,28 @@ int NonZero(PyObject* a) {
     if (MayOverride(a))
       if (const Ref result{Override({"__bool__"}, a)}) return PyObject_IsTrue(result.get());
     const Tensor& t = Unwrap(a);
-    MICA_CHECK(t.numel() == 1, "The truth value of a tensor of ", t.numel(),
-               " elements is ambiguous; use any() or all().");
+    MICA_CHECK(t.numel() == 1, "Boolean value of Tensor with ",
+               t.numel() == 0 ? "no values" : "more than one value", " is ambiguous; it has ", t.numel(),
+               " elements: use any() or all().");
     return ItemOf(t).ToBool() ? 1 : 0;
   });
 }
 // For int() and float(), whose errors are of the kind that they are for other values.
 Scalar OnlyElement(PyObject* a) {
   const Tensor& t = Unwrap(a);
-  MICA_CHECK_VALUE(t.numel() == 1, "A tensor with shape ", ShapeText(t.sizes()), " has (", t.numel(),
-                   ") elements and cannot become one Python number; use tolist(), or reduce it first.");
+  MICA_CHECK_VALUE(t.numel() == 1,
+                   "only one element tensors can be converted to Python scalars; this one with shape ",
+                   ShapeText(t.sizes()), " has ", t.numel(), ".");
   return ItemOf(t);
+}
+// float() of a tensor whose gradient would be lost, as torch: int(), bool() and item() say nothing.
+void WarnOfGradient(const Tensor& t) {
+  if (!t.requires_grad() && !(t.impl()->extra && t.impl()->extra->autograd)) return;
+  AutogradInterface* a = LoadedAutogradInterface();
+  if (!CurrentThread().grad_enabled || !(t.requires_grad() || (a && a->RequiresGrad(t)))) return;
+  WarnOnce("float",
+           "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+           "Consider using tensor.detach() first.");
 }
 PyObject* ToPythonInt(PyObject* a) {
   return Guarded([&]() -> PyObject* {
@@ -242,6 +255,7 @@ PyObject* ToPythonInt(PyObject* a) {
 PyObject* ToPythonFloat(PyObject* a) {
   return Guarded([&] {
     const Scalar s = OnlyElement(a);
+    WarnOfGradient(Unwrap(a));
     if (s.is_complex() && s.ToComplex().imag() != 0)
       Raise(PyExc_TypeError, "A complex tensor cannot be converted to a float.");
     return PyFloat_FromDouble(s.ToDouble());
@@ -251,7 +265,8 @@ PyObject* ToPythonIndex(PyObject* a) {
   return Guarded([&] {
     const Tensor& t = Unwrap(a);
     MICA_CHECK_TYPE(t.numel() == 1 && !IsDifferentiable(t.dtype()),
-                    "Only an integer tensor of one element is an index; this one is ", t.ToString(), ".");
+                    "only integer tensors of a single element can be converted to an index; this one is ",
+                    t.ToString(), ".");
     const Scalar s = ItemOf(t);
     return FromScalar(s.is_bool() ? Scalar(s.ToInt()) : s);
   });

@@ -6,6 +6,7 @@
 #include "mica/bindings/python/symbolic.h"
 #include "mica/dispatcher/autograd_interface.h"
 #include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/warn_once.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/imag.h"
 #include "mica/ops/permute.h"
@@ -44,18 +45,28 @@ MICA_GETTER(GetReal, Wrap(ops::real(t)))
 MICA_GETTER(GetImag, Wrap(ops::imag(t)))
 
 Tensor Reversed(const Tensor& t) {
+  if (t.ndim() != 2)
+    WarnOnce("T",
+             absl::StrCat("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+                          "deprecated in PyTorch; this one has ",
+                          t.ndim(),
+                          ". Consider `x.mT` to transpose "
+                          "batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the "
+                          "dimensions of a tensor."));
   Dims dims;
   for (int64_t i = t.ndim() - 1; i >= 0; --i) dims.push_back(i);
   return ops::permute(t, dims);
 }
 Tensor MatrixTransposed(const Tensor& t) {
-  MICA_CHECK(t.ndim() >= 2, "mT transposes the last two dimensions; this tensor has ", t.ndim(), ".");
+  MICA_CHECK(t.ndim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", t.ndim(),
+             "-D tensor.");
   return ops::transpose(t, -2, -1);
 }
 MICA_GETTER(GetT, Wrap(Reversed(t)))
 MICA_GETTER(GetmT, Wrap(MatrixTransposed(t)))
 Tensor ConjugateTransposed(const Tensor& t) {
-  MICA_CHECK(t.ndim() == 2 || t.ndim() == 0, "H is for matrices; this tensor has ", t.ndim(), " dimensions.");
+  MICA_CHECK(t.ndim() == 2 || t.ndim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
+             t.ndim(), "-D tensor.");
   return t.ndim() == 0 ? t : ops::adjoint(t);
 }
 MICA_GETTER(GetH, Wrap(ConjugateTransposed(t)))

@@ -320,10 +320,11 @@ void EmitWriting(const Function& f, Printer& p) {
 // Shared by all: in an anonymous namespace of each shard.
 constexpr const char* kHelpers = R"(
 [[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value) {
-  MICA_CHECK(CanCast(value.dtype(), out.dtype()), "Result has dtype (", Name(value.dtype()), "), which `out` of dtype (", Name(out.dtype()), ") cannot hold; expected an `out` of the same kind or a wider one.");
+  MICA_CHECK(CanCast(value.dtype(), out.dtype()), CannotHold(value.dtype(), out.dtype()), "; `out` of dtype (", Name(out.dtype()), ") cannot hold a result of dtype (", Name(value.dtype()), ").");
   CheckNoInternalOverlap(out, "out");
   if (!(out.sizes() == value.sizes())) {
     CheckResizable(out, value.sizes());
+    WarnOfResize(out, value.sizes());
     ops::resize_(out, value.sizes());
   }
   ops::copy_(out, value);
@@ -422,7 +423,7 @@ void EmitComposites(const Model& model, OutputFolder& out) {
         "\"mica/dispatcher/write_log.h\"\n#include \"mica/kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"mica/tensor/loan.h\"\n#include \"mica/tensor/promote.h\"\n#include "
-        "\"mica/tensor/scalar_math.h\"\n\nnamespace "
+        "\"mica/tensor/scalar_math.h\"\n#include \"mica/tensor/scalar_type_name.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");
     if (can_copy) p.Line(kHelpers);
     p.Line("}  // namespace\n");

@@ -43,15 +43,16 @@ Labels ParseTerm(std::string_view term, std::string_view equation) {
     if (term[i] == '.') {
       const bool is_ellipsis =
           term.substr(i, 3) == "..." && std::find(labels.begin(), labels.end(), kEllipsis) == labels.end();
-      MICA_CHECK(is_ellipsis, "Equation (", std::string(equation),
-                 ") has a dot that is not part of one `...` a term.");
+      MICA_CHECK(is_ellipsis,
+                 "einsum(): found '.' for an operand that is not part of any ellipsis, in the equation (",
+                 std::string(equation), ").");
       labels.push_back(kEllipsis);
       i += 2;
       continue;
     }
     const int label = LabelOf(term[i]);
-    MICA_CHECK(label >= 0, "Equation (", std::string(equation), ") has the character (",
-               std::string(1, term[i]), "); expected letters, commas, `...` and `->`.");
+    MICA_CHECK(label >= 0, "einsum(): invalid subscript given: the equation (", std::string(equation),
+               ") has the character (", std::string(1, term[i]), "), and subscripts must be in [a-zA-Z].");
     labels.push_back(label);
   }
   return labels;
@@ -78,10 +79,12 @@ Equation ParseEquation(std::string_view text) {
   if (arrow != std::string_view::npos) {
     e.output = ParseTerm(text.substr(arrow + 2), text);
     for (const int l : e.output) {
-      MICA_CHECK(l == kEllipsis || count[static_cast<size_t>(l)] > 0, "Label (", LabelText(l),
-                 ") in the output of `equation` (", std::string(text), ") is one that no operand has.");
-      MICA_CHECK(std::count(e.output.begin(), e.output.end(), l) == 1, "Label (", LabelText(l),
-                 ") stands twice in the output of `equation` (", std::string(text), ").");
+      MICA_CHECK(l == kEllipsis || count[static_cast<size_t>(l)] > 0, "einsum(): output subscript ",
+                 LabelText(l), " does not appear in the equation for any input operand: (", std::string(text),
+                 ").");
+      MICA_CHECK(std::count(e.output.begin(), e.output.end(), l) == 1, "einsum(): output subscript ",
+                 LabelText(l), " appears more than once in the output of `equation` (", std::string(text),
+                 ").");
     }
     return e;
   }
@@ -184,17 +187,21 @@ void CheckSizes(const Equation& e, std::string_view equation, TensorSpan tensors
 
 Tensor einsum(std::string_view equation, TensorSpan tensors, std::optional<IntSpan>) {
   const Equation e = ParseEquation(equation);
-  MICA_CHECK(static_cast<int64_t>(e.operands.size()) == tensors.size(), "Equation (", std::string(equation),
-             ") has (", e.operands.size(), ") terms and einsum gets (", tensors.size(), ") tensors.");
+  MICA_CHECK(static_cast<int64_t>(e.operands.size()) == tensors.size(),
+             "einsum(): ", static_cast<int64_t>(e.operands.size()) > tensors.size() ? "fewer" : "more",
+             " operands were provided than specified in the equation (", std::string(equation),
+             "), which has (", e.operands.size(), ") terms; einsum gets (", tensors.size(), ") tensors.");
   // How many dimensions `...` stands for.
   int64_t ellipsis = 0;
   for (size_t i = 0; i < e.operands.size(); ++i) {
     const Tensor& t = tensors[static_cast<int64_t>(i)];
     const bool has = std::find(e.operands[i].begin(), e.operands[i].end(), kEllipsis) != e.operands[i].end();
     const int64_t named = static_cast<int64_t>(e.operands[i].size()) - has;
-    MICA_CHECK(has ? named <= t.ndim() : named == t.ndim(), "Term (", i, ") of equation (",
-               std::string(equation), ") names (", named, ") dimensions, and its tensor has (", t.ndim(),
-               ").");
+    MICA_CHECK(has ? named <= t.ndim() : named == t.ndim(),
+               "einsum(): the number of subscripts in the equation (", named, ") ",
+               has ? "is more than the number of dimensions (" : "does not match the number of dimensions (",
+               t.ndim(), ") for operand ", i, ", whose equation is (", std::string(equation), ")",
+               has ? "." : " and no ellipsis was given.");
     if (has) ellipsis = std::max(ellipsis, t.ndim() - named);
   }
   CheckSizes(e, equation, tensors);

@@ -42,9 +42,10 @@ namespace {
 constexpr int64_t kMostBins = int64_t{1} << 31;
 
 void CheckRange(double low, double high) {
-  MICA_CHECK(std::isfinite(low) && std::isfinite(high), "Range from (", low, ") to (", high,
-             ") of a histogram is not finite.");
-  MICA_CHECK(low <= high, "Range from (", low, ") to (", high, ") of a histogram is empty.");
+  MICA_CHECK(std::isfinite(low) && std::isfinite(high), "histogram: range of [", low, ", ", high,
+             "] is not finite.");
+  MICA_CHECK(low <= high, "max must be larger than min, but the range of the histogram is [", low, ", ", high,
+             "]; min should not exceed max.");
 }
 
 struct Range {
@@ -85,8 +86,8 @@ void CheckPoints(const Tensor& self) {
 }
 
 void CheckBins(int64_t bins) {
-  MICA_CHECK(bins > 0 && bins < kMostBins, "Number of bins (", bins, ") is not between 1 and ", kMostBins,
-             ".");
+  MICA_CHECK(bins > 0 && bins < kMostBins, "bins must be > 0, but the number of `bins` is (", bins,
+             "), and below ", kMostBins, ".");
 }
 
 // The sums of weights in each of `bins` bins; `inside` says which points count.
@@ -158,9 +159,12 @@ Tensor _histogramdd_from_bin_tensors(const Tensor& self, TensorSpan bins, const 
              bins.size(), ") differs from the size of the last dimension of `self` with shape ",
              ShapeText(self.sizes()), ".");
   const Tensor points = ops::reshape(self, {-1, self.size(-1)});
-  MICA_CHECK(!weight.defined() || weight.numel() == points.size(0), "Number of weights (",
-             weight.defined() ? weight.numel() : 0, ") differs from that of points (", points.size(0), ").");
-  MICA_CHECK(!weight.defined() || weight.dtype() == self.dtype(), "Dtype (",
+  MICA_CHECK(!weight.defined() || weight.numel() == points.size(0),
+             "if weight tensor is provided it should have the same shape as the input tensor excluding its "
+             "innermost dimension; it has ",
+             weight.defined() ? weight.numel() : 0, " elements for ", points.size(0), " points.");
+  MICA_CHECK(!weight.defined() || weight.dtype() == self.dtype(),
+             "input tensor and weight tensor should have the same dtype, but the dtype (",
              Name(weight.defined() ? weight.dtype() : self.dtype()), ") of `weight` differs from dtype (",
              Name(self.dtype()), ") of `self`.");
   Tensor bin, inside;
@@ -168,10 +172,14 @@ Tensor _histogramdd_from_bin_tensors(const Tensor& self, TensorSpan bins, const 
   int64_t total = 1;
   for (int64_t d = 0; d < bins.size(); ++d) {
     const Tensor& edges = bins[d];
-    MICA_CHECK(edges.ndim() == 1 && edges.numel() >= 2, "Shape ", ShapeText(edges.sizes()),
-               " of the edges of dimension (", d, ") is not a vector of at least two.");
-    MICA_CHECK(edges.dtype() == self.dtype(), "Dtype (", Name(edges.dtype()),
-               ") of the edges differs from dtype (", Name(self.dtype()), ") of `self`.");
+    MICA_CHECK(edges.ndim() == 1 && edges.numel() >= 2,
+               "bins tensor should have one dimension and bins tensor should have at least 1 element, of "
+               "which two make a bin; the shape of the edges of dimension (",
+               d, ") is ", ShapeText(edges.sizes()), ".");
+    MICA_CHECK(edges.dtype() == self.dtype(),
+               "input tensor and bins tensors should have the same dtype, but the dtype (",
+               Name(edges.dtype()), ") of the edges differs from dtype (", Name(self.dtype()),
+               ") of `self`.");
     const int64_t count = edges.numel() - 1;
     const Tensor x = ops::contiguous(ops::select(points, 1, d));
     const Tensor first = ops::select(edges, 0, 0), last = ops::select(edges, 0, count);

@@ -1,4 +1,5 @@
 // Advanced indexing: bool and integer indices become int64 indices.
+#include "mica/dispatcher/host.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_index.h"
 #include "mica/ops/_index_put.h"
@@ -22,23 +23,28 @@ std::vector<Tensor> ExpandIndices(const Tensor& self, TensorSpan indices) {
       continue;
     }
     if (index.dtype() != DType::kBool && index.dtype() != DType::kU8) {
-      MICA_CHECK_INDEX(IsInteger(index.dtype()), "Dtype (", Name(index.dtype()),
-                       ") of an index is no integer and no bool.");
+      MICA_CHECK_INDEX(
+          IsInteger(index.dtype()),
+          "tensors used as indices must be long, int, byte or bool tensors; this one has the dtype (",
+          Name(index.dtype()), ").");
       expanded.push_back(index.dtype() == DType::kI64 ? index : ops::to(index, DType::kI64));
       continue;
     }
+    if (index.dtype() == DType::kU8)
+      HostWarn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead.");
     MICA_CHECK_INDEX(index.ndim() > 0, "A 0-d bool tensor is no index; expected at least one dimension.");
     for (int64_t d = 0; d < index.ndim(); ++d) {
-      MICA_CHECK_INDEX(at + d < self.ndim() && index.sizes()[d] == self.sizes()[at + d], "Shape ",
-                       ShapeText(index.sizes()), " of a mask at dimension (", at, ") does not fit shape ",
-                       ShapeText(self.sizes()), " of the indexed tensor.");
+      MICA_CHECK_INDEX(at + d < self.ndim() && index.sizes()[d] == self.sizes()[at + d],
+                       "The shape of the mask ", ShapeText(index.sizes()), " at index ", d,
+                       " does not match the shape of the indexed tensor ", ShapeText(self.sizes()),
+                       " at index ", at + d, ".");
     }
     const Tensor places = ops::nonzero(index);
     for (int64_t d = 0; d < index.ndim(); ++d) expanded.push_back(ops::select(places, 1, d));
   }
-  MICA_CHECK_INDEX(static_cast<int64_t>(expanded.size()) <= self.ndim(), "Number of indices (",
-                   expanded.size(), ") exceeds the number of dimensions (", self.ndim(),
-                   ") of the indexed tensor.");
+  MICA_CHECK_INDEX(static_cast<int64_t>(expanded.size()) <= self.ndim(),
+                   "There are too many indices for tensor of dimension ", self.ndim(), " (got ",
+                   expanded.size(), ").");
   return expanded;
 }
 

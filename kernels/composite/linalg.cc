@@ -124,10 +124,11 @@ Tensor _ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool l
 }
 
 Tensor linalg_matrix_exp(const Tensor& self) {
-  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), "Matrices with shape ",
-             ShapeText(self.sizes()), " are not square.");
-  MICA_CHECK(IsDifferentiable(self.dtype()), "Dtype (", Name(self.dtype()),
-             ") has no exponential of matrices; expected a float or complex dtype.");
+  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2),
+             "`self` must be batches of square matrices, but its shape is ", ShapeText(self.sizes()),
+             "; it must have at least 2 dimensions, the last two of one size.");
+  MICA_CHECK(IsDifferentiable(self.dtype()), "Expected a floating point or complex tensor as input; dtype (",
+             Name(self.dtype()), ") of `self` has no exponential of matrices.");
   if (self.device().is_meta() || self.numel() == 0) return ops::empty_like(self);
   if (ItemSize(self.dtype()) < 4) return ops::to(linalg_matrix_exp(ops::to(self, DType::kF32)), self.dtype());
   const int64_t last[] = {-1}, second[] = {-2};
@@ -145,13 +146,13 @@ Tensor linalg_matrix_exp(const Tensor& self) {
 
 Tensor linalg_multi_dot(TensorSpan tensors) {
   const int64_t n = tensors.size();
-  MICA_CHECK(n >= 2, "Number of tensors (", n, ") is below 2.");
+  MICA_CHECK(n >= 2, "Expected one or more matrices, two at least; the number of tensors is (", n, ").");
   std::vector<Tensor> factors;
   for (int64_t i = 0; i < n; ++i) {
     const Tensor& t = tensors[i];
     const bool end = i == 0 || i == n - 1;
-    MICA_CHECK(t.ndim() == 2 || (end && t.ndim() == 1), "Number of dimensions (", t.ndim(), ") of tensor (",
-               i, ") is not 2", end ? " or 1." : ".");
+    MICA_CHECK(t.ndim() == 2 || (end && t.ndim() == 1), "Tensor dimension is ", t.ndim(),
+               ", expected 2 instead, for tensor (", i, ")", end ? ", or 1." : ".");
     factors.push_back(t.ndim() == 2 ? t : ops::unsqueeze(t, i == 0 ? 0 : -1));
     MICA_CHECK(i == 0 || factors[static_cast<size_t>(i) - 1].size(1) == factors.back().size(0), "Shapes ",
                ShapeText(tensors[i == 0 ? 0 : i - 1].sizes()), " and ", ShapeText(t.sizes()),

@@ -14,7 +14,7 @@
 namespace mica::composite {
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
-  MICA_CHECK(self.ndim() > 0, "A 0-d tensor has no neighbours; expected at least one dimension.");
+  MICA_CHECK(self.ndim() > 0, "diff expects input to be at least one-dimensional; `self` is 0-d.");
   MICA_CHECK(n >= 0, "Order `n` (", n, ") is negative; expected 0 or more.");
   dim = WrapDim(dim, self.ndim());
   if (n == 0) return ops::clone(self);
@@ -36,8 +36,9 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
 }
 
 Tensor matrix_power(const Tensor& self, int64_t n) {
-  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), "Matrices with shape ",
-             ShapeText(self.sizes()), " are not square.");
+  MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2),
+             "`self` must be batches of square matrices, but its shape is ", ShapeText(self.sizes()),
+             "; it must have at least 2 dimensions, the last two of one size.");
   if (n == 0)
     return ops::clone(
         ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes()),

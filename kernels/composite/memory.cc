@@ -61,7 +61,8 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout>, st
 }
 Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Layout>,
                      std::optional<Device> device, std::optional<bool>) {
-  MICA_CHECK(size.size() == stride.size(), "Number of sizes (", size.size(),
+  MICA_CHECK(size.size() == stride.size(),
+             "There is a mismatch in length of strides and shape: the number of sizes (", size.size(),
              ") differs from the number of strides (", stride.size(), ").");
   return Marked(EmptyStrided(size, stride, dtype.value_or(DefaultDType()), Place(device)));
 }
@@ -90,7 +91,9 @@ void _become_view_(const Tensor& self, const Tensor& view, std::string_view name
   TensorImpl* impl = self.impl();
   MICA_CHECK(impl->storage == view.impl()->storage && self.dtype() == view.dtype(), "The tensor that ",
              std::string(name), " writes and its new view do not share memory.");
-  MICA_CHECK(!self.is_inference() || CurrentThread().inference_mode, "The tensor that ", std::string(name),
+  MICA_CHECK(!self.is_inference() || CurrentThread().inference_mode,
+             "Inplace update to inference tensor outside InferenceMode is not allowed: the tensor that ",
+             std::string(name),
              " writes was made in inference mode, and inference mode is over; clone it first.");
   AnnounceWrite(self);
   impl->dl.data = view.impl()->dl.data;

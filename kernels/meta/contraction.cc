@@ -5,12 +5,27 @@
 namespace mica::meta {
 namespace {
 
+// How torch says that two sizes of a product differ, by the numbers of dimensions.
+std::string SizesDiffer(const Tensor& a, const Tensor& b) {
+  if (a.ndim() == 1 && b.ndim() == 1)
+    return absl::StrCat("inconsistent tensor size, expected tensor ", ShapeText(a.sizes()), " and src ",
+                        ShapeText(b.sizes()), " to have the same number of elements, but got ", a.numel(),
+                        " and ", b.numel(), " elements respectively");
+  if (b.ndim() == 1)
+    return absl::StrCat("size mismatch, got input (", a.sizes()[0], "), mat (", a.sizes()[0], "x",
+                        a.sizes()[1], "), vec (", b.sizes()[0], ")");
+  if (a.ndim() == 2 && b.ndim() == 2)
+    return absl::StrCat("mat1 and mat2 shapes cannot be multiplied (", a.sizes()[0], "x", a.sizes()[1],
+                        " and ", b.sizes()[0], "x", b.sizes()[1], ")");
+  return "The sizes of a product differ";
+}
+
 void CheckInner(const Tensor& a, const Tensor& b, int64_t a_dim, int64_t b_dim, const char* a_name,
                 const char* b_name) {
-  MICA_CHECK(a.sizes()[a_dim] == b.sizes()[b_dim], "Size (", a.sizes()[a_dim], ") of dimension (", a_dim,
-             ") of `", a_name, "` with shape ", ShapeText(a.sizes()), " differs from size (",
-             b.sizes()[b_dim], ") of dimension (", b_dim, ") of `", b_name, "` with shape ",
-             ShapeText(b.sizes()), "; a product needs them equal.");
+  MICA_CHECK(a.sizes()[a_dim] == b.sizes()[b_dim], SizesDiffer(a, b), ": size (", a.sizes()[a_dim],
+             ") of dimension (", a_dim, ") of `", a_name, "` with shape ", ShapeText(a.sizes()),
+             " differs from size (", b.sizes()[b_dim], ") of dimension (", b_dim, ") of `", b_name,
+             "` with shape ", ShapeText(b.sizes()), "; a product needs them equal.");
 }
 
 void CheckPair(const Tensor& a, const Tensor& b, int64_t a_dims, int64_t b_dims, const char* a_name,
@@ -24,8 +39,11 @@ void CheckPair(const Tensor& a, const Tensor& b, int64_t a_dims, int64_t b_dims,
 void Product(MetaResult& result, const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
   const bool batched = a.ndim() == 3;
   if (batched) {
-    MICA_CHECK(a.sizes()[0] == b.sizes()[0], "Batch size (", a.sizes()[0], ") of `", a_name,
-               "` differs from batch size (", b.sizes()[0], ") of `", b_name, "`.");
+    MICA_CHECK(a.sizes()[0] == b.sizes()[0],
+               "Expected size for first two dimensions of batch2 tensor to be: [", a.sizes()[0], ", ",
+               a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "]; `", a_name,
+               "` has the shape ", ShapeText(a.sizes()), " and `", b_name, "` the shape ",
+               ShapeText(b.sizes()), ".");
   }
   CheckInner(a, b, batched ? 2 : 1, batched ? 1 : 0, a_name, b_name);
   Dims sizes = ToDims(a.sizes());
@@ -39,9 +57,10 @@ void WithAddend(MetaResult& result, const Tensor& self, const Tensor& a, const T
   Product(result, a, b, a_name, b_name);
   CheckSameDType(self, a, "self", a_name);
   CheckSameDevice(self, a, "self", a_name);
-  MICA_CHECK(CanExpandTo(self.sizes(), result.outputs[0].sizes), "Shape ", ShapeText(self.sizes()),
-             " of `self` does not broadcast to shape ", ShapeText(result.outputs[0].sizes),
-             " of the product.");
+  MICA_CHECK(CanExpandTo(self.sizes(), result.outputs[0].sizes),
+             "The expanded size of the tensor `self` of shape ", ShapeText(self.sizes()),
+             " must match the existing size of the product, ", ShapeText(result.outputs[0].sizes),
+             ", to which it broadcasts.");
 }
 
 }  // namespace

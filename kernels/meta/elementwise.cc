@@ -6,9 +6,9 @@ namespace mica::meta {
 
 void pow_Tensor_Scalar(MetaResult& result, const Tensor& self, const Scalar& exponent) {
   const DType dtype = ResultType().Add(self).Add(exponent).dtype();
-  MICA_CHECK(
-      !(IsInteger(dtype) && exponent.is_int() && exponent.ToInt() < 0), "Exponent (", exponent.ToString(),
-      ") is negative, and integers to negative powers are no integers; convert `self` to a float first.");
+  MICA_CHECK(!(IsInteger(dtype) && exponent.is_int() && exponent.ToInt() < 0),
+             "Integers to negative integer powers are not allowed. The exponent is (", exponent.ToString(),
+             "); convert `self` to a float first.");
   AddLike(result, self, dtype);
   ComputeIn(result, dtype);
 }
@@ -29,14 +29,16 @@ void square(MetaResult& result, const Tensor& self) {
 
 namespace {
 void CheckValue(const Tensor& self, const Tensor& value) {
-  MICA_CHECK(value.ndim() == 0, "Number of dimensions (", value.ndim(),
-             ") of `value` is not 0; expected a 0-d tensor.");
+  MICA_CHECK(value.ndim() == 0,
+             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.ndim(),
+             " dimension(s).");
   MICA_CHECK(!IsComplex(value.dtype()) || IsComplex(self.dtype()), "Dtype (", Name(value.dtype()),
              ") of `value` does not fit dtype (", Name(self.dtype()), ") of `self`.");
 }
 // The result is contiguous, as in torch.
 void Masked(MetaResult& result, const Tensor& self, const Tensor& mask) {
-  MICA_CHECK(mask.dtype() == DType::kBool, "Dtype (", Name(mask.dtype()), ") of `mask` is not bool.");
+  MICA_CHECK(mask.dtype() == DType::kBool,
+             "masked_fill_ only supports boolean masks, but got mask with dtype ", Name(mask.dtype()), ".");
   CheckSameDevice(self, mask, "self", "mask");
   AddOutput(result, BroadcastShapes(self.sizes(), mask.sizes(), "self", "mask"), self.dtype(), self.device());
   ComputeIn(result, self.dtype());

@@ -32,12 +32,14 @@ void arange(MetaResult& result, const Scalar& start, const Scalar& end, const Sc
     return type == DType::kI64 ? std::trunc(s.ToDouble()) : s.ToDouble();
   };
   const double from = number(start), to = number(end), by = number(step);
-  MICA_CHECK(step.ToDouble() != 0, "Argument `step` is 0; expected another number.");
+  MICA_CHECK(step.ToDouble() != 0, "The step must be nonzero; `step` is 0.");
   MICA_CHECK_VALUE(by != 0, "Argument `step` (", step.ToString(), ") is 0 in the dtype (", Name(type), ").");
-  MICA_CHECK(std::isfinite(from) && std::isfinite(to), "Range from `start` (", from, ") to `end` (", to,
-             ") is not finite.");
-  MICA_CHECK((by > 0) == (to >= from) || from == to, "Range from `start` (", start.ToString(), ") to `end` (",
-             end.ToString(), ") does not go the way of `step` (", step.ToString(), ").");
+  MICA_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", start.ToString(), " -> ",
+             end.ToString(), "; `start` and `end` must be finite.");
+  MICA_CHECK((by > 0) == (to >= from) || from == to,
+             "upper bound and lower bound inconsistent with step sign: the range from `start` (",
+             start.ToString(), ") to `end` (", end.ToString(), ") does not go the way of `step` (",
+             step.ToString(), ").");
   double count = std::ceil((to - from) / by);
   if (!floats) {
     // Without a sign, so that no distance and no quotient overflows.

@@ -56,14 +56,19 @@ int KindRank(const MicaScalar& s) { return s.tag - MICA_SCALAR_BOOL; }
 void CheckFactorFits(const OperatorSpec& spec, int index, const MicaScalar& value, DType dtype) {
   const std::string_view name = ArgumentName(spec, index);
   if (IsOperand(name)) return;
-  MICA_CHECK(name != "alpha" || value.tag != MICA_SCALAR_BOOL || dtype == DType::kBool,
-             "Argument `alpha` is a bool, and the result's dtype (", Name(dtype),
-             ") is not; expected a number.");
+  MICA_CHECK((name != "alpha" && name != "beta") || value.tag != MICA_SCALAR_BOOL || dtype == DType::kBool,
+             "Boolean ", std::string(name),
+             " only supported for Boolean results. The dtype of the result is (", Name(dtype), ").");
   // Integers do for bool results: any but 0 is True.
   if (KindRank(value) <= std::max(KindRank(dtype), 1)) return;
   if (name != "alpha" && name != "value" && name != "beta" && KindRank(value) != 3) return;
-  MICA_THROW(kRuntime, "Argument `", std::string(name), "` (", Scalar::FromAbi(value).ToString(),
-             ") does not fit the dtype (", Name(dtype), ") of the result; expected a number of its kind.");
+  MICA_THROW(kRuntime, "For ",
+             IsInteger(dtype)    ? "integral"
+             : IsFloating(dtype) ? "real"
+                                 : "bool",
+             " input tensors, argument ", std::string(name), " must not be a ",
+             KindRank(value) == 3 ? "complex" : "floating point", " number. `", std::string(name), "` is (",
+             Scalar::FromAbi(value).ToString(), ") and the dtype of the result (", Name(dtype), ").");
 }
 
 DType ComplexOf(DType d) {

@@ -79,13 +79,17 @@ void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResul
   const std::string_view hint = Hint(spec);
   if (hint.starts_with("amax") || hint.starts_with("amin") || hint.starts_with("arg") || hint == "max_dim" ||
       hint == "min_dim") {
-    MICA_CHECK(NamesDims(spec, args) || hint.starts_with("arg") || self.numel() > 0, "`self` with shape ",
-               ShapeText(self.sizes()), " has no elements, so that ", spec.name,
-               " has no result; expected at least one element.");
+    MICA_CHECK(NamesDims(spec, args) || hint.starts_with("arg") || self.numel() > 0, spec.name,
+               ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+               "with the 'dim' argument; `self` has the shape ",
+               ShapeText(self.sizes()), ".");
     for (const int64_t d : dims)
-      MICA_CHECK_INDEX(self.ndim() == 0 || self.sizes()[d] > 0, "Dimension (", d, ") of `self` with shape ",
-                       ShapeText(self.sizes()), " has no elements, so that ", spec.name,
-                       " has no result; expected a size of at least 1.");
+      MICA_CHECK_INDEX(
+          self.ndim() == 0 || self.sizes()[d] > 0, spec.name,
+          NamesDims(spec, args)
+              ? ": Expected reduction dim "
+              : ": Expected reduction dim to be specified for input.numel() == 0, and dimension ",
+          d, " to have non-zero size; `self` has the shape ", ShapeText(self.sizes()), ".");
   }
   const bool keepdim = spec.keepdim_arg >= 0 && args[spec.keepdim_arg].u.i != 0;
   DTypes dtypes = RuleDTypes(spec, args, self.dtype());

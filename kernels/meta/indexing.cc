@@ -4,6 +4,7 @@
 
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
+#include "mica/tensor/scalar_type_name.h"
 
 namespace mica::meta {
 namespace {
@@ -13,14 +14,16 @@ namespace {
 void CheckIndexShape(const Tensor& index, const Tensor& other, int64_t except, const char* other_name) {
   const auto ndim = [](const Tensor& t) { return t.ndim() == 0 ? int64_t{1} : t.ndim(); };
   if (index.numel() == 0) return;
-  MICA_CHECK(ndim(index) == ndim(other), "Number of dimensions (", index.ndim(),
-             ") of `index` differs from that (", other.ndim(), ") of `", other_name, "`.");
+  MICA_CHECK(ndim(index) == ndim(other), "Index tensor must have the same number of dimensions as ",
+             std::string_view(other_name) == "self" ? "input" : other_name, " tensor: `index` has ",
+             index.ndim(), " and `", other_name, "` ", other.ndim(), ".");
   if (index.ndim() == 0 || other.ndim() == 0) return;
   for (int64_t d = 0; d < index.ndim(); ++d) {
     if (d == except) continue;
-    MICA_CHECK(index.sizes()[d] <= other.sizes()[d], "Size (", index.sizes()[d], ") of dimension (", d,
-               ") of `index` with shape ", ShapeText(index.sizes()), " exceeds size (", other.sizes()[d],
-               ") of `", other_name, "` with shape ", ShapeText(other.sizes()), ".");
+    MICA_CHECK(index.sizes()[d] <= other.sizes()[d], "Size does not match at dimension ", d,
+               ": expected `index` ", ShapeText(index.sizes()), " to be no larger than `", other_name, "` ",
+               ShapeText(other.sizes()), " apart from the indexed dimension; sizes (", index.sizes()[d],
+               ") and (", other.sizes()[d], ").");
   }
 }
 
@@ -41,8 +44,8 @@ void CheckSliceIndex(const Tensor& self, int64_t& dim, const Tensor& index) {
   dim = WrapDim(dim, self.ndim());
   CheckIndexDType(index, "index");
   CheckSameDevice(self, index, "self", "index");
-  MICA_CHECK_INDEX(index.ndim() <= 1, "Number of dimensions (", index.ndim(),
-                   ") of `index` is above 1; expected a vector.");
+  MICA_CHECK_INDEX(index.ndim() <= 1, "Index is supposed to be a vector, but it has ", index.ndim(),
+                   " dimensions.");
 }
 
 void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
@@ -52,7 +55,7 @@ void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   const int64_t count = index.numel();
   if (source.ndim() == 0 || self.ndim() == 0) {
     MICA_CHECK_INDEX(count == source.numel(), "Number of indices (", count,
-                     ") differs from the number of elements (", source.numel(), ") of `source`.");
+                     ") should be equal to number of elements in source: (", source.numel(), ").");
     MICA_CHECK(source.ndim() <= 1, "Number of dimensions (", source.ndim(), ") of `source` is above that (",
                self.ndim(), ") of `self`.");
     MICA_CHECK(self.ndim() <= 1, "The source is 0-d and `self` has (", self.ndim(),
@@ -63,7 +66,9 @@ void CheckSlices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
              ") of `source` differs from that (", self.ndim(), ") of `self`.");
   for (int64_t d = 0; d < self.ndim(); ++d) {
     const int64_t expected = d == dim ? count : self.sizes()[d];
-    MICA_CHECK(source.sizes()[d] == expected, "Size (", source.sizes()[d], ") of dimension (", d,
+    MICA_CHECK(source.sizes()[d] == expected, "Number of indices (", count,
+               ") should be equal to source.size(dim): (", source.sizes()[dim], "), for dim: ", dim,
+               ", and other sizes to be those of `self`: size (", source.sizes()[d], ") of dimension (", d,
                ") of `source` is not (", expected, ").");
   }
 }
@@ -83,9 +88,10 @@ Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
     CheckSameDevice(self, index, "self", "an index");
     for (int64_t i = 1; i <= std::min<int64_t>(IntSpan(shape).size(), index.ndim()); ++i) {
       const int64_t own = shape[shape.size() - static_cast<size_t>(i)], other = index.size(-i);
-      MICA_CHECK_INDEX(!any || own == other || own == 1 || other == 1, "Shape ", ShapeText(index.sizes()),
-                       " of index (", d, ") does not broadcast with shape ", ShapeText(shape),
-                       " of the indices before it.");
+      MICA_CHECK_INDEX(!any || own == other || own == 1 || other == 1,
+                       "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+                       ShapeText(shape), " and ", ShapeText(index.sizes()), "; the latter is index (", d,
+                       ").");
     }
     shape = any ? BroadcastShapes(shape, index.sizes(), "an index", "another index") : ToDims(index.sizes());
     if (!any)
@@ -104,8 +110,9 @@ Dims IndexedSizes(const Tensor& self, TensorSpan indices) {
     if (!indexed)
       sizes.push_back(self.sizes()[d]);
     else
-      MICA_CHECK_INDEX(self.sizes()[d] > 0 || CheckedNumel(shape) == 0, "Dimension (", d,
-                       ") of `self` has no elements to index.");
+      MICA_CHECK_INDEX(self.sizes()[d] > 0 || CheckedNumel(shape) == 0,
+                       "index is out of bounds for dimension with size 0: dimension (", d,
+                       ") of `self` with shape ", ShapeText(self.sizes()), " has no elements to index.");
   }
   return sizes;
 }
@@ -169,11 +176,14 @@ void _index(MetaResult& result, const Tensor& self, TensorSpan indices) {
 void _index_put(MetaResult& result, const Tensor& self, TensorSpan indices, const Tensor& values, bool) {
   const Dims sizes = IndexedSizes(self, indices);
   MICA_CHECK(self.dtype() == values.dtype(),
-             "Index put requires the source and destination dtypes match; `self` has the dtype (",
-             Name(self.dtype()), ") and `values` the dtype (", Name(values.dtype()), ").");
+             "Index put requires the source and destination dtypes match, got ", ScalarTypeName(self.dtype()),
+             " for the destination and ", ScalarTypeName(values.dtype()),
+             " for the source; `self` has the dtype (", Name(self.dtype()), ") and `values` the dtype (",
+             Name(values.dtype()), ").");
   CheckSameDevice(self, values, "self", "values");
-  MICA_CHECK(CanExpandTo(values.sizes(), sizes), "Shape ", ShapeText(values.sizes()),
-             " of `values` does not broadcast to the indexed shape ", ShapeText(sizes), ".");
+  MICA_CHECK(CanExpandTo(values.sizes(), sizes), "shape mismatch: value tensor of shape ",
+             ShapeText(values.sizes()), " cannot be broadcast to indexing result of shape ", ShapeText(sizes),
+             ".");
   AddLike(result, self);
 }
 

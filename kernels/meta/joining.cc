@@ -28,11 +28,13 @@ bool IsLegacyEmpty(const Tensor& t) { return t.ndim() == 1 && t.sizes()[0] == 0;
 }  // namespace
 
 void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
-  MICA_CHECK_VALUE(!tensors.empty(), "List `tensors` is empty; expected at least one tensor to join.");
+  MICA_CHECK_VALUE(!tensors.empty(),
+                   "torch.cat(): expected a non-empty list of Tensors; `tensors` is empty.");
   const Tensor* first = nullptr;
   for (const Tensor& t : tensors) {
     MICA_CHECK(t.ndim() > 0,
-               "A 0-d tensor cannot be joined; expected at least one dimension (stack joins 0-d tensors).");
+               "zero-dimensional tensor cannot be concatenated; expected at least one dimension (stack joins "
+               "0-d tensors).");
     if (!first && !IsLegacyEmpty(t)) first = &t;
   }
   if (!first) first = &tensors[0];
@@ -43,13 +45,13 @@ void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
     const Tensor& t = tensors[i];
     CheckSameDevice(*first, t, "tensors[0]", "another of `tensors`");
     if (IsLegacyEmpty(t) && first->ndim() != 1) continue;
-    MICA_CHECK(t.ndim() == first->ndim(), "Number of dimensions (", t.ndim(), ") of tensor (", i,
-               ") differs from that (", first->ndim(), ") of the first.");
+    MICA_CHECK(t.ndim() == first->ndim(), "Tensors must have same number of dimensions: got ", first->ndim(),
+               " and ", t.ndim(), ", the latter in tensor (", i, ").");
     for (int64_t d = 0; d < t.ndim(); ++d) {
       if (d == dim) continue;
-      MICA_CHECK(t.sizes()[d] == first->sizes()[d], "Size (", t.sizes()[d], ") of dimension (", d,
-                 ") of tensor (", i, ") differs from size (", first->sizes()[d],
-                 ") of the first; only dimension (", dim, "), along which they are joined, may differ.");
+      MICA_CHECK(t.sizes()[d] == first->sizes()[d], "Sizes of tensors must match except in dimension ", dim,
+                 ". Expected size ", first->sizes()[d], " but got size ", t.sizes()[d], " for tensor number ",
+                 i, " in the list, in dimension (", d, ").");
     }
     sizes[static_cast<size_t>(dim)] += t.sizes()[dim];
   }
@@ -57,13 +59,13 @@ void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
 }
 
 void stack(MetaResult& result, TensorSpan tensors, int64_t dim) {
-  MICA_CHECK(!tensors.empty(), "List `tensors` is empty; expected at least one tensor to stack.");
+  MICA_CHECK(!tensors.empty(), "stack expects a non-empty TensorList; `tensors` is empty.");
   dim = WrapDim(dim, tensors[0].ndim() + 1);
   for (int64_t i = 0; i < tensors.size(); ++i) {
     CheckSameDevice(tensors[0], tensors[i], "tensors[0]", "another of `tensors`");
-    MICA_CHECK(tensors[i].sizes() == tensors[0].sizes(), "Shape ", ShapeText(tensors[i].sizes()),
-               " of tensor (", i, ") differs from shape ", ShapeText(tensors[0].sizes()),
-               " of the first; stack needs equal shapes.");
+    MICA_CHECK(tensors[i].sizes() == tensors[0].sizes(),
+               "stack expects each tensor to be equal size, but got ", ShapeText(tensors[0].sizes()),
+               " at entry 0 and ", ShapeText(tensors[i].sizes()), " at entry ", i, ".");
   }
   Dims sizes = ToDims(tensors[0].sizes());
   Dims strides;
@@ -96,9 +98,10 @@ void flip(MetaResult& result, const Tensor& self, IntSpan dims) {
 }
 
 void roll(MetaResult& result, const Tensor& self, IntSpan shifts, IntSpan dims) {
-  MICA_CHECK(!shifts.empty(), "List `shifts` is empty; expected at least one shift.");
-  MICA_CHECK(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(), "Number of shifts (",
-             shifts.size(), ") and of dims (", dims.empty() ? 0 : dims.size(), ") differ; expected as many.");
+  MICA_CHECK(!shifts.empty(), "`shifts` required: the list is empty; expected at least one shift.");
+  MICA_CHECK(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(),
+             "shifts and dimensions must align. shifts: ", shifts.size(),
+             ", dims: ", dims.empty() ? 0 : dims.size(), ".");
   for (const int64_t d : dims) WrapDim(d, self.ndim(), false);
   AddOutput(result, self.sizes(), self.dtype(), self.device()).strides =
       StridesInFormatOf(self, self.sizes());
@@ -106,8 +109,8 @@ void roll(MetaResult& result, const Tensor& self, IntSpan shifts, IntSpan dims) 
 
 namespace {
 void Triangle(MetaResult& result, const Tensor& self) {
-  MICA_CHECK(self.ndim() >= 2, "Number of dimensions (", self.ndim(),
-             ") of `self` is below 2; expected matrices.");
+  MICA_CHECK(self.ndim() >= 2, "The input tensor must have at least 2 dimensions, but `self` has ",
+             self.ndim(), ".");
   AddOutput(result, self.sizes(), self.dtype(), self.device());
 }
 }  // namespace

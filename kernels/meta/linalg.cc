@@ -9,17 +9,19 @@ namespace mica::meta {
 namespace {
 
 void CheckMatrices(const Tensor& a, const char* name) {
-  MICA_CHECK(a.ndim() >= 2, "Number of dimensions (", a.ndim(), ") of `", name,
-             "` is below 2; expected matrices.");
+  MICA_CHECK(a.ndim() >= 2, "The input tensor `", name, "` must have at least 2 dimensions, but it has ",
+             a.ndim(), ".");
   const DType d = a.dtype();
-  MICA_CHECK(d == DType::kF32 || d == DType::kF64 || IsComplex(d), "Dtype (", Name(d), ") of `", name,
-             "` is not supported; expected float32, float64 or a complex dtype.");
+  MICA_CHECK(d == DType::kF32 || d == DType::kF64 || IsComplex(d),
+             "Expected a floating point or complex tensor as input of float32, float64 or a complex dtype "
+             "(Low precision dtypes not supported), but the dtype of `",
+             name, "` is (", Name(d), ").");
 }
 
 void CheckSquare(const Tensor& a, const char* name) {
   CheckMatrices(a, name);
-  MICA_CHECK(a.size(-1) == a.size(-2), "Matrices of `", name, "` with shape ", ShapeText(a.sizes()),
-             " are not square.");
+  MICA_CHECK(a.size(-1) == a.size(-2), "`", name, "` must be batches of square matrices, but they are ",
+             a.size(-2), " by ", a.size(-1), " matrices; its shape is ", ShapeText(a.sizes()), ".");
 }
 
 // Sizes of the batch, and what follows them.
@@ -49,7 +51,8 @@ void CheckPivots(const Tensor& pivots, const Tensor& a, int64_t count, const cha
 void AddSolution(MetaResult& result, const Tensor& a, const Tensor& b, const char* a_name) {
   CheckSameDType(a, b, a_name, "B");
   CheckSameDevice(a, b, a_name, "B");
-  MICA_CHECK(b.ndim() >= 2, "Number of dimensions (", b.ndim(), ") of `B` is below 2; expected matrices.");
+  MICA_CHECK(b.ndim() >= 2, "The input tensor `B` must have at least 2 dimensions, but it has ", b.ndim(),
+             ".");
   Dims sizes =
       BroadcastShapes(a.sizes().subspan(0, a.ndim() - 2), b.sizes().subspan(0, b.ndim() - 2), a_name, "B");
   sizes.push_back(b.size(-2));
@@ -132,8 +135,9 @@ void _linalg_lstsq(MetaResult& result, const Tensor& A, const Tensor& B, double,
   CheckSameDType(A, B, "A", "B");
   CheckSameDevice(A, B, "A", "B");
   const int64_t m = A.size(-2), n = A.size(-1);
-  MICA_CHECK(driver == "gels" || driver == "gelsy" || driver == "gelsd" || driver == "gelss", "Driver (",
-             std::string(driver), ") is unknown; expected gels, gelsy, gelsd or gelss.");
+  MICA_CHECK(driver == "gels" || driver == "gelsy" || driver == "gelsd" || driver == "gelss",
+             "parameter `driver` should be one of (gels, gelsy, gelsd, gelss) and is (", std::string(driver),
+             ").");
   MICA_CHECK(B.ndim() == A.ndim() && B.sizes().subspan(0, B.ndim() - 1) == A.sizes().subspan(0, A.ndim() - 1),
              "Shape ", ShapeText(B.sizes()), " of `B` does not fit shape ", ShapeText(A.sizes()),
              " of `A`; expected the same batch and number of rows.");

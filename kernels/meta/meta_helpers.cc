@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mica/tensor/number_range.h"
+#include "mica/tensor/scalar_type_name.h"
 
 namespace mica::meta {
 
@@ -54,15 +55,16 @@ Dims ReducedSizes(IntSpan sizes, const Dims& dims, bool keepdim) {
 void CheckSameDevice(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
   if (a.device() == b.device()) return;
   if ((a.ndim() == 0 && a.device().is_cpu()) || (b.ndim() == 0 && b.device().is_cpu())) return;
-  MICA_THROW(kRuntime, "`", b_name, "` is on the device (", b.device().ToString(), ") and `", a_name,
-             "` on (", a.device().ToString(),
-             "); an operator takes tensors of one device: move one first, as in ", b_name, ".to('",
-             a.device().ToString(), "').");
+  MICA_THROW(kRuntime, "Expected all tensors to be on the same device, but `", b_name, "` is on the device (",
+             b.device().ToString(), ") and `", a_name, "` on (", a.device().ToString(),
+             "): move one first, as in ", b_name, ".to('", a.device().ToString(), "').");
 }
 
 void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
-  MICA_CHECK(a.dtype() == b.dtype(), "Dtype (", Name(a.dtype()), ") of `", a_name, "` differs from dtype (",
-             Name(b.dtype()), ") of `", b_name, "`; expected one dtype.");
+  MICA_CHECK(a.dtype() == b.dtype(), "Expected `", a_name, "` and `", b_name,
+             "` to have the same dtype, but got: ", ScalarTypeName(a.dtype()),
+             " != ", ScalarTypeName(b.dtype()), "; dtype (", Name(a.dtype()), ") of `", a_name,
+             "` differs from dtype (", Name(b.dtype()), ") of `", b_name, "`.");
 }
 
 void CheckInRange(const Scalar& value, DType dtype, const char* name) {
@@ -77,8 +79,9 @@ void CheckDims(const Tensor& t, int64_t ndim, const char* name) {
 }
 
 void CheckIndexDType(const Tensor& index, const char* name) {
-  MICA_CHECK(index.dtype() == DType::kI64 || index.dtype() == DType::kI32, "Dtype (", Name(index.dtype()),
-             ") of `", name, "` is no index; expected int64 or int32.");
+  MICA_CHECK(index.dtype() == DType::kI64 || index.dtype() == DType::kI32,
+             "Expected dtype int64 or int32 for index, and the dtype of `", name, "` is (",
+             Name(index.dtype()), ").");
 }
 
 }  // namespace mica::meta

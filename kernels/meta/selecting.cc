@@ -8,9 +8,8 @@ namespace {
 
 void Extremum(MetaResult& result, const Tensor& self, int64_t dim, bool keepdim) {
   dim = WrapDim(dim, self.ndim());
-  MICA_CHECK_INDEX(self.ndim() == 0 || self.sizes()[dim] > 0, "Dimension (", dim, ") of `self` with shape ",
-                   ShapeText(self.sizes()),
-                   " has no elements, so that there is no extremum; expected a size of at least 1.");
+  MICA_CHECK_INDEX(self.ndim() == 0 || self.sizes()[dim] > 0, "Expected reduction dim ", dim,
+                   " to have non-zero size; the shape of `self` is ", ShapeText(self.sizes()), ".");
   const Dims sizes = self.ndim() == 0 ? Dims{} : ReducedSizes(self.sizes(), {dim}, keepdim);
   AddOutput(result, sizes, self.dtype(), self.device());
   AddOutput(result, sizes, DType::kI64, self.device());
@@ -51,7 +50,7 @@ void topk(MetaResult& result, const Tensor& self, int64_t k, int64_t dim, bool, 
   dim = WrapDim(dim, self.ndim());
   CheckOrdered(self, "topk");
   const int64_t size = self.ndim() == 0 ? 1 : self.sizes()[dim];
-  MICA_CHECK(k >= 0 && k <= size, "Number `k` (", k, ") is out of range for the size (", size,
+  MICA_CHECK(k >= 0 && k <= size, "The selected index k out of range: `k` (", k, ") for the size (", size,
              ") of dimension (", dim, ").");
   Dims sizes = ToDims(self.sizes());
   if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = k;
@@ -61,24 +60,28 @@ void topk(MetaResult& result, const Tensor& self, int64_t k, int64_t dim, bool, 
 
 void searchsorted(MetaResult& result, const Tensor& sorted_sequence, const Tensor& self, bool out_int32,
                   bool right, std::optional<std::string_view> side, const Tensor& sorter) {
-  MICA_CHECK(!side || *side == "left" || *side == "right", "Side (", side ? std::string(*side) : "",
-             ") is unknown; expected left or right.");
+  MICA_CHECK(!side || *side == "left" || *side == "right", "side can only be 'left' or 'right' but got ",
+             side ? std::string(*side) : "", ".");
   MICA_CHECK(!(side && *side == "left" && right),
-             "Arguments `side` (left) and `right` (True) contradict; expected one of the two.");
-  MICA_CHECK(sorted_sequence.ndim() >= 1, "`sorted_sequence` has no dimension; expected at least 1.");
+             "side and right can't be set to opposites, got side of left while right was True.");
+  MICA_CHECK(sorted_sequence.ndim() >= 1,
+             "boundaries tensor should have positive dimension; `sorted_sequence` is 0-d.");
   CheckSameDType(sorted_sequence, self, "sorted_sequence", "self");
   CheckSameDevice(sorted_sequence, self, "sorted_sequence", "self");
   if (sorted_sequence.ndim() > 1) {
     const bool fits =
         sorted_sequence.ndim() == self.ndim() &&
         sorted_sequence.sizes().subspan(0, self.ndim() - 1) == self.sizes().subspan(0, self.ndim() - 1);
-    MICA_CHECK(fits, "Shape ", ShapeText(self.sizes()), " of `self` differs from shape ",
-               ShapeText(sorted_sequence.sizes()), " of `sorted_sequence` before the last dimension.");
+    MICA_CHECK(fits,
+               "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+               "input value tensor must match, but `sorted_sequence` has the shape ",
+               ShapeText(sorted_sequence.sizes()), " and `self` ", ShapeText(self.sizes()), ".");
   }
   MICA_CHECK(
       !sorter.defined() || (sorter.sizes() == sorted_sequence.sizes() && sorter.dtype() == DType::kI64),
-      "`sorter` has another shape or dtype than expected: int64 and the shape ",
-      ShapeText(sorted_sequence.sizes()), " of `sorted_sequence`.");
+      "boundary and sorter must have the same size, and sorter must be a tensor of long dtype; "
+      "`sorted_sequence` has the shape ",
+      ShapeText(sorted_sequence.sizes()), ".");
   AddOutput(result, self.sizes(), out_int32 ? DType::kI32 : DType::kI64, self.device());
 }
 

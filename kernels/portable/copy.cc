@@ -47,8 +47,10 @@ void CopyConverting(const Tensor& to, const Tensor& from, IntSpan strides) {
 }  // namespace
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
-  MICA_CHECK(CanExpandTo(src.sizes(), self.sizes()), "The shape ", ShapeText(src.sizes()),
-             " of `src` does not broadcast to the shape ", ShapeText(self.sizes()), " of `self`.");
+  MICA_CHECK(CanExpandTo(src.sizes(), self.sizes()),
+             "The expanded size of the tensor must match the existing size: the shape ",
+             ShapeText(src.sizes()), " of `src` does not broadcast to the shape ", ShapeText(self.sizes()),
+             " of `self`.");
   if (self.numel() == 0) return;
   const Dims strides = BroadcastStrides(src, self.sizes());
   const bool plain = self.is_contiguous() && src.is_contiguous() && src.sizes() == self.sizes();
@@ -69,8 +71,8 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
 }
 
 Scalar _local_scalar_dense(const Tensor& self) {
-  MICA_CHECK(self.numel() == 1, "A tensor of shape ", ShapeText(self.sizes()), " has (", self.numel(),
-             ") elements and cannot be read as one number.");
+  MICA_CHECK(self.numel() == 1, "a Tensor with ", self.numel(),
+             " elements cannot be converted to Scalar; its shape is ", ShapeText(self.sizes()), ".");
   const int64_t zero = 0;
   const char* data = self.data_as<char>();
   switch (LaneOf(self.dtype())) {

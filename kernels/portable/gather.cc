@@ -35,8 +35,9 @@ void _index(const Tensor& self, TensorSpan indices, const Tensor& out) {
 }
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
-  MICA_CHECK(mask.dtype() == DType::kBool, "`mask` has the dtype (", Name(mask.dtype()),
-             "); masked_select needs bool.");
+  MICA_CHECK(mask.dtype() == DType::kBool,
+             "masked_select: expected BoolTensor for mask, but `mask` has the dtype (", Name(mask.dtype()),
+             ").");
   const Dims shape = BroadcastShapes(self.sizes(), mask.sizes(), "self", "mask");
   const std::vector<bool> chosen = MaskValues(mask, shape);
   std::vector<int64_t> at(chosen.size()), from;
@@ -54,7 +55,7 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
   const std::vector<int64_t> to = AllOffsets(out), from = AllOffsets(source);
   // Before anything is written: out may be self.
   MICA_CHECK(std::count(chosen.begin(), chosen.end(), true) <= static_cast<int64_t>(from.size()),
-             "`mask` has more true elements than `source` has elements (", from.size(), ").");
+             "Number of elements of source < number of ones in mask: `source` has (", from.size(), ").");
   copy_(out, self, false);
   size_t next = 0;
   VisitSize(out.itemsize(), [&]<typename T>() {

@@ -115,7 +115,7 @@ int64_t CheckedIndex(int64_t index, int64_t size, int64_t dim, bool wrap, ErrorK
   if (position >= 0 && position < size) return position;
   internal::Throw(
       kind,
-      absl::StrCat("Index (", index, ") is out of bounds for dimension (", dim, ") of size (", size, ")."),
+      absl::StrCat("The index ", index, " is out of bounds for dimension ", dim, " with size ", size, "."),
       __FILE__, __LINE__);
 }
 

@@ -130,8 +130,10 @@ void _pivots_to_permutation(const Tensor& pivots, int64_t rows, const Tensor& ou
     for (int64_t i = 0; i < rows; ++i) row[i] = i;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t other = exchanges[static_cast<size_t>(m * count + i)];
-      MICA_CHECK(other >= 1 && other <= rows, "Pivot (", other, ") is not between 1 and (", rows,
-                 "), the number of rows.");
+      MICA_CHECK(other >= 1 && other <= rows,
+                 "Pivots given to lu_solve must all be greater or equal to 1 and smaller or equal to "
+                 "LU.size(-2), that is between 1 and LU.size(-2). A pivot is (",
+                 other, ") for (", rows, ") rows.");
       std::swap(row[i], row[other - 1]);
     }
   }

@@ -90,14 +90,25 @@ void CheckDrawn(DType d, int64_t bound, const char* name) {
                        : d == DType::kU64 ? std::numeric_limits<int64_t>::max()
                                           : RandomLimit(d) - 1;
   const int64_t least = is_half ? -most : Kind(d) == DTypeKind::kSigned ? -most - 1 : 0;
-  MICA_CHECK(bound >= least && bound <= most, "random_ needs `", name, "` (", bound,
-             ") to be in the range of the dtype (", Name(d), "), ", least, " to ", most, ".");
+  MICA_CHECK(bound >= least && bound <= most, name, " is out of bounds for ", Name(d), ": it is (", bound,
+             "), and the range of the dtype is ", least, " to ", most, ".");
+}
+
+// Beyond RandomLimit a floating dtype has gaps between the whole numbers.
+void WarnOfGaps(DType d, int64_t bound, const char* name) {
+  if (!IsFloating(d)) return;
+  const int64_t most = RandomLimit(d) - 1;
+  if (bound >= -most && bound <= most) return;
+  HostWarn(absl::StrCat(name, " is out of bounds [-", most, ", ", most, "]: it is (", bound,
+                        "), and due to precision limitations ", Name(d),
+                        " holds not every whole number outside of this range."));
 }
 
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
-  MICA_CHECK(from <= to, "uniform_ needs `from` (", from, ") to be at most `to` (", to, ").");
+  MICA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to,
+             ".");
   const Tensor parts = Parts(self);
   FillInSteps(parts, [&](void* data, int64_t n, int64_t) {
     FillUniform(GeneratorOf(generator), data, n, parts.dtype(), from, to);
@@ -105,7 +116,7 @@ void uniform_(const Tensor& self, double from, double to, Generator* generator) 
 }
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
-  MICA_CHECK(std >= 0, "normal_ needs a standard deviation `std` (", std, ") of at least 0.");
+  MICA_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std, ".");
   const Tensor parts = Parts(self);
   if (IsComplex(self.dtype())) std /= std::numbers::sqrt2;  // of each part
   Generator& g = GeneratorOf(generator);
@@ -124,7 +135,7 @@ void normal_(const Tensor& self, double mean, double std, Generator* generator) 
 }
 
 void bernoulli__float(const Tensor& self, double p, Generator* generator) {
-  MICA_CHECK(p >= 0 && p <= 1, "bernoulli_ needs a probability (", p, ") from 0 to 1.");
+  MICA_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p, ".");
   FillInSteps(self, [&](void* data, int64_t n, int64_t) {
     FillBernoulli(GeneratorOf(generator), data, n, self.dtype(), p);
   });
@@ -145,8 +156,10 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, Generator* generator
 
 void random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, Generator* generator) {
   const int64_t high = to.value_or(RandomLimit(self.dtype()));
-  MICA_CHECK(from < high || (!to && high < 0), "random_ needs `from` (", from, ") to be less than `to` (",
-             high, ").");
+  MICA_CHECK(from < high || (!to && high < 0),
+             "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", high, ".");
+  WarnOfGaps(self.dtype(), from, "from");
+  WarnOfGaps(self.dtype(), static_cast<int64_t>(static_cast<uint64_t>(high) - 1), "to - 1");
   CheckDrawn(self.dtype(), from, "from");
   CheckDrawn(self.dtype(), static_cast<int64_t>(static_cast<uint64_t>(high) - 1), "to - 1");
   FillInSteps(self, [&](void* data, int64_t n, int64_t) {

@@ -94,8 +94,9 @@ void _index_put(const Tensor& self, TensorSpan indices, const Tensor& values, bo
                 const Tensor& out) {
   copy_(out, self, false);
   const auto [shape, at] = Select(out, indices);
-  MICA_CHECK(CanExpandTo(values.sizes(), shape), "The shape ", ShapeText(values.sizes()),
-             " of `values` does not broadcast to the shape ", ShapeText(shape), " that the indices select.");
+  MICA_CHECK(CanExpandTo(values.sizes(), shape), "shape mismatch: value tensor of shape ",
+             ShapeText(values.sizes()), " cannot be broadcast to indexing result of shape ", ShapeText(shape),
+             ".");
   std::vector<int64_t> value_at(at.size());
   Offsets(shape, BroadcastStrides(values, shape), values.itemsize())
       .Next(value_at.data(), static_cast<int64_t>(value_at.size()));

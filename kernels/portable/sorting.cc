@@ -115,18 +115,22 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool, bool 
 }
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  MICA_CHECK(minlength >= 0, "Argument `minlength` (", minlength, ") is negative; expected 0 or more.");
+  MICA_CHECK(minlength >= 0, "Argument minlength should be >= 0; it is (", minlength, ").");
   MICA_CHECK_IMPLEMENTED(!IsDifferentiable(self.dtype()) && self.dtype() != DType::kBool,
                          "Operator bincount does not support the dtype (", Name(self.dtype()),
                          ") of `self`; expected integers.");
-  MICA_CHECK(self.ndim() == 1, "Number of dimensions (", self.ndim(), ") of `self` is not 1.");
-  MICA_CHECK(!weights.defined() || weights.sizes() == self.sizes(), "Shape ",
-             weights.defined() ? ShapeText(weights.sizes()) : "", " of `weights` differs from shape ",
-             ShapeText(self.sizes()), " of `self`.");
+  MICA_CHECK(self.ndim() == 1, "bincount only supports 1-d non-negative integral inputs, but `self` has ",
+             self.ndim(), " dimensions.");
+  MICA_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
+             "weights should be 1-d and have the same length as input; `weights` has the shape ",
+             weights.defined() ? ShapeText(weights.sizes()) : "", " and `self` ", ShapeText(self.sizes()),
+             ".");
   const std::vector<int64_t> bins = ToLanes<int64_t>(self);
   int64_t size = minlength;
   for (const int64_t bin : bins) {
-    MICA_CHECK(bin >= 0, "Element (", bin, ") of `self` is negative; expected bins of 0 or more.");
+    MICA_CHECK(bin >= 0,
+               "bincount only supports 1-d non-negative integral inputs, but an element of `self` is (", bin,
+               ").");
     MICA_CHECK(bin < std::numeric_limits<int64_t>::max(), "Element (", bin,
                ") of `self` is too large a bin.");
     size = std::max(size, bin + 1);

@@ -16,11 +16,12 @@ int64_t Stepped(int64_t stride, int64_t step) {
 
 ViewSpec select(const Tensor& self, int64_t dim, int64_t index) {
   MICA_CHECK_INDEX(self.ndim() > 0,
-                   "A 0-d tensor has no dimension to select from; expected at least one dimension.");
+                   "select() cannot be applied to a 0-dim tensor; expected at least one dimension.");
   dim = WrapDim(dim, self.ndim());
   const int64_t size = self.sizes()[dim];
-  MICA_CHECK_INDEX(index >= -size && index < size, "Index (", index, ") is out of range for dimension (", dim,
-                   ") of size (", size, "); expected -", size, " to ", size - 1, ".");
+  MICA_CHECK_INDEX(index >= -size && index < size, "select(): index ", index,
+                   " out of range for tensor of size ", ShapeText(self.sizes()), " at dimension ", dim,
+                   "; expected -", size, " to ", size - 1, ".");
   if (index < 0) index += size;
   ViewSpec spec = Whole(self);
   spec.byte_offset += index * self.strides()[dim] * self.itemsize();
@@ -32,10 +33,9 @@ ViewSpec select(const Tensor& self, int64_t dim, int64_t index) {
 ViewSpec slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                int64_t step) {
   MICA_CHECK_INDEX(self.ndim() > 0,
-                   "A 0-d tensor has no dimension to slice; expected at least one dimension.");
+                   "slice() cannot be applied to a 0-dim tensor; expected at least one dimension.");
   dim = WrapDim(dim, self.ndim());
-  MICA_CHECK(step > 0, "Step (", step,
-             ") of a slice is not positive; expected 1 or more (flip reverses a dimension).");
+  MICA_CHECK(step > 0, "The slice step must be positive; it is (", step, "). flip reverses a dimension.");
   const int64_t size = self.sizes()[dim];
   const auto clip = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
   const int64_t from = clip(start.value_or(0));
@@ -54,8 +54,8 @@ ViewSpec unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t ste
   const int64_t extent = self.ndim() == 0 ? 1 : self.sizes()[dimension];
   const int64_t stride = self.ndim() == 0 ? 1 : self.strides()[dimension];
   MICA_CHECK(size >= 0, "Window size (", size, ") is negative; expected 0 or more.");
-  MICA_CHECK(size <= extent, "Window size (", size, ") exceeds the size (", extent, ") of dimension (",
-             dimension, ").");
+  MICA_CHECK(size <= extent, "The maximum size for tensor at dimension ", dimension, " is ", extent,
+             " but size is ", size, ".");
   MICA_CHECK(step > 0, "Step (", step, ") is not positive; expected 1 or more.");
   if (self.ndim() > 0) {
     spec.sizes[static_cast<size_t>(dimension)] = (extent - size) / step + 1;
@@ -67,11 +67,14 @@ ViewSpec unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t ste
 }
 
 ViewSpec diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  MICA_CHECK_INDEX(self.ndim() >= 2, "Number of dimensions (", self.ndim(),
-                   ") of `self` is below 2; expected a matrix or more.");
+  MICA_CHECK_INDEX(self.ndim() >= 2, "The dimension (", dim2,
+                   ") is not one of `self`: Dimension out of range (expected to be in range of [",
+                   -std::max<int64_t>(self.ndim(), 1), ", ", std::max<int64_t>(self.ndim(), 1) - 1,
+                   "], but got ", dim2, "); `self` has ", self.ndim(),
+                   " dimensions, and a diagonal needs 2.");
   dim1 = WrapDim(dim1, self.ndim());
   dim2 = WrapDim(dim2, self.ndim());
-  MICA_CHECK(dim1 != dim2, "Dimensions `dim1` and `dim2` are the same (", dim1, "); expected two.");
+  MICA_CHECK(dim1 != dim2, "The diagonal dimensions cannot be identical ", dim1, ", ", dim2, ".");
   const int64_t rows = self.sizes()[dim1], columns = self.sizes()[dim2];
   const int64_t length = offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns);
   ViewSpec spec = Whole(self);
@@ -89,12 +92,15 @@ ViewSpec diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
 }
 
 ViewSpec as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
-  MICA_CHECK(size.size() == stride.size(), "Number of sizes (", size.size(),
+  MICA_CHECK(size.size() == stride.size(),
+             "There is a mismatch in length of strides and shape: the number of sizes (", size.size(),
              ") differs from the number of strides (", stride.size(), ").");
   for (int64_t i = 0; i < size.size(); ++i) {
-    MICA_CHECK(size[i] >= 0, "Size (", size[i], ") of dimension (", i, ") is negative; expected 0 or more.");
-    MICA_CHECK(stride[i] >= 0, "Stride (", stride[i], ") of dimension (", i,
-               ") is negative; expected 0 or more (flip reverses a dimension).");
+    MICA_CHECK(size[i] >= 0, "Trying to create tensor with negative dimension ", size[i], ": ",
+               ShapeText(size), "; the size of dimension (", i, ") is 0 or more.");
+    MICA_CHECK(stride[i] >= 0,
+               "Negative strides are not supported at the moment, got strides: ", ShapeText(stride),
+               "; the stride of dimension (", i, ") is 0 or more (flip reverses a dimension).");
   }
   MICA_CHECK(storage_offset.value_or(0) >= 0, "Storage offset (", *storage_offset,
              ") is negative; expected 0 or more.");

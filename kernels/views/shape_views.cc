@@ -10,9 +10,11 @@ ViewSpec view(const Tensor& self, IntSpan size) {
   ViewSpec spec = Whole(self);
   Dims sizes = InferSize(size, self.numel());
   std::optional<Dims> strides = ComputeStride(self.sizes(), self.strides(), sizes);
-  MICA_CHECK(strides, "Shape ", ShapeText(sizes), " is no view of a tensor with shape ",
-             ShapeText(self.sizes()), " and strides ", ShapeText(self.strides()),
-             ", since a dimension spans memory that is not evenly spaced; use reshape, which copies.");
+  MICA_CHECK(strides,
+             "The view size is not compatible with input tensor's size and stride (at least one dimension "
+             "spans across two contiguous subspaces). Use .reshape(...) instead. The shape ",
+             ShapeText(sizes), " is no view of a tensor with shape ", ShapeText(self.sizes()),
+             " and strides ", ShapeText(self.strides()), ".");
   spec.sizes = std::move(sizes);
   spec.strides = *std::move(strides);
   return spec;
@@ -20,7 +22,8 @@ ViewSpec view(const Tensor& self, IntSpan size) {
 
 ViewSpec _reshape_alias(const Tensor& self, IntSpan size, IntSpan stride) {
   ViewSpec spec = Whole(self);
-  MICA_CHECK(size.size() == stride.size(), "Number of sizes (", size.size(),
+  MICA_CHECK(size.size() == stride.size(),
+             "There is a mismatch in length of strides and shape: the number of sizes (", size.size(),
              ") differs from the number of strides (", stride.size(), ").");
   spec.sizes = ToDims(size);
   spec.strides = ToDims(stride);
@@ -41,14 +44,15 @@ ViewSpec transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 ViewSpec t(const Tensor& self) {
-  MICA_CHECK(self.ndim() <= 2, "Number of dimensions (", self.ndim(),
-             ") of `self` is above 2; expected a matrix, since t transposes matrices.");
+  MICA_CHECK(self.ndim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.ndim(), "D.");
   return self.ndim() < 2 ? Whole(self) : transpose(self, 0, 1);
 }
 
 ViewSpec permute(const Tensor& self, IntSpan dims) {
-  MICA_CHECK(dims.size() == self.ndim(), "Number of `dims` (", dims.size(),
-             ") differs from the number of dimensions (", self.ndim(), ") of `self`.");
+  MICA_CHECK(dims.size() == self.ndim(),
+             "The number of dimensions in the tensor input does not match the length of the desired ordering "
+             "of dimensions i.e. input.dim() = ",
+             self.ndim(), " is not equal to len(dims) = ", dims.size(), ".");
   const Dims order = WrapDims(dims, self.ndim());
   ViewSpec spec = Whole(self);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -84,7 +84,7 @@ void ReportFailure(const Node& node) {
 void CheckNan(const Node& node, const Tensor* grads, int count) {
   for (int i = 0; i < count; ++i) {
     MICA_CHECK(!grads[i].defined() || !IsDifferentiable(grads[i].dtype()) || !ops::HasNan(grads[i]),
-               "The backward of ", node.name(), " returned NaN in its gradient number (", i, ").",
+               "Function '", node.name(), "' returned nan values in its ", i, "th output.",
                ForwardLine(node));
   }
 }

@@ -19,9 +19,9 @@ Tensor GradOfEdge(const GraphEdge& edge, int64_t i, const Tensor& grad) {
                ShapeText(info.sizes()), ".");
     return grad;
   }
-  MICA_CHECK(info.numel() == 1, "A gradient can be left out for an output of one element only, and output (",
-             i, "), an edge of ", edge.node->name(), ", has the shape ", ShapeText(info.sizes()),
-             "; give its gradient.");
+  MICA_CHECK(info.numel() == 1, "grad can be implicitly created only for scalar outputs, and output (", i,
+             "), an edge of ", edge.node->name(), ", has the shape ", ShapeText(info.sizes()),
+             "; give its gradient, or reduce it to one element first.");
   return ops::OnesLike(ops::ZerosOf(info.sizes(), info.dtype, info.device));
 }
 
@@ -30,7 +30,7 @@ Tensor GradOfTensor(const Tensor& t, int64_t i, Tensor grad) {
     ValidateRootGradient(t, static_cast<int>(i), grad);
     return grad;
   }
-  MICA_CHECK(t.numel() == 1, "A gradient can be left out for an output of one element only, and output (", i,
+  MICA_CHECK(t.numel() == 1, "grad can be implicitly created only for scalar outputs, and output (", i,
              ") has the shape ", ShapeText(t.sizes()),
              "; give its gradient, or reduce it to one element first.");
   return ops::OnesLike(t);
@@ -53,8 +53,10 @@ void AddRoots(GraphTask& task, const GradientPoints& outputs, TensorSpan grads) 
     }
     MICA_CHECK_TYPE(t.defined(), "Output (", i, ") of backward is no tensor.");
     Edge edge = GradientEdge(t);
-    MICA_CHECK(edge.node, "Output (", i, ") of backward, ", t.ToString(),
-               ", does not require grad and has no grad_fn: nothing that made it was recorded.");
+    MICA_CHECK(edge.node, "element ", i,
+               " of tensors does not require grad and does not have a grad_fn: nothing that made this output "
+               "of backward, ",
+               t.ToString(), ", was recorded.");
     grad = GradOfTensor(t, i, std::move(grad));
     task.AddRoot(std::move(edge), std::move(grad));
   }
@@ -64,7 +66,8 @@ Edge InputEdge(const GradientPoint& point, size_t i) {
   if (point.edge.node) return EdgeOf(point.edge);
   const Tensor& t = point.tensor;
   MICA_CHECK_TYPE(t.defined(), "Input (", i, ") is no tensor.");
-  MICA_CHECK(RequiresGrad(t), "Input (", i, "), ", t.ToString(), ", does not require grad.");
+  MICA_CHECK(RequiresGrad(t), "One of the differentiated Tensors does not require grad: input (", i, "), ",
+             t.ToString(), ".");
   return GradientEdge(t);
 }
 
@@ -104,7 +107,7 @@ std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoint
                               TensorSpan grad_outputs, const BackwardOptions& options) {
   GraphTask task(options.retain_graph || options.create_graph, options.create_graph);
   AddRoots(task, outputs, grad_outputs);
-  MICA_CHECK(!inputs.empty(), "grad needs at least one input.");
+  MICA_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
   std::vector<Edge> edges;
   for (size_t i = 0; i < inputs.size(); ++i) {
     edges.push_back(InputEdge(inputs[i], i));
@@ -114,12 +117,14 @@ std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoint
   std::vector<Tensor> result(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor grad = task.Captured(static_cast<int>(i));
-    MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads, "Input (", i, "), ",
-               TextOf(inputs[i]),
-               ", was not used to compute the outputs; say allow_unused=True to get None for it.");
+    MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads,
+               "The differentiated tensor, input (", i, "), ", TextOf(inputs[i]),
+               ", appears to not have been used in the graph. Set allow_unused=True if this is the desired "
+               "behavior, to get None for it.");
     if (!grad.defined() && options.materialize_grads) {
       const OutputInfo& info = edges[i].node->output(static_cast<int>(edges[i].input_nr));
       grad = ops::ZerosOf(info.sizes(), info.dtype, info.device);
+      if (options.create_graph) SetRequiresGrad(grad, true);
     }
     result[i] = std::move(grad);
   }

@@ -88,10 +88,9 @@ bool AnyRequiresGrad(const MicaValue* args, int64_t n) {
 // out= is never recorded.
 void RefuseOut(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                MicaValue* results) {
-  MICA_CHECK(!(CurrentThread().grad_enabled && AnyRequiresGrad(args, n)), "Operator ", op.spec().name,
-             " was called with out= while a tensor of the call requires grad; out= cannot be recorded. Call "
-             "it without out=, or "
-             "inside no_grad.");
+  MICA_CHECK(!(CurrentThread().grad_enabled && AnyRequiresGrad(args, n)), op.spec().name,
+             ": functions with out=... arguments don't support automatic differentiation, but one of the "
+             "arguments requires grad. Call it without out=, or inside no_grad.");
   op.RedispatchBoxed(Below(keys), args, n, results);
 }
 
@@ -99,8 +98,8 @@ void RefuseResize(const BoxedKernel&, const Operator& op, KeySet keys, const Mic
                   MicaValue* results) {
   MICA_CHECK(!(CurrentThread().grad_enabled && args[0].tag == MICA_VALUE_TENSOR &&
                RequiresGrad(Tensor::Ref(args[0].u.tensor))),
-             "Operator ", op.spec().name,
-             " cannot resize a tensor that requires grad; detach it, or work inside no_grad.");
+             "cannot resize variables that require grad: ", op.spec().name,
+             " was called on one; detach it, or work inside no_grad.");
   const BelowAutograd below;
   op.RedispatchBoxed(Below(keys), args, n, results);
   RefreshAccumulator(Tensor::Ref(args[0].u.tensor));
@@ -112,11 +111,10 @@ class NotImplementedBackward final : public Node {
   explicit NotImplementedBackward(const char* op) : op_(op) {}
   std::string name() const override { return "NotImplementedBackward"; }
   void Apply(const Tensor*, Tensor*) override {
-    MICA_THROW(kNotImplemented, "Operator ", op_,
-               " has no gradient formula, and a gradient flows into its result. Detach the result (",
-               "x.detach()) if no gradient is needed, or give the operator a formula: in derivatives.yaml, "
-               "or at run time by "
-               "mica.library.register_autograd.");
+    MICA_THROW(kNotImplemented, "Here the derivative for '", op_,
+               "' is not implemented: the operator has no gradient formula, and a gradient flows into its "
+               "result. Detach the result (",
+               "x.detach()) if no gradient is needed, or give the operator a formula.");
   }
 
  private:

@@ -39,7 +39,8 @@ class One final : public SavedVisitor {
 One Find(Node& node, std::string_view name) {
   One one(name);
   node.VisitSaved(one);
-  MICA_CHECK(one.found, node.name(), " saves nothing that is named (", std::string(name), ").");
+  MICA_CHECK(one.found, "'", node.name(), "' object has no attribute '", std::string(name),
+             "': it saves nothing of that name.");
   return one;
 }
 

@@ -309,7 +309,9 @@ class Table final : public AutogradInterface {
 // everything else becomes that of `data`. A view leaves its base.
 void Table::SetData(const Tensor& t, const Tensor& data) {
   MICA_CHECK(t.dtype() == data.dtype() || !t.requires_grad() || IsDifferentiable(data.dtype()),
-             "A tensor that requires grad cannot take data of dtype (", Name(data.dtype()), ").");
+             "data set to a tensor that requires gradients must be floating point or complex dtype; this "
+             "data's dtype is (",
+             Name(data.dtype()), ").");
   MICA_CHECK_IMPLEMENTED(
       !frames::IsWrapper(t) && !frames::IsWrapper(data),
       "The data of a tensor cannot be replaced inside a transform (mica.func); use copy_.");

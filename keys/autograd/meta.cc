@@ -194,24 +194,30 @@ void CheckInplace(const Tensor& t, const char* op) {
                " writes a view that a custom Function returned; its backward would be lost. Clone the view "
                "inside the Function, or "
                "write before calling it.");
-    MICA_CHECK(!base.requires_grad() || GradFn(base), "Operator ", op,
-               " writes a view of a leaf tensor that requires grad; wrap it in no_grad, or work on a clone.");
+    MICA_CHECK(!base.requires_grad() || GradFn(base),
+               "a view of a leaf Variable that requires grad is being used in an in-place operation, ", op,
+               "; wrap it in no_grad, or work on a clone.");
   }
-  MICA_CHECK(!(t.requires_grad() && IsLeaf(t)), "Operator ", op,
-             " writes a leaf tensor that requires grad in place; wrap it in no_grad, or work on a clone.");
+  MICA_CHECK(!(t.requires_grad() && IsLeaf(t)),
+             "a leaf Variable that requires grad is being used in an in-place operation, ", op,
+             "; wrap it in no_grad, or work on a clone.");
 }
 
 void SetRequiresGrad(const Tensor& t, bool requires_grad) {
   if (requires_grad) {
-    MICA_CHECK(IsDifferentiable(t.dtype()), "A tensor of dtype (", Name(t.dtype()),
-               ") cannot require grad; only floating and complex dtypes can.");
+    MICA_CHECK(
+        IsDifferentiable(t.dtype()),
+        "only Tensors of floating point and complex dtype can require gradients; this one's dtype is (",
+        Name(t.dtype()), ").");
     MICA_CHECK(!t.is_inference() || InferenceModeEnabled(),
                "A tensor that was made in inference mode cannot require grad outside it; clone it first.");
   }
   if (RequiresGrad(t) == requires_grad) return;
   MICA_CHECK(!GradFn(t),
-             "requires_grad can be changed on leaf tensors only, and this tensor was computed by (",
-             GradFn(t)->name(), "). To use it without gradient, call detach().");
+             "you can only change requires_grad flags of leaf variables, and this tensor was computed by (",
+             GradFn(t)->name(),
+             "). If you want to use a computed variable in a subgraph that doesn't require differentiation "
+             "use var_no_grad = var.detach().");
   if (requires_grad) {
     EnsureMeta(t);  // before other threads may see the leaf
     MarkRequiresGrad(t);

@@ -111,9 +111,8 @@ void SavedTensor::Keep(const Tensor& t, bool is_output, uint32_t output_nr) {
   defined_ = t.defined();
   if (!defined_) return;
   MICA_CHECK(!t.is_inference(),
-             "A tensor that was made in inference mode cannot be saved for backward. Clone it outside "
-             "inference mode to get a "
-             "normal tensor, or use no_grad instead of inference mode.");
+             "Inference tensors cannot be saved for backward. Clone the tensor outside inference mode to get "
+             "a normal tensor, or use no_grad instead of inference mode.");
   frames::Settle(t);
   version_ = t.version();
   t.impl()->storage->Watch();
@@ -138,17 +137,22 @@ void SavedTensor::Pack(std::shared_ptr<SavedTensorHooks> hooks, const Tensor& t)
     const ExcludeGuard unrecorded(inside ? KeySet::Of(keys::kAutograd) : KeySet());
     packed->value = packed->hooks->pack(is_output_ ? DetachedAlias(t) : t);
   }
-  MICA_CHECK(t.version() == version_, "A pack hook wrote the saved tensor, ", t.ToString(),
-             ", in place; it must write to a clone, since others use this tensor.");
+  MICA_CHECK(t.version() == version_,
+             "A saved tensor pack hook is modifying its input in place. It must write to a clone of ",
+             t.ToString(), ", since others use this tensor.");
   if (requires_grad_ && !is_output_) packed->edge = GradientEdge(t);
   packed->moves_outside = MovesOutside(t);
   packed_ = std::move(packed);
 }
 
 void SavedTensor::Hook(std::shared_ptr<SavedTensorHooks> hooks, Node* owner) {
-  MICA_CHECK(defined_, "A tensor that ", owner->name(),
-             " did not save, since no gradient needs it, takes no hooks.");
-  MICA_CHECK(!packed_, "A saved tensor of ", owner->name(), " has hooks already, and it can have one pair.");
+  MICA_CHECK(defined_,
+             "Calling register_hooks on a saved tensor with value None is forbidden: ", owner->name(),
+             " did not save it, since no gradient needs it.");
+  MICA_CHECK(!packed_,
+             "Calling register_hooks on a saved tensor whose hooks have already been set is forbidden: a "
+             "saved tensor of ",
+             owner->name(), " can have one pair.");
   const Tensor t = Unpack(nullptr);
   Pack(std::move(hooks), t);
   tensor_.reset();
@@ -161,10 +165,12 @@ void SavedTensor::Reset() {
 }
 
 void SavedTensor::ThrowReleased(const Node* owner) const {
-  MICA_THROW(kRuntime, "The tensors that ", owner ? owner->name() : std::string("a node"),
-             " saved are freed: backward ran through this graph before. Say retain_graph=True in the first "
-             "call to run it a "
-             "second time.");
+  MICA_THROW(kRuntime,
+             "Trying to backward through the graph a second time (or directly access saved tensors after "
+             "they have already been freed): the tensors that ",
+             owner ? owner->name() : std::string("a node"),
+             " saved are freed by the first backward. Specify retain_graph=True in the first call to run "
+             "backward a second time.");
 }
 
 void SavedTensor::ThrowWritten(const Node* owner, uint32_t version) const {
@@ -174,10 +180,12 @@ void SavedTensor::ThrowWritten(const Node* owner, uint32_t version) const {
   if (first) by = absl::StrCat(" The write that made version (", version_ + 1, ") was ", first, ".");
   if (write && version != version_ + 1)
     absl::StrAppend(&by, " The last write, to version (", version, "), was ", write, ".");
-  MICA_THROW(kRuntime, "A tensor that ", owner ? owner->name() : std::string("a node"),
-             " saved for backward, ", tensor_.ToString(), ", was written in place: it has the version (",
-             version, "), and the version (", version_, ") was saved.", by,
-             " Write to a clone, or use the operator that is not in-place.");
+  MICA_THROW(
+      kRuntime,
+      "one of the variables needed for gradient computation has been modified by an inplace operation: ",
+      tensor_.ToString(), ", which ", owner ? owner->name() : std::string("a node"),
+      " saved for backward, is at version ", version, "; expected version ", version_, " instead.", by,
+      " Write to a clone, or use the operator that is not in-place.");
 }
 
 Tensor SavedTensor::UnpackHooked(Node* owner) const {

@@ -78,7 +78,7 @@ OTHERWISE = (
     Otherwise(
         "*embedding*",
         "layouts",
-        "expanded: RuntimeError: The tensor `self` of shape .* share one place in memory",
+        "expanded: RuntimeError: unsupported operation: more than one element of the written-to tensor",
         "`max_norm` writes to rows that share their memory; torch scales such a row once for each",
     ),
     Otherwise(

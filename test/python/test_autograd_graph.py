@@ -82,8 +82,8 @@ def refuse_write(tensor: mica.Tensor) -> mica.Tensor:
 
 
 SAVED_HOOK_ERRORS = [
-    (refuse_write, lambda t: t, RuntimeError, "pack hook wrote the saved tensor.*must write to a clone"),
-    (lambda t: t, lambda t: 3, TypeError, r"must return a Tensor; it returned a value of type \(int\)"),
+    (refuse_write, lambda t: t, RuntimeError, "A saved tensor pack hook is modifying its input in place.*must write to a clone"),
+    (lambda t: t, lambda t: 3, TypeError, r"Output of saved tensor unpack_hook expected to be a Tensor.*of type \(int\)"),
     (lambda t: 1 / 0, lambda t: t, ZeroDivisionError, "division"),
     (lambda t: t, lambda t: 1 / 0, ZeroDivisionError, "division"),
 ]
@@ -191,7 +191,7 @@ def test_increment_version():
     y = a.sin()
     graph.increment_version(a)
     assert a._version == 1
-    with pytest.raises(RuntimeError, match="was written in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
 
 
@@ -211,7 +211,7 @@ def test_saved_values_of_nodes():
     (x * x).sum().backward()
     freed = x.exp()
     freed.sum().backward()
-    with pytest.raises(RuntimeError, match="are freed: backward ran"):
+    with pytest.raises(RuntimeError, match="are freed by the first backward"):
         _ = freed.grad_fn._saved_result
 
 
@@ -221,7 +221,7 @@ def test_hooks_on_one_saved_tensor():
     place = y.grad_fn._raw_saved_self
     place.register_hooks(lambda t: t * 10, lambda t: t)
     assert y.grad_fn._saved_self.tolist() == [10, 20] and y.grad_fn._saved_other.tolist() == [1, 2]
-    with pytest.raises(RuntimeError, match="has hooks already"):
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
         place.register_hooks(lambda t: t, lambda t: t)
     y.sum().backward()
     assert x.grad.tolist() == [11, 22]
@@ -298,7 +298,7 @@ EDGE_ERRORS = [
         RuntimeError,
         r"shape \[3\], and the output, an edge of MulBackward0, the shape \[2\]",
     ),
-    (lambda x, y: mica.autograd.grad(y.sum(), graph.get_gradient_edge(leaf(1))), RuntimeError, "an edge of AccumulateGrad, was not used"),
+    (lambda x, y: mica.autograd.grad(y.sum(), graph.get_gradient_edge(leaf(1))), RuntimeError, "an edge of AccumulateGrad, appears to not have been used"),
     (
         lambda x, y: mica.autograd.backward(y.sum(), inputs=graph.get_gradient_edge(y)),
         RuntimeError,
@@ -377,7 +377,7 @@ def test_anomaly_names_the_forward_line():
     x = leaf(0.0)
     with mica.autograd.detect_anomaly():
         y = x.sqrt() * 0  # the line
-        sentence = r"SqrtBackward0 returned NaN.*test_autograd_graph.py.*the line"
+        sentence = r"'SqrtBackward0' returned nan values in its 0th output.*test_autograd_graph.py.*the line"
         with pytest.warns(UserWarning, match="the line"), pytest.raises(RuntimeError, match=sentence):
             y.backward()
     assert not mica.is_anomaly_enabled()

@@ -95,8 +95,8 @@ CASES = {
     "a batch into an expanded tensor": Case(
         lambda: vmap(lambda x: mica.zeros(1, 2).expand(2, 2).add_(x))(batch()),
         RuntimeError,
-        "several of its elements share one place in memory",
-        "clone it first",
+        "more than one element of the written-to tensor refers to a single memory location",
+        "Please clone()",
     ),
     "a tracked value into a captured tensor": Case(
         lambda: grad(lambda x: (KEPT.copy_(x[0]), x.sum())[1])(batch()),
@@ -104,7 +104,7 @@ CASES = {
         "captured from outside, with values that belong to this grad",
         "Pass the tensor to the function as an argument and return it",
     ),
-    "a leaf": Case(lambda: leaf().add_(1), RuntimeError, "writes a leaf tensor", "wrap it in no_grad"),
+    "a leaf": Case(lambda: leaf().add_(1), RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation", "wrap it in no_grad"),
     "a view made under no_grad": Case(
         written_view, RuntimeError, "a view that was made under no_grad", "both outside"
     ),
@@ -200,18 +200,18 @@ CASES = {
     ),
     # the graph
     "backward through a freed graph": Case(
-        freed, RuntimeError, "are freed: backward ran through this graph before", "retain_graph=True"
+        freed, RuntimeError, "Trying to backward through the graph a second time", "retain_graph=True"
     ),
     "backward from nothing": Case(
-        lambda: mica.ones(2).sum().backward(), RuntimeError, "does not require grad", "nothing that made it was recorded"
+        lambda: mica.ones(2).sum().backward(), RuntimeError, "does not require grad", "nothing that made this output of backward"
     ),
     "backward from many numbers": Case(
-        lambda: (leaf() * 2).backward(), RuntimeError, "of one element only", "give its gradient, or reduce it"
+        lambda: (leaf() * 2).backward(), RuntimeError, "can be implicitly created only for scalar outputs", "give its gradient, or reduce it"
     ),
     "an unused input": Case(
-        lambda: mica.autograd.grad(leaf().sum(), leaf()), RuntimeError, "was not used", "allow_unused=True"
+        lambda: mica.autograd.grad(leaf().sum(), leaf()), RuntimeError, "appears to not have been used in the graph", "allow_unused=True"
     ),
-    "a saved inference tensor": Case(inference, RuntimeError, "made in inference mode", "Clone it outside"),
+    "a saved inference tensor": Case(inference, RuntimeError, "Inference tensors cannot be saved for backward", "Clone the tensor outside"),
     "a function with ctx in a transform": Case(
         lambda: grad(lambda x: OldStyle.apply(x).sum())(batch()),
         RuntimeError,

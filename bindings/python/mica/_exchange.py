@@ -74,19 +74,28 @@ def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A 1-d tensor that shares the memory of an object with the buffer protocol."""
-    view = memoryview(buffer).cast("B")
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ValueError(f"object does not implement Python buffer protocol. It is of type ({type(buffer)}).") from None
     if len(view) == 0 or count == 0:
-        raise ValueError(f"Neither the buffer ({len(view)} bytes) nor the count ({count}) may be 0.")
+        raise ValueError(f"both buffer length ({len(view)}) and count ({count}) must not be 0.")
     itemsize = dtype.itemsize
     left = len(view) - offset
-    if left < 0 or (count < 0 and left % itemsize != 0):
+    if offset < 0 or left <= 0:
         raise ValueError(
-            f"The buffer of {len(view)} bytes after offset ({offset}) is no whole number of elements of {itemsize} bytes."
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes) minus 1."
+        )
+    if count < 0 and left % itemsize != 0:
+        raise ValueError(
+            f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({itemsize})."
         )
     size = left // itemsize if count < 0 else count
     if size * itemsize > left:
         raise ValueError(
-            f"The buffer has {left} bytes after the offset; {size} elements need {size * itemsize}."
+            f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater "
+            f"than actual buffer length ({len(view)} bytes)."
         )
     result = _C._from_buffer(view[offset : offset + size * itemsize]).view(dtype)
     return result.requires_grad_() if requires_grad else result

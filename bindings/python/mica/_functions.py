@@ -153,7 +153,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(
-                f"Argument `{name}` is True or False; this value is of type ({type(value).__name__})."
+                f"_set_deterministic_algorithms(): argument '{name}'{' (position 1)' if name == 'mode' else ''} must be "
+                f"bool, not {type(value).__name__}"
             )
     _deterministic[:] = [bool(mode), warn_only]
     from mica.utils import deterministic
@@ -207,7 +208,13 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Grids of coordinates: one tensor for each input, expanded over all others."""
     items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f"The indexing ({indexing}) is unknown; expected 'ij' or 'xy'.")
+        raise RuntimeError(
+            f'meshgrid: indexing must be one of "xy" or "ij", but the indexing ({indexing}) is received.'
+        )
+    if indexing is None:
+        _C._warn_once(
+            "meshgrid", "meshgrid: in an upcoming release, it will be required to pass the indexing argument."
+        )
     if not items:
         raise RuntimeError("meshgrid() got no tensors; expected at least one vector.")
     for t in items:

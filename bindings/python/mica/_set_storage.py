@@ -61,8 +61,8 @@ def _check_source(self: Tensor, source: Any) -> None:
         )
     if isinstance(source, TypedStorage) and source.dtype != self.dtype:
         raise RuntimeError(
-            f"A tensor of dtype ({self.dtype}) takes a storage of that dtype or an UntypedStorage; this one's dtype "
-            f"is ({source.dtype})."
+            f"Expected a Storage of type ({self.dtype}), which is the tensor's, or an UntypedStorage, but got one of "
+            f"dtype ({source.dtype})."
         )
 
 

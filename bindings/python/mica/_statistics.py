@@ -218,7 +218,7 @@ def _window(name: str, window_length: int, periodic: bool, options: dict[str, An
 
     dtype = options.pop("dtype", None) or mica.get_default_dtype()
     if not dtype.is_floating_point:
-        raise RuntimeError(f"Dtype ({dtype}) of a {name} window is not a floating one.")
+        raise RuntimeError(f"{name}_window expects floating point dtypes, got: {dtype}.")
     if window_length < 0:
         raise RuntimeError(f"Length `window_length` ({window_length}) of a window is negative.")
     make = getattr(mica.signal.windows, name)

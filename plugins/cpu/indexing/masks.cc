@@ -271,7 +271,11 @@ MicaTensor* Nonzero(const MicaCall*, MicaTensor* self) {
 
 void NonzeroOut(const MicaCall*, MicaTensor* self, MicaTensor* out) {
   const TensorRef in(self), to(out);
-  if (to.dtype() != MICA_I64 || !Apart(to, in)) throw plugin::NotImplemented();
+  if (to.dtype() != MICA_I64)
+    throw plugin::Error(
+        MICA_ERROR_RUNTIME,
+        "nonzero: Expected out tensor to have scalar type Long, that is int64, but `out` has another.");
+  if (!Apart(to, in)) throw plugin::NotImplemented();
   const int64_t sizes[] = {CountSet(in), in.ndim()};
   Fit(out, sizes, 2);
   WriteCoordinates(in, to.data<int64_t>(), to.stride(0), to.stride(1));

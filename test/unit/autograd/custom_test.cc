@@ -43,7 +43,7 @@ TEST_CASE("a custom function may write its input if it says so", "[autograd]") {
   CHECK(z.is_same(y));
   Backward(ops::sum(y));
   CHECK(GradOf(x) == V{20});
-  MICA_REQUIRE_ERROR(Twice(x, {x}), "leaf tensor that requires grad");
+  MICA_REQUIRE_ERROR(Twice(x, {x}), "leaf Variable that requires grad");
 }
 
 TEST_CASE("outputs that are inputs, that get no gradient, that are none", "[autograd]") {
@@ -101,7 +101,7 @@ TEST_CASE("save_for_backward checks versions and is released", "[autograd]") {
   CHECK(released == 0);
   CHECK(GradOf(x) == V{3});
   ops::mul_(kept, Values({2}));
-  MICA_REQUIRE_ERROR((Backward(ops::sum(y)), 0), "A tensor that Square saved for backward");
+  MICA_REQUIRE_ERROR((Backward(ops::sum(y)), 0), "which Square saved for backward");
 }
 
 TEST_CASE("saved-tensor hooks pack and unpack", "[autograd]") {

@@ -77,7 +77,7 @@ TEST_CASE("grad() answers for inputs and leaves .grad alone", "[autograd]") {
   CHECK(Read(g[1]) == V{8});
   CHECK(GradOf(x).empty());
   MICA_REQUIRE_ERROR(Autograd().Gradients({&z, 1}, {&unused, 1}, {}, Retain()),
-                     "was not used to compute the outputs");
+                     "appears to not have been used in the graph");
   CHECK_FALSE(Autograd()
                   .Gradients({&z, 1}, {&unused, 1}, {}, {.retain_graph = true, .allow_unused = true})[0]
                   .defined());
@@ -155,12 +155,16 @@ TEST_CASE("a graph of 100,000 nodes neither overflows in backward nor when freed
 
 TEST_CASE("backward's own mistakes are sentences", "[autograd]") {
   const Tensor x = Leaf({1, 2});
-  MICA_REQUIRE_ERROR((Backward(ops::mul(x, x)), 0), "one element only, and output (0) has the shape [2]");
-  MICA_REQUIRE_ERROR((Backward(Values({1})), 0), "does not require grad and has no grad_fn");
+  MICA_REQUIRE_ERROR(
+      (Backward(ops::mul(x, x)), 0),
+      "grad can be implicitly created only for scalar outputs, and output (0) has the shape [2]");
+  MICA_REQUIRE_ERROR((Backward(Values({1})), 0),
+                     "element 0 of tensors does not require grad and does not have a grad_fn");
   MICA_REQUIRE_ERROR((Backward(ops::mul(x, x), Values({1, 2, 3})), 0),
                      "The shape [3] of gradient (0) differs from the shape [2]");
   const Tensor ints = EmptyTensor({2}, DType::kI64, Device{});
-  MICA_REQUIRE_ERROR((Autograd().SetRequiresGrad(ints, true), 0), "dtype (int64) cannot require grad");
+  MICA_REQUIRE_ERROR((Autograd().SetRequiresGrad(ints, true), 0),
+                     "can require gradients; this one's dtype is (int64)");
   MICA_REQUIRE_ERROR((Autograd().SetRequiresGrad(ops::mul(x, x), false), 0), "leaf tensors only");
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("an operator without formula says so in backward", "[autograd]") {
 
 TEST_CASE("resize_ of a tensor that requires grad is refused", "[autograd]") {
   const Tensor x = Leaf({1, 2, 3});
-  MICA_REQUIRE_ERROR((ops::resize_(x, {2}), 0), "cannot resize a tensor that requires grad");
+  MICA_REQUIRE_ERROR((ops::resize_(x, {2}), 0), "cannot resize variables that require grad");
   {
     const GradModeGuard off(false);
     ops::resize_(x, {2});

@@ -49,7 +49,8 @@ TEST_CASE("einsum contracts, sums, transposes and takes diagonals", "[kernels]")
   RequireNear(ops::einsum("...j,j->...", std::vector<Tensor>{a, Vector({1, 0, 2})}), {4, 13});
   RequireNear(ops::einsum("i,i,i->", std::vector<Tensor>{Vector({1, 2}), Vector({3, 4}), Vector({5, 6})}),
               {63});
-  MICA_REQUIRE_ERROR(ops::einsum("ij,jk->iz", std::vector<Tensor>{a, b}), "no operand has");
+  MICA_REQUIRE_ERROR(ops::einsum("ij,jk->iz", std::vector<Tensor>{a, b}),
+                     "does not appear in the equation for any input operand");
   MICA_REQUIRE_ERROR(ops::einsum("ij,jk", std::vector<Tensor>{a}), "terms");
   MICA_REQUIRE_ERROR(ops::einsum("i?", std::vector<Tensor>{a}), "character");
   MICA_REQUIRE_ERROR(ops::einsum("ijk", std::vector<Tensor>{a}), "dimensions");
@@ -86,7 +87,7 @@ TEST_CASE("choosing and filling", "[kernels]") {
   RequireNear(ops::nan_to_num(Vector({NAN, 1, 2}), 7.0), {7, 1, 2});
   CHECK(Ints(ops::one_hot(Indices({2}, {2, 0}), -1)) == Integers{0, 0, 1, 1, 0, 0});
   MICA_REQUIRE_ERROR(ops::one_hot(Indices({1}, {-1}), 3), "negative");
-  MICA_REQUIRE_ERROR(ops::one_hot(Indices({1}, {3}), 3), "not below");
+  MICA_REQUIRE_ERROR(ops::one_hot(Indices({1}, {3}), 3), "must be smaller than num_classes");
   RequireNear(ops::repeat(Vector({1, 2}), {2, 2}), {1, 2, 1, 2, 1, 2, 1, 2});
   RequireNear(ops::kron(Vector({1, 2}), Vector({1, 10})), {1, 10, 2, 20});
   CHECK(ops::chunk(Range({7}), 3).size() == 3);
@@ -102,7 +103,7 @@ TEST_CASE("indexing with masks, integers and None", "[kernels]") {
   RequireNear(ops::take_along_dim(x, Indices({2, 1}, {2, 0}), 1), {2, 3});
   CHECK_THROWS_AS(ops::index(x, std::vector<Tensor>{Indices({1}, {2})}), Error);
   MICA_REQUIRE_ERROR(ops::index(x, std::vector<Tensor>{ops::to(Vector({1, 0, 1}), DType::kBool)}),
-                     "does not fit shape");
+                     "does not match the shape of the indexed tensor [2, 3]");
 }
 
 TEST_CASE("normalisation and losses", "[kernels]") {

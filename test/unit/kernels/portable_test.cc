@@ -72,8 +72,7 @@ TEST_CASE("bincount counts, sums weights and refuses negative bins", "[kernels]"
   CHECK(Values(sums) == Numbers{4, 2.5, 0, 1});
   CHECK(portable::bincount(bins, Vector({1, 1, 1, 1}, DType::kI32), 0).dtype() == DType::kF64);
   CHECK(portable::bincount(Indices({0}, {}), Tensor(), 2).sizes() == IntSpan({2}));
-  MICA_REQUIRE_ERROR(portable::bincount(Indices({1}, {-4}), Tensor(), 0),
-                     "Element (-4) of `self` is negative");
+  MICA_REQUIRE_ERROR(portable::bincount(Indices({1}, {-4}), Tensor(), 0), "an element of `self` is (-4)");
   MICA_REQUIRE_ERROR(portable::bincount(Vector({1}), Tensor(), 0), "does not support the dtype (float64)");
 }
 
@@ -110,7 +109,7 @@ TEST_CASE("LU factors come with pivots that make a permutation", "[kernels]") {
   portable::_pivots_to_permutation(pivots, 3, permutation);
   CHECK(Ints(permutation) == Integers{2, 1, 0});
   MICA_REQUIRE_ERROR(portable::_pivots_to_permutation(Of({2}, {0, 9}, DType::kI32), 3, permutation),
-                     "Pivot (0) is not between 1 and (3)");
+                     "A pivot is (0) for (3) rows");
 }
 
 TEST_CASE("the inverse of a complex matrix is complex", "[kernels]") {

@@ -85,7 +85,7 @@ TEST_CASE("tensors and numbers give their category", "[tensor]") {
   CHECK(ResultType().Add(dim).Add(Scalar(2.5)).dtype() == DType::kF64);
   CHECK(Scalar(std::complex<double>(1, 2)).DefaultDType() == DType::kC128);
   SetDefaultDType(DType::kF32);
-  MICA_REQUIRE_ERROR((SetDefaultDType(DType::kI32), 0), "default dtype (int32)");
+  MICA_REQUIRE_ERROR((SetDefaultDType(DType::kI32), 0), "this dtype is (int32)");
 }
 
 TEST_CASE("narrow floats round as in torch", "[tensor]") {

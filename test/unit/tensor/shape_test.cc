@@ -36,10 +36,10 @@ TEST_CASE("dims wrap and errors name range and value", "[tensor]") {
   CHECK(WrapDim(-1, 3) == 2);
   CHECK(WrapDim(0, 0) == 0);
   CHECK(WrapDim(-1, 0) == 0);
-  MICA_REQUIRE_ERROR(WrapDim(3, 3), "The dimension (3) is out of range; expected one from -3 to 2.");
-  MICA_REQUIRE_ERROR(WrapDim(1, 0), "from -1 to 0");
-  MICA_REQUIRE_ERROR(WrapDim(0, 0, false), "no dimensions");
-  MICA_REQUIRE_ERROR(WrapDims({0, -3}, 3), "appears more than once");
+  MICA_REQUIRE_ERROR(WrapDim(3, 3), "Dimension out of range (expected to be in range of [-3, 2], but got 3)");
+  MICA_REQUIRE_ERROR(WrapDim(1, 0), "in range of [-1, 0]");
+  MICA_REQUIRE_ERROR(WrapDim(0, 0, false), "tensor has no dimensions");
+  MICA_REQUIRE_ERROR(WrapDims({0, -3}, 3), "appears multiple times");
   try {
     WrapDim(9, 2);
   } catch (const Error& e) {
@@ -64,18 +64,20 @@ TEST_CASE("strides of the memory formats", "[tensor]") {
 TEST_CASE("shapes broadcast, expand and are inferred", "[tensor]") {
   CHECK(List(BroadcastShapes({2, 1, 3}, {4, 1})) == std::vector<int64_t>{2, 4, 3});
   CHECK(List(BroadcastShapes({0}, {1})) == std::vector<int64_t>{0});
-  MICA_REQUIRE_ERROR(BroadcastShapes({2, 4}, {2, 3}),
-                     "Size (3) of dimension (1) of `other` differs from size (4) of `self`");
+  MICA_REQUIRE_ERROR(
+      BroadcastShapes({2, 4}, {2, 3}),
+      "The size of tensor a (4) must match the size of tensor b (3) at non-singleton dimension 1");
   CHECK(CanExpandTo({1, 3}, {2, 5, 3}));
   CHECK_FALSE(CanExpandTo({2, 3}, {3}));
   Dims sizes;
   CHECK(List(ExpandStrides({1, 3}, {3, 1}, {4, 2, -1}, &sizes)) == std::vector<int64_t>{0, 0, 1});
   CHECK(List(sizes) == std::vector<int64_t>{4, 2, 3});
-  MICA_REQUIRE_ERROR(ExpandStrides({2}, {1}, {3}, &sizes), "differs from the size (2)");
-  MICA_REQUIRE_ERROR(ExpandStrides({2}, {1}, {-1, 2}, &sizes), "does not exist in the tensor");
+  MICA_REQUIRE_ERROR(ExpandStrides({2}, {1}, {3}, &sizes), "must match the existing size (2)");
+  MICA_REQUIRE_ERROR(ExpandStrides({2}, {1}, {-1, 2}, &sizes),
+                     "isn't allowed in a leading, non-existing dimension 0");
   CHECK(List(InferSize({2, -1}, 6)) == std::vector<int64_t>{2, 3});
   MICA_REQUIRE_ERROR(InferSize({-1, -1}, 6), "Only one dimension");
-  MICA_REQUIRE_ERROR(InferSize({4, -1}, 6), "not valid for a tensor of 6 elements");
+  MICA_REQUIRE_ERROR(InferSize({4, -1}, 6), "is invalid for input of size 6");
   MICA_REQUIRE_ERROR(InferSize({0, -1}, 0), "another size is 0");
   MICA_REQUIRE_ERROR(InferSize({4}, 6), "not valid");
 }
@@ -84,7 +86,7 @@ TEST_CASE("element counts are checked for overflow", "[tensor]") {
   CHECK(CheckedNumel({3, 4}) == 12);
   CHECK(CheckedNumel({0, int64_t{1} << 40}) == 0);
   MICA_REQUIRE_ERROR(CheckedNumel({int64_t{1} << 40, int64_t{1} << 40}), "2^63 - 1");
-  MICA_REQUIRE_ERROR(CheckedNumel({2, -1}), "The size (-1) of dimension (1) is negative");
+  MICA_REQUIRE_ERROR(CheckedNumel({2, -1}), "negative dimension -1: [2, -1]");
 }
 
 // Every pair of small boxes, against the bytes that they name.
@@ -140,7 +142,8 @@ TEST_CASE("overlap within one tensor and between two", "[tensor]") {
   CHECK(GetOverlap(MakeView(base, {5}, {1}, 0), MakeView(base, {1, 3}, {kHuge, 1}, 16)) != Overlap::kNo);
   CHECK(GetOverlap(MakeView(base, {5}, {2}, 0), MakeView(base, {4}, {2}, 4)) == Overlap::kNo);
   CHECK(GetOverlap(MakeView(base, {5}, {2}, 0), MakeView(base, {3}, {2}, 8)) == Overlap::kTooHard);
-  MICA_REQUIRE_ERROR((CheckNoPartialOverlap(head, tail, "out", "self"), 0), "shares part of its memory");
+  MICA_REQUIRE_ERROR((CheckNoPartialOverlap(head, tail, "out", "self"), 0),
+                     "refer to a single memory location");
   MICA_REQUIRE_ERROR((CheckNoInternalOverlap(MakeView(base, {3, 4}, {0, 1}, 0), "self"), 0),
                      "clone it first");
 }

@@ -55,9 +55,8 @@ TEST_CASE("absurd sizes end in an Error", "[tensor]") {
   MICA_REQUIRE_ERROR(EmptyTensor({huge, huge}, DType::kF32, Device{}), "2^63 - 1");
   MICA_REQUIRE_ERROR(EmptyTensor({int64_t{1} << 61}, DType::kF64, Device{}), "2^63 - 1 bytes");
   MICA_REQUIRE_ERROR(EmptyTensor({int64_t{1} << 59}, DType::kF64, Device{}), "no memory");
-  MICA_REQUIRE_ERROR(EmptyTensor({3, -2}, DType::kF32, Device{}),
-                     "The size (-2) of dimension (1) is negative");
-  MICA_REQUIRE_ERROR(EmptyTensor({1, 1, 1, 1, 1, -2}, DType::kF32, Device{}), "is negative");
+  MICA_REQUIRE_ERROR(EmptyTensor({3, -2}, DType::kF32, Device{}), "negative dimension -2");
+  MICA_REQUIRE_ERROR(EmptyTensor({1, 1, 1, 1, 1, -2}, DType::kF32, Device{}), "negative dimension -2");
   MICA_REQUIRE_ERROR(EmptyStrided({2}, {-1}, DType::kF32, Device{}),
                      "The stride (-1) of dimension (0) is negative");
   MICA_REQUIRE_ERROR(EmptyStrided({2}, {1, 1}, DType::kF32, Device{}), "number of strides (2)");
@@ -92,10 +91,10 @@ TEST_CASE("views share storage, version and root", "[tensor]") {
   CHECK(MakeView(meta, {3}, {1}, 12).storage_offset() == 3);
   const Tensor bytes = MakeViewAs(base, {48}, {1}, 0, DType::kU8);
   CHECK(bytes.dtype() == DType::kU8);
-  MICA_REQUIRE_ERROR(MakeView(base, {13}, {1}, 0), "does not fit the storage of 48 bytes");
-  MICA_REQUIRE_ERROR(MakeView(base, {3}, {1}, 40), "does not fit");
-  MICA_REQUIRE_ERROR(MakeView(base, {3}, {-1}, 8), "is negative");
-  MICA_REQUIRE_ERROR(MakeView(base, {3}, {1}, -4), "does not fit");
+  MICA_REQUIRE_ERROR(MakeView(base, {13}, {1}, 0), "out of bounds for storage of size 48");
+  MICA_REQUIRE_ERROR(MakeView(base, {3}, {1}, 40), "are out of bounds for storage of size 48");
+  MICA_REQUIRE_ERROR(MakeView(base, {3}, {-1}, 8), "negative dimension -2");
+  MICA_REQUIRE_ERROR(MakeView(base, {3}, {1}, -4), "are out of bounds for storage of size 48");
   MakeView(base, {0}, {1}, 48);  // nothing at the very end is fine
 }
 

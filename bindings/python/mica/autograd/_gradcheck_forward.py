@@ -32,7 +32,8 @@ def check_forward(check: _Check) -> None:
             for k, (a, b) in enumerate(zip(got, expected)):
                 if not check.tolerance.allows(a, b, allowance):
                     raise GradcheckError(
-                        f"The derivative of output ({o}) along input ({n}) is wrong for output element "
+                        f"Jacobian computed with forward mode mismatch for output {o} with respect to input {n}: it "
+                        f"is wrong for output element "
                         f"{_place(value, k)}: forward mode gives ({a:.9g}), finite differences give ({b:.9g}), with "
                         f"atol ({check.tolerance.atol:g}) and rtol ({check.tolerance.rtol:g})."
                     )

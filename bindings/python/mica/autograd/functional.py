@@ -21,9 +21,10 @@ def _as_tuple(values: Any, what: str, name: str) -> tuple[tuple[Tensor, ...], bo
     found = values if several else (values,)
     for i, t in enumerate(found):
         if not isinstance(t, Tensor):
-            place = f" at ({i})" if several else ""
+            where = f"value at index {i}" if several else f"given {what}"
             raise TypeError(
-                f"{name}: the {what} must be a Tensor or a tuple of Tensors, but hold a {type(t).__name__}{place}."
+                f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {where} has type "
+                f"{type(t)}."
             )
     return found, several
 
@@ -40,24 +41,32 @@ def _run(
 ) -> tuple[tuple[Tensor, ...], bool, tuple[Tensor, ...], bool]:
     given, several = _as_tuple(inputs, "inputs", name)
     fresh = _fresh(given, create_graph)
-    outputs, many = _as_tuple(func(*fresh), "outputs of the function", name)
+    outputs, many = _as_tuple(func(*fresh), "outputs of the user-provided function", name)
     return fresh, several, outputs, many
 
 
 def _direction(name: str, v: Any, of: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(of) != 1 or of[0].numel() != 1:
+            whole = "user-provided function returns" if what == "output" else "input to the user-provided function is"
             raise RuntimeError(
-                f"{name}: v can be left out where the {what} is one tensor of one element only."
+                f"The vector v can only be None if the {whole} a single Tensor with a single element; {name} is "
+                f"given ({len(of)}) {what}s."
             )
         return (mica.ones_like(of[0]),)
-    given, _ = _as_tuple(v, "tensors of v", name)
+    given, _ = _as_tuple(v, "v", name)
+    if len(of) == 1 and len(given) != 1:
+        raise RuntimeError(f"The given v should contain a single Tensor. {name} is given ({len(given)}).")
     if len(given) != len(of):
-        raise RuntimeError(f"{name}: v has ({len(given)}) tensors, and the {what} ({len(of)}).")
+        raise RuntimeError(
+            f"v is a tuple of invalid length: should be {len(of)} but got {len(given)}, and {name} takes a vector for "
+            f"each {what}."
+        )
     for i, (a, b) in enumerate(zip(given, of)):
         if a.shape != b.shape:
             raise RuntimeError(
-                f"{name}: the shape {tuple(a.shape)} of v ({i}) differs from the shape {tuple(b.shape)} of the {what}."
+                f"{f'Entry {i} in ' if len(of) > 1 else ''}v has invalid size: should be {b.size()} but got {a.size()}; {name} takes vectors of the "
+                f"sizes of each {what}."
             )
     return given
 
@@ -74,7 +83,11 @@ def _gradients(
     """Zeros where nothing depends, which `strict` makes an error."""
     recorded = [i for i, t in enumerate(outputs) if t.requires_grad]
     if strict and len(recorded) < len(outputs):
-        raise RuntimeError(f"{name}: an output does not depend on the inputs, and strict is True.")
+        missing = next(i for i in range(len(outputs)) if i not in recorded)
+        raise RuntimeError(
+            f"Output {missing} of the user-provided function does not require gradients. The outputs must be computed "
+            f"in a differentiable manner from the input when running {name} in strict mode."
+        )
     if not recorded:
         return tuple(mica.zeros_like(t) for t in inputs)
     found = mica.autograd.grad(
@@ -86,8 +99,37 @@ def _gradients(
         allow_unused=True,
     )
     if strict and any(g is None for g in found):
-        raise RuntimeError(f"{name}: the outputs do not depend on one of the inputs, and strict is True.")
+        missing = next(i for i, g in enumerate(found) if g is None)
+        if name == "hessian":
+            raise RuntimeError(_linear(name, missing))
+        output = "Output 0" if name == "jacobian" else "The output"
+        raise RuntimeError(
+            f"{output} of the user-provided function is independent of input {missing}. This is not allowed in "
+            f"strict mode, with which {name} is called."
+        )
+    if strict and create_graph:
+        _expect_history(name, found)
     return tuple(mica.zeros_like(t) if g is None else g for g, t in zip(found, inputs))
+
+
+def _expect_history(name: str, found: tuple[Tensor | None, ...]) -> None:
+    """Raises where a gradient that will be differentiated again depends on nothing: `strict` asks for it."""
+    missing = next((i for i, g in enumerate(found) if g is not None and not g.requires_grad), None)
+    if missing is None:
+        return
+    if name in ("vjp", "jvp", "jacobian"):
+        raise RuntimeError(
+            f"The jacobian of the user-provided function is independent of input {missing}. This is not allowed in "
+            f"strict mode when create_graph=True, as {name} is called."
+        )
+    raise RuntimeError(_linear(name, missing))
+
+
+def _linear(name: str, missing: int) -> str:
+    return (
+        f"The jacobian of the user-provided function with respect to input {missing} is independent of the input. "
+        f"This is not allowed in strict mode, with which {name} is called: the function must be twice differentiable."
+    )
 
 
 def _result(values: tuple[Tensor, ...], several: bool, create_graph: bool) -> Any:
@@ -165,10 +207,15 @@ def jacobian(
 def _one_element(name: str, func: Function) -> Function:
     def checked(*inputs: Any) -> Tensor:
         out = func(*inputs)
-        if not isinstance(out, Tensor) or out.numel() != 1:
-            shape = f"of shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+        _, several = _as_tuple(out, "outputs of the user-provided function", name)
+        if several:
             raise RuntimeError(
-                f"{name}: the function must return a Tensor of one element, but returned one {shape}."
+                f"The function given to {name} should return a single Tensor; it returns ({len(out)}) values."
+            )
+        if out.numel() != 1:
+            raise RuntimeError(
+                f"The Tensor returned by the function given to {name} should contain a single element; its shape is "
+                f"{tuple(out.shape)}."
             )
         return out.reshape(())
 

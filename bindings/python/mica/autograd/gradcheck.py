@@ -156,8 +156,8 @@ class _Check:
 
     def wrong(self, o: int, n: int, what: str, got: float, expected: float) -> GradcheckError:
         return GradcheckError(
-            f"The gradient of output ({self.outputs[o]}) with respect to input ({self.numbers[n]}) is wrong "
-            f"{what}: autograd gives ({got:.9g}), finite differences give ({expected:.9g}), with atol "
+            f"Jacobian mismatch for output {self.outputs[o]} with respect to input {self.numbers[n]}: the gradient is "
+            f"wrong {what}: autograd gives ({got:.9g}), finite differences give ({expected:.9g}), with atol "
             f"({self.tolerance.atol:g}) and rtol ({self.tolerance.rtol:g})."
         )
 

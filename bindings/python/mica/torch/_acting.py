@@ -447,3 +447,8 @@ class check_sparse_tensor_invariants(contextlib.ContextDecorator):
 
     def __exit__(self, *exc: object) -> None:
         type(self)._enabled = self._before.pop()
+
+
+def all_same_mode(modes: Any) -> bool:
+    """Whether all are the same mode."""
+    return all(mode == modes[0] for mode in modes)

@@ -17,7 +17,6 @@ detach_, get_device, is_conj, is_inference, is_neg, is_signed = (
     for name in ("detach_", "get_device", "is_conj", "is_inference", "is_neg", "is_signed")
 )
 _interop_threads = [1]
-_warn_always = [False]
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -49,8 +48,14 @@ def range_(start: float = 0, end: float | None = None, step: float = 1, **option
         start, end = 0, start
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"From ({start}) to ({end}) no number of steps of ({step}) leads.")
-    options.setdefault("dtype", mica.get_default_dtype())
-    return mica.arange(int((end - start) / step) + 1, **options) * step + start
+    out = options.pop("out", None)
+    options.setdefault("dtype", mica.get_default_dtype() if out is None else out.dtype)
+    found = mica.arange(int((end - start) / step) + 1, **options) * step + start
+    if out is None:
+        return found
+    if out.numel() != found.numel():
+        out.resize_(found.shape)
+    return out.copy_(found.view(out.shape))
 
 
 def batch_norm(
@@ -120,10 +125,10 @@ def get_num_interop_threads() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Remembered: Python's own filters say how often a warning of Mica is shown."""
-    _warn_always[0] = bool(b)
+    """Whether warnings that are given once in a process are given each time."""
+    mica._C._set_warn_always(bool(b))
 
 
 def is_warn_always_enabled() -> bool:
     """What set_warn_always() said, False before."""
-    return _warn_always[0]
+    return mica._C._is_warn_always()

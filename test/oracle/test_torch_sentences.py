@@ -1,0 +1,190 @@
+"""The phrases of torch's errors and warnings that programs match on, in Mica's sentences for the same calls.
+
+Each call runs on torch and on Mica under torch's name; Mica's sentence has the phrase, which is read off
+torch's sentence here too, and the exception is of torch's class.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import mica
+import pytest
+import torch
+
+CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "a dimension out of range": (r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 5\)", lambda m: m.ones(3).sum(5)),
+    "a dimension twice": ("dim 0 appears multiple times in the list of dims", lambda m: m.ones(3).sum((0, 0))),
+    "a negative size": (r"Trying to create tensor with negative dimension -3: \[2, -3\]", lambda m: m.ones(2, -3)),
+    "sizes that do not broadcast": (
+        r"The size of tensor a \(3\) must match the size of tensor b \(4\) at non-singleton dimension 0",
+        lambda m: m.ones(3) + m.ones(4),
+    ),
+    "sizes to expand to": (
+        r"The expanded size of the tensor \(4\) must match the existing size \(3\) at non-singleton dimension 0",
+        lambda m: m.ones(3).expand(4),
+    ),
+    "a view": (r"shape '\[4\]' is invalid for input of size 3", lambda m: m.ones(3).view(4)),
+    "an index": ("index 7 is out of bounds for dimension 1 with size 3", lambda m: m.ones(3, 3)[0, 7]),
+    "an index tensor": ("index 7 is out of bounds for dimension 0 with size 3", lambda m: m.ones(3)[m.tensor([7])]),
+    "too many indices": ("too many indices for tensor of dimension 1", lambda m: m.ones(3)[0, 0]),
+    "a product": (
+        r"mat1 and mat2 shapes cannot be multiplied \(3x3 and 4x4\)",
+        lambda m: m.ones(3, 3) @ m.ones(4, 4),
+    ),
+    "a join": (
+        r"Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2",
+        lambda m: m.cat([m.ones(3, 3), m.ones(2, 2)]),
+    ),
+    "a dtype in place": (
+        "result type Float can't be cast to the desired output type Int",
+        lambda m: m.ones(3, dtype=m.int32).add_(1.5),
+    ),
+    "shared memory": (
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location",
+        lambda m: m.ones(3).expand(3, 3).add_(1),
+    ),
+    "a leaf": (
+        "a leaf Variable that requires grad is being used in an in-place operation",
+        lambda m: m.ones(3, requires_grad=True).add_(1),
+    ),
+    "no scalar": (
+        "grad can be implicitly created only for scalar outputs",
+        lambda m: (m.ones(3, requires_grad=True) * 2).backward(),
+    ),
+    "no graph": (
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        lambda m: m.ones(3).sum().backward(),
+    ),
+    "one number": ("a Tensor with 3 elements cannot be converted to Scalar", lambda m: m.ones(3).item()),
+    "a truth value": (
+        "Boolean value of Tensor with more than one value is ambiguous",
+        lambda m: bool(m.ones(3)),
+    ),
+    "arguments": ("sum\\(\\) received an invalid combination of arguments - got \\(float\\)", lambda m: m.ones(3).sum(1.5)),
+    "an out of nonzero": ("Expected out tensor to have scalar type Long", lambda m: m.nonzero(m.ones(3), out=m.ones(3))),
+    "an out of any": (
+        "any only supports bool tensor for result, got: Float",
+        lambda m: m.any(m.ones(3, 3), 0, out=m.ones(3)),
+    ),
+    "linspace of complex numbers": ("inferred dtype", lambda m: m.linspace(0, 1j, 5, dtype=m.float32)),
+    "a beta of integers": (
+        "For integral input tensors, argument beta must not be a floating point number",
+        lambda m: m.addr(*[m.ones(s, dtype=m.int32) for s in ((2, 2), 2, 2)], beta=2.0),
+    ),
+    "singular": (
+        "The diagonal element 2 is zero, the inversion could not be completed",
+        lambda m: m.linalg.inv(m.ones(2, 2)),
+    ),
+    "not positive-definite": ("the leading minor of order 1 is not positive-definite", lambda m: m.linalg.cholesky(-m.eye(2))),
+}  # fmt: skip
+
+
+def written(m: Any) -> None:
+    y = m.ones(3, requires_grad=True).exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+def twice(m: Any) -> None:
+    x = m.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    y.backward()
+
+
+CALLS["a value that was written"] = ("modified by an inplace operation", written)
+CALLS["a graph twice"] = ("Trying to backward through the graph a second time", twice)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_errors_carry_torch_phrase(name: str) -> None:
+    phrase, call = CALLS[name]
+    with pytest.raises(Exception, match=phrase) as theirs:
+        call(torch)
+    with pytest.raises(Exception, match=phrase) as ours:
+        call(mica)
+    kinds = (mica.linalg.LinAlgError, torch.linalg.LinAlgError, RuntimeError, IndexError, TypeError, ValueError)
+    assert [isinstance(ours.value, k) for k in kinds[2:]] == [isinstance(theirs.value, k) for k in kinds[2:]]
+
+
+WARNINGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "read-only memory": ("non-writable tensors", lambda m: m.frombuffer(b"abcd", dtype=m.uint8)),
+    "meshgrid": ("it will be required to pass the indexing argument", lambda m: m.meshgrid(m.ones(2), m.ones(3))),
+    "bounds of random_": ("to - 1 is out of bounds", lambda m: m.empty(3).random_(0, 2**30)),
+    "float() of what has a gradient": (
+        "Converting a tensor with requires_grad=True to a scalar",
+        lambda m: float(m.ones(1, requires_grad=True).sum()),
+    ),
+    "T of three dimensions": ("on tensors of dimension other than 2", lambda m: m.ones(2, 2, 2).T),
+    "a mask of uint8": (
+        "indexing with dtype .*uint8 is now deprecated",
+        lambda m: m.ones(3)[m.tensor([1, 0, 1], dtype=m.uint8)],
+    ),
+    "a resized out": (
+        r"An output with one or more elements was resized since it had shape \[5\]",
+        lambda m: m.kron(m.ones(2), m.ones(2), out=m.ones(5)),
+    ),
+    "numbers without keywords": (
+        "This overload of addmm is deprecated",
+        lambda m: m.addmm(2, m.ones(1, 1), 3, m.ones(1, 1), m.ones(1, 1)),
+    ),
+}
+
+
+@pytest.fixture
+def always() -> Any:
+    """Warnings that come once in a process come each time."""
+    torch.set_warn_always(True)
+    mica._C._set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+    mica._C._set_warn_always(False)
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings_are_given_as_in_torch(name: str, always: None) -> None:
+    phrase, call = WARNINGS[name]
+    for m in (torch, mica):
+        with pytest.warns(UserWarning, match=phrase):
+            call(m)
+
+
+def test_a_warning_is_given_once() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            mica._C._warn_once("test", "a test's warning")
+    assert [re.sub("'", "", str(w.message)) for w in caught] == ["a tests warning"]
+
+
+def test_the_older_order_of_numbers() -> None:
+    a, b = torch.rand(2, 3, dtype=torch.float64), torch.rand(3, 2, dtype=torch.float64)
+    t = torch.rand(2, 2, dtype=torch.float64)
+    x, y, z = (mica.from_numpy(v.numpy()) for v in (a, b, t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ours, theirs in (
+            (mica.addmm(2, z, 3, x, y), torch.addmm(2, t, 3, a, b)),
+            (mica.addmm(2, z, x, y), torch.addmm(2, t, a, b)),
+            (z.addmm(2, 3, x, y), t.addmm(2, 3, a, b)),
+            (mica.add(z, 2, z), torch.add(t, 2, t)),
+            (mica.addcdiv(z, 2, z, z), torch.addcdiv(t, 2, t, t)),
+        ):
+            assert torch.allclose(torch.from_numpy(ours.numpy()), theirs)
+
+
+def test_what_out_gets() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import mica.torch._main as main
+
+        out = mica.empty(0)
+        assert main.range_(3, 1, -1, out=out) is out and out.tolist() == [3, 2, 1]
+    x = mica.rand(2, 3, 4, 4).contiguous(memory_format=mica.channels_last)
+    y = mica.rand(96)
+    y.resize_as_(x, memory_format=mica.preserve_format)
+    assert y.stride() == x.stride()
