@@ -242,8 +242,13 @@ def _items(m: Machine, made: Any, items: list[Any]) -> None:
         )
     if len(items) % 2:
         m.refuse("a key has no value.")
+    plain = type(made) is not defaultdict
     for i in range(0, len(items), 2):
-        m.put(made, items[i], items[i + 1])
+        key = items[i]
+        if plain and type(key) is str and len(key) <= 64:
+            made[key] = items[i + 1]
+        else:
+            m.put(made, key, items[i + 1])
 
 
 @_opcode("SETITEM")

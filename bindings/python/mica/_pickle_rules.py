@@ -10,14 +10,13 @@ or what a name stood for.
 from __future__ import annotations
 
 import enum
-import math
 import re
 import types
 from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 import mica
-from mica import _C, _pickle_kinds as kinds
+from mica import _C, _pickle_kinds as kinds, _pickle_makers as making
 from mica._C import Tensor
 from mica._pickle_kinds import (
     ANYTHING,
@@ -42,7 +41,7 @@ from mica._pickle_kinds import (
     Kind,
 )
 from mica._pickle_machine import WAY_OUT, Foreign, Machine, Refused, shown
-from mica.storage import _TYPES, TypedStorage, _Memory
+from mica.storage import _TYPES
 
 _FAILURES = (RuntimeError, TypeError, ValueError, OverflowError, IndexError)
 
@@ -92,195 +91,6 @@ class StorageKind:
         self.dtype = dtype
 
 
-# ---- what the rules build
-def shaped(flat: Tensor, offset: Any, size: Any, stride: Any) -> Tensor:
-    """A view of a storage, checked before it is made."""
-    size, stride = tuple(size), tuple(stride)
-    if not all(type(n) is int and 0 <= n < kinds.INT64 for n in (offset, *size, *stride)) or len(size) != len(
-        stride
-    ):
-        raise Refused(
-            f"a tensor has the size ({shown(size)}), the stride ({shown(stride)}) and the offset ({shown(offset)})."
-        )
-    if math.prod(n or 1 for n in size) >= kinds.INT64:
-        raise Refused(f"a tensor of the size ({shown(size)}) has more elements than 64 bits count.")
-    if 0 in size:
-        return flat.new_empty(size)
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride))
-    if last >= flat.numel():
-        raise Refused(
-            f"a tensor of size ({shown(size)}) and stride ({shown(stride)}) at offset ({offset}) needs {last + 1} "
-            f"elements; its storage has {flat.numel()}."
-        )
-    return flat.as_strided(size, stride, offset).detach()
-
-
-def _turned(machine: Any, flat: Tensor, metadata: Any) -> Tensor:
-    """A storage's elements as torch says of a tensor beside its place: lazily conjugated or negated.
-
-    Those of the storage and once, not those of the tensor, which may be expanded to any size.
-    """
-    conj, neg = (bool(metadata) and metadata.get(name) is True for name in ("conj", "neg"))
-    if not conj and not neg:
-        return flat
-    known = machine.turned.setdefault(flat._storage_ptr(), {}) if machine else {}
-    place = (flat.dtype, flat.numel(), conj, neg)
-    if place not in known:
-        if known:  # the first is as large as the storage, whose bytes the file has
-            machine.spend(flat.numel() * flat.itemsize // kinds.ENTRY)
-        found = flat.conj() if conj else flat
-        known[place] = -found if neg else found
-    return known[place]
-
-
-def _typed_tensor(
-    machine: Any,
-    storage: Any,
-    offset: Any,
-    size: Any,
-    stride: Any,
-    grad: Any = False,
-    hooks: Any = None,
-    metadata: Any = None,
-) -> Tensor:
-    if not isinstance(storage, TypedStorage):
-        raise Refused(f"a tensor is built on {shown(storage)}, not on a storage of a dtype.")
-    made = shaped(_turned(machine, storage._flat, metadata), offset, size, stride)
-    return made.requires_grad_() if grad else made
-
-
-def _untyped_tensor(
-    machine: Any,
-    storage: Any,
-    offset: Any,
-    size: Any,
-    stride: Any,
-    grad: Any,
-    hooks: Any,
-    dtype: Any,
-    metadata: Any = None,
-) -> Tensor:
-    if not isinstance(dtype, mica.dtype) or not isinstance(storage, _Memory):
-        raise Refused("a tensor is built without a dtype or without a storage.")
-    flat = storage._flat.view(mica.uint8)
-    whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-    made = shaped(_turned(machine, whole, metadata), offset, size, stride)
-    return made.requires_grad_() if grad else made
-
-
-def meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:
-    """A tensor without memory."""
-    extent = 1 + sum((n - 1) * s for n, s in zip(size, stride))
-    if (
-        len(size) != len(stride)
-        or max(math.prod(n or 1 for n in size), extent) * dtype.itemsize >= kinds.INT64
-    ):
-        raise Refused(f"a meta tensor has the size ({shown(size)}) and the stride ({shown(stride)}).")
-    made = mica.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
-    return made.requires_grad_() if grad else made
-
-
-def _parameter(data: Any, grad: Any, hooks: Any, state: Any = None) -> Tensor:
-    return with_state(mica.nn.Parameter(data, bool(grad)), state)
-
-
-def _new_parameter(data: Any = None, grad: Any = True) -> Tensor:
-    return mica.nn.Parameter(data, bool(grad))
-
-
-def _from_type(machine: Any, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    made = function(*arguments) if machine is None else function.run(machine, arguments)
-    return with_state(of_type(cls, made), state)
-
-
-def of_type(cls: Any, made: Tensor) -> Tensor:
-    """A tensor as one of a subclass."""
-    if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor:
-        return Tensor._make_subclass(cls, made, made.requires_grad)
-    return made
-
-
-def with_state(made: Any, state: Any) -> Any:
-    """Gives a tensor the attributes of a state: a dictionary, or one and that of slots.
-
-    An attribute may not hide what a tensor is or does; a slot must be one of its class.
-    """
-    named, slots = state if isinstance(state, tuple) else (state, None)
-    bases = _library_bases(type(made)) if named else []
-    for name, value in (named or {}).items():
-        if any(name in vars(base) for base in bases):
-            raise Refused(f"an attribute of the name {shown(name)} would hide what every tensor has.")
-        made.__dict__[name] = value
-    for name, value in (slots or {}).items():
-        place = next((vars(base)[name] for base in type(made).__mro__ if name in vars(base)), None)
-        if not isinstance(place, types.MemberDescriptorType):
-            raise Refused(f"{type(made).__name__} has no slot of the name {shown(name)}.")
-        place.__set__(made, value)
-    return made
-
-
-def _library_bases(cls: type) -> list[type]:
-    return [
-        base
-        for base in cls.__mro__
-        if base is object or base.__module__.partition(".")[0] in ("mica", "torch")
-    ]
-
-
-def _layout(name: Any) -> Any:
-    found = {f"torch.{n}": v for n, v in vars(_C).items() if isinstance(v, mica.layout)}.get(name)
-    if found is None:
-        raise Refused(f"the file refers to the layout ({shown(name)}), which Mica lacks.")
-    return found
-
-
-def device(name: Any, index: Any = None) -> Any:
-    """A device by its name, also where no plugin provides it: nothing is put there."""
-    text = name if index is None else f"{name}:{index}"
-    try:
-        return mica.device(text)
-    except RuntimeError as error:
-        from mica import _devices
-
-        kind, _, number = text.partition(":")
-        if kind not in DEVICES or not (number or "0").isdecimal():
-            raise Refused(f"the file refers to the device ({shown(text)}): {error}") from error
-        _devices.reserve(kind)
-        return mica.device(text)
-
-
-def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
-    if encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
-        raise Refused(f"a text is encoded as ({shown(encoding)}).")
-    return text.encode(encoding)  # type: ignore[no-any-return]
-
-
-def _bytearray(content: Any = b"", encoding: Any = None) -> bytearray:
-    return bytearray(_encoded(content, encoding) if isinstance(content, str) else content)
-
-
-def _filled(cls: Any, most: int = 1) -> Any:
-    """Makes a dictionary, whose keys are put in one by one: their collisions are paid for."""
-
-    def fill(machine: Machine, *arguments: Any) -> Any:
-        *first, items = arguments if len(arguments) == most else (*arguments, ())
-        made = cls(*first)
-        for key, value in items.items() if isinstance(items, dict) else items:
-            machine.put(made, key, value)
-        return made
-
-    return fill
-
-
-def _set(machine: Machine, members: Any = ()) -> set[Any]:
-    return machine.members(members)
-
-
-def _frozenset(machine: Machine, members: Any = ()) -> frozenset[Any]:
-    machine.members(members)
-    return frozenset(list(members))  # in the order that was paid for
-
-
 class _FromType(Rule):
     """A tensor of a subclass: a call within the call, which has a rule of its own."""
 
@@ -300,43 +110,48 @@ class _FromType(Rule):
 _PLACE = (STORAGE, COUNT, SIZES, SIZES)
 _V2, _V3 = (*_PLACE, FLAG, ANYTHING, NAMES), (*_PLACE, FLAG, ANYTHING, DTYPE, NAMES)
 _TENSOR_RULES = [
-    Rule("torch._utils._rebuild_tensor", _typed_tensor, *_PLACE, pays=True),
-    Rule("torch._utils._rebuild_tensor_v2", _typed_tensor, *_V2, optional=1, pays=True),
-    Rule("torch._utils._rebuild_tensor_v3", _untyped_tensor, *_V3, optional=1, pays=True),
-    Rule("torch._utils._rebuild_meta_tensor_no_storage", meta_tensor, DTYPE, SIZES, SIZES, FLAG),
+    Rule("torch._utils._rebuild_tensor", making.typed_tensor, *_PLACE, pays=True),
+    Rule("torch._utils._rebuild_tensor_v2", making.typed_tensor, *_V2, optional=1, pays=True),
+    Rule("torch._utils._rebuild_tensor_v3", making.untyped_tensor, *_V3, optional=1, pays=True),
+    Rule("torch._utils._rebuild_meta_tensor_no_storage", making.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
 ]
 _RULES = [
     *_TENSOR_RULES,
-    Rule("torch._utils._rebuild_parameter", _parameter, TENSOR, FLAG, ANYTHING),
-    Rule("torch._utils._rebuild_parameter_with_state", _parameter, TENSOR, FLAG, ANYTHING, STATE),
+    Rule("torch._utils._rebuild_parameter", making.parameter, TENSOR, FLAG, ANYTHING),
+    Rule("torch._utils._rebuild_parameter_with_state", making.parameter, TENSOR, FLAG, ANYTHING, STATE),
     _FromType(
-        "torch._tensor._rebuild_from_type_v2", _from_type, ANYTHING, ANYTHING, ANYTHING, STATE, pays=True
+        "torch._tensor._rebuild_from_type_v2",
+        making.from_type,
+        ANYTHING,
+        ANYTHING,
+        ANYTHING,
+        STATE,
+        pays=True,
     ),
-    Rule("torch.device", device, SHORT_TEXT, INDEX, optional=1),
-    Rule("torch.serialization._get_layout", _layout, SHORT_TEXT),
-    Rule("_codecs.encode", _encoded, TEXT, SHORT_TEXT, optional=1),
+    Rule("torch.device", making.device, SHORT_TEXT, INDEX, optional=1),
+    Rule("torch.serialization._get_layout", making.layout, SHORT_TEXT),
+    Rule("_codecs.encode", making.encoded, TEXT, SHORT_TEXT, optional=1),
 ]
 # Names that are classes of Python or Mica: a value of the file may be the class itself.
 _CLASSES = {
-    OrderedDict: Rule("collections.OrderedDict", _filled(OrderedDict), ITEMS, optional=1, pays=True),
-    Counter: Rule("collections.Counter", _filled(Counter), ITEMS, optional=1, pays=True),
+    OrderedDict: Rule("collections.OrderedDict", making.filled(OrderedDict), ITEMS, optional=1, pays=True),
+    Counter: Rule("collections.Counter", making.filled(Counter), ITEMS, optional=1, pays=True),
     defaultdict: Rule(
-        "collections.defaultdict", _filled(defaultdict, 2), FACTORY, ITEMS, optional=2, pays=True
+        "collections.defaultdict", making.filled(defaultdict, 2), FACTORY, ITEMS, optional=2, pays=True
     ),
-    set: Rule("builtins.set", _set, MEMBERS, optional=1, pays=True),
-    frozenset: Rule("builtins.frozenset", _frozenset, MEMBERS, optional=1, pays=True),
+    set: Rule("builtins.set", making.set_of, MEMBERS, optional=1, pays=True),
+    frozenset: Rule("builtins.frozenset", making.frozenset_of, MEMBERS, optional=1, pays=True),
     complex: Rule("builtins.complex", complex, NUMBER, NUMBER, optional=2),
     mica.Size: Rule("torch.Size", mica.Size, LONG_SIZE, optional=1),
 }
 _PYTHON = [
-    Rule("builtins.bytearray", _bytearray, CONTENT, SHORT_TEXT, optional=2),
+    Rule("builtins.bytearray", making.bytearray_of, CONTENT, SHORT_TEXT, optional=2),
     Rule("builtins.bytes", bytes, BYTES, optional=1),
 ]
 # What torch's files may name and Mica has nothing for.
 _LACKED = re.compile(
     r"torch\._utils\._rebuild_\w+|torch\.(q?u?int\d+\w*|float\d\w*|complex\d+|bits\w+|per_\w+)"
 )
-DEVICES = frozenset("cpu meta cuda mps xpu hpu xla ipu mtia privateuseone vulkan maia".split())  # noqa: SIM905
 
 
 def _table() -> dict[str, Any]:
@@ -353,7 +168,7 @@ def _table() -> dict[str, Any]:
 
 TABLE = _table()
 CALLS = {id(TABLE[rule.path]): rule for rule in [*_RULES, *_PYTHON, *_CLASSES.values()]}
-_PARAMETER = Rule("torch.nn.parameter.Parameter", _new_parameter, TENSOR, FLAG, optional=2)
+_PARAMETER = Rule("torch.nn.parameter.Parameter", making.new_parameter, TENSOR, FLAG, optional=2)
 _BY_NAME = {"torch.nn.parameter.Parameter": "Parameter", "torch.nn.parameter.Buffer": "Buffer"}
 
 

@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import mica
-from mica import _C, _pickle_rules as rules
+from mica import _C, _pickle_makers as making, _pickle_rules as rules
 from mica._C import Tensor
 from mica._checkpoint_read import Source, safe_globals
 from mica._pickle_kinds import BYTES, COUNT, DTYPE, FLAG, SHORT_TEXT, SIZES, STATE, TENSOR, Kind
@@ -42,7 +42,7 @@ class _Strict(rules.Builder):
                 FLAG,
             ),
             Rule("mica._serialization._rebuild_subclass", self._subclass, CLASS, TENSOR, FLAG, STATE),
-            Rule("mica._serialization._rebuild_meta", rules.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
+            Rule("mica._serialization._rebuild_meta", making.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
             Rule("mica._C._metadata_object", _metadata_object, SHORT_TEXT),
         ]
         memory = Rule("mica._serialization._SharedBytes", _SharedBytes, BYTES, optional=1)
@@ -66,7 +66,7 @@ class _Strict(rules.Builder):
         if len(memory) % dtype.itemsize:
             raise Refused(f"a storage of ({len(memory)}) bytes has no whole number of elements of {dtype}.")
         _, flat = self._placed.get(id(memory)) or self._place(memory, device)
-        made = rules.shaped(flat.view(dtype), offset, size, stride)
+        made = making.shaped(flat.view(dtype), offset, size, stride)
         return made.requires_grad_() if grad else made
 
     def _place(self, memory: Any, device: str) -> tuple[Any, Tensor]:
@@ -81,7 +81,7 @@ class _Strict(rules.Builder):
     def _subclass(self, cls: Any, data: Tensor, grad: Any, state: Any) -> Tensor:
         if cls not in (Tensor, mica.nn.Parameter, mica.nn.Buffer) and not self.is_users(cls):
             raise Refused(f"a tensor of {shown(cls)} is made.")
-        return rules.with_state(Tensor._make_subclass(cls, data, bool(grad)), state)
+        return making.with_state(Tensor._make_subclass(cls, data, bool(grad)), state)
 
 
 def _metadata_object(name: str) -> Any:
