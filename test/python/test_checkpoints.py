@@ -352,6 +352,21 @@ def test_a_storage_on_a_device_that_is_not_there(tmp_path: Path) -> None:
     assert mica.load(buffer, map_location="cpu").tolist() == [1.0] * 4
 
 
+class Allowed:
+    pass
+
+
+def test_no_object_says_where_its_memory_is() -> None:
+    """NumPy believes an attribute of this name, of an object of any class."""
+    made = Allowed()
+    made.__dict__["__array_interface__"] = {"data": (3735928559, False), "shape": (4,), "typestr": "<f4"}
+    with mica.serialization.safe_globals([Allowed]):
+        with pytest.raises(pickle.UnpicklingError, match="__array_interface__"):
+            mica.load(io.BytesIO(saved(made)))
+        made.__dict__ = {"mine": 3}
+        assert mica.load(io.BytesIO(saved(made))).mine == 3
+
+
 def test_a_bare_device_that_is_not_there_is_only_a_name() -> None:
     """As torch writes device("cuda:1"); in a process where no program has named that kind of device."""
     code = """

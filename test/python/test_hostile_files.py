@@ -181,6 +181,9 @@ def attacks(w: Torch) -> dict[str, bytes]:
     made["calls within calls"] = name("torch._tensor._rebuild_from_type_v2") + nested + b"R"
     made["hides a method of a tensor"] = w.parameter(w.tensor(), mapping(backward=b"N"))
     made["hides a method of a dictionary"] = w.hooks + mapping(items=name("builtins.set")) + b"b"
+    memory = mapping(__array_interface__=b"}")  # NumPy would read where that says
+    made["a tensor that says where its memory is"] = w.parameter(w.tensor(), memory)
+    made["a dictionary that says where its memory is"] = w.hooks + memory + b"b"
     made["a default made of a function"] = call("collections.defaultdict", name("torch.device"))
     made["a layout that is a module"] = call("torch.serialization._get_layout", text("torch.cuda"))
     made["a layout that is not there"] = call("torch.serialization._get_layout", text("torch.nowhere"))

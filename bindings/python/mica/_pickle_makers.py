@@ -139,8 +139,8 @@ def with_state(made: Any, state: Any) -> Any:
     named, slots = state if isinstance(state, tuple) else (state, None)
     bases = _library_bases(type(made)) if named else []
     for name, value in (named or {}).items():
-        if any(name in vars(base) for base in bases):
-            raise Refused(f"an attribute of the name {shown(name)} would hide what every tensor has.")
+        if name.startswith("__") or any(name in vars(base) for base in bases):
+            raise Refused(f"an attribute of the name {shown(name)} would hide what every tensor has or is.")
         made.__dict__[name] = value
     for name, value in (slots or {}).items():
         place = next((vars(base)[name] for base in type(made).__mro__ if name in vars(base)), None)

@@ -152,6 +152,8 @@ _PYTHON = [
 _LACKED = re.compile(
     r"torch\._utils\._rebuild_\w+|torch\.(q?u?int\d+\w*|float\d\w*|complex\d+|bits\w+|per_\w+)"
 )
+# Attributes by which NumPy and others read any place in memory, whatever object has them.
+_POINTERS = frozenset(["__array_interface__", "__array_struct__", "__cuda_array_interface__"])
 
 
 def _table() -> dict[str, Any]:
@@ -281,9 +283,9 @@ class Builder(Machine):
                 f"BUILD gives {shown(made)} the state {shown(state)}, not a dictionary of attributes."
             )
         for name in state or ():
-            if hasattr(type(made), name):
+            if name.startswith("__") or hasattr(type(made), name):
                 self.refuse(
-                    f"an attribute of the name {shown(name)} would hide what every {type(made).__name__} has."
+                    f"an attribute of the name {shown(name)} would hide what every {type(made).__name__} has or is."
                 )
         made.__dict__.update(state or {})
 
@@ -317,6 +319,8 @@ def _set_state(machine: Machine, made: Any, state: Any) -> None:
     named, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if not kinds.is_names(machine, named) or not kinds.is_names(machine, slots):
         machine.refuse(f"BUILD gives {shown(made)} the state {shown(state)}.")
+    for name in _POINTERS & (named or {}).keys():
+        machine.refuse(f"BUILD sets the attribute {shown(name)} of {shown(made)}: a place in memory.")
     if named:
         made.__dict__.update(named)
     for name, value in (slots or {}).items():
