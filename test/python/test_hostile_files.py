@@ -314,17 +314,17 @@ def bombs(w: Torch) -> dict[str, bytes]:
         "colliding keys of a counter": call("collections.Counter") + b"(" + b"".join(word(n) + b"N" for n in crowd) + b"u",
         "colliding keys of a call": call("collections.OrderedDict", b"](" + b"".join(word(n) + b"N\x86" for n in crowd) + b"e"),
         "a colliding key again and again": b"}q\x00(" + b"".join(word(n) + b"N" for n in crowd) + b"u"
-        + word(crowd[-1]) + b"q\x010" + b"h\x01Ns" * 200000,
+        + word(crowd[-1]) + b"q\x010" + b"h\x01Ns" * 60000,
         "colliding places of the memo": b"N" + b"".join(b"r" + n.to_bytes(4, "little") for n in crowd) + text("a" * max(crowd)),
         "a default dictionary in each other": name("collections.defaultdict") + b"q\x01"
         + nested(b"h\x01N}K\x01h\x09s\x86R", 200000),
         "default dictionaries from above": name("collections.defaultdict") + b"q\x01)Rq\x02"
         + b"K\x01h\x01)Rq\x03s0h\x03" * 200000,
-        "ordered dictionaries in each other": name("collections.OrderedDict") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 200000),
-        "counters in each other": name("collections.Counter") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 200000),
-        "dictionaries in each other": nested(b"}K\x01h\x09s", 300000),
+        "ordered dictionaries in each other": name("collections.OrderedDict") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 60000),
+        "counters in each other": name("collections.Counter") + b"q\x01" + nested(b"h\x01}K\x01h\x09s\x85R", 60000),
+        "dictionaries in each other": nested(b"}K\x01h\x09s", 60000),
         "attributes in each other": name("collections.OrderedDict") + b"q\x01" + text("a") + b"q\x02"
-        + nested(b"h\x01)R}h\x02h\x09sb", 200000),
+        + nested(b"h\x01)R}h\x02h\x09sb", 60000),
         "attributes again and again": b"](" + names + w.parameter(w.tensor(), b"h\x05").replace(b"tR", b"tq\x07R")
         + (b"" if isinstance(w, First) else name("torch._utils._rebuild_parameter_with_state") + b"q\x06" + b"h\x06h\x07R" * 60000) + b"e",
         "attributes of dictionaries": b"](" + names + name("collections.OrderedDict") + b"q\x06" + b"h\x06)Rh\x05b" * 60000 + b"e",

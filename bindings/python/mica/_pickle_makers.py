@@ -213,5 +213,6 @@ def set_of(machine: Machine, members: Any = ()) -> set[Any]:
 
 def frozenset_of(machine: Machine, members: Any = ()) -> frozenset[Any]:
     """A frozenset whose members are paid for."""
+    machine.spend(kinds.ENTRY * len(members))  # a set beside it is filled first
     machine.members(members)
     return frozenset(list(members))  # in the order that was paid for
