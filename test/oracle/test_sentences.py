@@ -23,7 +23,12 @@ ROWS: list[tuple[str, str, Any, str]] = [
     ("Dtype (float32) of `self` differs from (float64) of `other`.", "got Float and Double", [X, Y], ""),
     ("Dtypes of `self` and `other` differ.", "got Float and Double", [X, Y], "holds 0 of this call's values"),
     ("List `tensors` is empty; expected one.", "expected a non-empty list", [[]], ""),
-    ("f() received an invalid combination of arguments - got (Tensor, int), but expected one of:", "", [X, 2], ""),
+    (
+        "f() received an invalid combination of arguments - got (Tensor, int), but expected one of:",
+        "",
+        [X, 2],
+        "",
+    ),
 ]
 
 

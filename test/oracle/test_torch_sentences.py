@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import mica
 import pytest
 import torch
+
+import mica
 
 CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "a dimension out of range": (r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 5\)", lambda m: m.ones(3).sum(5)),
@@ -107,13 +108,23 @@ def test_errors_carry_torch_phrase(name: str) -> None:
         call(torch)
     with pytest.raises(Exception, match=phrase) as ours:
         call(mica)
-    kinds = (mica.linalg.LinAlgError, torch.linalg.LinAlgError, RuntimeError, IndexError, TypeError, ValueError)
+    kinds = (
+        mica.linalg.LinAlgError,
+        torch.linalg.LinAlgError,
+        RuntimeError,
+        IndexError,
+        TypeError,
+        ValueError,
+    )
     assert [isinstance(ours.value, k) for k in kinds[2:]] == [isinstance(theirs.value, k) for k in kinds[2:]]
 
 
 WARNINGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "read-only memory": ("non-writable tensors", lambda m: m.frombuffer(b"abcd", dtype=m.uint8)),
-    "meshgrid": ("it will be required to pass the indexing argument", lambda m: m.meshgrid(m.ones(2), m.ones(3))),
+    "meshgrid": (
+        "it will be required to pass the indexing argument",
+        lambda m: m.meshgrid(m.ones(2), m.ones(3)),
+    ),
     "bounds of random_": ("to - 1 is out of bounds", lambda m: m.empty(3).random_(0, 2**30)),
     "float() of what has a gradient": (
         "Converting a tensor with requires_grad=True to a scalar",

@@ -82,8 +82,18 @@ def refuse_write(tensor: mica.Tensor) -> mica.Tensor:
 
 
 SAVED_HOOK_ERRORS = [
-    (refuse_write, lambda t: t, RuntimeError, "A saved tensor pack hook is modifying its input in place.*must write to a clone"),
-    (lambda t: t, lambda t: 3, TypeError, r"Output of saved tensor unpack_hook expected to be a Tensor.*of type \(int\)"),
+    (
+        refuse_write,
+        lambda t: t,
+        RuntimeError,
+        "A saved tensor pack hook is modifying its input in place.*must write to a clone",
+    ),
+    (
+        lambda t: t,
+        lambda t: 3,
+        TypeError,
+        r"Output of saved tensor unpack_hook expected to be a Tensor.*of type \(int\)",
+    ),
     (lambda t: 1 / 0, lambda t: t, ZeroDivisionError, "division"),
     (lambda t: t, lambda t: 1 / 0, ZeroDivisionError, "division"),
 ]

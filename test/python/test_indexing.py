@@ -82,7 +82,9 @@ def test_write_broadcasts_and_drops_leading_ones() -> None:
             x[key] = value
             assert (x == float(np.asarray(value).max())).all()
             x.fill_(5)
-    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape .2, 1, 3. cannot be broadcast"):
+    with pytest.raises(
+        RuntimeError, match="shape mismatch: value tensor of shape .2, 1, 3. cannot be broadcast"
+    ):
         x[x[:, 1] > 4] = mica.ones(2, 1, 3)
 
 

@@ -88,12 +88,18 @@ def test_square_matrices(dtype: Any, shape: tuple[int, ...]) -> None:
 def test_matrices_that_have_no_result_raise_lin_alg_error() -> None:
     assert issubclass(linalg.LinAlgError, RuntimeError)
     singular = mica.stack([mica.eye(2), mica.ones(2, 2)])
-    with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\): The diagonal element 2 is zero, the inversion"):
+    with pytest.raises(
+        linalg.LinAlgError, match=r"\(Batch element 1\): The diagonal element 2 is zero, the inversion"
+    ):
         linalg.inv(singular)
-    with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\): The solver failed because the input matrix is singular"):
+    with pytest.raises(
+        linalg.LinAlgError,
+        match=r"\(Batch element 1\): The solver failed because the input matrix is singular",
+    ):
         linalg.solve(singular, mica.ones(2, 2))
     with pytest.raises(
-        linalg.LinAlgError, match=r"\(Batch element 1\): .* \(the leading minor of order 1 is not positive-definite\)"
+        linalg.LinAlgError,
+        match=r"\(Batch element 1\): .* \(the leading minor of order 1 is not positive-definite\)",
     ):
         linalg.cholesky(mica.stack([mica.eye(2), -mica.eye(2)]))
     with pytest.raises(linalg.LinAlgError, match="converge"):

@@ -77,7 +77,9 @@ def frombuffer(
     try:
         view = memoryview(buffer).cast("B")
     except TypeError:
-        raise ValueError(f"object does not implement Python buffer protocol. It is of type ({type(buffer)}).") from None
+        raise ValueError(
+            f"object does not implement Python buffer protocol. It is of type ({type(buffer)})."
+        ) from None
     if len(view) == 0 or count == 0:
         raise ValueError(f"both buffer length ({len(view)}) and count ({count}) must not be 0.")
     itemsize = dtype.itemsize

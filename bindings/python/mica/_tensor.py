@@ -93,7 +93,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     if force:
         self = self.detach().cpu()
     if self.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
     return np.asarray(_C._TensorBuffer(self))
 
 

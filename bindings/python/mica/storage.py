@@ -173,7 +173,9 @@ class _Memory:
 
     def __getitem__(self, place: Any) -> Any:
         if self._flat.is_meta:
-            raise NotImplementedError(f"Not available for 'meta' device type: element ({place}) of a storage has no value.")
+            raise NotImplementedError(
+                f"Not available for 'meta' device type: element ({place}) of a storage has no value."
+            )
         if not isinstance(place, slice):
             return self._flat[place].item()
         if isinstance(self, TypedStorage):

@@ -48,7 +48,11 @@ def _run(
 def _direction(name: str, v: Any, of: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(of) != 1 or of[0].numel() != 1:
-            whole = "user-provided function returns" if what == "output" else "input to the user-provided function is"
+            whole = (
+                "user-provided function returns"
+                if what == "output"
+                else "input to the user-provided function is"
+            )
             raise RuntimeError(
                 f"The vector v can only be None if the {whole} a single Tensor with a single element; {name} is "
                 f"given ({len(of)}) {what}s."
