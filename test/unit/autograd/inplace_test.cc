@@ -182,7 +182,7 @@ TEST_CASE("detach shares memory and version, not history", "[autograd]") {
   CHECK(Autograd().IsLeaf(d));
   const Tensor z = ops::sum(ops::mul(y, y));
   ops::mul_(d, Values({2}));
-  MICA_REQUIRE_ERROR((Backward(z), 0), "written in place");
+  MICA_REQUIRE_ERROR((Backward(z), 0), "modified by an inplace operation");
   Autograd().DetachInPlace(y);
   CHECK_FALSE(Autograd().RequiresGrad(y));
   MICA_REQUIRE_ERROR((Autograd().DetachInPlace(ops::view(ops::mul(x, x), {2})), 0),
@@ -199,14 +199,14 @@ TEST_CASE("inference tensors are neither saved nor made to require grad", "[auto
     SetInferenceMode(false);
   }
   REQUIRE(i.is_inference());
-  MICA_REQUIRE_ERROR(ops::mul(x, i), "made in inference mode cannot be saved for backward");
+  MICA_REQUIRE_ERROR(ops::mul(x, i), "Inference tensors cannot be saved for backward");
   CHECK_NOTHROW(ops::add(x, i));
   MICA_REQUIRE_ERROR((Autograd().SetRequiresGrad(i, true), 0), "inference mode cannot require grad");
 }
 
 TEST_CASE("out= with a gradient is refused", "[autograd]") {
   const Tensor x = Leaf({1, 2}), out = ops::zeros({2}, DType::kF64);
-  MICA_REQUIRE_ERROR((ops::add_out(out, x, x), 0), "out= cannot be recorded");
+  MICA_REQUIRE_ERROR((ops::add_out(out, x, x), 0), "don't support automatic differentiation");
   const GradModeGuard guard(false);
   ops::add_out(out, x, x);
   CHECK(Read(out) == V{2, 4});

@@ -76,10 +76,10 @@ TEST_CASE("shapes broadcast, expand and are inferred", "[tensor]") {
   MICA_REQUIRE_ERROR(ExpandStrides({2}, {1}, {-1, 2}, &sizes),
                      "isn't allowed in a leading, non-existing dimension 0");
   CHECK(List(InferSize({2, -1}, 6)) == std::vector<int64_t>{2, 3});
-  MICA_REQUIRE_ERROR(InferSize({-1, -1}, 6), "Only one dimension");
+  MICA_REQUIRE_ERROR(InferSize({-1, -1}, 6), "only one dimension can be inferred");
   MICA_REQUIRE_ERROR(InferSize({4, -1}, 6), "is invalid for input of size 6");
   MICA_REQUIRE_ERROR(InferSize({0, -1}, 0), "another size is 0");
-  MICA_REQUIRE_ERROR(InferSize({4}, 6), "not valid");
+  MICA_REQUIRE_ERROR(InferSize({4}, 6), "is invalid for input of size 6");
 }
 
 TEST_CASE("element counts are checked for overflow", "[tensor]") {
@@ -145,7 +145,7 @@ TEST_CASE("overlap within one tensor and between two", "[tensor]") {
   MICA_REQUIRE_ERROR((CheckNoPartialOverlap(head, tail, "out", "self"), 0),
                      "refer to a single memory location");
   MICA_REQUIRE_ERROR((CheckNoInternalOverlap(MakeView(base, {3, 4}, {0, 1}, 0), "self"), 0),
-                     "clone it first");
+                     "Please clone() the tensor `self`");
 }
 
 }  // namespace
