@@ -238,6 +238,33 @@ def test_bias_gradients_count_every_element(shape, threads):
     assert bias.grad.tolist() == [float(n * h * w)] * c
 
 
+def _columns(x):
+    return x.sum(0), x.numpy().astype(np.longdouble).sum(0)
+
+
+def _products(x):
+    return mica.linalg.vecdot(x, x, dim=0), (x.numpy().astype(np.longdouble) ** 2).sum(0)
+
+
+def _bias_of_batch_norm(x):
+    bias = mica.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
+    images = x.unsqueeze(2).expand(-1, -1, 7) if x.shape[1] == 21 else x
+    mica.nn.functional.batch_norm(mica.rand_like(images), None, None, bias=bias, training=True).backward(
+        images
+    )
+    return bias.grad, images.numpy().astype(np.longdouble).sum((0, 2) if images.ndim == 3 else 0)
+
+
+@pytest.mark.parametrize("columns", [16, 21, 256])
+@pytest.mark.parametrize("rows", [32736, 65537])
+@pytest.mark.parametrize("call", [_columns, _products, _bias_of_batch_norm])
+def test_equal_doubles_add_up(call, rows, columns):
+    # Rounding errors of equal addends have one sign: a sum that does not cascade loses digits as rows are added.
+    x = mica.full((rows, columns), 1 / 3, dtype=mica.float64)
+    got, expected = call(x)
+    assert np.abs(got.numpy() / expected - 1).max() <= 8 * mica.finfo(mica.float64).eps
+
+
 def main(count: int) -> int:
     """Runs the first `count` cases, and prints what is wrong and how many are."""
     assert os.environ.get("MICA_POISON_MEMORY") == "255", "The memory is not poisoned."

@@ -3,6 +3,7 @@
 #include "mica/plugins/cpu/normalization/channels.h"
 
 #include <algorithm>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/normalization/channels.cc"
@@ -19,14 +20,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kTile = 64;
 constexpr int64_t kSteps = 16;  // of two vectors, before a sum in lanes goes to double
 
-// A sum in double of what vectors of T add up to.
+constexpr int64_t kAddends = 32;  // of a sum in double, before it is one addend of the next
+
+// A sum in double of what vectors of T add up to, in three levels.
 template <class T>
 struct DoubleSum {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   using Half = hn::Half<D>;
   using Wide = hn::ScalableTag<double>;
-  hn::Vec<Wide> total;
+  hn::Vec<Wide> total, upper, top;
+  int64_t addends = 0;
 
   HWY_INLINE void Add(V v) {
     if constexpr (sizeof(T) == sizeof(double)) {
@@ -35,8 +39,28 @@ struct DoubleSum {
       const auto low = hn::PromoteTo(Wide(), hn::LowerHalf(v));
       total = hn::Add(total, hn::Add(low, hn::PromoteTo(Wide(), hn::UpperHalf(Half(), v))));
     }
+    if (++addends % kAddends != 0) return;
+    upper = hn::Add(upper, total);
+    total = hn::Zero(Wide());
+    if (addends % (kAddends * kAddends) != 0) return;
+    top = hn::Add(top, upper);
+    upper = hn::Zero(Wide());
   }
-  HWY_INLINE double Value() const { return hn::GetLane(hn::SumOfLanes(Wide(), total)); }
+  HWY_INLINE double Value() const {
+    return hn::GetLane(hn::SumOfLanes(Wide(), hn::Add(top, hn::Add(upper, total))));
+  }
+};
+
+// The same of single numbers.
+struct TailSum {
+  double total = 0, upper = 0, top = 0;
+  int64_t addends = 0;
+  HWY_INLINE void Add(double v) {
+    total += v;
+    if (++addends % kAddends == 0) upper += std::exchange(total, 0.0);
+    if (addends % (kAddends * kAddends) == 0) top += std::exchange(upper, 0.0);
+  }
+  HWY_INLINE double Value() const { return top + (upper + total); }
 };
 
 // a * b + c, rounded once where the target can: as torch's loops are compiled.
@@ -89,14 +113,21 @@ struct Slopes {
   }
 };
 
-// Channels are adjacent: a row of kTile partial sums over kTile rows at a time.
+// Channels are adjacent: a row of kTile partial sums over kTile rows at a time, and of those sums again.
 template <class T, class Terms>
 HWY_INLINE void SumAdjacent(const ChannelLayout& l, int64_t begin, int64_t end, double* sums,
                             double* products, Terms terms) {
   for (int64_t c0 = begin; c0 < end; c0 += kTile) {
     const int64_t width = std::min(kTile, end - c0);
-    double sum[kTile] = {}, product[kTile] = {};
+    double sum[kTile] = {}, product[kTile] = {}, upper_sum[kTile] = {}, upper_product[kTile] = {};
+    const auto carry = [&] {
+      for (int64_t j = 0; j < width; ++j) {
+        upper_sum[j] += std::exchange(sum[j], 0.0);
+        upper_product[j] += std::exchange(product[j], 0.0);
+      }
+    };
     for (int64_t n0 = 0; n0 < l.outer; n0 += kTile) {
+      if (n0 % (kTile * kTile) == 0) carry();
       T first[kTile] = {}, second[kTile] = {};
       for (int64_t n = n0; n < std::min(l.outer, n0 + kTile); ++n)
         for (int64_t j = 0; j < width; ++j)
@@ -106,8 +137,9 @@ HWY_INLINE void SumAdjacent(const ChannelLayout& l, int64_t begin, int64_t end, 
         product[j] += static_cast<double>(second[j]);
       }
     }
-    std::copy(sum, sum + width, sums + c0);
-    if (products) std::copy(product, product + width, products + c0);
+    carry();
+    std::copy(upper_sum, upper_sum + width, sums + c0);
+    if (products) std::copy(upper_product, upper_product + width, products + c0);
   }
 }
 
@@ -118,8 +150,9 @@ HWY_INLINE void SumBoth(const ChannelLayout& l, int64_t begin, int64_t end, doub
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t c = begin; c < end; ++c) {
-    DoubleSum<T> sum{hn::Zero(hn::ScalableTag<double>())}, product = sum;
-    double tails = 0, tails2 = 0;
+    const auto zero = hn::Zero(hn::ScalableTag<double>());
+    DoubleSum<T> sum{zero, zero, zero}, product{zero, zero, zero};
+    TailSum tails, tails2;
     for (int64_t n = 0; n < l.outer; ++n) {
       int64_t i = (n * l.channels + c) * l.inner;
       const int64_t past = i + l.inner;
@@ -135,11 +168,11 @@ HWY_INLINE void SumBoth(const ChannelLayout& l, int64_t begin, int64_t end, doub
       }
       T tail = 0, tail2 = 0;
       for (; i < past; ++i) terms.AddOne(i, c, tail, tail2);
-      tails += static_cast<double>(tail);
-      tails2 += static_cast<double>(tail2);
+      tails.Add(static_cast<double>(tail));
+      tails2.Add(static_cast<double>(tail2));
     }
-    sums[c] = sum.Value() + tails;
-    if (products) products[c] = product.Value() + tails2;
+    sums[c] = sum.Value() + tails.Value();
+    if (products) products[c] = product.Value() + tails2.Value();
   }
 }
 

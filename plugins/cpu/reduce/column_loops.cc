@@ -1,9 +1,9 @@
 // Sums down the columns of a dense matrix, up to kWidth columns at a time, row by row
 // as memory has them.
 //
-// 32 rows are added in the dtype, four at a time, and then to a double each column: as
-// exact as summation in pairs. The program engine, which does the same step by step,
-// takes ten times as long where rows are short.
+// 32 rows are added in the dtype, four at a time, then 32 of those sums in double, and so on up:
+// as exact as summation in pairs, of doubles too. The program engine, which does the same step by
+// step, takes ten times as long where rows are short.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/column_loops.cc"
 #include "hwy/foreach_target.h"
@@ -43,9 +43,48 @@ HWY_INLINE T Counted(T x) {
   return kNan && x != x ? T{0} : x;
 }
 
+// Sums of n columns in levels: 32 addends of one are one of the next.
+template <int64_t kColumns>
+class Levels {
+ public:
+  explicit Levels(int64_t n) : n_(n) { std::fill_n(sums_[0], kColumns, 0.0); }
+
+  template <class T>
+  HWY_INLINE void Add(const T* sums) {
+    double* first = sums_[0];
+    MICA_IVDEP
+    for (int64_t j = 0; j < n_; ++j) first[j] += static_cast<double>(sums[j]);
+    int64_t full = ++addends_;
+    for (int level = 0; level + 1 < kLevels && full % kRows == 0; ++level, full /= kRows)
+      Carry(level, full == kRows);
+  }
+  // All levels' sums, in memory for kColumns of them.
+  double* Total() {
+    int64_t full = addends_ / kRows;
+    for (int level = 1; level < kLevels && full > 0; ++level, full /= kRows)
+      for (int64_t j = 0; j < n_; ++j) sums_[0][j] += sums_[level][j];
+    return sums_[0];
+  }
+
+ private:
+  static constexpr int kLevels = 3;
+
+  void Carry(int level, bool is_first) {
+    double *from = sums_[level], *to = sums_[level + 1];
+    for (int64_t j = 0; j < n_; ++j) {
+      to[j] = is_first ? from[j] : to[j] + from[j];
+      from[j] = 0;
+    }
+  }
+
+  const int64_t n_;
+  int64_t addends_ = 0;
+  double sums_[kLevels][kColumns];
+};
+
 // Adds the rows to the totals.
 template <class T, bool kNan>
-void AddRows(const Matrix& m, double* total) {
+void AddRows(const Matrix& m, Levels<kWidth>* totals) {
   const int64_t n = m.columns;
   T sums[kWidth];
   for (int64_t begin = 0; begin < m.rows; begin += kRows) {
@@ -66,8 +105,7 @@ void AddRows(const Matrix& m, double* total) {
       MICA_IVDEP
       for (int64_t j = 0; j < n; ++j) sums[j] += Counted<kNan>(a[j]);
     }
-    MICA_IVDEP
-    for (int64_t j = 0; j < n; ++j) total[j] += static_cast<double>(sums[j]);
+    totals->Add(sums);
   }
 }
 
@@ -76,8 +114,9 @@ void SumColumns(const Matrix& m, double divisor, void* out) {
   T* o = static_cast<T*>(out);
   for (int64_t begin = 0; begin < m.columns; begin += kWidth) {
     const Matrix part = m.Columns<T>(begin, kWidth);
-    double total[kWidth] = {};
-    AddRows<T, kNan>(part, total);
+    Levels<kWidth> totals(part.columns);
+    AddRows<T, kNan>(part, &totals);
+    const double* total = totals.Total();
     MICA_IVDEP
     for (int64_t j = 0; j < part.columns; ++j) o[begin + j] = static_cast<T>(total[j] / divisor);
   }
@@ -125,14 +164,14 @@ void LogSumExpColumns(const Matrix& m, double, void* out) {
     const Matrix part = m.Columns<T>(begin, kNarrow);
     T shift[kNarrow + kRoom] = {};
     Shifts<T>(part, shift);
-    double total[kNarrow] = {};
+    Levels<kNarrow> totals(part.columns);
     for (int64_t r = 0; r < m.rows;) {
       T sums[kNarrow + kRoom] = {};
       for (const int64_t end = std::min(m.rows, r + kRows); r < end; ++r)
         AddExps<T>(part.Row<T>(r), shift, part.columns, sums);
-      MICA_IVDEP
-      for (int64_t j = 0; j < part.columns; ++j) total[j] += static_cast<double>(sums[j]);
+      totals.Add(sums);
     }
+    double* total = totals.Total();
     for (int64_t j = 0; j < kNarrow; j += static_cast<int64_t>(hn::Lanes(d)))
       hn::StoreU(Log::Do(hn::LoadU(d, total + j)), d, total + j);
     T* o = static_cast<T*>(out) + begin;
