@@ -1,8 +1,9 @@
 """`./dev conformance [names...]`: Mica against torch's own operator database.
 
 Without names: every operator, and with `--write` the page docs/reference/conformance.md. Names are
-patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--suite` runs a fifth of
-the samples and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
+patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--check sizes` grows the samples to
+the kernels' own sizes, which takes an hour for all. `--suite` runs a fifth of
+the samples, some of them grown, and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
 list, or its lines of the operators named.
 """
 
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch and Mica start their threads
+os.environ.setdefault("MICA_POISON_MEMORY", "255")  # what a kernel forgets to write is NaN
 
 import scope  # noqa: E402
 import table  # noqa: E402
@@ -67,7 +69,7 @@ def main() -> int:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     chosen = scope.entries(options.names)
-    run(chosen, Options(options.dtype, options.check, share), options.processes, done)
+    run(chosen, Options(options.dtype, options.check, share, options.suite), options.processes, done)
     reports.sort(key=lambda r: r.key)
     for what, agree, total in table.totals(reports):
         print(f"{what:<36}{agree:>8} of{total:>8}  {table.percent(agree, total)}")

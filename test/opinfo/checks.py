@@ -18,7 +18,7 @@ import torch
 from agree import References, Rules, differs, flatten
 from layouts import map_tensors, relaid
 from meta import differs as forms_differ, on_meta, says_device
-from rules import OUT_CONTIGUOUS, adds_terms, is_random, rules
+from rules import OUT_CONTIGUOUS, adds_terms, is_random, rules, transforms
 from scope import key
 from sentences import lacks
 from translate import AbsentError, function, is_mica_absence, to_mica, to_torch
@@ -110,7 +110,7 @@ def _cast(value: Any, to: dict[Any, Any], signs: tuple[int, int] | None = None) 
 def _moved(value: Any, seed: int, by_norm: bool) -> Any:
     """The same arguments in float64, each float, in tensors and alone, moved by one eps, up or down.
 
-    `by_norm`: n x n matrices move by n eps of their norm, as far as what LAPACK's results are exact of.
+    `by_norm`: matrices of n rows or columns move by n eps of their norm, as what LAPACK's results are exact of.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -121,7 +121,7 @@ def _moved(value: Any, seed: int, by_norm: bool) -> Any:
         made = x.detach().to(_WIDE.get(x.dtype, x.dtype))
         if by_norm and made.ndim > 1 and made.numel() and made.dtype in _LOW:
             m, n = sorted(made.shape[-2:])
-            each = m * torch.finfo(x.dtype).eps / (m**0.5 + n**0.5)  # m eps of the norm altogether
+            each = (n + 8) * torch.finfo(x.dtype).eps / (m**0.5 + n**0.5)  # some n eps of the norm altogether
             made = made + sign(x.shape) * each * torch.linalg.matrix_norm(made, keepdim=True)
         elif made.is_floating_point() or made.is_complex():
             made = made * (1 + sign(x.shape) * torch.finfo(x.dtype).eps)
@@ -156,7 +156,7 @@ class Operator:
         self.op, self.key = op, key(op)
         self.theirs, self.ours = op.op, function(op.op, op.name)
         self.rules: Rules = rules(op)
-        self.adds_terms = adds_terms(op)
+        self.adds_terms, self.transforms = adds_terms(op), transforms(op)
         self.by_norm = False  # whether its error is judged by a matrix' norm
         self.their_gradcheck = op.gradcheck_wrapper
         self.our_gradcheck = function(op.gradcheck_wrapper) if op.gradcheck_wrapper else None
@@ -191,7 +191,12 @@ class Operator:
                 torch.set_default_dtype(before)
 
         def terms() -> Any:
-            """The larger of two sums of terms: of a + b, and of a - b."""
+            """The larger of two sums of terms: of a + b, and of a - b. Of a transform, its largest number."""
+            if self.transforms:
+                found = [
+                    r.detach().abs() for r in run(call, _WIDE, torch.float64) if isinstance(r, torch.Tensor)
+                ]
+                return [r.max().expand_as(r) if r.numel() else r for r in found]
             if of_magnitudes is None:
                 return None
             sums = [run(of_magnitudes, _WIDE, torch.float64, signs) for signs in ((1, 1), (1, -1))]

@@ -27,7 +27,12 @@ class Otherwise:
 
 
 OTHERWISE = (
-    Otherwise("*polygamma*", "*", "is inf, torch 2.01", "at 0 the function is infinite"),
+    Otherwise(
+        "*polygamma*",
+        "*",
+        r"is inf, torch (2\.01|1\.738108e\+16)",
+        "at 0, -1, -2, ... the function is infinite",
+    ),
     Otherwise("matrix_exp", "*", "torch nan", "torch's exponential of half matrices overflows"),
     Otherwise(
         "as_strided_scatter",
@@ -224,6 +229,49 @@ OTHERWISE = (
         "torch takes three places for a dimension of another size, whose distances it broadcasts",
     ),
     Otherwise(
+        "*", "sizes", r"no error, torch RuntimeError: \[enforce fail at alloc", "torch has no memory for it"
+    ),
+    Otherwise(
+        "scatter_reduce:mean",
+        "sizes",
+        "value",
+        "torch's sums and counts of small integers wrap; Mica's means are those of the integers",
+    ),
+    Otherwise(
+        "nn.functional.interpolate:linear",
+        "sizes",
+        "value",
+        "torch takes a place that float32 does not tell from an element's for the element's",
+        1e-3,
+    ),
+    Otherwise(
+        "nn.functional.multilabel_margin_loss",
+        "sizes",
+        "value",
+        "its terms are pairs of elements, of which there are many more than elements",
+        1e-13,
+    ),
+    Otherwise(
+        "nn.functional.embedding_bag",
+        "sizes",
+        "gradients .* value",
+        "Mica's gradient of a maximum is the sum of equal shares of all its places, torch's goes to the first",
+        1e-3,
+    ),
+    Otherwise(
+        "linalg.cholesky_ex",
+        "sizes",
+        "gradients",
+        "a matrix that is not positive definite has no factor, and what was computed of one no gradient",
+    ),
+    Otherwise(
+        "special.*polynomial*",
+        "sizes",
+        "value",
+        "what a recurrence rounds are its terms, next to whose sum a polynomial's own value and slope may be small",
+        4e-14,
+    ),
+    Otherwise(
         "ormqr",
         "sizes",
         "no error, torch RuntimeError: torch.ormqr: tau",
@@ -298,6 +346,76 @@ _UNMAPPED = (
 )
 OTHERWISE += tuple(
     Otherwise(name, "vmap", pattern, why) for names, pattern, why in _UNMAPPED for name in names.split()
+)
+
+
+# What lies otherwise in memory, or belongs to something else, and why.
+_KINDS = (
+    (
+        "conj H mH",
+        "view|memory|strides|offset",
+        "torch's conj is a view that conjugates when read; Mica's computes",
+    ),
+    (
+        "cholesky* geqrf linalg.* lu lu_solve ormqr pca_lowrank qr svd svd_lowrank triangular_solve",
+        "strides",
+        "torch hands out LAPACK's order of columns; Mica's results are contiguous, or transposed where that is free",
+    ),
+    (
+        "fft.* stft",
+        "strides",
+        "torch's results lie as the passes of its FFT left them; Mica's are contiguous",
+    ),
+    (
+        "unique unique_consecutive",
+        "strides",
+        "torch's are the transposed copy of its algorithm; Mica's are contiguous",
+    ),
+    (
+        "unique unique_consecutive",
+        r"\(0,\): memory is result 1",
+        "two results that nobody asked for are one empty tensor",
+    ),
+    (
+        "unravel_index",
+        "strides|offset|view|memory",
+        "torch's are columns of one matrix; Mica's are tensors of their own",
+    ),
+    (
+        "rot90",
+        "strides",
+        "of an expanded tensor torch turns a copy that it flips; Mica's copy is the turned one",
+    ),
+    ("diagonal_scatter", "strides|offset", "torch's copy of a stepped tensor keeps the gaps"),
+    (
+        "nn.functional.max_unpool2d*",
+        "strides",
+        "torch keeps channels_last, which gains nothing where most elements are 0; Mica's are contiguous",
+    ),
+    (
+        "unsafe_chunk unsafe_split",
+        "view",
+        "Mica's are views, so that a write keeps the graph right; torch's trust the caller",
+    ),
+    (
+        "nonzero",
+        "view",
+        "coordinates are stored in columns, whose transposed view holds them alone; integers have no graph",
+    ),
+    (
+        "heaviside histogram histogramdd geqrf linalg.householder_product linalg.ldl_solve",
+        "requires_grad False|leaf True",
+        "torch has no derivative and says so in backward; Mica's result has no gradient",
+    ),
+    (
+        "linalg.norm",
+        "requires_grad True|leaf False",
+        "the number of elements other than 0 has gradient 0 in Mica, none in torch",
+    ),
+    ("angle", "strides", "torch's angles of complex numbers are contiguous"),
+)
+OTHERWISE += tuple(
+    Otherwise(name, "kind", pattern, why) for names, pattern, why in _KINDS for name in names.split()
 )
 
 

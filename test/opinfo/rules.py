@@ -80,6 +80,12 @@ _FACTORS = words(
     "geqrf ormqr logdet det triangular_solve pca_lowrank norm"
 )
 
+# They add, scan or normalise along dimensions, besides the reductions.
+_ALONG = words(
+    "cum* logcumsumexp logsumexp masked.* *norm *norm_* *softmax *softmin *_loss nn.functional.cross_entropy "
+    "nn.functional.conv* nn.functional.linear nn.functional.*_pool* trace trapezoid median sort topk bincount"
+)
+
 # Not grown: torch's own kernels die of what their samples become.
 UNGROWN = {
     "lu_unpack": "torch asks neither how many pivots there are nor where they point, and writes there",
@@ -111,10 +117,9 @@ def _qr(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
 
 def _cholesky_ex(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
     factor, info = r
-    upper = call[1].get("upper", False)
     found = torch.where(info > 0, info - 1, factor.shape[-1])[..., None, None]
     k = torch.arange(factor.shape[-1])
-    return [info, torch.where((k.unsqueeze(-1) if upper else k) < found, factor, 0)]
+    return [info, torch.where((k < found) & (k.unsqueeze(-1) < found), factor, 0)]
 
 
 def _eigh(r: list[torch.Tensor], call: Any) -> list[torch.Tensor]:
@@ -207,6 +212,16 @@ def is_random(op: Any) -> bool:
 def any_index(op: Any) -> bool:
     """Whether it may choose among equal elements, and so which of them gets the gradient."""
     return op.name == "msort" or _DERIVED.get(op.name, ("",))[0] == _ANY_INDEX
+
+
+def transforms(op: Any) -> bool:
+    """Whether every number of its result is a sum over a whole row: a Fourier transform."""
+    return _named(op.name, ("fft.*fft*", "stft", "istft"))
+
+
+def goes_along(op: Any) -> bool:
+    """Whether it adds, scans or normalises along dimensions: the kernels that have sizes of their own."""
+    return isinstance(op, ReductionOpInfo) or _named(op.name, _ALONG)
 
 
 def factors(op: Any) -> bool:

@@ -16,6 +16,7 @@ import os
 import resource
 import struct
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ import tangents
 import torch
 from agree import flatten
 from otherwise import otherwise
-from rules import UNGROWN, any_index, factors, is_random, needs_rank
+from rules import UNGROWN, any_index, factors, goes_along, is_random, needs_rank
 from translate import AbsentError, function
 
 import mica
@@ -41,8 +42,8 @@ import mica
 CHECKS = (
     "forward", "gradients", "tangents", "layouts", "kind", "out", "inplace", "meta", "vmap", "errors", "sizes"
 )  # fmt: skip
-# Searches, asked for by name: what they find is read, and not all of it judged in otherwise.py yet.
-DEFAULT = tuple(check for check in CHECKS if check not in ("kind", "sizes"))
+# Asked for by name, and a part of it in the suite: an hour of the processor.
+DEFAULT = tuple(check for check in CHECKS if check != "sizes")
 _SILENCE = 30.0  # seconds of its processor that one case may take
 _ASLEEP = 300.0  # seconds that it may take at all: others may use the machine, and a deadlock uses none of it
 _CRASHES = 6  # of one operator, before the rest of it is given up
@@ -52,6 +53,7 @@ _KIND_DTYPES = ("int64", "bfloat16", "float32", "complex64")
 _VMAP_DTYPES = ("int64", "float64", "complex128")
 _SIZE_DTYPES = ("float32", "float64", "bfloat16", "int64", "uint8", "bool", "complex64")
 _SIZE_CASES = 60  # of one operator and dtype, at sizes of the kernels' own
+_SUITE_SIZE_DTYPES = ("float32", "bfloat16")  # of the suite, which runs few of them
 _KEPT = 40  # failures of one operator that are kept in words
 
 
@@ -62,6 +64,7 @@ class Options:
     dtypes: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     share: float = 1.0
+    suite: bool = False  # the checks of the suite, `sizes` in part
 
 
 @dataclass
@@ -169,13 +172,27 @@ def _at_size(o: checks.Operator, grower: sizes.Grower, k: int, back: bool) -> It
         yield "sizes", what and f"{name} {layout} {shapes}: {what}", loose
 
 
-def _size_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
-    op, word = o.op, str(dtype).removeprefix("torch.")
+def _size_count(op: Any, word: str, options: Options) -> int:
+    """How many samples of this dtype are grown.
+
+    In the suite some of whatever goes along dimensions, and one of every second other operator.
+    """
     if word not in _SIZE_DTYPES or is_random(op) or op.name in UNGROWN:
+        return 0
+    if not options.suite:
+        return max(1, round(_SIZE_CASES * options.share))
+    if goes_along(op):
+        return 3 if word in _SUITE_SIZE_DTYPES else 0
+    return int(word == _SUITE_SIZE_DTYPES[0] and zlib.crc32(scope.key(op).encode()) % 2 == 0)
+
+
+def _size_cases(o: checks.Operator, dtype: torch.dtype, options: Options) -> Iterator[Case]:
+    op, word = o.op, str(dtype).removeprefix("torch.")
+    count = _size_count(op, word, options)
+    if count == 0:
         return
     back = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and not any_index(op)
     found = sizes.shuffled(op, dtype, list(scope.samples(op, dtype, back, 1)))
-    count = max(1, round(_SIZE_CASES * share))
     each, made = max(1, count // max(len(found), 1)), 0
     for n, sample in found:
         grower = sizes.Grower(op, dtype, n, sample)
@@ -190,7 +207,7 @@ def _size_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterato
 def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
     """Every case of one operator that the options ask for, in an order that never changes."""
     op, ours = o.op, _inplace(o.op)
-    asked = set(options.checks or DEFAULT)
+    asked = set(options.checks or (CHECKS if options.suite else DEFAULT))
     for dtype in scope.dtypes(op, options.dtypes):
         if asked - {"gradients", "tangents", "errors", "sizes"}:
             found = _sample_cases(o, ours, dtype, options.share)
@@ -200,7 +217,7 @@ def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
         if "tangents" in asked:
             yield from _tangent_cases(o, dtype, options.share)
         if "sizes" in asked:
-            yield from _size_cases(o, dtype, options.share)
+            yield from _size_cases(o, dtype, options)
     if asked & {"errors", "meta"} and op.error_inputs_func is not None:
         for n, e in enumerate(op.error_inputs("cpu")):
             s = e.sample_input

@@ -71,6 +71,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "special.modified_bessel_k0": lambda x: mpmath.besselk(0, x),
     "special.modified_bessel_k1": lambda x: mpmath.besselk(1, x),
     "i0": lambda x: mpmath.besseli(0, x),
+    "special.erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
     "special.i0e": _scaled(0),
     "special.i1": lambda x: mpmath.besseli(1, x),
     "special.i1e": _scaled(1),
