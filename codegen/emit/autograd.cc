@@ -81,7 +81,7 @@ class DerivativeEmitter {
 
 std::string DerivativeEmitter::Member(const SavedName& s) const {
   const std::string base = s.argument >= 0 ? Argument(s.argument).name : s.name;
-  return StrCat(base, s.kind == Kind::kInfo ? "_info_" : "_");
+  return StrCat(base, s.kind == Kind::kInfo ? "_info_" : s.kind == Kind::kInfos ? "_infos_" : "_");
 }
 
 void DerivativeEmitter::EmitMember(const SavedName& s) {
@@ -96,6 +96,9 @@ void DerivativeEmitter::EmitMember(const SavedName& s) {
       break;
     case Kind::kInfo:
       type = "OutputInfo";
+      break;
+    case Kind::kInfos:
+      type = "SavedLooks";
       break;
     case Kind::kValue:
       type = CppValueType(TypeOf(s.argument));
@@ -132,14 +135,15 @@ void DerivativeEmitter::EmitPart() {
 
 // What is saved, by its name: for grad_fn._saved_<name>.
 void DerivativeEmitter::EmitVisit() {
-  if (plan_.saved.empty()) return;
   std::vector<std::string> visits;
   for (const SavedName& s : plan_.saved) {
+    if (s.kind == Kind::kInfos) continue;
     const std::string name =
         s.argument >= 0 ? f_.schema.arguments[static_cast<size_t>(s.argument)].name : s.name;
     visits.push_back(StrCat("visit(", CppString(s.kind == Kind::kInfo ? StrCat(name, "_sym_sizes") : name),
                             ", ", Member(s), ");"));
   }
+  if (visits.empty()) return;
   p_.Print({{"visits", Join(visits, "\n  ")}},
            "void VisitSaved(SavedVisitor& visit) override {\n  $visits$\n}");
 }
@@ -217,6 +221,10 @@ std::string DerivativeEmitter::MetadataText(const FormulaExpr& e, const Gradient
   const std::string& name = e.operands[0].text;
   const std::string dim = e.text == "size" ? EmitFormula(e.operands[1], options) : "";
   const int argument = f_.schema.FindArgument(name);
+  if (e.text == "elements") {
+    const SavedName* s = plan_.Find(Kind::kInfos, name);
+    return s && !rule.formula->names.count(name) ? Member(*s) : Argument(argument).name;
+  }
   std::string info;
   bool is_tensor = false;  // a local tensor, not an OutputInfo
   if (const SavedName* s = plan_.Find(Kind::kInfo, name); s && !rule.formula->names.count(name)) {
@@ -339,7 +347,7 @@ void DerivativeEmitter::EmitSaves(bool in_place) {
                     in_place && s.argument == 0 ? StrCat("ops::Clone(", argument, ")") : argument, ")");
     } else if (s.kind == Kind::kTensors) {
       save = StrCat(Member(s), ".Save(", argument, ")");
-    } else if (s.kind == Kind::kInfo) {
+    } else if (s.kind == Kind::kInfo || s.kind == Kind::kInfos) {
       save = StrCat(Member(s), ".Set(", argument, ")");
     } else {
       const std::string owned = CppValueType(type.unwrapped());

@@ -42,7 +42,10 @@ void AddValue(DerivativePlan* plan, const std::string& name, const std::set<int>
 
 void AddMetadata(DerivativePlan* plan, const std::string& name, const GradientRule& rule,
                  const std::set<int>& edges) {
-  const int argument = SchemaOf(*plan->derivative).FindArgument(name);
+  const schema::FunctionSchema& schema = SchemaOf(*plan->derivative);
+  const int argument = schema.FindArgument(name);
+  if (argument >= 0 && schema.arguments[argument].type.is_tensor_list())
+    return AddSaved(plan, {SavedName::Kind::kInfos, name, argument, -1, {}}, edges);
   const bool is_input = std::find(rule.inputs.begin(), rule.inputs.end(), argument) != rule.inputs.end();
   if (argument >= 0 && !is_input) AddSaved(plan, {SavedName::Kind::kInfo, name, argument, -1, {}}, edges);
 }

@@ -31,6 +31,7 @@ struct SavedName {
     kResult,   // result number `result`
     kValue,    // an argument that is no tensor
     kInfo,     // metadata of a tensor argument
+    kInfos,    // metadata of the tensors of a list argument
   };
   Kind kind;
   std::string name;  // as formulas say it

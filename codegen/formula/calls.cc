@@ -108,6 +108,8 @@ std::optional<FormulaExpr> FormulaChecker::CheckBuiltin(const Node& node) {
     if (!list.type.is_list())
       throw Mistake(text_.At(node.offset),
                     StrCat("Argument of built-in (len) is a ", TypeText(list.type), "; expected a list."));
+    const Type given = list.type.unwrapped();  // an optional must have been found given
+    list = Fit(std::move(list), given, node);
     return Make(Kind::kBuiltin, Type(TypeKind::kInt), "len", node, {std::move(list)});
   }
   return std::nullopt;

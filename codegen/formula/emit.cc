@@ -122,6 +122,7 @@ class Emitter {
     if (e.text == "is_floating_point") return StrCat("IsFloating((", x, ").dtype())");
     if (e.text == "size") return StrCat("(", x, ").size(", Emit(e.operands[1]), ")");
     if (e.text == "len") return StrCat("static_cast<int64_t>((", x, ").size())");
+    if (e.text == "elements") return x;
     return StrCat("(", x, ").", e.text, "()");
   }
 
@@ -221,7 +222,9 @@ class Emitter {
       loop = StrCat("for (int64_t ", name, " = ", Emit(list.operands[0]), "; ", name, " < ",
                     Emit(list.operands[1]), "; ", name, " += ", Emit(list.operands[2]), ")");
     } else {
-      loop = StrCat("for (const auto& ", name, " : ::mica::formula::Own(", Emit(list), "))");
+      const bool is_named = list.text == "elements";  // and lives as long as the call
+      loop = StrCat("for (const auto& ", name, " : ", is_named ? "" : "::mica::formula::Own", "(", Emit(list),
+                    "))");
     }
     const std::string condition =
         e.operands.size() > 2 ? StrCat("if (", Emit(e.operands[2]), ") ") : std::string();

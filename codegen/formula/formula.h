@@ -26,15 +26,16 @@ namespace mica::codegen {
 
 struct FormulaExpr {
   enum class Kind {
-    kName,        // text: the name
-    kLocal,       // text: a name that `let` or `for` gave
-    kLiteral,     // text: C++ text of its value
-    kNone,        // an absent optional of `type`
-    kCall,        // function: operands are all its arguments, in order
-    kHelper,      // helper: the same; an operator, a definition or a function of the language
-    kBuiltin,     // text: sizes ndim numel dtype device is_complex size itemsize; operands
-    kMetadata,    // the same over a Tensor's name (operands[0]): only its metadata is needed
-    kConvert,     // operands[0] to `type`
+    kName,      // text: the name
+    kLocal,     // text: a name that `let` or `for` gave
+    kLiteral,   // text: C++ text of its value
+    kNone,      // an absent optional of `type`
+    kCall,      // function: operands are all its arguments, in order
+    kHelper,    // helper: the same; an operator, a definition or a function of the language
+    kBuiltin,   // text: sizes ndim numel dtype device is_complex size itemsize; operands
+    kMetadata,  // the same over a Tensor's name (operands[0]): only its metadata is needed; text "elements":
+                // of a list of Tensors, what a kFor walks that reads nothing else of them
+    kConvert,   // operands[0] to `type`
     kArithmetic,  // text: + - * / // % ** neg, on numbers; operands
     kCompare,     // text: == != < <= > >= ; on numbers, strings, dtypes
     kLogical,     // text: and or not; on bools

@@ -156,6 +156,18 @@ FormulaExpr FormulaChecker::CheckRange(const Node& node) {
   return Make(Kind::kRange, Type::ListOf(Type(TypeKind::kInt)), "range", node, std::move(bounds));
 }
 
+namespace {
+// Whether `e` reads of the local `name`, a Tensor, its metadata alone.
+bool ReadsMetadataAlone(const FormulaExpr& e, const std::string& name) {
+  if (e.kind == Kind::kLocal && e.text == name) return false;
+  const FormulaExpr* first = e.operands.empty() ? nullptr : &e.operands[0];
+  const bool is_metadata = e.kind == Kind::kBuiltin && first->kind == Kind::kLocal && first->text == name;
+  for (size_t i = is_metadata ? 1 : 0; i < e.operands.size(); ++i)
+    if (!ReadsMetadataAlone(e.operands[i], name)) return false;
+  return true;
+}
+}  // namespace
+
 FormulaExpr FormulaChecker::CheckFor(const Node& node) {
   const Node& source = node.children[1];
   const bool is_range = source.kind == NodeKind::kCall && source.text == "range";
@@ -174,6 +186,14 @@ FormulaExpr FormulaChecker::CheckFor(const Node& node) {
   operands.push_back(std::move(list));
   if (node.children.size() > 2) operands.push_back(CheckBool(node.children[2], "Condition"));
   locals_.erase(node.text);
+  FormulaExpr& walked = operands[1];
+  bool is_metadata = walked.kind == Kind::kName && walked.type.is_tensor_list();
+  for (size_t i = 0; is_metadata && i < operands.size(); ++i)
+    is_metadata = i == 1 || ReadsMetadataAlone(operands[i], node.text);
+  if (is_metadata) {
+    const Type elements = walked.type;
+    walked = Make(Kind::kMetadata, elements, "elements", node, {std::move(walked)});
+  }
   return Make(Kind::kFor, type, node.text, node, std::move(operands));
 }
 

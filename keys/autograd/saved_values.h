@@ -27,6 +27,30 @@ class SavedTensors {
   int64_t size_ = 0;
 };
 
+// How the tensors of a list look whose values are not saved; read as tensors are.
+class SavedLook {
+ public:
+  explicit SavedLook(const Tensor& t) { info_.Set(t); }
+  IntSpan sizes() const { return info_.sizes(); }
+  int64_t size(int64_t dim) const { return info_.size(dim); }
+  int64_t ndim() const { return info_.ndim; }
+  int64_t numel() const { return info_.numel(); }
+  DType dtype() const { return info_.dtype; }
+  Device device() const { return info_.device; }
+
+ private:
+  OutputInfo info_;
+};
+class SavedLooks {
+ public:
+  void Set(TensorSpan list) { looks_ = std::vector<SavedLook>(list.begin(), list.end()); }
+  auto begin() const { return looks_.begin(); }
+  auto end() const { return looks_.end(); }
+
+ private:
+  std::vector<SavedLook> looks_;
+};
+
 class SavedVisitor {
  public:
   virtual void VisitTensor(const char* name, SavedTensor& tensor) = 0;

@@ -55,7 +55,7 @@ constexpr const char* kOperators = R"(
 
 schema::Type TypeOf(const char* text) { return *schema::ParseType(text); }
 
-// The formula's C++ with x, y: Tensor, s: Scalar, p: Scalar?, n: int, w: Tensor?, d: int[].
+// The formula's C++ with x, y: Tensor, s: Scalar, p: Scalar?, n: int, w: Tensor?, d: int[], o: int[]?.
 std::string Emit(const std::string& text, const char* expected = "Tensor") {
   static const std::unique_ptr<const Model> model = LoadTexts(kOperators);
   FormulaScope scope;
@@ -65,7 +65,8 @@ std::string Emit(const std::string& text, const char* expected = "Tensor") {
                                    {"p", "Scalar?"},
                                    {"n", "int"},
                                    {"w", "Tensor?"},
-                                   {"d", "int[]"}})
+                                   {"d", "int[]"},
+                                   {"o", "int[]?"}})
     scope.names[name] = TypeOf(type);
   scope.expected = TypeOf(expected);
   EmitOptions options;
@@ -121,6 +122,10 @@ TEST_CASE("conditions, None and built-ins", "[codegen]") {
         "(((p).has_value() && scalar_math::Equal((p).value(), Scalar(2))) ? Tensor(x) : Tensor(y))");
   CHECK(Emit("sum(x, sizes(y))") ==
         "::mica::ops::op::sum_dim::call(x, std::optional<IntSpan>((y).sizes()), false)");
+  CHECK(Emit("x if len(d) == 0 else y") ==
+        "((static_cast<int64_t>((d).size()) == 0) ? Tensor(x) : Tensor(y))");
+  CHECK(Emit("x if o is None or len(o) == 0 else y") ==
+        "((!(o).has_value() || (static_cast<int64_t>(((o).value()).size()) == 0)) ? Tensor(x) : Tensor(y))");
   CHECK(Emit("x * size(y, -1)") == "::mica::ops::op::mul_Scalar::call(x, Scalar((y).size((-1))))");
 }
 
@@ -135,6 +140,19 @@ TEST_CASE("a formula knows which names it reads, and which for metadata alone", 
   CHECK(rules[1].formula->names == std::set<std::string>{"grad"});
   CHECK(rules[1].formula->metadata ==
         std::map<std::string, std::set<std::string>>{{"self", {"sizes"}}, {"other", {"numel"}}});
+}
+
+TEST_CASE("of the elements of a list a formula may read metadata alone", "[codegen]") {
+  const auto rule = [](const std::string& formula) {
+    const auto model = LoadTexts(kOperators, "derivatives:\n- op: cat\n  tensors: \"" + formula + "\"\n");
+    return model->derivatives.at(0)->rules.at(0);
+  };
+  const GradientRule sized = rule("[sum(grad, [size(t, dim) for t in tensors if ndim(t) > 1])]");
+  CHECK(sized.formula->names == std::set<std::string>{"dim", "grad"});
+  CHECK(sized.formula->metadata == std::map<std::string, std::set<std::string>>{{"tensors", {"elements"}}});
+  const GradientRule valued = rule("[grad * t * size(t, dim) for t in tensors]");
+  CHECK(valued.formula->names == std::set<std::string>{"dim", "grad", "tensors"});
+  CHECK(valued.formula->metadata.empty());
 }
 
 TEST_CASE("rules for several inputs take a tuple or a list", "[codegen]") {
