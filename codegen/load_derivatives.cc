@@ -196,6 +196,12 @@ GradientRule ReadRule(const Location& where, const std::string& names, const Pla
   return rule;
 }
 
+// Whether the gradient is one that backward refuses to compute.
+bool Refuses(const GradientRule& rule) {
+  return rule.formula && rule.formula->root.kind == FormulaExpr::Kind::kCall &&
+         rule.formula->root.function->entry->base_name == "_no_derivative";
+}
+
 std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
                                            const std::shared_ptr<const SourceFile>& file, Model* model,
                                            std::vector<std::string>* mistakes) {
@@ -218,10 +224,6 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
     throw Mistake(derivative->location,
                   StrCat("Derivative of ", entry->primary().full_name, " stands twice, first at ",
                          entry->derivative->location.ToString(), "; expected it once."));
-  if (!entry->differentiable)
-    throw Mistake(derivative->location,
-                  StrCat("Operator (", entry->primary().full_name,
-                         ") says `differentiable: false`; expected no derivative, or another entry."));
   for (const char* reserved : {"grad", "grads", "result", "output_mask", "tangent"}) {
     if (entry->primary().schema.FindArgument(reserved) < 0) continue;
     throw Mistake(derivative->location,
@@ -256,6 +258,11 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
         StrCat(
             "Derivative of ", entry->primary().full_name,
             " names no input; expected `argument: formula` lines, or `differentiable: false` in its entry."));
+  if (!entry->differentiable && !std::ranges::all_of(derivative->rules, Refuses))
+    throw Mistake(derivative->location,
+                  StrCat("Operator (", entry->primary().full_name,
+                         ") says `differentiable: false`; expected no derivative, or calls of _no_derivative "
+                         "alone, with which its results require grad and backward refuses."));
   const std::optional<PlacedText> tangent =
       map.has("tangent") ? std::optional(map.Placed("tangent")) : std::nullopt;
   derivative->tangent = ReadTangentRule(tangent ? &*tangent : nullptr, *derivative, *model);

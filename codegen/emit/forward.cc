@@ -369,7 +369,7 @@ void EmitRule(const Derivative& d, Shard& shard) {
 }  // namespace
 
 bool HasForwardKernel(const Derivative& d) {
-  return d.tangent.kind != Kind::kGeneric && d.entry->op_class != OpClass::kView;
+  return d.entry->differentiable && d.tangent.kind != Kind::kGeneric && d.entry->op_class != OpClass::kView;
 }
 
 void EmitForward(const Model& model, OutputFolder& out) {

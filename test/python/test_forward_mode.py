@@ -133,10 +133,10 @@ def _check_transpose(run: Function, inputs: list[Any], along: list[Any]) -> str:
     return ""
 
 
-def _check(run: Function, inputs: list[Any]) -> str:
-    """What is wrong, or ""."""
+def _check(run: Function, inputs: list[Any], differentiable: bool) -> str:
+    """What is wrong, or "". Without a gradient there is none to compare the tangents with."""
     along = [_direction(x, n) for n, x in enumerate(inputs)]
-    for check in (_check_tangents, _check_transpose):
+    for check in (_check_tangents, _check_transpose) if differentiable else (_check_tangents,):
         wrong, error = attempt(check, run, inputs, along)
         if error is not None:
             wrong = f"{type(error).__name__}: {str(error).splitlines()[0]:.300}"
@@ -154,7 +154,7 @@ def _run_all(f: Any, entry: Entry, inplace: bool) -> list[str]:
             run, inputs = _function(entry, f, call, dtype, layout, inplace)
             results, error = attempt(run, *inputs)
             if error is None and inputs and results:
-                wrong = _check(run, inputs)
+                wrong = _check(run, inputs, entry.differentiable)
                 if wrong:
                     found.append(f"{dtype} {layout} call {number}: {wrong}")
     return found

@@ -69,7 +69,7 @@ def cases(entry: Entry, inplace: bool) -> Any:
             result, error = attempt(case.run, *case.inputs)
             if error is not None:
                 continue
-            case.kept = [k for k, t in enumerate(result) if t.requires_grad]
+            case.kept = [k for k, t in enumerate(result) if t.requires_grad and entry.differentiable]
             if case.kept:
                 yield f"{dtype} call {number}", case
 
