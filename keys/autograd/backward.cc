@@ -98,7 +98,7 @@ void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoi
                ", is an edge into the middle of the graph, which has no .grad to add to; give the tensor, or "
                "use grad.");
     if (!leaf) RetainGrad(inputs[i].tensor);
-    task.Capture(edge, leaf);
+    task.Capture(edge, true);  // as in torch, its node runs, and with it the hooks
   }
   task.Run();
 }

@@ -313,9 +313,12 @@ void GraphTask::RunNode(uint32_t index) {
     in_stream.emplace(home);
     if (std::find(used_.begin(), used_.end(), home) == used_.end()) used_.push_back(home);
   }
+  // As in torch, a node that ends here gives what its tensors' hooks made, one that runs what arrived.
+  const bool ends = filtered_ && !states_[index].needed;
+  if (states_[index].captured && !ends) KeepCaptured(node, grads);
   if (__builtin_expect(node.extra() != nullptr, 0)) PreHooks(node, grads);
-  if (states_[index].captured) KeepCaptured(node, grads);
-  if (filtered_ && !states_[index].needed) return;
+  if (states_[index].captured && ends) KeepCaptured(node, grads);
+  if (ends) return;
   if (num_grads == 1 && node.num_next() == 1 && AddToPart(node, *grads)) return;
   absl::InlinedVector<Tensor, 4> out(static_cast<size_t>(node.num_next()));
   Evaluate(node, grads, num_grads, out.data());

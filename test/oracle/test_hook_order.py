@@ -120,6 +120,25 @@ def middle_as_input(L: Any) -> Any:
     return log, x.grad.tolist(), y.grad.tolist()
 
 
+@program
+def result_that_is_an_input(L: Any) -> Any:
+    """What grad gives of a tensor with hooks: of the node that it ends at what they made, else what came to it."""
+    log: list[Any] = []
+    x = leaf_of(L)
+    y = x * 3
+    v = y.sum()
+    for t, name in ((x, "x"), (y, "y"), (v, "v")):
+        t.register_hook(noted(log, name, lambda g: g * 2))
+        t.retain_grad()
+    v.grad_fn.register_prehook(noted(log, "pre"))
+    for inputs in ([v], [v, y], [v, x], [y], [y, x], [x, y, v]):
+        log.append([sums(g) for g in L.autograd.grad(v, inputs, retain_graph=True)])
+        log.append([sums(t.grad) for t in (x, y, v)])
+        v.backward(inputs=inputs, retain_graph=True)
+        log.append([sums(t.grad) for t in (x, y, v)])
+    return log
+
+
 def halves(L: Any) -> Any:
     class Halves(L.autograd.Function):
         @staticmethod
