@@ -8,8 +8,9 @@
 
 namespace mica {
 
-// Before `out`, which has elements, is resized to the result's sizes. Throws for a view where
-// elements beside its own would be written: one with gaps, or with fewer elements.
+// Before `out`, which has elements and no two in one place, is resized to the result's sizes. Throws for a
+// view where elements beside its own would be written: one with gaps, or with fewer elements than its
+// storage.
 void CheckResizable(const Tensor& out, IntSpan sizes);
 
 // How torch says that a result does not fit `out`'s dtype; programs and tests match each half of it.

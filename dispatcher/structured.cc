@@ -69,6 +69,20 @@ void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
   call.program = spec.programs[static_cast<int>(Kind(static_cast<DType>(call.compute_dtype)))];
 }
 
+// Whether a sum, product or scan of numbers into bool is asked for: its elements then count as bools.
+bool CountsAsBools(const OperatorSpec& spec, const MicaValue* args) {
+  if (spec.dtype_rule != DTypeRule::kAccumulate || spec.dtype_arg < 0) return false;
+  const MicaValue& dtype = args[spec.dtype_arg];
+  return dtype.tag == MICA_VALUE_DTYPE && static_cast<DType>(dtype.u.i) == DType::kBool &&
+         Tensor::Ref(args[0].u.tensor).dtype() != DType::kBool;
+}
+
+Tensor AsBools(const Tensor& t) {
+  Tensor bools = EmptyTensor(t.sizes(), DType::kBool, t.device());
+  if (!t.device().is_meta()) CopyValues(bools, t);
+  return bools;
+}
+
 bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED); }
 
 // The kernels of a call in turn, until one takes it: the backend's own, that of the
@@ -289,6 +303,13 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
     with_dtype.assign(args, args + num_args);
     if (args[written].tag == MICA_VALUE_TENSOR)
       SetDType(with_dtype[static_cast<size_t>(spec.dtype_arg)], Tensor::Ref(args[written].u.tensor).dtype());
+    args = with_dtype.data();
+  }
+  Tensor bools;
+  if (CountsAsBools(spec, args)) {
+    bools = AsBools(Tensor::Ref(args[0].u.tensor));
+    with_dtype.assign(args, args + num_args);
+    with_dtype[0].u.tensor = bools.impl();
     args = with_dtype.data();
   }
   MetaResult meta;

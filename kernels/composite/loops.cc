@@ -1,14 +1,15 @@
 // Composites that repeat a step as often as an argument says.
 #include "mica/kernels/composite_declarations.h"
+#include "mica/ops/add.h"
 #include "mica/ops/cat.h"
 #include "mica/ops/clone.h"
-#include "mica/ops/expand.h"
 #include "mica/ops/eye.h"
 #include "mica/ops/linalg_inv.h"
 #include "mica/ops/logical_xor.h"
 #include "mica/ops/matmul.h"
 #include "mica/ops/narrow.h"
 #include "mica/ops/sub.h"
+#include "mica/ops/zero.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
@@ -39,10 +40,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
   MICA_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2),
              "`self` must be batches of square matrices, but its shape is ", ShapeText(self.sizes()),
              "; it must have at least 2 dimensions, the last two of one size.");
-  if (n == 0)
-    return ops::clone(
-        ops::expand(ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self.sizes()),
-        MemoryFormat::kContiguous);
+  if (n == 0)  // depends on `self` with a gradient of zero
+    return ops::add(ops::zero(self), ops::eye(self.size(-1), self.dtype(), std::nullopt, self.device()));
   if (n == 1) return ops::clone(self);
   Tensor base = n < 0 ? ops::linalg_inv(self) : self;
   Tensor result;

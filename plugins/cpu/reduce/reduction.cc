@@ -217,9 +217,6 @@ bool GoesAlong(const Space& space) {
 
 void RunReduction(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
                   int64_t num_outputs) {
-  // The loops read complex elements as complex lanes only.
-  const int32_t input = DtypeOf(args[call->program->input_args[0]].u.tensor);
-  if (IsComplex(input) && !IsComplex(LaneOf(call->compute_dtype))) throw plugin::NotImplemented();
   const ReduceCall reduce = MakeReduceCall(call, args, outputs, num_outputs);
   if (RunReductionLoop(reduce)) return;
   const MicaCall wide = InDouble(*call, {"var", "std", "var_mean", "logsumexp"});

@@ -61,6 +61,10 @@ ReduceCall MakeReduceCall(const MicaCall* call, const MicaValue* args, MicaTenso
                       "A program of the CPU engine has an optional input that is absent.");
     result.inputs[i] = value.u.tensor;
   }
+  // The loops read complex elements as complex lanes only.
+  if (program->num_inputs > 0 && IsComplex(DtypeOf(result.inputs[0])) &&
+      !IsComplex(LaneOf(call->compute_dtype)))
+    throw plugin::NotImplemented();
   return result;
 }
 
