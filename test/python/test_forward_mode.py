@@ -133,10 +133,10 @@ def _check_transpose(run: Function, inputs: list[Any], along: list[Any]) -> str:
     return ""
 
 
-def _check(run: Function, inputs: list[Any], differentiable: bool) -> str:
-    """What is wrong, or "". Without a gradient there is none to compare the tangents with."""
+def _check(run: Function, inputs: list[Any]) -> str:
+    """What is wrong, or ""."""
     along = [_direction(x, n) for n, x in enumerate(inputs)]
-    for check in (_check_tangents, _check_transpose) if differentiable else (_check_tangents,):
+    for check in (_check_tangents, _check_transpose):
         wrong, error = attempt(check, run, inputs, along)
         if error is not None:
             wrong = f"{type(error).__name__}: {str(error).splitlines()[0]:.300}"
@@ -153,8 +153,11 @@ def _run_all(f: Any, entry: Entry, inplace: bool) -> list[str]:
         for dtype, layout in VARIANTS:
             run, inputs = _function(entry, f, call, dtype, layout, inplace)
             results, error = attempt(run, *inputs)
+            if not entry.differentiable and error is None:  # nor are results whose gradient is refused
+                recorded, _ = attempt(run, *(x.clone().requires_grad_() for x in inputs))
+                results = None if any(t.requires_grad for t in recorded or ()) else results
             if error is None and inputs and results:
-                wrong = _check(run, inputs, entry.differentiable)
+                wrong = _check(run, inputs)
                 if wrong:
                     found.append(f"{dtype} {layout} call {number}: {wrong}")
     return found
