@@ -20,44 +20,17 @@ FLOATS = ["float64", "float32", "bfloat16", "float16"]
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
 COMPLEX = ["complex128", "complex64"]
 # Around the vectors, tiles, blocks and rows of the kernels.
-BORDERS = [
-    7,
-    8,
-    9,
-    15,
-    16,
-    17,
-    31,
-    32,
-    33,
-    63,
-    64,
-    65,
-    127,
-    128,
-    129,
-    255,
-    256,
-    257,
-    511,
-    513,
-    1023,
-    1024,
-    1025,
-]
+BORDERS = [n + d for n in (8, 16, 32, 64, 128, 256, 512, 1024) for d in (-1, 0, 1)]
 # More than 32 blocks of 1,024, and more than a thread's share; the reduced dims of many are short.
-LARGE = [
-    (40000,),
-    (33, 1025),
-    (1025, 33),
-    (64, 8, 24, 24),
-    (130, 257),
-    (3, 16, 33, 31),
-    (5, 7, 1023),
-    (2, 20000),
-]
+LARGE = [(40000,), (33, 1025), (1025, 33), (64, 8, 24, 24), (130, 257), (3, 16, 33, 31), (5, 7, 1023)]
+LARGE += [(2, 20000)]
 SMALL = [1, 2, 3, 4, 5]
 MOST = 100_000  # elements of an operand, beyond which no step takes it
+
+
+def words(text: str) -> list[str]:
+    """A table of names."""
+    return text.split()
 
 
 class Found(Exception):
@@ -129,6 +102,13 @@ class Draw:
         name = self.new(prefix)
         self.emit(f"{name} = {expression}")
         return name
+
+    def one_of(self, *expressions: str) -> str:
+        """Names the value of one of some expressions."""
+        return self.let(self.pick(*expressions))
+
+    def emit_one_of(self, *statements: str) -> None:
+        self.emit(self.pick(*statements))
 
     # ---- operands
     def value(self, name: str) -> Any:
@@ -231,6 +211,11 @@ class Draw:
             return f"{name}.narrow({self.dim(name)}, 0, 1)" if 0 not in t.shape else name
         sizes = tuple(n if self.chance(0.7) else 1 for n in t.shape)[self.rng.randint(0, min(1, t.dim())) :]
         return self.make(sizes, self.dtype(), self.chance(0.3))
+
+
+def spread(index: str, dim: int, ndim: int) -> str:
+    """An index vector as a tensor of `ndim` dims, along `dim`."""
+    return f"{index}[{', '.join(':' if k == dim else 'None' for k in range(ndim))}]"
 
 
 def broadcasts(a: Any, b: Any) -> bool:

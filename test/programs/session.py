@@ -57,7 +57,8 @@ class Wider(Exception):
 
 
 class Refused(Exception):
-    """Both refuse a backward pass, after which gradients are in part there."""
+    """Both refuse a backward pass, after which gradients are in part there, or a call into `out`, which torch
+    may have resized before."""
 
 
 # torch's refusals that keep a program from a wrong result; Mica shares them. In others it may be wider: in its
@@ -151,8 +152,12 @@ class Session:
         if errors["torch"] is not None and errors["mica"] is None and not GUARDS.search(str(errors["torch"])):
             raise Wider
         raised = self.compare_errors(errors["torch"], errors["mica"])
-        if raised is None and errors["torch"] is not None and re.search(r"backward\(|\.grad\(", statement):
-            raise Refused  # how far a backward pass comes before it refuses is not compared
+        if (
+            raised is None
+            and errors["torch"] is not None
+            and re.search(r"backward\(|\.grad\(|out=", statement)
+        ):
+            raise Refused  # how far a call comes before it refuses is not compared
         return raised or self.compare_values(errors["torch"] is not None)
 
     def attempt(self, name: str, code: types.CodeType, space: dict[str, Any]) -> Exception | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from draw import Draw, Skip, step
 
 SMOOTH = ["sin", "tanh", "sigmoid", "exp", "square", "cos"]
@@ -44,6 +45,13 @@ def backward(d: Draw) -> None:
     keep = d.pick("", "retain_graph=True", "retain_graph=True", "create_graph=True")
     if d.chance(0.2):
         d.emit(f"{x}.backward(torch.ones_like({x}){', ' + keep if keep else ''})")
+    elif d.chance(0.15):
+        y = recorded(d)
+        inputs = f", inputs=[{', '.join(sorted({leaf(d), leaf(d)}))}]" if d.flag() else ""
+        d.emit(
+            f"torch.autograd.backward([{x}, {y}], [torch.ones_like({x}), {y}.detach()]"
+            f"{', ' + keep if keep else ''}{inputs})"
+        )
     elif d.chance(0.1):
         d.emit(f"{x}.backward()")
     else:
@@ -59,7 +67,7 @@ def gradient(d: Draw) -> None:
         if any("create_graph=True" in text for text in d.program)
         else d.tensor(lambda t: t.requires_grad)
     )
-    leaves = sorted({leaf(d), other, leaf(d)} - {x}) or [leaf(d)]
+    leaves = sorted({leaf(d), other, leaf(d), *([x] if d.chance(0.1) else [])})
     options = f"create_graph={d.chance(0.6)}, retain_graph=True, {d.pick('allow_unused=True', 'allow_unused=True', 'allow_unused=False', 'materialize_grads=True')}"
     scalar = f"({x} * {d.pick(x, d.number())}).sum()"
     result = d.let(f"torch.autograd.grad({scalar}, [{', '.join(leaves)}], {options})", "g")
@@ -77,22 +85,28 @@ def gradient(d: Draw) -> None:
             )
 
 
+@step(1.5)
+def accumulated(d: Draw) -> None:
+    """A leaf's gradient as a value, which later steps read and write."""
+    x = d.tensor(lambda t: t.is_leaf and t.grad is not None and t.grad.layout == torch.strided)
+    if d.session.spaces["mica"][x].grad is not None:
+        d.let(f"{x}.grad")
+
+
 @step(2)
 def hooked(d: Draw) -> None:
     x = d.tensor(lambda t: t.requires_grad)
-    d.emit(
-        d.pick(
-            f"{x}.register_hook(lambda g: g * 2)",
-            f"{x}.register_hook(lambda g: log.append({x!r}))",
-            f"{x}.register_hook(lambda g: log.append(tuple(g.shape)))",
-            f"{x}.retain_grad()",
-            f"{x}.register_hook(lambda g: g.clone() + 1)",
-            f"{x}.register_hook(lambda g: None)",
-            f"{x}.register_post_accumulate_grad_hook(lambda t: log.append('accumulated'))",
-            f"{x}.grad_fn.register_hook(lambda gi, go: log.append('after {x}'))",
-            f"{x}.grad_fn.register_prehook(lambda go: log.append('node {x}'))",
-            f"h = {x}.register_hook(lambda g: g * 3)\nh.remove()\ndel h",
-        )
+    d.emit_one_of(
+        f"{x}.register_hook(lambda g: g * 2)",
+        f"{x}.register_hook(lambda g: log.append({x!r}))",
+        f"{x}.register_hook(lambda g: log.append(tuple(g.shape)))",
+        f"{x}.retain_grad()",
+        f"{x}.register_hook(lambda g: g.clone() + 1)",
+        f"{x}.register_hook(lambda g: None)",
+        f"{x}.register_post_accumulate_grad_hook(lambda t: log.append('accumulated'))",
+        f"{x}.grad_fn.register_hook(lambda gi, go: log.append('after {x}'))",
+        f"{x}.grad_fn.register_prehook(lambda go: log.append('node {x}'))",
+        f"h = {x}.register_hook(lambda g: g * 3)\nh.remove()\ndel h",
     )
 
 
@@ -156,6 +170,17 @@ class Write(torch.autograd.Function):
     def backward(ctx, g):
         (y,) = ctx.saved_tensors
         return g * y, None
+""",
+    "Plain": """
+class Plain(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2 + y
+
+    @staticmethod
+    def backward(ctx, g):
+        log.append(ctx.saved_tensors)
+        return g * 2, g
 """,
     "Pair": """
 class Pair(torch.autograd.Function):
@@ -251,27 +276,25 @@ def transformed(d: Draw) -> None:
     dim = d.dim(x)
     inner = f"lambda x: {formula(d, ['x', 'x'])}" if t.dim() >= 2 else "lambda x: x.sin() * x"
     write = "lambda x: x.clone().mul_(2).add_(x).narrow(0, 0, 1).sin_().sum()"
-    d.let(
-        d.pick(
-            f"torch.func.grad({total})({x})",
-            f"torch.func.grad(lambda x: (torch.func.grad({total})(x) * x).sum())({x})",
-            f"torch.vmap({inner}, in_dims={dim}, out_dims={dim if t.dim() >= 2 else 0})({x})",
-            f"torch.vmap(torch.func.grad(lambda x: (x.sin() * x).sum()))({x})",
-            f"torch.func.jvp({f}, ({x},), ({direction},))",
-            f"torch.func.vjp({f}, {x})[1]({direction})[0]",
-            f"torch.func.jacrev({f})({x})" if t.numel() <= 12 else f"torch.func.grad({total})({x})",
-            f"torch.func.jacfwd({f})({x})" if t.numel() <= 12 else f"torch.func.grad({total})({x})",
-            f"torch.func.hessian({total})({x})" if t.numel() <= 6 else f"torch.func.grad({total})({x})",
-            f"torch.func.grad_and_value({total})({x})",
-            f"torch.func.grad({write})({x})",
-            f"torch.vmap(lambda a, b: a * b + a.sum(), in_dims=({dim}, None))({x}, {x}.select({dim}, 0))",
-            f"torch.vmap(lambda a: torch.where(a > 0, a, -a).cumsum(0).amax(0), in_dims={dim})({x})"
-            if t.dim() > 1
-            else f"{x}.sum()",
-            f"torch.func.jvp(torch.func.grad({total}), ({x},), ({direction},))[1]",
-            f"torch.func.functionalize({f})({x})",
-            f"torch.utils.checkpoint.checkpoint({f}, {x}, use_reentrant=False)",
-        )
+    d.one_of(
+        f"torch.func.grad({total})({x})",
+        f"torch.func.grad(lambda x: (torch.func.grad({total})(x) * x).sum())({x})",
+        f"torch.vmap({inner}, in_dims={dim}, out_dims={dim if t.dim() >= 2 else 0})({x})",
+        f"torch.vmap(torch.func.grad(lambda x: (x.sin() * x).sum()))({x})",
+        f"torch.func.jvp({f}, ({x},), ({direction},))",
+        f"torch.func.vjp({f}, {x})[1]({direction})[0]",
+        f"torch.func.jacrev({f})({x})" if t.numel() <= 12 else f"torch.func.grad({total})({x})",
+        f"torch.func.jacfwd({f})({x})" if t.numel() <= 12 else f"torch.func.grad({total})({x})",
+        f"torch.func.hessian({total})({x})" if t.numel() <= 6 else f"torch.func.grad({total})({x})",
+        f"torch.func.grad_and_value({total})({x})",
+        f"torch.func.grad({write})({x})",
+        f"torch.vmap(lambda a, b: a * b + a.sum(), in_dims=({dim}, None))({x}, {x}.select({dim}, 0))",
+        f"torch.vmap(lambda a: torch.where(a > 0, a, -a).cumsum(0).amax(0), in_dims={dim})({x})"
+        if t.dim() > 1
+        else f"{x}.sum()",
+        f"torch.func.jvp(torch.func.grad({total}), ({x},), ({direction},))[1]",
+        f"torch.func.functionalize({f})({x})",
+        f"torch.utils.checkpoint.checkpoint({f}, {x}, use_reentrant=False)",
     )
 
 

@@ -66,16 +66,14 @@ def pooled(d: Draw) -> None:
     x, sizes = pixels(d, rank)
     if 0 in sizes or min(sizes[2:]) < 2:
         raise Skip
-    d.let(
-        d.pick(
-            f"{F}.max_pool{rank}d({x}, 2, stride={d.pick(1, 2)}, ceil_mode={d.flag()})",
-            f"{F}.avg_pool{rank}d({x}, 2, stride={d.pick(1, 2)}, padding={d.pick(0, 1)}, count_include_pad={d.flag()})",
-            f"{F}.adaptive_avg_pool{rank}d({x}, {d.pick(1, 2, 3)})",
-            f"{F}.adaptive_max_pool{rank}d({x}, {d.pick(1, 2)})",
-            f"{F}.max_pool{rank}d({x}, 2, return_indices=True)[0]",
-            f"{F}.lp_pool{min(rank, 2)}d({x}{'' if rank < 3 else '[:, 0]'}, 2, 2)",
-            f"{F}.max_pool{rank}d({x}, 2, stride=1, padding=1)",
-        )
+    d.one_of(
+        f"{F}.max_pool{rank}d({x}, 2, stride={d.pick(1, 2)}, ceil_mode={d.flag()})",
+        f"{F}.avg_pool{rank}d({x}, 2, stride={d.pick(1, 2)}, padding={d.pick(0, 1)}, count_include_pad={d.flag()})",
+        f"{F}.adaptive_avg_pool{rank}d({x}, {d.pick(1, 2, 3)})",
+        f"{F}.adaptive_max_pool{rank}d({x}, {d.pick(1, 2)})",
+        f"{F}.max_pool{rank}d({x}, 2, return_indices=True)[0]",
+        f"{F}.lp_pool{min(rank, 2)}d({x}{'' if rank < 3 else '[:, 0]'}, 2, 2)",
+        f"{F}.max_pool{rank}d({x}, 2, stride=1, padding=1)",
     )
 
 
@@ -134,15 +132,13 @@ def normalised(d: Draw) -> None:
 def distributed(d: Draw) -> None:
     x = d.real(rank=1)
     dim = d.dim(x)
-    d.let(
-        d.pick(
-            f"torch.softmax({x}, {dim})",
-            f"torch.log_softmax({x}, {dim})",
-            f"{F}.softmin({x}, {dim})",
-            f"torch.softmax({x}, {dim}, dtype=torch.float64)",
-            f"{F}.glu(torch.cat([{x}, {x}], {dim}), {dim})",
-            f"{F}.prelu({x}, torch.full((1,), 0.25, dtype={x}.dtype))",
-        )
+    d.one_of(
+        f"torch.softmax({x}, {dim})",
+        f"torch.log_softmax({x}, {dim})",
+        f"{F}.softmin({x}, {dim})",
+        f"torch.softmax({x}, {dim}, dtype=torch.float64)",
+        f"{F}.glu(torch.cat([{x}, {x}], {dim}), {dim})",
+        f"{F}.prelu({x}, torch.full((1,), 0.25, dtype={x}.dtype))",
     )
 
 
@@ -171,17 +167,26 @@ def lost(d: Draw) -> None:
     labels = d.new()
     d.emit(f"torch.manual_seed(1)\n{labels} = torch.randint(0, {shape[-1]}, ({rows},))")
     flat = f"{x}.reshape({rows}, {shape[-1]})"
-    d.let(
-        d.pick(
-            f"{F}.cross_entropy({flat}, {labels}, {reduction}, label_smoothing={d.pick(0.0, 0.25)})",
-            f"{F}.cross_entropy({flat}, {labels}, {reduction}, ignore_index=0)",
-            f"{F}.nll_loss(torch.log_softmax({flat}, 1), {labels}, {reduction})",
-            f"{F}.kl_div({flat}.log_softmax(1), {flat}.detach().softmax(1), {reduction})",
-            f"{F}.cosine_similarity({flat}, {flat}.flip(0), dim=1)",
-            f"{F}.pairwise_distance({flat}, {flat}.flip(0))",
-            f"{F}.triplet_margin_loss({flat}, {flat}.flip(0), {flat} * 0.5 + 1, {reduction})",
-            f"{F}.one_hot({labels})",
-        )
+    signs = f"{labels}.sign() * 2 - 1"
+    d.one_of(
+        f"{F}.cross_entropy({flat}, {labels}, {reduction}, label_smoothing={d.pick(0.0, 0.25)})",
+        f"{F}.cross_entropy({flat}, {labels}, {reduction}, ignore_index=0)",
+        f"{F}.nll_loss(torch.log_softmax({flat}, 1), {labels}, {reduction})",
+        f"{F}.kl_div({flat}.log_softmax(1), {flat}.detach().softmax(1), {reduction})",
+        f"{F}.cosine_similarity({flat}, {flat}.flip(0), dim=1)",
+        f"{F}.pairwise_distance({flat}, {flat}.flip(0))",
+        f"{F}.triplet_margin_loss({flat}, {flat}.flip(0), {flat} * 0.5 + 1, {reduction})",
+        f"{F}.one_hot({labels})",
+        f"{F}.multi_margin_loss({flat}, {labels}, p={d.pick(1, 2)}, {reduction})",
+        f"{F}.multilabel_margin_loss({flat}, {F}.pad({labels}[:, None], (0, {shape[-1] - 1}), value=-1), {reduction})"
+        if shape[-1] < 70  # Mica compares all pairs of classes in memory
+        else f"{F}.one_hot({labels})",
+        f"{F}.multilabel_soft_margin_loss({flat}, {F}.one_hot({labels}, {shape[-1]}), {reduction})",
+        f"{F}.cosine_embedding_loss({flat}, {flat}.flip(0), {signs}, {reduction})",
+        f"{F}.margin_ranking_loss({flat}[:, 0], {flat}[:, -1], {signs}, {reduction})",
+        f"{F}.hinge_embedding_loss({flat}[:, 0], {signs}, {reduction})",
+        f"{F}.poisson_nll_loss({flat}[:, 0], {labels}, {reduction})",
+        f"{F}.gaussian_nll_loss({flat}[:, 0], {labels}.double(), {flat}[:, -1].square() + 1, {reduction})",
     )
 
 
@@ -252,19 +257,17 @@ def trained(d: Draw) -> None:
     inputs = d.make(shape, dtype, d.flag())
     d.emit(f"torch.manual_seed({d.rng.randrange(100)})\n{module} = torch.nn.{text}.to(torch.{dtype})")
     if d.chance(0.4):
-        d.emit(
-            d.pick(
-                f"{module}.register_forward_hook(lambda module, args, out: log.append('forward'))",
-                f"{module}.register_forward_pre_hook(lambda module, args: log.append('before'))",
-                f"{module}.register_full_backward_hook(lambda module, gi, go: log.append('backward'))",
-                f"{module}.register_forward_pre_hook(lambda module, args: (args[0] * 0.5, *args[1:]))",
-                f"{module}.register_full_backward_pre_hook(lambda module, go: log.append('pre'))",
-                f"{module}.eval()",
-                f"next({module}.parameters()).register_hook(lambda g: g * 2)"
-                if list(d.value(module).parameters())
-                else f"{module}.train()",
-                f"{module}.requires_grad_(False)",
-            )
+        d.emit_one_of(
+            f"{module}.register_forward_hook(lambda module, args, out: log.append('forward'))",
+            f"{module}.register_forward_pre_hook(lambda module, args: log.append('before'))",
+            f"{module}.register_full_backward_hook(lambda module, gi, go: log.append('backward'))",
+            f"{module}.register_forward_pre_hook(lambda module, args: (args[0] * 0.5, *args[1:]))",
+            f"{module}.register_full_backward_pre_hook(lambda module, go: log.append('pre'))",
+            f"{module}.eval()",
+            f"next({module}.parameters()).register_hook(lambda g: g * 2)"
+            if list(d.value(module).parameters())
+            else f"{module}.train()",
+            f"{module}.requires_grad_(False)",
         )
     call = (
         f"{module}({inputs}, {inputs}, {inputs})"

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import math
 
-from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, step, tensor_dtype
+import torch
+from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, spread, step, tensor_dtype, words
 
-WRITES = [
-    "sin_",
-    "tanh_",
-    "abs_",
-    "neg_",
-    "square_",
-    "sigmoid_",
-    "relu_",
-    "zero_",
-    "floor_",
-    "exp2_",
-    "sqrt_",
-    "erf_",
-    "reciprocal_",
-    "round_",
-]
+WRITES = words("sin_ tanh_ abs_ neg_ square_ sigmoid_ relu_ zero_ floor_ exp2_ sqrt_ erf_ reciprocal_ round_")
 
 
 def slices(d: Draw, name: str) -> str:
@@ -124,16 +110,14 @@ def written(d: Draw) -> None:
     if way < 0.3:
         d.emit(f"{x}.{d.rng.choice(WRITES)}()")
     elif way < 0.4:
-        d.emit(
-            d.pick(
-                f"{x}.fill_({d.number()})",
-                f"{x}.clamp_(-1, 1)",
-                f"{x}.masked_fill_({x} > 0, {d.pick(2, 0)})",
-                f"{x}.pow_(2)",
-                f"{x}.tril_()",
-                f"{x}.nan_to_num_()",
-                f"{x}.requires_grad_()" if not t.requires_grad and not d.shared(x) else f"{x}.zero_()",
-            )
+        d.emit_one_of(
+            f"{x}.fill_({d.number()})",
+            f"{x}.clamp_(-1, 1)",
+            f"{x}.masked_fill_({x} > 0, {d.pick(2, 0)})",
+            f"{x}.pow_(2)",
+            f"{x}.tril_()",
+            f"{x}.nan_to_num_()",
+            f"{x}.requires_grad_()" if not t.requires_grad and not d.shared(x) else f"{x}.zero_()",
         )
     else:
         fits = lambda u: broadcasts(t.shape, u.shape) and u.dim() <= t.dim()  # noqa: E731
@@ -144,19 +128,17 @@ def written(d: Draw) -> None:
         )
         right = repr(d.number()) if y is None else d.source(x, y)
         scaled = right if right[0] not in "-" else f"({right})"
-        d.emit(
-            d.pick(
-                f"{x}.add_({right})",
-                f"{x}.mul_({right})",
-                f"{x}.sub_({right}, alpha=2)",
-                f"{x} += {right}",
-                f"{x} *= {right}",
-                f"{x}.copy_({'torch.tensor(' + right + ')' if y is None else right})",
-                f"{x}.div_(({scaled}) * 0 + 2)",
-                f"{x}[...] = {right}",
-                f"{x}.addcmul_({x}.clone(), {'torch.tensor(' + right + ')' if y is None else right})",
-                f"{x}.maximum({'torch.tensor(' + right + ')' if y is None else right})",
-            )
+        d.emit_one_of(
+            f"{x}.add_({right})",
+            f"{x}.mul_({right})",
+            f"{x}.sub_({right}, alpha=2)",
+            f"{x} += {right}",
+            f"{x} *= {right}",
+            f"{x}.copy_({'torch.tensor(' + right + ')' if y is None else right})",
+            f"{x}.div_(({scaled}) * 0 + 2)",
+            f"{x}[...] = {right}",
+            f"{x}.addcmul_({x}.clone(), {'torch.tensor(' + right + ')' if y is None else right})",
+            f"{x}.maximum({'torch.tensor(' + right + ')' if y is None else right})",
         )
 
 
@@ -191,27 +173,29 @@ def scattered(d: Draw) -> None:
     rows = sorted({d.rng.randrange(n) for _ in range(3)})
     index = f"torch.tensor({rows})"
     like = f"{x}.clone().index_select({dim}, {index})"
-    spread = "[" + ", ".join("None" if k != dim else ":" for k in range(t.dim())) + "]"
     order = [] if t.is_complex() else ["amax", "amin"]
-    grid = f"{index}{spread}.expand_as({like})"
+    means = [] if t.dtype in (torch.int8, torch.uint8, torch.int16) else ["mean"]  # torch's sums wrap
+    reduce = d.pick("sum", "prod", *means, *order)
+    # Where `self` is left out, torch still gives it a share of the gradient of equal extremes, and drops that.
+    includes = reduce in order or d.flag()
+    grid = f"{spread(index, dim, t.dim())}.expand_as({like})"
     again = f"torch.tensor({[rows[0], rows[-1], rows[0]]})"
     repeated = f"{x}.clone().index_select({dim}, {again})"
-    d.emit(
-        d.pick(
-            f"{x}.index_fill_({dim}, {index}, 2)",
-            f"{x}.index_copy_({dim}, {index}, {like} * 2)",
-            f"{x}.index_add_({dim}, {again}, {repeated}, alpha=2)",
-            f"{x}.scatter_({dim}, {grid}, {like} * 2)",
-            f"{x}.scatter_({dim}, {grid}, 3)",
-            f"{x}.scatter_add_({dim}, {again}{spread}.expand_as({repeated}), {repeated})",
-            f"{x}.scatter_reduce_({dim}, {again}{spread}.expand_as({repeated}), {repeated}, '{d.pick('sum', 'prod', 'mean', *order)}', include_self={d.flag()})",
-            f"{x}.index_put_((torch.tensor({rows[:1]}),), {x}.clone()[{rows[0]}] * 2, accumulate={d.flag()})"
-            if dim == 0
-            else f"{x}.zero_()",
-            f"{x}.put_(torch.tensor([0, {t.numel() - 1}]), torch.tensor([1, 2]).to({x}.dtype), accumulate={d.flag()})",
-            f"{x}.masked_scatter_({x} > 0, {x}.clone())",
-            f"{x}.index_reduce_({dim}, {again}, {repeated}, '{d.pick('prod', 'mean', *order)}')",
-        )
+    grid_again = f"{spread(again, dim, t.dim())}.expand_as({repeated})"
+    d.emit_one_of(
+        f"{x}.index_fill_({dim}, {index}, 2)",
+        f"{x}.index_copy_({dim}, {index}, {like} * 2)",
+        f"{x}.index_add_({dim}, {again}, {repeated}, alpha=2)",
+        f"{x}.scatter_({dim}, {grid}, {like} * 2)",
+        f"{x}.scatter_({dim}, {grid}, 3)",
+        f"{x}.scatter_add_({dim}, {grid_again}, {repeated})",
+        f"{x}.scatter_reduce_({dim}, {grid_again}, {repeated}, '{reduce}', include_self={includes})",
+        f"{x}.index_put_((torch.tensor({rows[:1]}),), {x}.clone()[{rows[0]}] * 2, accumulate={d.flag()})"
+        if dim == 0
+        else f"{x}.zero_()",
+        f"{x}.put_(torch.tensor([0, {t.numel() - 1}]), torch.tensor([1, 2]).to({x}.dtype), accumulate={d.flag()})",
+        f"{x}.masked_scatter_({x} > 0, {x}.clone())",
+        f"{x}.index_reduce_({dim}, {again}, {repeated}, '{d.pick('prod', *means, *order)}')",
     )
 
 
@@ -225,46 +209,30 @@ def gathered(d: Draw) -> None:
     signed = [k - n if d.chance(0.3) else k for k in rows]
     colons = ":, " * dim
     index = f"torch.tensor({rows})"
-    spread = "[" + ", ".join("None" if k != dim else ":" for k in range(t.dim())) + "]"
+    along = spread(index, dim, t.dim())
     sizes = [len(rows) if k == dim else m for k, m in enumerate(t.shape)]
-    d.let(
-        d.pick(
-            f"{x}[{colons}{signed}]",
-            f"{x}[{colons}torch.tensor({signed})]",
-            f"{x}[{colons}torch.tensor([{signed}, {signed}])]",
-            f"{x}.index_select({dim}, {index})",
-            f"{x}.gather({dim}, {index}{spread}.expand({sizes}))",
-            f"torch.take_along_dim({x}, {index}{spread}, {dim})",
-            f"{x}.take(torch.tensor({[d.rng.randrange(t.numel()) for _ in range(3)]}))",
-            f"{x}[{x} > 0]",
-            f"torch.masked_select({x}, {x} > {x}.narrow({dim}, 0, 1))",
-            f"torch.nn.functional.embedding({index}, {x}.reshape({n}, -1))",
-            f"{x}.index_add({dim}, {index}, {x}.index_select({dim}, {index}))",
-            f"{x}.scatter({dim}, {index}{spread}[..., :1].expand({[1 if k == dim else m for k, m in enumerate(t.shape)]}), 2)"
-            if t.dim() == dim + 1
-            else f"{x}.select_scatter({x}.select({dim}, 0) * 2, {dim}, {rows[0]})",
-            f"{x}.slice_scatter({x}.narrow({dim}, 0, 1), {dim}, {rows[0]}, {rows[0] + 1})",
-            f"{x}.index_fill({dim}, {index}, 2)",
-            f"torch.where({x} > 0)[0]",
-        )
+    d.one_of(
+        f"{x}[{colons}{signed}]",
+        f"{x}[{colons}torch.tensor({signed})]",
+        f"{x}[{colons}torch.tensor([{signed}, {signed}])]",
+        f"{x}.index_select({dim}, {index})",
+        f"{x}.gather({dim}, {along}.expand({sizes}))",
+        f"torch.take_along_dim({x}, {along}, {dim})",
+        f"{x}.take(torch.tensor({[d.rng.randrange(t.numel()) for _ in range(3)]}))",
+        f"{x}[{x} > 0]",
+        f"torch.masked_select({x}, {x} > {x}.narrow({dim}, 0, 1))",
+        f"torch.nn.functional.embedding({index}, {x}.reshape({n}, -1))",
+        f"{x}.index_add({dim}, {index}, {x}.index_select({dim}, {index}))",
+        f"{x}.scatter({dim}, {along}[..., :1].expand({[1 if k == dim else m for k, m in enumerate(t.shape)]}), 2)"
+        if t.dim() == dim + 1
+        else f"{x}.select_scatter({x}.select({dim}, 0) * 2, {dim}, {rows[0]})",
+        f"{x}.slice_scatter({x}.narrow({dim}, 0, 1), {dim}, {rows[0]}, {rows[0] + 1})",
+        f"{x}.index_fill({dim}, {index}, 2)",
+        f"torch.where({x} > 0)[0]",
     )
 
 
-OUT = [
-    "add",
-    "mul",
-    "sub",
-    "maximum",
-    "eq",
-    "lt",
-    "true_divide",
-    "sum",
-    "cumsum",
-    "sin",
-    "cat",
-    "matmul",
-    "index_select",
-]
+OUT = words("add mul sub maximum eq lt true_divide sum cumsum sin cat matmul index_select")
 
 
 @step(2)
@@ -285,7 +253,7 @@ def out(d: Draw) -> None:
         raise Skip
     result = d.new()
     wide = "torch.complex128" if d.value(x).is_complex() else "torch.float64"
-    dtype = d.pick(f"{x}.dtype", f"{x}.dtype", wide)
+    dtype = d.pick(f"{x}.dtype", f"{x}.dtype", wide, "torch.bool")
     holder = d.pick(
         f"torch.empty(0, dtype={dtype})",
         f"torch.zeros({shape}, dtype={dtype})",
