@@ -3,10 +3,21 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "mica/dispatcher/host.h"
+#include "mica/tensor/promote.h"
 #include "mica/tensor/scalar_type_name.h"
 #include "mica/tensor/shape.h"
 
 namespace mica {
+namespace {
+
+// "any" of "mica::any.out".
+std::string BareName(const OperatorSpec& spec) {
+  std::string_view name = spec.name;
+  if (const size_t at = name.find("::"); at != std::string_view::npos) name.remove_prefix(at + 2);
+  return std::string(name.substr(0, name.find('.')));
+}
+
+}  // namespace
 
 void CheckResizable(const Tensor& out, IntSpan sizes) {
   if (!out.is_view() || out.numel() == 0) return;
@@ -32,6 +43,36 @@ void WarnOfResize(const Tensor& out, IntSpan sizes) {
   HostWarn(absl::StrCat("An output with one or more elements was resized since it had shape ",
                         ShapeText(out.sizes()), ", which does not match the required output shape ",
                         ShapeText(sizes), "; give an empty tensor or the right shape."));
+}
+
+void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name) {
+  MICA_CHECK(CanCast(want.dtype, out.dtype()), CannotHold(want.dtype, out.dtype()), ": the result of ",
+             spec.name, " has the dtype (", Name(want.dtype), "), which cannot be cast to the dtype (",
+             Name(out.dtype()), ") of `", name,
+             spec.form == OpForm::kInplace ? "`; call the operator that is not in-place."
+                                           : "`; give one of a dtype that can hold it.");
+  MICA_CHECK(spec.op_class != OpClass::kReduction || spec.dtype_rule != DTypeRule::kBool ||
+                 out.dtype() == DType::kBool || out.dtype() == DType::kU8,
+             BareName(spec), " only supports bool tensor for result, got: ", ScalarTypeName(out.dtype()),
+             "; the dtype of `", name, "` is (", Name(out.dtype()), ").");
+  MICA_CHECK(spec.form != OpForm::kOut || (spec.flags & kStructured) || out.dtype() == want.dtype,
+             BareName(spec), ": Expected out tensor to have scalar type ", ScalarTypeName(want.dtype),
+             " but got scalar type ", ScalarTypeName(out.dtype()), "; the dtype of `", name, "` is (",
+             Name(out.dtype()), ").");
+  MICA_CHECK(out.device() == want.device, "Expected all tensors to be on the same device, but `", name,
+             "` is on the device (", out.device().ToString(), "), and the result of ", spec.name, " on (",
+             want.device.ToString(), ").");
+  MICA_CHECK(spec.form != OpForm::kInplace || !IsComplex(out.dtype()) || !IsFloating(want.dtype),
+             "The result of ", spec.name, " is real, with the dtype (", Name(want.dtype),
+             "), and `self`, which is written in place, is complex; call the operator that is not in-place.");
+  if (out.sizes() == IntSpan(want.sizes)) return;
+  MICA_CHECK(spec.form == OpForm::kOut, "The output with shape ", ShapeText(out.sizes()),
+             " doesn't match the broadcast shape ", ShapeText(want.sizes), ", which the result of ",
+             spec.name, " has.");
+  CheckNoInternalOverlap(out, name);
+  CheckResizable(out, want.sizes);
+  WarnOfResize(out, want.sizes);
+  ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides, false);
 }
 
 }  // namespace mica

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "mica/dispatcher/structured.h"
 #include "mica/tensor/dtype.h"
 #include "mica/tensor/tensor.h"
 
@@ -15,6 +16,9 @@ void CheckResizable(const Tensor& out, IntSpan sizes);
 
 // How torch says that a result does not fit `out`'s dtype; programs and tests match each half of it.
 std::string CannotHold(DType result, DType out);
+
+// A given output against what the meta function says: resized (out=) or refused.
+void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name);
 
 // Warns, where `out` has elements, that it is being resized to the result's sizes.
 void WarnOfResize(const Tensor& out, IntSpan sizes);
