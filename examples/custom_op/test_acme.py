@@ -66,7 +66,7 @@ def test_a_write_after_the_forward_is_found():
     q, k, v = rows(1, 2, 2, requires_grad=True), rows(1, 2, 2), rows(1, 2, 2)
     y = mica.ops.acme.fused_attention(q, k, v)
     v.add_(1)
-    with pytest.raises(RuntimeError, match="written in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 
 

@@ -80,14 +80,15 @@ void CheckGrad(const Tensor& t, const Tensor& grad) {
 // its gradient, its node and its hooks.
 using forward::Primal;
 
-std::vector<Tensor> Primals(TensorSpan duals) {
-  std::vector<Tensor> primals;
-  for (const Tensor& t : duals) primals.push_back(Primal(t));
-  return primals;
+// Gradients given to backward: those with a tangent give it on.
+std::vector<Tensor> Cotangents(TensorSpan given) {
+  std::vector<Tensor> cotangents;
+  for (const Tensor& t : given) cotangents.push_back(forward::HasTangent(t) ? t : Primal(t));
+  return cotangents;
 }
 
 // Where gradients are asked for, of tensors whose tangents the gradients would not have.
-GradientPoints Primals(const GradientPoints& points, TensorSpan grads) {
+GradientPoints Primals(const GradientPoints& points) {
   GradientPoints primals = points;
   for (GradientPoint& p : primals) {
     const Tensor& t = p.tensor;
@@ -98,10 +99,6 @@ GradientPoints Primals(const GradientPoints& points, TensorSpan grads) {
                            "mica.func.jvp(mica.func.grad(f), (x,), (v,)) for its tangent, too.");
     p.tensor = Primal(t);
   }
-  for (const Tensor& t : grads)
-    MICA_CHECK_IMPLEMENTED(
-        !forward::HasTangent(t), "A gradient given to backward, ", t.ToString(),
-        ", is a dual number, whose tangent would be lost. Take unpack_dual(gradient).primal.");
   return primals;
 }
 
@@ -243,12 +240,12 @@ class Table final : public AutogradInterface {
 
   void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
                 const BackwardOptions& options) override {
-    autograd::Backward(Primals(outputs, grads), Primals(grads), Primals(inputs, {}), options);
+    autograd::Backward(Primals(outputs), Cotangents(grads), Primals(inputs), options);
   }
 
   std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs, TensorSpan grads,
                                 const BackwardOptions& options) override {
-    return autograd::Gradients(Primals(outputs, grads), Primals(inputs, {}), Primals(grads), options);
+    return autograd::Gradients(Primals(outputs), Primals(inputs), Cotangents(grads), options);
   }
 
   bool InBackward() override { return GraphTask::Current() != nullptr; }

@@ -273,9 +273,9 @@ void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* 
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  MICA_CHECK(!CurrentThread().grad_enabled || !ValueOf(self, frame).requires_grad(), "Operator ",
-             op.spec().name,
-             " cannot resize a tensor that requires grad; detach it, or work inside no_grad.");
+  MICA_CHECK(!CurrentThread().grad_enabled || !ValueOf(self, frame).requires_grad(),
+             "cannot resize variables that require grad: ", op.spec().name,
+             " was called on one; detach it, or work inside no_grad.");
   const IntSpan sizes(args[1].u.ints.data, args[1].u.ints.size);
   const bool given = args[2].tag != MICA_VALUE_NONE;
   if (self.sizes() == sizes && !given) return;

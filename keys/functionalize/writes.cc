@@ -48,9 +48,9 @@ void CheckRecorded(const Operator& op, const char* name, const MicaValue* args, 
       recorded = recorded || RequiresGradHere(ValueOf(t, frame));
     });
   if (!recorded) return;
-  MICA_CHECK(op.spec().form != OpForm::kOut, "Operator ", op.spec().name,
-             " was called with out= while a tensor of the call requires grad; out= cannot be recorded. Call "
-             "it without out=, or inside no_grad.");
+  MICA_CHECK(op.spec().form != OpForm::kOut, op.spec().name,
+             ": functions with out=... arguments don't support automatic differentiation, but one of the "
+             "arguments requires grad. Call it without out=, or inside no_grad.");
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
     if ((written >> i) & 1) GetAutogradInterface().CheckInplace(Probe(t), name);
   });

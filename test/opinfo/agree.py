@@ -333,7 +333,7 @@ def _beyond(
     if not rules.pointwise:
         bound = (
             bound
-            + 4 * _motion(references, index, reference)
+            + 4 * _motion(references, index, reference).max()  # over all elements: one draw may spare one
             + rules.terms**0.5 * (info.eps * scale + smallest)
         )
         if bool(((off <= bound) | ~finite).all()):

@@ -187,7 +187,7 @@ OTHERWISE = (
     Otherwise(
         "lu_*",
         "layouts",
-        r"Pivot \(0\) is not between",
+        r"A pivot is \(0\) for",
         "torch takes pivots that no matrix has, and reads there",
     ),
     Otherwise(
@@ -292,7 +292,7 @@ OTHERWISE = (
     Otherwise(
         "addbmm",
         "inplace",
-        "is written in place",
+        "doesn't match the broadcast shape",
         "an in-place form keeps the shape of `self`; torch's addbmm_ resizes it",
     ),
 )

@@ -18,7 +18,10 @@ import torch
 # An argument's noun, where a sentence that serves many operators calls it so.
 _NOUNS = re.compile(
     r"`\w+`|\b(?:dimensions?|dims|shape|size|tensor|sample|element|label|operand|range|class|index|indices|storage) \(|"
-    r"\b(?:shapes?|sizes|strides|dimensions) \[|"
+    r"\b(?:shapes?|sizes|strides|dimensions) '?\[|"
+    # torch's own ways: a noun and its value, a name and what it must be.
+    r"\b(?:dim|dims:|dimension|dimensions cannot be identical|dimension specified as|index|shifts:|\w+ must be [^,]+, got) -?\d|"
+    r"\btensor with \d|"
     r"'\w+'|\bkeyword\b|=",
     re.I,
 )

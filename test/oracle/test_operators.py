@@ -71,10 +71,6 @@ _TORCH_IS_OFF = Deviation(
     r"^float64 \w+ call \d: value",
 )
 DEVIATIONS: dict[tuple[str, str], Deviation] = {
-    ("out", "pow.Scalar"): Deviation(
-        "the dtype of `out` is checked for every base; torch forgets it for the base 1",
-        r"^int32 call 2: RuntimeError.*cannot be cast",
-    ),
     ("out", "nansum"): Deviation(
         "an integer `out` gets the sum of integers, as from sum; torch refuses it",
         r"^int32 call \d: .*is not the cast of",
@@ -132,10 +128,6 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
     ("gradients", "embedding_dense_backward"): Deviation(
         "finite differences confirm it (test/python/test_gradients.py); torch forgets the counts of scale_grad_by_freq",
         r"^float64 \w+ call 1: first gradient: value",
-    ),
-    ("gradients", "matrix_power"): Deviation(
-        "the power 0 does not depend on the matrix; torch's gradient of it is zeros",
-        r"call 0: first gradients exist for \[False\]",
     ),
 }
 

@@ -177,7 +177,7 @@ def test_functional():
     assert w.grad.tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="strict"):
         functional.jacobian(lambda a: vector(1), x, strict=True)
-    with pytest.raises(RuntimeError, match="one element"):
+    with pytest.raises(RuntimeError, match="a single element"):
         functional.hessian(lambda x: x, x)
 
 

@@ -117,7 +117,7 @@ def test_an_owned_result_that_is_saved_says_so_when_it_is_written() -> None:
     y = mica.kron(x, x)
     saved = y.square()
     y.mul_(2)
-    with pytest.raises(RuntimeError, match="was written in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         saved.sum().backward()
 
 

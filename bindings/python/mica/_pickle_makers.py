@@ -76,6 +76,13 @@ def typed_tensor(
     return made.requires_grad_() if grad else made
 
 
+def rebuild_tensor_v2(
+    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
+) -> Tensor:
+    """torch._utils._rebuild_tensor_v2 for programs that call it: no file, and so no budget."""
+    return typed_tensor(None, storage, offset, size, stride, grad, hooks, metadata)
+
+
 def untyped_tensor(
     machine: Any,
     storage: Any,

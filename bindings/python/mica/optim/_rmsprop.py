@@ -57,7 +57,7 @@ class RMSprop(GroupOptimizer):
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         alpha, eps = group["alpha"], group["eps"]
-        rows.counts = rows.column("step")
+        rows.counts = [own["step"] for own in rows.states]
         rows.prepare(group, group["weight_decay"])
         scaled = [mica.empty_like(g) for g in rows.grads]
         state = [rows.column(name) for name in ("square_avg", *(["grad_avg"] if group["centered"] else []))]
