@@ -22,10 +22,9 @@ std::string BareName(const OperatorSpec& spec) {
 void CheckResizable(const Tensor& out, IntSpan sizes) {
   if (!out.is_view() || out.numel() == 0) return;
   if (out.numel() * out.itemsize() == out.impl()->storage->nbytes()) return;  // nothing else lies there
-  int64_t count = 1;
-  for (const int64_t s : sizes) count *= s;
-  MICA_CHECK(out.is_contiguous() && count <= out.numel(), "`out` with shape ", ShapeText(out.sizes()),
-             " is a view of a larger tensor and the result has the shape ", ShapeText(sizes),
+  MICA_CHECK(out.is_contiguous() && CheckedNumel(sizes) <= out.numel(), "`out` with shape ",
+             ShapeText(out.sizes()), " is a view of a larger tensor and the result has the shape ",
+             ShapeText(sizes),
              "; resizing it would write elements outside of the view. Give a view of the right shape or an "
              "empty tensor.");
 }
@@ -45,7 +44,8 @@ void WarnOfResize(const Tensor& out, IntSpan sizes) {
                         ShapeText(sizes), "; give an empty tensor or the right shape."));
 }
 
-void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name) {
+void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name,
+               bool keeps_shape) {
   MICA_CHECK(CanCast(want.dtype, out.dtype()), CannotHold(want.dtype, out.dtype()), ": the result of ",
              spec.name, " has the dtype (", Name(want.dtype), "), which cannot be cast to the dtype (",
              Name(out.dtype()), ") of `", name,
@@ -65,7 +65,7 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
   MICA_CHECK(spec.form != OpForm::kInplace || !IsComplex(out.dtype()) || !IsFloating(want.dtype),
              "The result of ", spec.name, " is real, with the dtype (", Name(want.dtype),
              "), and `self`, which is written in place, is complex; call the operator that is not in-place.");
-  if (out.sizes() == IntSpan(want.sizes)) return;
+  if (keeps_shape || out.sizes() == IntSpan(want.sizes)) return;
   MICA_CHECK(spec.form == OpForm::kOut, "The output with shape ", ShapeText(out.sizes()),
              " doesn't match the broadcast shape ", ShapeText(want.sizes), ", which the result of ",
              spec.name, " has.");
@@ -73,6 +73,17 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
   CheckResizable(out, want.sizes);
   WarnOfResize(out, want.sizes);
   ResizeTensor(out, want.sizes, want.strides.empty() ? ContiguousStrides(want.sizes) : want.strides, false);
+}
+
+void RefuseRecordedOut(const OperatorSpec& spec) {
+  MICA_THROW(kRuntime, spec.name,
+             ": functions with out=... arguments don't support automatic differentiation, but one of the "
+             "arguments requires grad. Call it without out=, or inside no_grad.");
+}
+
+void RefuseRecordedResize(const OperatorSpec& spec) {
+  MICA_THROW(kRuntime, "cannot resize variables that require grad: ", spec.name,
+             " was called on one; detach it, or work inside no_grad.");
 }
 
 }  // namespace mica

@@ -21,7 +21,6 @@
 #include "mica/dispatcher/write_check.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/tensor/promote.h"
-#include "mica/tensor/scalar_type_name.h"
 #include "mica/tensor/shape.h"
 
 namespace mica {
@@ -173,9 +172,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     const char* name = spec.form == OpForm::kInplace ? "self" : "out";
     CheckWritable(given[i], spec);
     const bool flat = FillsInItsShape(spec, given[i], want);
-    OutputSpec fitting = want;
-    if (flat) fitting.sizes = ToDims(given[i].sizes());
-    FitOutput(spec, given[i], fitting, name);
+    FitOutput(spec, given[i], want, name, flat);
     CheckNoInternalOverlap(given[i], name);
     const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
                         !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);

@@ -197,22 +197,7 @@ inline DType DefaultDType(const Scalar& number) { return number.DefaultDType(); 
 inline DType StatisticsDType(DType dtype) {
   return mica::IsFloating(dtype) && ItemSize(dtype) < 4 ? DType::kF32 : dtype;
 }
-inline double Largest(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 65504;
-    case DType::kBF16:
-      return 0x1.fep127;
-    case DType::kF32:
-      return std::numeric_limits<float>::max();
-    case DType::kF8E4M3FN:
-      return 448;
-    case DType::kF8E5M2:
-      return 57344;
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
+inline double Largest(DType dtype) { return LargestNumber(dtype); }
 // The step from 1 to the next number, of a complex dtype that of its parts.
 inline double Epsilon(DType dtype) {
   switch (dtype) {

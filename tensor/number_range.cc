@@ -5,10 +5,8 @@
 #include <limits>
 
 namespace mica {
-namespace {
 
-// The largest finite number of a floating dtype.
-double Largest(DType dtype) {
+double LargestNumber(DType dtype) {
   switch (dtype) {
     case DType::kF16:
       return 65504;
@@ -25,7 +23,10 @@ double Largest(DType dtype) {
       return std::numeric_limits<double>::max();
   }
 }
-bool FloatHolds(DType dtype, double x) { return !std::isfinite(x) || std::fabs(x) <= Largest(dtype); }
+
+namespace {
+
+bool FloatHolds(DType dtype, double x) { return !std::isfinite(x) || std::fabs(x) <= LargestNumber(dtype); }
 
 bool IntegerHolds(DType dtype, const Scalar& number) {
   const bool is_signed = Kind(dtype) == DTypeKind::kSigned;

@@ -6,6 +6,9 @@
 
 namespace mica {
 
+// The largest finite number of a floating dtype, of a complex one that of its parts.
+double LargestNumber(DType dtype);
+
 // Whether the number can be written into an element of the dtype, by torch's rule: infinities
 // and NaN fit floating dtypes, finite numbers up to the largest one; integers fit those that
 // hold them, negative ones also an unsigned dtype that holds their magnitude (they wrap, as in

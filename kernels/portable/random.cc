@@ -9,6 +9,7 @@
 #include "mica/kernels/portable/lanes.h"
 #include "mica/kernels/portable/random_order.h"
 #include "mica/kernels/portable_declarations.h"
+#include "mica/tensor/number_range.h"
 #include "mica/tensor/random.h"
 
 namespace mica::portable {
@@ -86,7 +87,7 @@ int64_t RandomLimit(DType d) {
 void CheckDrawn(DType d, int64_t bound, const char* name) {
   const bool is_half = d == DType::kF16, is_small = IsInteger(d) && ItemSize(d) < 8;
   if (!is_half && !is_small && d != DType::kBool && d != DType::kU64) return;
-  const int64_t most = is_half            ? 65504
+  const int64_t most = is_half            ? static_cast<int64_t>(LargestNumber(d))
                        : d == DType::kU64 ? std::numeric_limits<int64_t>::max()
                                           : RandomLimit(d) - 1;
   const int64_t least = is_half ? -most : Kind(d) == DTypeKind::kSigned ? -most - 1 : 0;

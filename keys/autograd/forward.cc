@@ -88,15 +88,16 @@ Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame) {
   return dual;
 }
 
-Tensor Primal(Tensor t) {
-  while (frames::IsWrapper(t) && frames::WrapperOf(t).kind == JvpKind())
-    t = Tensor(frames::WrapperOf(t).value);
-  return t;
-}
+namespace {
+bool IsDual(const Tensor& t) { return frames::IsWrapper(t) && frames::WrapperOf(t).kind == JvpKind(); }
+}  // namespace
+
+const Tensor& Primal(const Tensor& t) { return IsDual(t) ? Primal(frames::WrapperOf(t).value) : t; }
+
+bool MovesHere(const Tensor& t) { return IsDual(t) && frames::WrapperOf(RootOf(t)).second.defined(); }
 
 bool HasTangent(const Tensor& t) {
-  if (!frames::IsWrapper(t) || frames::WrapperOf(t).kind != JvpKind()) return false;
-  return frames::WrapperOf(RootOf(t)).second.defined() || HasTangent(frames::WrapperOf(t).value);
+  return IsDual(t) && (MovesHere(t) || HasTangent(frames::WrapperOf(t).value));
 }
 
 Tensor TangentOf(const Tensor& wrapper) {

@@ -102,8 +102,9 @@ inline bool IsRecordedOutside(const Tensor& t) {
 }
 // The value of a dual number, which may be one of an outer frame; other tensors as they are. What of it
 // is differentiated backward was recorded there, outside of the frame.
-Tensor Primal(Tensor t);
-// Whether it is a dual number, in its own frame or an outer one, whose tangent may be other than zero.
+const Tensor& Primal(const Tensor& t);
+// Whether it is a dual number of its own level whose tangent may be other than zero; of any level.
+bool MovesHere(const Tensor& t);
 bool HasTangent(const Tensor& t);
 // total += term, where an undefined total is zero and an undefined term too.
 void Add(Tensor& total, const Tensor& term);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "mica/dispatcher/frames.h"
+#include "mica/dispatcher/given_output.h"
 #include "mica/keys/autograd/as_strided.h"
 #include "mica/keys/autograd/kernel.h"
 #include "mica/ops/_become_view_.h"
@@ -88,18 +89,15 @@ bool AnyRequiresGrad(const MicaValue* args, int64_t n) {
 // out= is never recorded.
 void RefuseOut(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                MicaValue* results) {
-  MICA_CHECK(!(CurrentThread().grad_enabled && AnyRequiresGrad(args, n)), op.spec().name,
-             ": functions with out=... arguments don't support automatic differentiation, but one of the "
-             "arguments requires grad. Call it without out=, or inside no_grad.");
+  if (CurrentThread().grad_enabled && AnyRequiresGrad(args, n)) RefuseRecordedOut(op.spec());
   op.RedispatchBoxed(Below(keys), args, n, results);
 }
 
 void RefuseResize(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                   MicaValue* results) {
-  MICA_CHECK(!(CurrentThread().grad_enabled && args[0].tag == MICA_VALUE_TENSOR &&
-               RequiresGrad(Tensor::Ref(args[0].u.tensor))),
-             "cannot resize variables that require grad: ", op.spec().name,
-             " was called on one; detach it, or work inside no_grad.");
+  if (CurrentThread().grad_enabled && args[0].tag == MICA_VALUE_TENSOR &&
+      RequiresGrad(Tensor::Ref(args[0].u.tensor)))
+    RefuseRecordedResize(op.spec());
   const BelowAutograd below;
   op.RedispatchBoxed(Below(keys), args, n, results);
   RefreshAccumulator(Tensor::Ref(args[0].u.tensor));

@@ -80,10 +80,11 @@ void CheckGrad(const Tensor& t, const Tensor& grad) {
 // its gradient, its node and its hooks.
 using forward::Primal;
 
-// Gradients given to backward: those with a tangent give it on.
+// A gradient that is given: one with a tangent gives it on.
+const Tensor& Cotangent(const Tensor& t) { return forward::HasTangent(t) ? t : Primal(t); }
 std::vector<Tensor> Cotangents(TensorSpan given) {
   std::vector<Tensor> cotangents;
-  for (const Tensor& t : given) cotangents.push_back(forward::HasTangent(t) ? t : Primal(t));
+  for (const Tensor& t : given) cotangents.push_back(Cotangent(t));
   return cotangents;
 }
 
@@ -97,7 +98,7 @@ GradientPoints Primals(const GradientPoints& points) {
                            " is a dual number, and gradients of dual numbers would lose their tangents. Take "
                            "unpack_dual(output).primal (or .tangent) for the gradient alone, or "
                            "mica.func.jvp(mica.func.grad(f), (x,), (v,)) for its tangent, too.");
-    p.tensor = Primal(t);
+    p.tensor = Tensor(Primal(t));
   }
   return primals;
 }
@@ -115,7 +116,7 @@ class Table final : public AutogradInterface {
   }
 
   Tensor Grad(const Tensor& shown) override {
-    const Tensor t = Primal(shown);
+    const Tensor& t = Primal(shown);
     const Meta* meta = GetMeta(t);
     if (!meta) return Tensor();
     if (meta->retained) return meta->retained->grad;
@@ -124,7 +125,7 @@ class Table final : public AutogradInterface {
   }
 
   void SetGrad(const Tensor& shown, const Tensor& given) override {
-    const Tensor t = Primal(shown), grad = Primal(given);
+    const Tensor &t = Primal(shown), &grad = Cotangent(given);
     if (grad.defined()) CheckGrad(t, grad);
     if (!grad.defined() && !GetMeta(t)) return;
     Meta& meta = EnsureMeta(t);
@@ -139,7 +140,7 @@ class Table final : public AutogradInterface {
 
   NodePtr GradFn(const Tensor& t) override { return ToHandle(autograd::GradFn(Primal(t))); }
   uint32_t OutputNr(const Tensor& shown) override {
-    const Tensor t = Primal(shown);
+    const Tensor& t = Primal(shown);
     return autograd::GradFn(t) ? GetMeta(t)->output_nr : 0;
   }
 
@@ -166,12 +167,12 @@ class Table final : public AutogradInterface {
   Tensor Data(const Tensor& t) override { return DataAlias(t); }
   void RetainGrad(const Tensor& t) override { autograd::RetainGrad(Primal(t)); }
   bool RetainsGrad(const Tensor& shown) override {
-    const Tensor t = Primal(shown);
+    const Tensor& t = Primal(shown);
     return GetMeta(t) && GetMeta(t)->retained;
   }
 
   HookRemover AddTensorHook(const Tensor& shown, TensorHook hook) override {
-    const Tensor t = Primal(shown);
+    const Tensor& t = Primal(shown);
     MICA_CHECK(autograd::RequiresGrad(t), "A hook needs a tensor that requires grad.");
     const uint64_t id = g_next_hook++;
     const Edge edge = autograd::GradientEdge(t);
@@ -183,7 +184,7 @@ class Table final : public AutogradInterface {
   }
 
   HookRemover AddAccumulateHook(const Tensor& shown, AccumulateHook hook) override {
-    const Tensor leaf = Primal(shown);
+    const Tensor& leaf = Primal(shown);
     MICA_CHECK(autograd::RequiresGrad(leaf) && autograd::IsLeaf(leaf),
                "A hook on accumulation needs a leaf tensor that requires grad.");
     const uint64_t id = g_next_hook++;

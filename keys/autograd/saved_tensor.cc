@@ -62,10 +62,7 @@ class UserCode {
 // Whether a level around that of `t` differentiates what stands behind `t`.
 bool MovesOutside(const Tensor& t) {
   for (Tensor behind = t; frames::IsWrapper(behind);) {
-    const Tensor root = behind.is_view() ? behind.view_base() : behind;
-    if (!behind.is_same(t) && frames::WrapperOf(root).kind == forward::JvpKind() &&
-        frames::WrapperOf(root).second.defined())
-      return true;
+    if (!behind.is_same(t) && forward::MovesHere(behind)) return true;
     behind = frames::WrapperOf(behind).value;
     if (RequiresGrad(behind)) return true;
   }

@@ -1,28 +1,15 @@
 // What has no rule: the operator once an example, the results stacked.
 #include "mica/keys/batched/batched.h"
 
-#include <mutex>
-#include <set>
-
+#include "absl/strings/str_cat.h"
 #include "mica/dispatcher/boxed_results.h"
-#include "mica/dispatcher/host.h"
+#include "mica/dispatcher/warn_once.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/select.h"
 #include "mica/ops/stack.h"
 
 namespace mica::batched {
 namespace {
-
-void WarnOnce(const Operator& op) {
-  static std::mutex mutex;
-  static auto* warned = new std::set<const Operator*>();
-  {
-    std::lock_guard lock(mutex);
-    if (!warned->insert(&op).second) return;
-  }
-  HostWarn(std::string("vmap has no batch rule for the operator ") + op.spec().name +
-           " and runs it once for each example, which is slow.");
-}
 
 std::vector<Tensor> Taken(MicaValue& v) {
   if (v.tag == MICA_VALUE_TENSORS) return TakeTensorList(v.u.tensors);
@@ -53,7 +40,9 @@ void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const
 }
 
 void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
-  WarnOnce(op);
+  WarnOnce(absl::StrCat("vmap ", op.spec().name),
+           absl::StrCat("vmap has no batch rule for the operator ", op.spec().name,
+                        " and runs it once for each example, which is slow."));
   const frames::LeaveFrame left;
   const frames::Frame& frame = left.frame();
   const int64_t size = BatchOf(frame).size;

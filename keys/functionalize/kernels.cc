@@ -2,6 +2,7 @@
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
 #include <optional>
 
+#include "mica/dispatcher/given_output.h"
 #include "mica/keys/functionalize/functional.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/clone.h"
@@ -273,9 +274,7 @@ void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* 
   const frames::LeaveFrame left;
   const Frame& frame = left.frame();
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  MICA_CHECK(!CurrentThread().grad_enabled || !ValueOf(self, frame).requires_grad(),
-             "cannot resize variables that require grad: ", op.spec().name,
-             " was called on one; detach it, or work inside no_grad.");
+  if (CurrentThread().grad_enabled && ValueOf(self, frame).requires_grad()) RefuseRecordedResize(op.spec());
   const IntSpan sizes(args[1].u.ints.data, args[1].u.ints.size);
   const bool given = args[2].tag != MICA_VALUE_NONE;
   if (self.sizes() == sizes && !given) return;

@@ -7,6 +7,7 @@
 // detached view has a history of its own, as if it were a base: it ends the way of a recorded
 // write, whose values go on to what it is detached of, without their history.
 #include "mica/dispatcher/autograd_interface.h"
+#include "mica/dispatcher/given_output.h"
 #include "mica/dispatcher/structured.h"
 #include "mica/dispatcher/write_log.h"
 #include "mica/keys/functionalize/functional.h"
@@ -48,9 +49,7 @@ void CheckRecorded(const Operator& op, const char* name, const MicaValue* args, 
       recorded = recorded || RequiresGradHere(ValueOf(t, frame));
     });
   if (!recorded) return;
-  MICA_CHECK(op.spec().form != OpForm::kOut, op.spec().name,
-             ": functions with out=... arguments don't support automatic differentiation, but one of the "
-             "arguments requires grad. Call it without out=, or inside no_grad.");
+  if (op.spec().form == OpForm::kOut) RefuseRecordedOut(op.spec());
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
     if ((written >> i) & 1) GetAutogradInterface().CheckInplace(Probe(t), name);
   });

@@ -209,3 +209,10 @@ def test_gradients_of_constants_of_a_dual_level() -> None:
 
         dual = make_dual(x, vector(1, 1).float())
         assert mica.autograd.grad(unpack_dual(dual * dual).tangent.sum(), x)[0].tolist() == [2, 2]
+
+
+def test_a_gradient_that_is_set_keeps_its_tangent() -> None:
+    x = vector(1, 2).requires_grad_()
+    with dual_level():
+        x.grad = make_dual(vector(3, 4), vector(5, 6))
+        assert unpack_dual(x.grad).tangent.tolist() == [5, 6]
