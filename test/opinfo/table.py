@@ -40,8 +40,8 @@ _OPENING = """\
 
 `./dev conformance` wrote this page: every entry of torch 2.13's own OpInfo database that is in
 scope, in each dtype that torch supports on the CPU and Mica has, on torch's sample inputs.
-How a result is judged stands in `test/opinfo/agree.py`; what an operator is free to do, with its
-reason, in `test/opinfo/otherwise.py`. In a cell: samples that agree / samples. *layouts*: three in ten
+How a result is judged stands in `test/opinfo/agree.py`; what an operator is free to do
+in `test/opinfo/rules.py`, what Mica does otherwise, with its reason, in `test/opinfo/otherwise.py`. In a cell: samples that agree / samples. *layouts*: three in ten
 samples again with non-contiguous, offset, expanded or empty inputs. *forward mode*: tangents of the
 results for fixed tangents of the inputs, in float32, float64 and complex128. *free strides*: results
 whose strides differ from torch's where they may. *meta*: samples and torch's error inputs on the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+import types
 from typing import Any
 
 import pytest
@@ -198,3 +199,21 @@ for call in calls:
 
 def test_warnings() -> None:
     assert warned("mica") == warned("torch")
+
+
+def test_functional_call_takes_any_mapping_and_a_module_that_deletes() -> None:
+    class Forgets(mica.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("kept", mica.ones(1))
+            self.register_buffer("gone", mica.ones(1))
+
+        def forward(self, x: Any) -> Any:
+            result = x + self.kept + self.gone
+            del self.gone
+            return result
+
+    state = {"kept": mica.zeros(1), "gone": mica.full((1,), 3.0)}
+    assert mica.func.functional_call(Forgets(), types.MappingProxyType(state), mica.ones(1)).tolist() == [4]
+    assert mica.func.functional_call(Forgets(), state, mica.ones(1)).tolist() == [4]
+    assert [state["kept"].item(), state["gone"].item()] == [0, 3]

@@ -239,5 +239,5 @@ def save_to_path(obj: Any, path: Any, protocol: int, writer: Any = write) -> Non
     """Writes so that a failure leaves an old file as it was."""
     from mica._save_file import save_file
 
-    name = Path(os.path.realpath(os.fspath(path))).stem or "archive"
+    name = Path(os.fsdecode(os.path.realpath(path))).stem or "archive"
     save_file(path, lambda file: writer(obj, file, protocol, name))

@@ -109,16 +109,6 @@ class Survey(Machine):
         return _NOTHING
 
 
-class _Plain(Machine):
-    """Reads what has numbers, texts and containers of them alone."""
-
-    def find_global(self, path: str) -> Any:
-        self.refuse(f"the head of the file refers to {path:.200}.")
-
-    def persistent(self, pid: Any) -> Any:
-        self.refuse("the head of the file refers to a storage.")
-
-
 class Legacy(reading.Source):
     """An open checkpoint of the old format."""
 
@@ -154,7 +144,7 @@ class Legacy(reading.Source):
 
     def _plain(self) -> Any:
         """The next pickle, which has numbers, texts and containers of them alone."""
-        return self._run(_Plain)[0]
+        return self._run(Machine)[0]
 
     def load(self, weights_only: bool, encoding: str = "utf-8") -> Any:
         """The object that was saved."""

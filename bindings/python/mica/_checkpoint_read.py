@@ -185,7 +185,7 @@ class Source:
                     return placed._flat.view(mica.uint8)
         why = "no plugin provides one"
         try:
-            if location.startswith("cpu:") or _C._device_count(location.partition(":")[0]):
+            if _C._device_count(location.partition(":")[0]):
                 return flat.to(location)
         except (RuntimeError, ValueError) as error:
             why = str(error)

@@ -70,7 +70,7 @@ def shown(value: Any) -> str:
 
 
 class Machine:
-    """Runs one pickle, which begins at `start` of the content. Subclasses give meaning to names and calls."""
+    """Runs one pickle, with which the content begins. Subclasses give meaning to names and calls."""
 
     opcodes: dict[str, Callable[[Any], None]] = {}  # a subclass's own
 
@@ -300,12 +300,16 @@ class Machine:
         self.at = end + 1
         return self.content[at:end]
 
-    def number(self) -> int:
-        """The decimal number of a line."""
-        text = self.line()
+    def digits(self, suffix: bytes = b"") -> bytes:
+        """A line that is to be read as a number, without the suffix."""
+        text = self.line().removesuffix(suffix)
         if len(text) > LONGEST_NUMBER:
             self.refuse(f"a number has ({len(text)}) digits.")
-        return int(text)
+        return text
+
+    def number(self) -> int:
+        """The decimal number of a line."""
+        return int(self.digits())
 
     def counted(self, width: int) -> bytes:
         """The bytes whose number comes first, in `width` bytes."""

@@ -99,8 +99,7 @@ def untyped_tensor(
         raise Refused("a tensor is built without a dtype or without a storage.")
     flat = storage._flat.view(mica.uint8)
     whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-    made = shaped(turned(machine, whole, metadata), offset, size, stride)
-    return made.requires_grad_() if grad else made
+    return typed_tensor(machine, TypedStorage._over(whole), offset, size, stride, grad, hooks, metadata)
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:
@@ -167,8 +166,8 @@ def _library_bases(cls: type) -> list[type]:
 
 def layout(name: Any) -> Any:
     """A layout by its name in torch."""
-    found = {f"torch.{n}": v for n, v in vars(_C).items() if isinstance(v, mica.layout)}.get(name)
-    if found is None:
+    found = vars(_C).get(name.removeprefix("torch.")) if name.startswith("torch.") else None
+    if not isinstance(found, mica.layout):
         raise Refused(f"the file refers to the layout ({shown(name)}), which Mica lacks.")
     return found
 

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from mica._pickle_machine import ABSENT, LONGEST_NUMBER, WAY_OUT, Machine, shown
+from mica._pickle_machine import ABSENT, WAY_OUT, Machine, shown
 
 _U4 = struct.Struct("<I").unpack_from
 LONGEST_NAME = 1000  # characters of a global
@@ -170,26 +170,18 @@ def _pop_mark(m: Machine) -> None:
 
 @_opcode("INT")
 def _int(m: Machine) -> None:
-    text = m.line()
-    if len(text) > LONGEST_NUMBER:
-        m.refuse(f"a number has ({len(text)}) digits.")
+    text = m.digits()
     m.stack.append(text == b"01" if text in (b"00", b"01") else int(text, 0))
 
 
 @_opcode("LONG")
 def _long(m: Machine) -> None:
-    text = m.line().removesuffix(b"L")
-    if len(text) > LONGEST_NUMBER:
-        m.refuse(f"a number has ({len(text)}) digits.")
-    m.stack.append(int(text, 0))
+    m.stack.append(int(m.digits(b"L"), 0))
 
 
 @_opcode("FLOAT")
 def _float(m: Machine) -> None:
-    text = m.line()
-    if len(text) > LONGEST_NUMBER:
-        m.refuse(f"a number has ({len(text)}) digits.")
-    m.stack.append(float(text))
+    m.stack.append(float(m.digits()))
 
 
 @_opcode("STRING")

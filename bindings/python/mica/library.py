@@ -247,7 +247,7 @@ def register_autocast(
 
 def _memory(x: Tensor) -> Any:
     """What stands for the memory of a tensor: equal where it is shared. None where it has none of its own."""
-    return None if _C._frame_kind() is not None else x.untyped_storage().data_ptr() or None
+    return None if _C._frame_kind() is not None else x._storage_ptr() or None
 
 
 def _returning_new(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -259,13 +259,14 @@ def _returning_new(name: str, function: Callable[..., Any]) -> Callable[..., Any
         tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]
         taken = {id(t) for t in tensors} | {m for m in map(_memory, tensors) if m is not None}
         for i, t in enumerate(t for t in tree_flatten(result)[0] if isinstance(t, Tensor)):
-            if not taken.isdisjoint((id(t), _memory(t))):
+            marks = {id(t), _memory(t)} - {None}
+            if taken & marks:
                 raise RuntimeError(
                     f"{name} (with implementation in {function.__module__}): The output of this custom operator "
                     "(1) must not also be an input to this custom operator and (2) may not alias any inputs to this "
                     f"custom operator or other returns. Output ({i}) does; return a clone of it (x.clone())."
                 )
-            taken |= {id(t), _memory(t)} - {None}
+            taken |= marks
         return result
 
     return kernel

@@ -43,7 +43,7 @@ _warned_of_cycle = False
 def _warn_of_cycle() -> None:
     """Once in a process, of what backward(create_graph=True) leaves in the leaves."""
     global _warned_of_cycle
-    if _warned_of_cycle:
+    if _warned_of_cycle and not _C._is_warn_always():
         return
     _warned_of_cycle = True
     warnings.warn(

@@ -56,30 +56,46 @@ def _check_complete(module: Any, state: State, places: Places, ties: dict[str, l
 _ABSENT: Any = object()
 
 
-def _swap(module: Any, name: str, value: Any) -> Any:
-    """Puts a tensor in the place of that name, a parameter, a buffer or else an attribute; what was
-    there, _ABSENT for nothing, which can be put back."""
+class _Attributes:
+    """A module's attributes as a table, for tensors that are neither parameters nor buffers."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def get(self, key: str, default: Any) -> Any:
+        return getattr(self._module, key, default)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self._module, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        delattr(self._module, key)
+
+
+def _place(module: Any, name: str) -> tuple[Any, str]:
+    """The table and the key of a name that is not among _places: nothing stands there, or an attribute."""
     path, _, key = name.rpartition(".")
     if not key:
         raise KeyError(f"functional_call: ({name!r}) is no name of a parameter or a buffer.")
     owner = module.get_submodule(path)
-    table = next((t for t in (owner._parameters, owner._buffers) if key in t), None)
-    before = getattr(owner, key, _ABSENT) if table is None else table[key]
-    for what, t in (("holds", before), ("is given", value)):
-        if t is not _ABSENT and t is not None and not isinstance(t, Tensor):
-            raise TypeError(
-                f"functional_call: ({name}) {what} a value of type ({type(t).__name__}), where a Tensor or None "
-                "is expected."
-            )
-    if table is None and value is _ABSENT:
-        if before is not _ABSENT:
-            delattr(owner, key)
-    elif table is None:
-        setattr(owner, key, value)
-    elif value is _ABSENT:
-        del table[key]
-    else:
+    return next((t for t in (owner._parameters, owner._buffers) if key in t), _Attributes(owner)), key
+
+
+def _check(name: str, what: str, value: Any) -> None:
+    if value is not _ABSENT and value is not None and not isinstance(value, Tensor):
+        raise TypeError(
+            f"functional_call: ({name}) {what} a value of type ({type(value).__name__}), where a Tensor or None "
+            "is expected."
+        )
+
+
+def _put(table: Any, key: str, value: Any) -> Any:
+    """Puts a value in its place, _ABSENT for nothing; what was there."""
+    before = table.get(key, _ABSENT)
+    if value is not _ABSENT:
         table[key] = value
+    elif before is not _ABSENT:
+        del table[key]
     return before
 
 
@@ -97,16 +113,20 @@ def _replaced(module: Any, state: dict[str, Tensor], tie_weights: bool, strict: 
                     f"functional_call: ({name}) and another name of the same tensor were given different values."
                 )
             wanted[tied] = value
-    saved: dict[str, Any] = {}
+    saved: dict[str, tuple[Any, str, Any]] = {}
     try:
         for name, value in wanted.items():
-            saved[name] = _swap(module, name, value)
+            table, key = places.get(name) or _place(module, name)
+            _check(name, "holds", table.get(key, _ABSENT))
+            _check(name, "is given", value)
+            saved[name] = (table, key, _put(table, key, value))
         yield
     finally:
-        left = {name: _swap(module, name, saved[name]) for name in reversed(saved)}
+        left = {name: _put(*saved[name]) for name in reversed(saved)}
         for name, value in state.items():
-            if left.get(name, value) is not value:  # the module put another tensor there
-                state[name] = left[name]
+            now = left.get(name, value)
+            if now is not value and now is not _ABSENT:  # the module put another tensor there
+                state[name] = now
 
 
 def functional_call(
@@ -124,9 +144,9 @@ def functional_call(
     a given buffer in place is written to the tensor that was given; a tensor that it puts in
     the place of one is in the dictionary afterwards, where one dictionary was given."""
     one = isinstance(parameter_and_buffer_dicts, dict)
-    dicts = [parameter_and_buffer_dicts] if one else list(parameter_and_buffer_dicts)
     state: Any = parameter_and_buffer_dicts if one else {}
-    for d in [] if one else dicts:
+    dicts = parameter_and_buffer_dicts
+    for d in () if one else (dicts,) if isinstance(dicts, Mapping) else dicts:
         if not isinstance(d, Mapping):
             raise ValueError(
                 f"functional_call: expected a dictionary of tensors, or a sequence of them, but got a {type(d).__name__}."

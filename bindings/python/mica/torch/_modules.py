@@ -82,7 +82,7 @@ class TorchModule(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         own = {n for n, value in _names_of(self).items() if not _table.is_leak(n, value)}
-        return _without_absent(self, {*own, *_table.names_in(self.__name__)} - {"_mica_replaced"})
+        return sorted({*own, *_table.names_in(self.__name__)} - {"_mica_replaced"})
 
     def __repr__(self) -> str:
         return f"<module '{self.__name__}' of Mica {_table.VERSION}>"
@@ -95,14 +95,8 @@ def _public(of: TorchModule) -> list[str]:
     """What `from module import *` gives: what the modules behind it declare, or all that has no underscore."""
     declared = [getattr(real, "__all__", None) for real in _table.real_modules(of.__name__)]
     if declared and None not in declared:
-        return _without_absent(of, {name for names in declared for name in names})
+        return sorted({name for names in declared for name in names})
     return [name for name in dir(of) if not name.startswith("_")]
-
-
-def _without_absent(of: TorchModule, names: set[str]) -> list[str]:
-    lines = _table.hand()
-    absent = {n for n in names if (line := lines.get(f"{of.__name__}.{n}")) and line.kind == "absent"}
-    return sorted(names - absent)
 
 
 def __getattr__(name: str) -> Any:

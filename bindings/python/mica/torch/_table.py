@@ -245,18 +245,15 @@ def _stands(path: str, line: Entry) -> bool:
 
 def names_in(path: str) -> set[str]:
     """The names of a module, for dir()."""
-    found = {
-        n
-        for n in _children().get(path, ())
-        if hand().get(f"{path}.{n}", Entry("", "", False)).kind != "absent"
-    }
+    found = set(_children().get(path, ()))
     for real in real_modules(path):
         own = vars(real)
         found.update(
             n for n in dir(real) if (path != "torch" or n not in _OWN) and not is_leak(n, own.get(n))
         )
         found -= {n for n in found if _is_inner(n, own.get(n)) and not known(f"{path}.{n}")}
-    return found
+    lines = hand()
+    return found - {n for n in found if (line := lines.get(f"{path}.{n}")) and line.kind == "absent"}
 
 
 def _is_inner(name: str, value: Any) -> bool:
