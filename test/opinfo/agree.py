@@ -20,6 +20,7 @@ Of the functions in truth.py mpmath's values are the reference where torch's flo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -163,9 +164,8 @@ def values(
     wrong = ~(same | (finite & g.isfinite()))
     if bool(wrong.any()) and not rules.pointwise and references.finite():
         wide = _pick(references.wide(), index, e)
-        beyond = _overflows(e if wide is None else wide, g, torch.finfo(dtype).max, rules)
-        wrong &= ~beyond
         reference = e if wide is None else wide
+        wrong &= ~_overflows(reference, g, dtype, rules)
         largest = torch.where(reference.isfinite(), reference, 0).abs().max()
         wrong &= not 4 * _motion(references, index, reference).max() >= largest > 0
     if bool(wrong.any()):
@@ -262,11 +262,21 @@ def _right(
     return True
 
 
-def _overflows(reference: torch.Tensor, got: torch.Tensor, largest: float, rules: Rules) -> torch.Tensor:
-    """Where an element of the matrix passes the largest number, or is so near that a sum of its terms may."""
+def _overflows(reference: torch.Tensor, got: torch.Tensor, dtype: torch.dtype, rules: Rules) -> torch.Tensor:
+    """Where an element of the matrix passes the largest number, or is so near that a sum of its terms may.
+
+    Of a dtype narrower than the reference a NaN of the reference is one only where the result is no number
+    either: where infinities met, and which of the two follows depends on the order."""
+    largest = torch.finfo(dtype).max
+    size = reference.abs()
+    narrow = dtype not in _WIDEST
+    if narrow:
+        size = size.nan_to_num(nan=0.0, posinf=math.inf)
     dims = list(range(reference.ndim))[-3:]  # of a matrix, and of the parts of its numbers
-    near = ~(reference.abs().amax(dims, keepdim=True) <= largest / max(4.0, rules.terms**0.5))
-    return near & ~(got.isfinite() & (reference.abs() > 4 * largest))
+    near = ~(size.amax(dims, keepdim=True) <= largest / max(4.0, rules.terms**0.5))
+    if narrow:
+        near = near | (reference.isnan() & ~got.isfinite())
+    return near & ~(got.isfinite() & (size > 4 * largest))
 
 
 def _changed(references: References, index: int, expected: torch.Tensor) -> torch.Tensor:

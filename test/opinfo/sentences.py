@@ -26,7 +26,7 @@ _NOUNS = re.compile(
     re.I,
 )
 _SIGNATURE = re.compile(
-    r"^\w+\(\) received an invalid combination of arguments|\bmust be .+, not \w|missing 1 required"
+    r"^\w+\(\) received an invalid combination of arguments|\bargument '\w+'.* must be .+, not \w|missing 1 required"
     r"|\btakes? .+, not \w|^'?descriptor |has no `"
 )
 _TOKEN = re.compile(r"0-d|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|-?\binf\b|\bnan\b|'[^']*'|\b[A-Za-z]\w*\b")

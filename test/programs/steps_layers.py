@@ -39,9 +39,7 @@ def factors(d: Draw, count: int, parts: int) -> list[int]:
 def convolved(d: Draw) -> None:
     rank = d.pick(1, 2, 2, 3)
     x, sizes = pixels(d, rank)
-    dtype = d.floats[0] if "." not in x else None
-    t = d.value(x.split(".")[0])
-    dtype = tensor_dtype(t)
+    dtype = tensor_dtype(d.value(x.split(".")[0]))
     groups = d.pick(1, 1, sizes[1])
     kernel = [min(d.pick(1, 2, 3), n) for n in sizes[2:]]
     if 0 in sizes or math.prod(sizes) > 60_000 or sizes[1] > 16:

@@ -12,17 +12,15 @@ import subprocess
 import sys
 import time
 import traceback
-import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import process_state
 import pytest
+from test_checkpoints import FOUR, legacy, with_pickle
 
 import mica
-
-FOUR = b"\0" * 16
 
 
 # ---- pickles by hand
@@ -335,24 +333,12 @@ def bombs(w: Torch) -> dict[str, bytes]:
 
 # ---- the formats
 def zipped(content: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("archive/data.pkl", content)
-        archive.writestr("archive/version", "3\n")
-        archive.writestr("archive/data/0", FOUR)
-    return file.getvalue()
+    return with_pickle(content, _0=FOUR).getvalue()
 
 
 def before_zip(content: bytes) -> bytes:
-    file = io.BytesIO()
-    for head in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": sys.byteorder == "little"}):
-        pickle.dump(head, file, 2)
-    file.write(content)
-    pickle.dump(
-        ["0"] if b"torch\nFloatStorage\n" in content or b"torch\nLongStorage\n" in content else [], file, 2
-    )
-    file.write((4).to_bytes(8, "little") + FOUR)
-    return file.getvalue()
+    stored = b"torch\nFloatStorage\n" in content or b"torch\nLongStorage\n" in content
+    return legacy(content, keys=["0"] if stored else [])
 
 
 FORMATS: dict[str, tuple[Torch, Callable[[bytes], bytes]]] = {
