@@ -147,6 +147,7 @@ TABLE = """
 gemm f32  contiguous 1  x @ y
 gemm f32  transposed 2  x @ y
 gemm bf16 contiguous 1  x @ y
+gemm f32  contiguous 1  k @ k
 gemm f32  contiguous 1  L.bmm(b, b)
 conv f32  contiguous 1  F.conv2d(image, filters, padding=1)
 conv f32  contiguous 2  F.conv2d(image, filters, stride=2)

@@ -20,6 +20,7 @@
 #include <cmath>
 
 #include "mica/plugins/cpu/contraction/gemm_half.h"
+#include "mica/plugins/cpu/contraction/gemm_integers.h"
 #include "mica/plugins/cpu/contraction/gemm_rows.h"
 #include "mica/plugins/cpu/contraction/gemm_tiles.h"
 #include "mica/plugins/cpu/contraction/open_libraries.h"
@@ -173,18 +174,6 @@ bool LibraryGemm(Product p, int32_t threads) {
   if (std::max({task.a.stride, task.b.stride, task.c_stride}) > kMaxInt) return false;
   if (!AsVectors(*library, p, threads) && !AsRows(p, threads)) DividedBlas(*library, task, threads);
   return true;
-}
-
-void IntegerGemm(const Product& p, int32_t threads) {
-  const int64_t itemsize = DtypeSize(p.dtype);
-  ParallelSteps(p.m, std::max<int64_t>(1, kShare / 8 / std::max<int64_t>(1, p.n * p.k)), 1, threads,
-                [&](int64_t begin, int64_t end) {
-                  Product part = p;
-                  part.m = end - begin;
-                  part.a.data = static_cast<char*>(p.a.data) + begin * p.a.row * itemsize;
-                  part.c.data = static_cast<char*>(p.c.data) + begin * p.c.row * itemsize;
-                  PlainGemm(part);
-                });
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ struct Product {
 // the libraries are missing or the dtype has no product.
 bool Gemm(const Product& product, int32_t threads);
 
-// Integers, and sizes for which calling a library costs more than the product
-// (gemm_plain.cc). f32, f64 and the integer dtypes; on the calling thread.
+// Products of float32 and float64 for which calling a library costs more than they do
+// (gemm_plain.cc); on the calling thread.
 void PlainGemm(const Product& product);
 
 }  // namespace mica::cpu
