@@ -38,8 +38,9 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
     int64_t &before = outer.data()[2 * i], &after = outer.data()[2 * i + 1];
     const int64_t d = self.ndim() - 1 - i, size = self.sizes()[d];
     const int64_t most = mode == "reflect" ? size - 1 : wraps ? size : std::numeric_limits<int64_t>::max();
-    MICA_CHECK(before <= most && after <= most, "Padding (", before, ", ", after, ") of dimension (", d,
-               ") is too large for its size (", size, ").");
+    MICA_CHECK(before <= most && after <= most,
+               "Padding size should be less than the corresponding input dimension, but got: padding (",
+               before, ", ", after, ") at dimension ", d, " of input ", ShapeText(self.sizes()), ".");
     MICA_CHECK(size > 0 && size + before + after > 0, "Padding (", before, ", ", after, ") of dimension (", d,
                ") of size (", size, ") leaves no element.");
     if (!wraps || (before >= 0 && after >= 0)) continue;

@@ -2,6 +2,10 @@
 //
 // Lists of one number stand for all spatial dimensions, as in torch.
 #include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
@@ -29,6 +33,14 @@ void CheckList(IntSpan list, int64_t spatial, int64_t least, const char* name) {
   }
 }
 
+// The sizes that f gives of each spatial dimension, as "(4 x 4)".
+template <class F>
+std::string Spatial(int64_t spatial, F f) {
+  Dims sizes;
+  for (int64_t d = 0; d < spatial; ++d) sizes.push_back(f(d));
+  return absl::StrCat("(", absl::StrJoin(sizes, " x "), ")");
+}
+
 // The shape of a convolution's result; checks all that decides it.
 Dims ConvolvedSizes(IntSpan input, IntSpan weight, IntSpan stride, IntSpan padding, IntSpan dilation,
                     bool transposed, IntSpan output_padding, int64_t groups) {
@@ -45,9 +57,9 @@ Dims ConvolvedSizes(IntSpan input, IntSpan weight, IntSpan stride, IntSpan paddi
   MICA_CHECK(groups <= std::max<int64_t>(weight[0], 1) && weight[0] % groups == 0, "Size (", weight[0],
              ") of dimension (0) of `weight` is no multiple of the number of groups (", groups, ").");
   const int64_t channels = input[1], expected = transposed ? weight[0] : weight[1] * groups;
-  MICA_CHECK(channels == expected, "Number of channels (", channels, ") of `input` with shape ",
-             ShapeText(input), " does not fit `weight` with shape ", ShapeText(weight), " and groups (",
-             groups, "), which need (", expected, ").");
+  MICA_CHECK(channels == expected, "Given ", transposed ? "transposed=1" : absl::StrCat("groups=", groups),
+             ", weight of size ", ShapeText(weight), ", expected input", ShapeText(input), " to have ",
+             expected, " channels, but got ", channels, " channels instead.");
   Dims sizes = {input[0], transposed ? weight[1] * groups : weight[0]};
   for (int64_t d = 0; d < spatial; ++d) {
     const int64_t in = input[d + 2], kernel = weight[d + 2];
@@ -64,8 +76,11 @@ Dims ConvolvedSizes(IntSpan input, IntSpan weight, IntSpan stride, IntSpan paddi
                  At(dilation, d), ").");
       sizes.push_back((in - 1) * At(stride, d) - 2 * At(padding, d) + reach + At(output_padding, d));
     } else {
-      MICA_CHECK(in + 2 * At(padding, d) >= reach, "Padded size (", in + 2 * At(padding, d),
-                 ") of spatial dimension (", d, ") is smaller than the reach (", reach, ") of the kernel.");
+      MICA_CHECK(in + 2 * At(padding, d) >= reach, "Calculated padded input size per channel: ",
+                 Spatial(spatial, [&](int64_t i) { return input[i + 2] + 2 * At(padding, i); }),
+                 ". Kernel size: ",
+                 Spatial(spatial, [&](int64_t i) { return At(dilation, i) * (weight[i + 2] - 1) + 1; }),
+                 ". Kernel size can't be greater than actual input size.");
       sizes.push_back((in + 2 * At(padding, d) - reach) / At(stride, d) + 1);
     }
     MICA_CHECK(sizes.back() >= 0, "Output size (", sizes.back(), ") of spatial dimension (", d,

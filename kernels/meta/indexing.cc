@@ -260,8 +260,10 @@ void CheckNll(const Tensor& self, const Tensor& target, const Tensor& weight, in
              ") of `self` is not 1 or 2; expected (batch,) classes.");
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "Operator nll_loss does not support the dtype (",
                          Name(self.dtype()), ") of `self`.");
-  MICA_CHECK(target.dtype() == DType::kI64 || target.dtype() == DType::kU8, "Dtype (", Name(target.dtype()),
-             ") of `target` holds no classes; expected int64.");
+  MICA_CHECK(
+      target.dtype() == DType::kI64 || target.dtype() == DType::kU8,
+      "expected target dtype to be Long or Byte (int64 or uint8 classes), but the dtype of `target` is (",
+      Name(target.dtype()), ").");
   MICA_CHECK(target.ndim() == self.ndim() - 1 && (self.ndim() == 1 || target.sizes()[0] == self.sizes()[0]),
              "Shape ", ShapeText(target.sizes()), " of `target` does not fit shape ", ShapeText(self.sizes()),
              " of `self`; expected one class for each row.");

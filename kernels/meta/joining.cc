@@ -118,8 +118,9 @@ void tril(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, se
 void triu(MetaResult& result, const Tensor& self, int64_t) { Triangle(result, self); }
 
 void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const Scalar& value) {
-  MICA_CHECK(pad.size() % 2 == 0, "Number of paddings (", pad.size(),
-             ") is odd; expected a pair for each padded dimension.");
+  MICA_CHECK(pad.size() % 2 == 0,
+             "Padding length must be divisible by 2, a pair for each padded dimension; it is (", pad.size(),
+             ").");
   MICA_CHECK(pad.size() / 2 <= self.ndim(), "Number of padding pairs (", pad.size() / 2,
              ") exceeds the number of dimensions (", self.ndim(), ").");
   CheckInRange(value, self.dtype(), "value");

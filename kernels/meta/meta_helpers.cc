@@ -79,9 +79,10 @@ void CheckDims(const Tensor& t, int64_t ndim, const char* name) {
 }
 
 void CheckIndexDType(const Tensor& index, const char* name) {
-  MICA_CHECK(index.dtype() == DType::kI64 || index.dtype() == DType::kI32,
-             "Expected dtype int64 or int32 for index, and the dtype of `", name, "` is (",
-             Name(index.dtype()), ").");
+  MICA_CHECK(index.dtype() == DType::kI64 || index.dtype() == DType::kI32, "Expected tensor for argument '",
+             name, "' to have one of the following scalar types: Long, Int",
+             " (dtype int64 or int32 for index), and the dtype of `", name, "` is (", Name(index.dtype()),
+             ").");
 }
 
 }  // namespace mica::meta

@@ -1,4 +1,8 @@
 // Meta functions of pooling and of windows as columns.
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+
 #include "mica/kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
@@ -45,8 +49,6 @@ int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int6
   const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
   int64_t out = (room >= 0 ? room / stride : -((-room + stride - 1) / stride)) + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad) --out;
-  MICA_CHECK(out >= 1, "Size (", in, ") of a dimension of `self` gives an output size of (", out,
-             ") with `kernel_size` (", kernel, ") and `padding` (", pad, "); expected at least 1.");
   return out;
 }
 
@@ -61,6 +63,12 @@ Dims PooledSizes(const Tensor& self, int64_t spatial, IntSpan kernel_size, IntSp
         OutputSize(self.sizes()[first + d], kernel, At(stride, d, kernel, spatial),
                    At(padding, d, 0, spatial), At(dilation, d, 1, spatial), ceil_mode);
   }
+  const IntSpan planes(self.sizes().data() + first - 1, spatial + 1),
+      pooled(sizes.data() + first - 1, spatial + 1);
+  const bool fits = std::all_of(pooled.begin() + 1, pooled.end(), [](int64_t n) { return n >= 1; });
+  MICA_CHECK(fits, "Given input size: (", absl::StrJoin(planes, "x"), "). Calculated output size: (",
+             absl::StrJoin(pooled, "x"),
+             "). Output size is too small: `kernel_size` with `dilation` exceeds the input with `padding`.");
   return sizes;
 }
 

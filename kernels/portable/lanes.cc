@@ -113,10 +113,10 @@ std::vector<int64_t> AllOffsets(const Tensor& t) {
 int64_t CheckedIndex(int64_t index, int64_t size, int64_t dim, bool wrap, ErrorKind kind) {
   const int64_t position = wrap && index < 0 ? index + size : index;
   if (position >= 0 && position < size) return position;
-  internal::Throw(
-      kind,
-      absl::StrCat("The index ", index, " is out of bounds for dimension ", dim, " with size ", size, "."),
-      __FILE__, __LINE__);
+  internal::Throw(kind,
+                  absl::StrCat("The index ", index, " is out of bounds for dimension ", dim, " with size ",
+                               size, " (index out of range in self)."),
+                  __FILE__, __LINE__);
 }
 
 std::vector<int64_t> CheckedIndices(const Tensor& index, int64_t size, int64_t dim, bool wrap,

@@ -31,8 +31,8 @@ struct Targets {
         c = -1;
         continue;
       }
-      MICA_CHECK_INDEX(c >= 0 && c < classes, "Class (", c, ") of element (", i,
-                       ") of `target` is out of bounds for the number of classes (", classes, ").");
+      MICA_CHECK_INDEX(c >= 0 && c < classes, "Target ", c, " is out of bounds: element (", i,
+                       ") of `target` is no class of (", classes, ").");
       weight_of[i] = weights.empty() ? 1.0 : weights[static_cast<size_t>(c)];
     }
   }

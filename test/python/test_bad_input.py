@@ -112,7 +112,7 @@ REFUSED = [
     ("ops.unfold_backward(mica.ones(3), [1, 1], 0, 2, 2)", RuntimeError, "Window size"),
     ("ops.unfold_backward(mica.ones(3), [4, 4], 0, 2, 2)", RuntimeError, "windows"),
     ("ops._as_strided_backward(mica.tensor(2.0), mica.tensor(2.0), [-1], (), -1)", RuntimeError, "one view"),
-    ("nn.pixel_shuffle(mica.ones(1, 2, 4, 4), 2**40)", RuntimeError, "multiple of the square"),
+    ("nn.pixel_shuffle(mica.ones(1, 2, 4, 4), 2**40)", RuntimeError, r"`upscale_factor` \(1099511627776\)"),
     ("mica.ones(3).narrow(0, 1, 2**63 - 1)", RuntimeError, "exceeds dimension size"),
     ("mica.ones(1).expand(2**63 - 1, 2**63 - 1)", RuntimeError, "2\\^63 - 1 bytes or elements"),
     ("mica.ones(1).as_strided([2**40, 2**40], [0, 0])", RuntimeError, "elements"),
@@ -129,7 +129,7 @@ REFUSED = [
         r"output subscript k does not appear in the equation",
     ),
     ("mica.ones(2).type('foo')", ValueError, "foo"),
-    ("nn.avg_pool2d(mica.ones(1, 1, 2, 2), 3)", RuntimeError, r"`kernel_size` \(3\)"),
+    ("nn.avg_pool2d(mica.ones(1, 1, 2, 2), 3)", RuntimeError, r"Output size is too small"),
     ("mica.ones(1).expand(3).copy_(mica.ones(3))", RuntimeError, "single memory location"),
     (
         "mica.take(mica.ones(3), mica.tensor([0, 1]), out=mica.ones(1).expand(2))",

@@ -189,11 +189,14 @@ def multi_head_attention_forward(
     mask = (
         None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
     )
-    _expect(width == embed_dim_to_check, f"Embedding size ({width}) is not ({embed_dim_to_check}).")
+    _expect(
+        width == embed_dim_to_check,
+        f"The layer was expecting embedding dimension of {embed_dim_to_check}, but got {width}.",
+    )
     head = width // num_heads
     _expect(
         head * num_heads == width,
-        f"Embedding size ({width}) is no multiple of the number of heads ({num_heads}).",
+        f"embed_dim {width} not divisible by num_heads {num_heads}.",
     )
     if use_separate_proj_weight:
         _expect(key.shape[:2] == value.shape[:2], "Lengths or batches of `key` and `value` differ.")

@@ -13,11 +13,11 @@ def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if input.shape == target.shape:
         return input, target
     warnings.warn(
-        f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}; they are broadcast.",
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+        "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=4,
     )
-    shape = mica.broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    return input.expand(shape), target.expand(shape)
+    return mica.broadcast_tensors(input, target)  # type: ignore[return-value]
 
 
 def _loss(

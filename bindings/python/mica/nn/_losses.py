@@ -20,7 +20,7 @@ def check_probabilities(**tensors: Tensor) -> None:
             low, high = (bound.item() for bound in t.detach().aminmax())
             if not (low >= 0 and high <= 1):
                 raise RuntimeError(
-                    f"The elements of `{name}` are from ({low}) to ({high}); all must be between 0 and 1."
+                    f"all elements of {name} should be between 0 and 1, and they are from ({low}) to ({high})."
                 )
 
 

@@ -113,7 +113,10 @@ def pack_padded_sequence(
     if min(counts) <= 0:
         raise RuntimeError(f"Length ({min(counts)}) of a sequence is not positive.")
     if counts != sorted(counts, reverse=True):
-        raise RuntimeError("Lengths do not decrease; sort the sequences or pass `enforce_sorted=False`.")
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
+            "Sort the sequences, or pass `enforce_sorted=False`."
+        )
     if counts[0] > steps.size(0):
         raise RuntimeError(
             f"Length ({counts[0]}) of a sequence is above the number of steps ({steps.size(0)})."

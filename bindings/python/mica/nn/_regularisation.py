@@ -11,7 +11,7 @@ from mica.nn._operators import OPERATORS
 
 def _dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
+        raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")
     return OPERATORS[name + "_" if inplace else name](input, p, training)
 
 

@@ -69,8 +69,10 @@ def interpolate(
     """`input` (N, C, 1 to 3 dimensions) with other sizes, by the mode named."""
     if mode in _WITHOUT_CORNERS and align_corners is not None:
         raise ValueError(f"Argument `align_corners` has no meaning for mode ({mode}).")
-    if (size is None) == (scale_factor is None):
-        raise ValueError("Expected one of `size` and `scale_factor`, not both and not neither.")
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined, and both are.")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined, and neither is.")
     if recompute_scale_factor and size is not None:
         raise ValueError("Argument `recompute_scale_factor` has no meaning where `size` is given.")
     dims = input.ndim - 2

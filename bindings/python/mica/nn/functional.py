@@ -222,7 +222,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the rest, while training."""
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"The probability ({p}) of dropout must be between 0 and 1.")
+        raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")
     return _all["dropout_" if inplace else "dropout"](input, p, training)
 
 
@@ -281,7 +281,7 @@ def batch_norm(
     """Normalises each channel over all other dimensions."""
     if training and input.ndim > 1 and math.prod(input.shape) // max(input.size(1), 1) == 1:
         raise ValueError(
-            f"Batch normalisation while training needs more than 1 value per channel; the shape is {tuple(input.shape)}."
+            f"Expected more than 1 value per channel when training, got input size {input.shape}."
         )
     return _all["batch_norm"](input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
@@ -299,7 +299,7 @@ def instance_norm(
     """Normalises each channel of each sample."""
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            f"Shape {tuple(input.shape)} of `input` has one element for each channel, whose mean it would be; expected more."
+            f"Expected more than 1 spatial element when training, got input size {input.shape}: it is its channel's mean."
         )
     return _all["instance_norm"](
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
@@ -352,6 +352,10 @@ def embedding(
         _limit_rows(weight, input, max_norm, norm_type)
     if padding_idx is None:
         padding_idx = -1
+    elif not -weight.size(0) <= padding_idx < weight.size(0):
+        raise AssertionError(
+            f"Padding_idx must be within num_embeddings, but got {padding_idx} and {weight.size(0)}."
+        )
     elif padding_idx < 0:
         padding_idx += weight.size(0)
     return _all["embedding"](weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -397,7 +401,8 @@ def binary_cross_entropy(
     """Binary cross entropy of probabilities."""
     if input.shape != target.shape:
         raise ValueError(
-            f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
         )
     check_probabilities(input=input, target=target)
     return _all["binary_cross_entropy"](input, target, weight, _reduction(reduction, size_average, reduce))
@@ -414,9 +419,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Binary cross entropy of logits."""
     if input.shape != target.shape:
-        raise ValueError(
-            f"The target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}."
-        )
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape}).")
     return _all["binary_cross_entropy_with_logits"](
         input, target, weight, pos_weight, _reduction(reduction, size_average, reduce)
     )
@@ -425,7 +428,7 @@ def binary_cross_entropy_with_logits(
 def _check_batch(input: Tensor, target: Tensor) -> None:
     if input.ndim > 1 and target.ndim > 0 and input.size(0) != target.size(0):
         raise ValueError(
-            f"Batch size ({input.size(0)}) of `input` differs from that ({target.size(0)}) of `target`."
+            f"Expected input batch_size ({input.size(0)}) to match target batch_size ({target.size(0)})."
         )
 
 

@@ -92,13 +92,13 @@ class Optimizer:
         self._add_tables()
         if isinstance(params, Tensor):
             raise TypeError(
-                "An optimiser takes an iterable of parameters or of groups; it was given one Tensor."
+                "The params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor."
             )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError("An optimiser needs at least one parameter; the list is empty.")
+            raise ValueError("optimizer got an empty parameter list.")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -146,11 +146,11 @@ class Optimizer:
         _read_params(param_group)
         for p in param_group["params"]:
             if not isinstance(p, Tensor):
-                raise TypeError(f"A parameter must be a Tensor; this one is of type ({type(p).__name__}).")
-            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError(
-                    "A parameter of an optimiser must be a leaf tensor; can't optimize one that was computed."
+                raise TypeError(
+                    f"The optimizer can only optimize Tensors, but one of the params is {type(p).__name__}."
                 )
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor: its value was computed from others.")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(

@@ -33,7 +33,7 @@ class SGD(GroupOptimizer):
         check_range("weight_decay", weight_decay, 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
-                f"Nesterov momentum needs a momentum ({momentum}) above zero and zero dampening ({dampening})."
+                f"Nesterov momentum requires a momentum and zero dampening, but got {momentum} and {dampening}."
             )
         defaults = {
             "lr": lr,

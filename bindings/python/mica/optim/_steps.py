@@ -322,6 +322,15 @@ def check_hints(defaults: dict[str, Any]) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together: give one of them.")
 
 
+# How programs know the options, by torch's sentences.
+_NAMED = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
+    "betas[0]": "beta parameter at index 0",
+    "betas[1]": "beta parameter at index 1",
+}
+
+
 def check_range(name: str, value: Any, low: float, high: float | None = None, last: bool = False) -> None:
     """Raises ValueError where an option is out of its range [low, high), with `last` [low, high],
     TypeError where it is no number."""
@@ -334,7 +343,7 @@ def check_range(name: str, value: Any, low: float, high: float | None = None, la
     inside = high is None or value < high or (last and value == high)
     if not (value >= low and inside):
         text = f"at least {low}" if high is None else f"in [{low}, {high}{']' if last else ')'}"
-        raise ValueError(f"The option {name} ({value}) must be {text}.")
+        raise ValueError(f"Invalid {_NAMED.get(name, f'{name} value')}: {value}; it must be {text}.")
 
 
 def check_rate(lr: Any, foreach: Any = None, capturable: bool = False) -> None:

@@ -130,7 +130,8 @@ def _load_tensor(
             own.copy_(given)
     elif given.shape != own.shape:
         errors.append(
-            f"size mismatch for {key}: the shape is {tuple(given.shape)} in the state and {tuple(own.shape)} in the module."
+            f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
+            f"the shape in current model is {own.shape}."
         )
     elif settings.get_swap_module_params_on_conversion():
         _swap(own, key, given, assign, errors)
@@ -196,16 +197,12 @@ def load_state_dict(module: Module, state: Any, strict: bool, assign: bool) -> t
     errors: list[str] = []
     kept = getattr(state, "_metadata", None) or {}
     _load(module, OrderedDict(state), "", kept, assign, (missing, unexpected, errors))
-    if strict and unexpected:
-        errors.insert(
-            0, f"Unexpected key(s) in state_dict, keys that the module lacks: {', '.join(unexpected)}."
-        )
-    if strict and missing:
-        errors.insert(
-            0, f"Missing key(s) in state_dict, which lacks keys of the module: {', '.join(missing)}."
-        )
+    for kind, keys in (("Unexpected", unexpected), ("Missing", missing)):
+        if strict and keys:
+            quoted = ", ".join(f'"{key}"' for key in keys)
+            errors.insert(0, f"{kind} key(s) in state_dict: {quoted}.")
     if errors:
         raise RuntimeError(
-            f"Error(s) in loading state_dict for {type(module).__name__}:\n  " + "\n  ".join(errors)
+            f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(errors)
         )
     return missing, unexpected

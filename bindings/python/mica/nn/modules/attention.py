@@ -38,7 +38,7 @@ class MultiheadAttention(Module):
             )
         if embed_dim % num_heads:
             raise AssertionError(
-                f"Embedding size ({embed_dim}) is no multiple of the number of heads ({num_heads})."
+                f"embed_dim must be divisible by num_heads, but got {embed_dim} and {num_heads}."
             )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim

@@ -88,7 +88,7 @@ class _BatchNorm(_NormBase):
         """Raises where the class does not take the dimensions; subclasses that take more replace it."""
         if input.ndim not in self._dims:
             raise ValueError(
-                f"{type(self).__name__} takes tensors of {self._dims} dimensions; this one has {input.ndim}."
+                f"{type(self).__name__} expected {' or '.join(f'{n}D' for n in self._dims)} input (got {input.ndim}D input)."
             )
 
     def forward(self, input: Tensor) -> Tensor:

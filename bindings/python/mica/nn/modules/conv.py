@@ -36,16 +36,17 @@ class _ConvNd(Module):
         super().__init__()
         if groups <= 0:
             raise ValueError(f"The number of groups ({groups}) must be positive.")
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
-                f"The channels ({in_channels} in, {out_channels} out) must be multiples of the groups ({groups})."
-            )
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{name} must be divisible by groups, but got {channels} and {groups}.")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(
-                f"The padding mode ({padding_mode}) is unknown; expected zeros, reflect, replicate or circular."
+                f"padding_mode must be one of zeros, reflect, replicate and circular, but got padding_mode='{padding_mode}'."
             )
         if isinstance(padding, str) and padding not in ("same", "valid"):
-            raise ValueError(f"The padding ({padding!r}) is unknown; expected same, valid or numbers.")
+            raise ValueError(
+                f"Invalid padding string {padding!r}, should be one of same and valid, or numbers."
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size

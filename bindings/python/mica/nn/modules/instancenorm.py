@@ -31,8 +31,7 @@ class _InstanceNorm(_NormBase):
         """Raises where the class does not take the dimensions; subclasses that take more replace it."""
         if input.ndim not in (self._channel, self._channel + 1):
             raise ValueError(
-                f"{type(self).__name__} takes tensors of {self._channel} or {self._channel + 1} dimensions; "
-                f"this one has {input.ndim}."
+                f"{type(self).__name__} expected {self._channel}D or {self._channel + 1}D input (got {input.ndim}D input)."
             )
 
     def forward(self, input: Tensor) -> Tensor:

@@ -52,7 +52,8 @@ class _IncompatibleKeys(_Keys):
 
 
 def _misfit(kind: str, name: str, expected: str, value: Any) -> TypeError:
-    return TypeError(f"The {kind} ({name}) can be set to {expected}, not to a {type(value).__name__}.")
+    given = value.type() if isinstance(value, Tensor) else type(value).__name__
+    return TypeError(f"cannot assign '{given}' as {kind} '{name}' ({expected} or None expected).")
 
 
 def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803 - torch's name
@@ -103,7 +104,9 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def forward(self, *input: Any) -> Any:
-        raise NotImplementedError(f"Module ({type(self).__name__}) has no forward() method.")
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function.'
+        )
 
     # What calls a module is the slot in module_slots.cc, as long as no class has another __call__.
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,30 +138,30 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         d = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in d:
-                raise AttributeError("Parameters can be assigned only after Module.__init__() was called.")
+                raise AttributeError("cannot assign parameters before Module.__init__() call.")
             self._forget(name, keep="_parameters")
             self.register_parameter(name, value)
         elif name in d.get("_parameters", ()):
             if value is not None:
-                raise _misfit("parameter", name, "a Parameter or None", value)
+                raise _misfit("parameter", name, "mica.nn.Parameter", value)
             self.register_parameter(name, None)
         elif isinstance(value, Module):
             if "_modules" not in d:
-                raise AttributeError("Modules can be assigned only after Module.__init__() was called.")
+                raise AttributeError("cannot assign module before Module.__init__() call.")
             self._forget(name, keep="_modules")
             d["_modules"][name] = _hooks.registered("module", self, name, value)
         elif name in d.get("_modules", ()):
             if value is not None:
-                raise _misfit("submodule", name, "a Module or None", value)
+                raise _misfit("child module", name, "mica.nn.Module", value)
             d["_modules"][name] = _hooks.registered("module", self, name, None)
         elif isinstance(value, Buffer):
             if "_buffers" not in d:
-                raise AttributeError("Buffers can be assigned only after Module.__init__() was called.")
+                raise AttributeError("cannot assign buffer before Module.__init__() call.")
             self._forget(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in d.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise _misfit("buffer", name, "a Tensor or None", value)
+                raise _misfit("buffer", name, "mica.Tensor", value)
             d["_buffers"][name] = _hooks.registered("buffer", self, name, value)
         else:
             object.__setattr__(self, name, value)
@@ -189,7 +192,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, reachable as an attribute."""
-        self._check_name(name, self._parameters)
+        self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"The value for parameter ({name}) is of type ({type(param).__name__}); expected Parameter or None."
@@ -202,7 +205,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds state that is no parameter; `persistent` puts it in the state_dict."""
-        self._check_name(name, self._buffers)
+        self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"The value for buffer ({name}) is of type ({type(tensor).__name__}); expected Tensor or None."
@@ -217,20 +220,21 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Adds a submodule, reachable as an attribute."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(
-                f"The value for submodule ({name}) is of type ({type(module).__name__}); expected Module or None."
+                f"The value for submodule ({name}): {type(module).__name__} is not a Module subclass, and not None."
             )
-        self._check_name(name, self._modules)
+        self._check_name("module", name, self._modules)
         self._modules[name] = _hooks.registered("module", self, name, module)
 
     register_module = add_module
 
-    def _check_name(self, name: str, own: dict[str, Any]) -> None:
+    def _check_name(self, kind: str, name: str, own: dict[str, Any]) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError("Registration is possible only after Module.__init__() was called.")
         if "." in name or name == "":
-            raise KeyError(f"The name ({name}) must not be empty or contain a dot.")
+            fault = 'contain "."' if name else 'be empty string ""'
+            raise KeyError(f"{kind} name can't {fault}, got: {name}.")
         if name not in own and hasattr(self, name):
-            raise KeyError(f"The attribute ({name}) exists already.")
+            raise KeyError(f"attribute '{name}' already exists.")
 
     # -- iteration
 
@@ -312,7 +316,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         for name in target.split(".") if target else []:
             found = module._modules.get(name)
             if found is None:
-                raise AttributeError(f"Module ({type(module).__name__}) has no submodule ({name}).")
+                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`.")
             module = found
         return module
 
@@ -326,7 +330,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         parent = self.get_submodule(path)
         there = getattr(parent, name, None)
         if (strict and there is None) or (there is not None and not isinstance(there, Module)):
-            raise AttributeError(f"Module ({type(parent).__name__}) has no submodule ({name}).")
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`.")
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:

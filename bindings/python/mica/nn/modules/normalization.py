@@ -104,9 +104,7 @@ class GroupNorm(Module):
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
-            raise ValueError(
-                f"The number of channels ({num_channels}) is no multiple of the number of groups ({num_groups})."
-            )
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups}).")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         _scale_and_shift(self, (num_channels,), affine, bias, device, dtype)
 

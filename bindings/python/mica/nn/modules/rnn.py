@@ -55,7 +55,7 @@ class RNNBase(Module):
         except TypeError:
             dropout = float("nan")
         if not 0 <= dropout <= 1:
-            raise ValueError(f"The probability ({dropout}) of dropout must be between 0 and 1.")
+            raise ValueError(f"The dropout probability has to be between 0 and 1, but got {dropout}.")
         if dropout > 0 and num_layers == 1:
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
@@ -151,16 +151,17 @@ class RNNBase(Module):
     def _check_input(self, input: Tensor, dims: tuple[int, ...]) -> None:
         if input.ndim not in dims:
             raise ValueError(
-                f"Number of dimensions ({input.ndim}) of `input` is not {' or '.join(map(str, dims))}."
+                f"{type(self).__name__}: Expected input to be {' or '.join(f'{n}D' for n in dims)}, got {input.ndim}D instead."
             )
         first = self._flat_weights[0]
         if input.dtype != first.dtype and not mica.is_autocast_enabled(input.device.type):
             raise ValueError(
-                f"The dtype ({input.dtype}) of `input` is not that of the weights ({first.dtype})."
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({first.dtype}). "
+                f"Convert input: input.to({first.dtype}), or convert model: model.to({input.dtype})."
             )
         if input.size(-1) != self.input_size:
             raise RuntimeError(
-                f"Size ({input.size(-1)}) of the last dimension of `input` is not `input_size` ({self.input_size})."
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}."
             )
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
@@ -196,16 +197,22 @@ class RNNBase(Module):
         count = self.num_layers * (2 if self.bidirectional else 1)
         if state is None:
             return mica.zeros((count, batch, size), dtype=like.dtype, device=like.device)
-        if state.ndim != (3 if batched else 2):
-            raise RuntimeError(
-                f"Number of dimensions ({state.ndim}) of the first state is not ({3 if batched else 2}), as that of the input asks."
-            )
-        state = state if batched else state.unsqueeze(1)
-        if tuple(state.shape) != (count, batch, size):
-            raise RuntimeError(
-                f"Shape {tuple(state.shape)} of the first state is not {(count, batch, size)}."
-            )
-        return state
+        return state if batched else state.unsqueeze(1)
+
+    def _check_states(self, given: list[Tensor | None], batch: int, batched: bool, sizes: list[int]) -> None:
+        """Raises where a first state has other dimensions or another shape than the input asks."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        named = "hx and cx" if len(given) == 2 else "hx"
+        if any(s is not None and s.ndim != (3 if batched else 2) for s in given):
+            asked = "batched 3-D input" if batched else "unbatched 2-D input"
+            got = ", ".join("None" if s is None else f"{s.ndim}-D" for s in given)
+            got = f"({got}) tensors" if len(given) == 2 else f"{got} tensor"
+            raise RuntimeError(f"For {asked}, {named} should also be {3 if batched else 2}-D but got {got}.")
+        for i, (state, size) in enumerate(zip(given, sizes)):
+            shape = None if state is None else tuple(state.shape if batched else state.unsqueeze(1).shape)
+            if shape is not None and shape != (count, batch, size):
+                place = f"hidden[{i}]" if len(given) == 2 else "hidden"
+                raise RuntimeError(f"Expected {place} size {(count, batch, size)}, got {list(shape)}.")
 
     def _run(self, input: Any, states: Any) -> tuple[Any, list[Tensor]]:
         """The output and the last states, from a tensor or a packed sequence."""
@@ -217,6 +224,7 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             self._check_input(input.data, (2,))
             batch = int(input.batch_sizes[0])
+            self._check_states(given, batch, True, sizes)
             first = [self._state(s, batch, input.data, True, n) for s, n in zip(given, sizes)]
             if input.sorted_indices is not None:
                 first = [s.index_select(1, input.sorted_indices) for s in first]
@@ -230,6 +238,7 @@ class RNNBase(Module):
         batched = input.ndim == 3
         time = 1 if self.batch_first else 0
         x = input if batched else input.unsqueeze(1 - time)
+        self._check_states(given, x.size(1 - time), batched, sizes)
         first = [self._state(s, x.size(1 - time), x, batched, n) for s, n in zip(given, sizes)]
         hx = first if kinds == 2 else first[0]
         output, *last = operator(x, hx, self._flat_weights, *options, self.batch_first)

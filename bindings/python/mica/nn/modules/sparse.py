@@ -16,7 +16,7 @@ def checked_padding(index: int | None, rows: int) -> int | None:
     if index is None:
         return None
     if not -rows <= index < rows:
-        raise AssertionError(f"The padding index ({index}) is out of range for {rows} rows.")
+        raise AssertionError(f"Padding_idx must be within num_embeddings, but got {index} and {rows}.")
     return index % rows
 
 

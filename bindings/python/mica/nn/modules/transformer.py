@@ -413,7 +413,7 @@ class Transformer(Module):
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError(
-                f"Batch sizes ({src.size(batch)}) and ({tgt.size(batch)}) of `src` and `tgt` differ."
+                f"The batch number of src and tgt must be equal, but got {src.size(batch)} and {tgt.size(batch)}."
             )
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError(
