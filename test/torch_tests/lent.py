@@ -203,6 +203,9 @@ def _tolerant(module: ModuleType) -> None:
             raise AttributeError(
                 f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
             )
+        later = vars(module).get(f"get_{name}")  # as new_module_tests, which a later release computes
+        if later is not None:
+            return later()
         return stand_in(f"{module.__name__}.{name}")
 
     module.__dict__.setdefault("__getattr__", missing)
