@@ -60,7 +60,14 @@ bool MustNotAlias(const Operator& op, const Tensor& out, const char* out_name, c
       if ((may == InPlace::kAll || (may == InPlace::kFirst && i == 0)) && SamePlace(in, out)) continue;
       if (spec.op_class == OpClass::kPointwise)
         CheckNoPartialOverlap(out, in, out_name, op.schema().arguments[static_cast<size_t>(i)].name.c_str());
-      if (GetOverlap(out, in) != Overlap::kNo) return true;
+      const Overlap overlap = GetOverlap(out, in);
+      if (spec.op_class == OpClass::kScatter && spec.form == OpForm::kInplace)
+        MICA_CHECK(overlap != Overlap::kPartial && overlap != Overlap::kFull,
+                   "unsupported operation: some elements of the input tensor `",
+                   op.schema().arguments[static_cast<size_t>(i)].name,
+                   "` and the written-to tensor refer to a single memory location. Please clone() the tensor "
+                   "before performing the operation.");
+      if (overlap != Overlap::kNo) return true;
     }
   }
   return false;

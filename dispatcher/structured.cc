@@ -157,6 +157,13 @@ bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult&
   return true;
 }
 
+// fill_ and zero_ in place: what lies in one place for several elements gets one value.
+bool FillsWithOneValue(const OperatorSpec& spec) {
+  const MicaProgram* const program = AnyProgram(spec);
+  return spec.form == OpForm::kInplace && spec.op_class == OpClass::kPointwise && program &&
+         std::strcmp(program->hint, "fill") == 0;
+}
+
 // A range fills an `out` of as many elements in its own shape, as torch's do.
 bool FillsInItsShape(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want) {
   return spec.form == OpForm::kOut && spec.op_class == OpClass::kFactory && want.sizes.size() == 1 &&
@@ -173,7 +180,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     CheckWritable(given[i], spec);
     const bool flat = FillsInItsShape(spec, given[i], want);
     FitOutput(spec, given[i], want, name, flat);
-    CheckNoInternalOverlap(given[i], name);
+    if (!FillsWithOneValue(spec)) CheckNoInternalOverlap(given[i], name);
     const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
                         !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
@@ -343,9 +350,8 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
 void RunMetaWrite(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t,
                   MicaValue*) {
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  MICA_CHECK_IMPLEMENTED(self.device().is_meta(), "Operator ", op.spec().name,
-                         " cannot take values from a tensor on the device (meta), which has none, for one "
-                         "on the device (",
+  MICA_CHECK_IMPLEMENTED(self.device().is_meta(), "Cannot copy out of meta tensor; no data! Operator ",
+                         op.spec().name, " is to write a tensor on the device (",
                          self.device().ToString(), ").");
   CheckWritable(self, op.spec());
   CheckNoInternalOverlap(self, "self");

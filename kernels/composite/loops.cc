@@ -13,11 +13,29 @@
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
+namespace {
+
+// What diff puts before or after its input has the shape of it but along `dim`.
+void CheckJoins(const Tensor& self, const Tensor& more, int64_t dim, const char* name) {
+  if (!more.defined()) return;
+  MICA_CHECK(more.ndim() == self.ndim(),
+             "diff expects prepend or append to be the same dimension as input; `", name, "` has (", more.ndim(),
+             ") dimensions and `self` (", self.ndim(), ").");
+  for (int64_t d = 0; d < self.ndim(); ++d)
+    MICA_CHECK(d == dim || more.size(d) == self.size(d),
+               "diff expects the shape of tensor to prepend or append to match that of input except along the "
+               "differencing dimension; size (",
+               more.size(d), ") of dimension (", d, ") of `", name, "` differs from (", self.size(d), ").");
+}
+
+}  // namespace
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   MICA_CHECK(self.ndim() > 0, "diff expects input to be at least one-dimensional; `self` is 0-d.");
-  MICA_CHECK(n >= 0, "Order `n` (", n, ") is negative; expected 0 or more.");
+  MICA_CHECK(n >= 0, "order must be non-negative but got ", n, "; `n` is how often diff is taken.");
   dim = WrapDim(dim, self.ndim());
+  CheckJoins(self, prepend, dim, "prepend");
+  CheckJoins(self, append, dim, "append");
   if (n == 0) return ops::clone(self);
   Tensor x = self;
   if (prepend.defined() || append.defined()) {

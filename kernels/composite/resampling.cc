@@ -14,7 +14,9 @@
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/clamp.h"
+#include "mica/ops/contiguous.h"
 #include "mica/ops/floor.h"
+#include "mica/tensor/scalar_type_name.h"
 #include "mica/tensor/shape.h"
 
 namespace mica::composite {
@@ -189,7 +191,8 @@ Table InShorts(Table t) {
 
 // Images of bytes are rounded after each dimension, the last of which goes first.
 Tensor OfBytes(const Tensor& image, const std::vector<Table>& tables) {
-  Tensor x = image;
+  // Strides that are channels_last by their sizes of 1 alone are not kept, as in torch.
+  Tensor x = HasChannelsLastStrides(image.sizes(), image.strides()) ? image : ops::contiguous(image);
   for (size_t d = tables.size(); d-- > 0;) {
     std::vector<Tensor> places, weights;
     for (size_t k = 0; k < tables.size(); ++k) {
@@ -222,8 +225,8 @@ Tensor _upsample(const Tensor& self, IntSpan output_size, std::string_view mode,
   const bool bytes = self.dtype() == DType::kU8, nearest = mode.substr(0, 7) == "nearest";
   const bool wide = self.dtype() == DType::kF64 || (bytes && !nearest);
   MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()) || self.dtype() == DType::kU8,
-                         "Interpolation of the dtype (", Name(self.dtype()),
-                         ") is not supported; use a floating dtype or uint8.");
+                         "Interpolation in the mode (", std::string(mode), ") is not implemented for '",
+                         ScalarTypeName(self.dtype()), "'; use a floating dtype or uint8.");
   // Raises where there is no room for the result, before tables of its size are made.
   Dims sizes = ToDims(self.sizes().subspan(0, first));
   for (const int64_t size : output_size) sizes.push_back(std::max<int64_t>(size, 0));

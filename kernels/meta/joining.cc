@@ -83,9 +83,10 @@ void stack(MetaResult& result, TensorSpan tensors, int64_t dim) {
 void block_diag(MetaResult& result, TensorSpan tensors) {
   MICA_CHECK(!tensors.empty(), "List `tensors` is empty; expected at least one matrix.");
   int64_t rows = 0, columns = 0;
-  for (const Tensor& t : tensors) {
-    MICA_CHECK(t.ndim() <= 2, "Number of dimensions (", t.ndim(),
-               ") of a block is above 2; expected matrices.");
+  for (int64_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    MICA_CHECK(t.ndim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i,
+               " has ", t.ndim(), " dimensions.");
     rows += t.ndim() == 2 ? t.sizes()[0] : 1;
     columns += t.ndim() == 0 ? 1 : t.sizes()[t.ndim() - 1];
   }

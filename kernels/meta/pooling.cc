@@ -247,7 +247,7 @@ void col2im(MetaResult& result, const Tensor& self, IntSpan output_size, IntSpan
     area = CheckedNumel({area, At(kernel_size, d, 1)});
   }
   MICA_CHECK(self.sizes()[n - 2] % area == 0, "Size (", self.sizes()[n - 2], ") of dimension (", n - 2,
-             ") is no multiple of the kernel's area (", area, ").");
+             ") is to be divisible by the product of kernel_size (", area, ").");
   MICA_CHECK(self.sizes()[n - 1] == windows, "Number of columns (", self.sizes()[n - 1],
              ") is not the number of windows (", windows, ").");
   Dims sizes;

@@ -300,7 +300,7 @@ OTHERWISE = (
 
 # What has no answer without values, and why; `pattern` as above. On meta alone.
 _VALUES = (
-    ("*", "cannot take values from a tensor on the device \\(meta\\)", "a copy from meta has no values"),
+    ("*", "Cannot copy out of meta tensor; no data!", "a copy from meta has no values"),
     (
         "argwhere nonzero masked_select unique unique_consecutive bincount",
         "NotImplementedError: (The result of|unique_dim has results whose sizes follow from values)",

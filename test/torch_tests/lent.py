@@ -61,6 +61,12 @@ class _Meta(type):
     def __bool__(cls) -> bool:
         return cls._path.rpartition(".")[2] in _DTYPES
 
+    def __enter__(cls) -> None:
+        """Nothing: a block in a mode that Mica lacks is a plain block."""
+
+    def __exit__(cls, *exc: object) -> None:
+        pass
+
     def __iter__(cls) -> Iterator[Any]:
         return iter(())
 
@@ -69,7 +75,7 @@ class _Meta(type):
 
 
 def stand_in(path: str) -> Any:
-    """Something for a name that Mica lacks: false, empty, and usable as a decorator or base class."""
+    """Something for a name that Mica lacks: false, empty, and usable as a decorator, base class or block."""
 
     def derived(cls: type, **_: Any) -> None:
         cls._derived = True  # type: ignore[attr-defined]

@@ -220,7 +220,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     for t in items:
         if Tensor.dim(t) > 1:
             raise RuntimeError(
-                f"A tensor of meshgrid() has shape {tuple(t.shape)}; expected a vector or a number."
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape {tuple(t.shape)}."
             )
         if t.dtype != items[0].dtype:
             raise RuntimeError(

@@ -197,7 +197,8 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         raise RuntimeError(f"A dimension stands twice in `dim` {tuple(dims)}.")
     if len(spacings) != len(dims):
         raise RuntimeError(
-            f"Number of spacings ({len(spacings)}) differs from that of dimensions ({len(dims)})."
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of as many spacings as "
+            f"dimensions ({len(dims)}), but got a list of length ({len(spacings)})."
         )
     for d in dims:
         if input.shape[d] < edge_order + 1:

@@ -111,7 +111,7 @@ _C._add_tensor_attributes(
         "__nonzero__": lambda self: bool(self),
         "__long__": lambda self: int(self),
         "_cdata": property(lambda self: id(self)),
-        "_grad": property(lambda self: self.grad),
+        "_grad": property(lambda self: self.grad, lambda self, grad: setattr(self, "grad", grad)),
         "_grad_fn": property(lambda self: self.grad_fn),
         "_backward_hooks": None,
         "_post_accumulate_grad_hooks": None,

@@ -33,7 +33,29 @@ from mica.autograd.gradcheck import (
     gradgradcheck as gradgradcheck,
 )
 
-Variable = Tensor
+
+
+class _VariableMeta(type):
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(Tensor, name)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        if data is None:
+            data = Tensor()
+        if volatile:
+            warnings.warn("volatile was removed and now has no effect; use no_grad().", stacklevel=2)
+        fresh = data.detach()
+        return fresh.requires_grad_() if requires_grad else fresh
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of Tensor: Variable(data, requires_grad=False) gives a tensor of the same memory, and
+    isinstance(tensor, Variable) holds."""
+
+
 Tensors = Tensor | graph.GradientEdge | Sequence[Tensor | graph.GradientEdge]
 
 
@@ -99,11 +121,26 @@ def grad(
     is_grads_batched: `grad_outputs` have a batch in front, and so have the gradients."""
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
+    if materialize_grads:
+        _check_materialized(inputs, allow_unused)
 
     def gradients(cotangents: Any) -> tuple[Tensor, ...]:
         return _C._gradients(outputs, inputs, cotangents, retain, create_graph, unused, materialize_grads)
 
     return _batched_gradients(gradients, grad_outputs) if is_grads_batched else gradients(grad_outputs)
+
+
+def _check_materialized(inputs: Tensors, allow_unused: bool | None) -> None:
+    """Raises where zeros cannot stand for the gradients of unused inputs."""
+    if allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    edge = graph.GradientEdge
+    if isinstance(inputs, edge) or any(isinstance(i, edge) for i in inputs):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge: an edge has no shape to give zeros of."
+        )
 
 
 def _batched_gradients(gradients: Any, grad_outputs: Any) -> tuple[Tensor, ...]:

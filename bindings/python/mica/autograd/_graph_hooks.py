@@ -116,7 +116,7 @@ def register_multi_grad_hook(
     this backward does not come to. mode="any": fn(grad), with the first gradient computed."""
     if mode not in ("all", "any"):
         raise ValueError(
-            f"register_multi_grad_hook: the mode ({mode!r}) is unknown; expected 'all' or 'any'."
+            f"Expects mode to be one of ('all', 'any') but got {mode} in register_multi_grad_hook()."
         )
     watched = list(tensors) if mode == "all" else [t for t in tensors if t.requires_grad]
     hooks = _all_hooks(watched, fn) if mode == "all" else [_any_hook(fn)] * len(watched)  # type: ignore[arg-type]

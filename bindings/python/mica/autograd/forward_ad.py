@@ -59,6 +59,8 @@ class dual_level(_Mode):
         return self._level
 
     def __exit__(self, *exc: object) -> None:
+        while exc[0] is not None and len(_thread.levels) > self._level + 1:
+            exit_dual_level()  # of what failed inside, which would stand for ever
         exit_dual_level(level=self._level)
 
 

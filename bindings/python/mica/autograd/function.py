@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -64,7 +65,11 @@ class FunctionCtx:
         """The tensors of save_for_backward."""
         return self._to_save if self._saved is None else tuple(_C._unpack_for_backward(self._saved))
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of saved_tensors."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'.", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def __getattr__(self, name: str) -> Any:
         saved = self.__dict__.get("_saved") if name in _OF_NODE else None
@@ -84,6 +89,9 @@ class FunctionCtx:
                 f"{function.__name__}.backward() returned {given} gradients; forward() takes {expected} inputs."
             )
         return values[:expected]
+
+
+_NO_BACKWARD = "You must implement either the backward or vjp method for your custom autograd.Function to be differentiated."
 
 
 class Function:
@@ -106,12 +114,12 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError("A custom function defines backward() to be differentiated.")
+        raise NotImplementedError(_NO_BACKWARD)
 
     # Another name of backward.
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError("A custom function defines backward() to be differentiated.")
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:

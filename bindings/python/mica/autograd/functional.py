@@ -166,6 +166,13 @@ def jvp(
     return _result(outputs, many, create_graph), _result(found, many, create_graph)
 
 
+def _refuse_strict(name: str, both: bool) -> None:
+    if both:
+        raise RuntimeError(
+            f"{name}: strict=True and vectorize=True are not supported together; leave one of them out."
+        )
+
+
 def jacobian(
     func: Function,
     inputs: Tensors,
@@ -176,6 +183,7 @@ def jacobian(
 ) -> Any:
     """The Jacobian of each output with respect to each input, of the output's shape and the
     input's after it. `vectorize` changes nothing yet."""
+    _refuse_strict("jacobian", strict and vectorize)
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f"jacobian: strategy ({strategy}) must be reverse-mode or forward-mode.")
     if strategy == "forward-mode":
@@ -239,6 +247,7 @@ def hessian(
         raise ValueError(
             f"hessian: outer_jacobian_strategy ({outer_jacobian_strategy}) must be reverse-mode or forward-mode."
         )
+    _refuse_strict("hessian", strict and vectorize)
     given, several = _as_tuple(inputs, "inputs", "hessian")
     one = _one_element("hessian", func)
     if outer_jacobian_strategy == "forward-mode" and not create_graph:

@@ -59,6 +59,8 @@ def _real(t: Tensor) -> list[float]:
     t = t.detach()
     if t.is_complex():
         t = mica.view_as_real(t.contiguous())
+    if hasattr(type(t), "__torch_dispatch__"):  # a subclass may have no memory of its own
+        return [element.item() for element in t.reshape(-1)]
     values: list[float] = t.reshape(-1).tolist()
     return values
 

@@ -207,7 +207,7 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or sum(unequal) != 1:
             raise ValueError(
-                f"Shape {tuple(var.shape)} of `var` fits shape {tuple(input.shape)} of `input` in more than one dimension."
+                f"var is of incorrect size. Shape {tuple(var.shape)} of `var` fits shape {tuple(input.shape)} of `input` in more than one dimension."
             )
     _checked(reduction)
     var = var.clone()

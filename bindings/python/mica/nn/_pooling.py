@@ -87,7 +87,10 @@ def _fractional(
     if output_size is None:
         ratios = sides(output_ratio, dims)
         if len(ratios) != dims:
-            raise ValueError(f"Number of ratios ({len(ratios)}) of `output_ratio` is not 1 or ({dims}).")
+            raise ValueError(
+                f"fractional_max_pool{dims}d requires output_ratio to either be a single Int or tuple of Ints. "
+                f"Number of ratios ({len(ratios)}) of `output_ratio` is not 1 or ({dims})."
+            )
         output_size = [int(input.size(d - dims) * ratios[d]) for d in range(dims)]
     if samples is None:
         batch = 1 if input.ndim == dims + 1 else input.size(0)

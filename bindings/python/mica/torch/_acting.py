@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
+import warnings
 from typing import Any
 
 import mica
@@ -155,6 +156,32 @@ class cpu_autocast(mica.amp.autocast):
 
     def __init__(self, enabled: bool = True, dtype: Any = mica.bfloat16, cache_enabled: bool = True) -> None:
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+def _scaler_of(device: str) -> Any:
+    class GradScaler(mica.amp.GradScaler):
+        """The old spelling of mica.amp.GradScaler(device)."""
+
+        def __init__(
+            self,
+            init_scale: float = 2.0**16,
+            growth_factor: float = 2.0,
+            backoff_factor: float = 0.5,
+            growth_interval: int = 2000,
+            enabled: bool = True,
+        ) -> None:
+            warnings.warn(
+                f"`torch.{device}.amp.GradScaler(args...)` is deprecated. Please use "
+                f"`torch.amp.GradScaler('{device}', args...)` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+    return GradScaler
+
+
+cpu_grad_scaler, cuda_grad_scaler = _scaler_of("cpu"), _scaler_of("cuda")
 
 
 def get_autocast_gpu_dtype() -> Any:
