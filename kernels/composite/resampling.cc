@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mica/kernels/composite_declarations.h"
+#include "mica/kernels/meta/meta_helpers.h"
 #include "mica/ops/_resample.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
@@ -192,7 +193,7 @@ Table InShorts(Table t) {
 // Images of bytes are rounded after each dimension, the last of which goes first.
 Tensor OfBytes(const Tensor& image, const std::vector<Table>& tables) {
   // Strides that are channels_last by their sizes of 1 alone are not kept, as in torch.
-  Tensor x = HasChannelsLastStrides(image.sizes(), image.strides()) ? image : ops::contiguous(image);
+  Tensor x = meta::StridesInFormatOf(image, image.sizes()).empty() ? ops::contiguous(image) : image;
   for (size_t d = tables.size(); d-- > 0;) {
     std::vector<Tensor> places, weights;
     for (size_t k = 0; k < tables.size(); ++k) {

@@ -79,6 +79,10 @@ REFUSED: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "A view was created in no_grad mode and is being modified inplace",
         lambda m: view_under(m, m.no_grad()).add_(1),
     ),
+    "more bytes than there are": (
+        "Storage size calculation overflowed",
+        lambda m: m.empty_strided([8, 8], [2**61, 1], dtype=m.float64),
+    ),
     "zeros that are not allowed": (
         "Expected allow_unused to be True or not passed when",
         lambda m: m.autograd.grad(
@@ -127,6 +131,29 @@ def without_backward(m: Any) -> Any:
 
 
 NoBackward = {m.__name__: without_backward(m) for m in (torch, mica)}
+
+
+def test_zeros_for_what_nothing_depends_on_but_for_edges() -> None:
+    for m in (torch, mica):
+        x, y = (m.ones(2, requires_grad=True).clone() for _ in range(2))
+        edge = m.autograd.graph.get_gradient_edge
+        out = x.clone().sum()
+        found = m.autograd.grad(out, (edge(x), y), retain_graph=True, materialize_grads=True)
+        assert [g.tolist() for g in found] == [[1, 1], [0, 0]]
+        with pytest.raises(RuntimeError, match="cannot be used when the given input is a GradientEdge"):
+            m.autograd.grad(out, (x, edge(y)), materialize_grads=True)
+
+
+@pytest.mark.parametrize("memory_format", ["contiguous_format", "channels_last"])
+def test_the_format_of_one_interpolated_image_of_bytes(memory_format: str) -> None:
+    """Of strides that are channels_last by a batch of one alone, the result is contiguous."""
+    made = {}
+    for m in (torch, mica):
+        image = m.ones(1, 3, 8, 8, dtype=m.uint8).contiguous(memory_format=getattr(m, memory_format))
+        for x in (image, image[0][None]):
+            got = m.nn.functional.interpolate(x, (5, 5), mode="bilinear", antialias=True)
+            made.setdefault(m.__name__, []).append(got.stride())
+    assert made["mica"] == made["torch"]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -121,26 +121,29 @@ def grad(
     is_grads_batched: `grad_outputs` have a batch in front, and so have the gradients."""
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
-    if materialize_grads:
-        _check_materialized(inputs, allow_unused)
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    listed = [inputs] if isinstance(inputs, (Tensor, graph.GradientEdge)) else inputs
+    edges = [i for i, given in enumerate(listed) if isinstance(given, graph.GradientEdge)] if materialize_grads else []
 
     def gradients(cotangents: Any) -> tuple[Tensor, ...]:
-        return _C._gradients(outputs, inputs, cotangents, retain, create_graph, unused, materialize_grads)
+        found = _C._gradients(
+            outputs, inputs, cotangents, retain, create_graph, unused, materialize_grads and not edges
+        )
+        return _materialized(found, listed, edges) if edges else found
 
     return _batched_gradients(gradients, grad_outputs) if is_grads_batched else gradients(grad_outputs)
 
 
-def _check_materialized(inputs: Tensors, allow_unused: bool | None) -> None:
-    """Raises where zeros cannot stand for the gradients of unused inputs."""
-    if allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
-        )
-    edge = graph.GradientEdge
-    if isinstance(inputs, edge) or any(isinstance(i, edge) for i in inputs):
+def _materialized(found: Any, inputs: Any, edges: list[int]) -> tuple[Tensor, ...]:
+    """Zeros where a tensor has no gradient; an edge has no shape to give zeros of."""
+    if any(found[i] is None for i in edges):
         raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge: an edge has no shape to give zeros of."
+            "materialize_grads cannot be used when the given input is a GradientEdge, as one is that nothing depends on."
         )
+    return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs))
 
 
 def _batched_gradients(gradients: Any, grad_outputs: Any) -> tuple[Tensor, ...]:

@@ -176,7 +176,8 @@ def _check_constant(check: _Check) -> None:
                 worst = max(change, key=abs, default=0.0)
                 if abs(worst) > check.tolerance.atol:
                     raise GradcheckError(
-                        f"Output ({check.outputs[o]}) does not require grad, but it changes by ({worst:.9g}) "
+                        f"Numerical gradient for function expected to be zero: output ({check.outputs[o]}) does not "
+                        f"require grad, but it changes by ({worst:.9g}) "
                         f"with element {_place(x, i)} of input ({check.numbers[n]})."
                     )
 

@@ -218,7 +218,9 @@ class Call:
         if not differ and len(looks) == len(self._looks):
             return
         text = [
-            "A checkpointed function did not do the same when it ran again for backward: it saved "
+            "A checkpointed function did not do the same when it ran again for backward"
+            + (". A different number of tensors was saved" if len(looks) != len(self._looks) else "")
+            + ": it saved "
             f"({len(self._looks)}) tensors the first time and ({len(looks)}) the second."
         ]
         text += [
