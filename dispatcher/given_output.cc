@@ -39,12 +39,12 @@ std::string CannotHold(DType result, DType out) {
 
 void WarnOfResize(const Tensor& out, IntSpan sizes) {
   if (out.numel() == 0) return;
-  HostWarn(absl::StrCat("An output with one or more elements was resized since it had shape ",
-                        ShapeText(out.sizes()), ", which does not match the required output shape ",
-                        ShapeText(sizes),
-                        ". The out tensor will be resized. This behavior is deprecated, and in a future PyTorch release "
-                        "outputs will not be resized unless they have zero elements; give an empty tensor, or one of the "
-                        "right shape."));
+  HostWarn(absl::StrCat(
+      "An output with one or more elements was resized since it had shape ", ShapeText(out.sizes()),
+      ", which does not match the required output shape ", ShapeText(sizes),
+      ". The out tensor will be resized. This behavior is deprecated, and in a future PyTorch release "
+      "outputs will not be resized unless they have zero elements; give an empty tensor, or one of the "
+      "right shape."));
 }
 
 void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& want, const char* name,
@@ -65,8 +65,8 @@ void FitOutput(const OperatorSpec& spec, const Tensor& out, const OutputSpec& wa
   MICA_CHECK(spec.form != OpForm::kOut || spec.op_class != OpClass::kPointwise ||
                  spec.dtype_rule != DTypeRule::kSame || out.dtype() == want.dtype,
              "Found dtype ", ScalarTypeName(out.dtype()), " but expected ", ScalarTypeName(want.dtype),
-             ": the dtype of `", name, "` is (", Name(out.dtype()), "), and that of the result of ", spec.name,
-             " is the dtype of its input, (", Name(want.dtype), ").");
+             ": the dtype of `", name, "` is (", Name(out.dtype()), "), and that of the result of ",
+             spec.name, " is the dtype of its input, (", Name(want.dtype), ").");
   MICA_CHECK(out.device() == want.device, "Expected all tensors to be on the same device, but `", name,
              "` is on the device (", out.device().ToString(), "), and the result of ", spec.name, " on (",
              want.device.ToString(), ").");

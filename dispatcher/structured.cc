@@ -351,8 +351,8 @@ void RunMetaWrite(const BoxedKernel&, const Operator& op, KeySet, const MicaValu
                   MicaValue*) {
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   MICA_CHECK_IMPLEMENTED(self.device().is_meta(), "Cannot copy out of meta tensor; no data! Operator ",
-                         op.spec().name, " is to write a tensor on the device (",
-                         self.device().ToString(), ").");
+                         op.spec().name, " is to write a tensor on the device (", self.device().ToString(),
+                         ").");
   CheckWritable(self, op.spec());
   CheckNoInternalOverlap(self, "self");
   MarkWritten(self, op.spec());

@@ -49,8 +49,9 @@ DType PromoteIntegers(DType a, DType b) {
 
 DType PromoteTypes(DType a, DType b) {
   if (a == b) return a;
-  MICA_CHECK(!IsFloat8(a) && !IsFloat8(b), "The dtypes ", Name(a), " and ", Name(b),
-             " have no common dtype: Promotion for Float8 Types is not supported; convert one of them first.");
+  MICA_CHECK(
+      !IsFloat8(a) && !IsFloat8(b), "The dtypes ", Name(a), " and ", Name(b),
+      " have no common dtype: Promotion for Float8 Types is not supported; convert one of them first.");
   const int level_a = Level(a);
   const int level_b = Level(b);
   if (level_a == 3 || level_b == 3) {

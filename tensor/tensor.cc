@@ -48,8 +48,8 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   int64_t bytes = 0;
   overflow |=
       __builtin_mul_overflow(last, item_size, &bytes) || __builtin_add_overflow(bytes, item_size, &bytes);
-  MICA_CHECK(!overflow, "Storage size calculation overflowed with sizes=", ShapeText(sizes), " and strides=",
-             ShapeText(strides), ": at ", item_size,
+  MICA_CHECK(!overflow, "Storage size calculation overflowed with sizes=", ShapeText(sizes),
+             " and strides=", ShapeText(strides), ": at ", item_size,
              " bytes an element it needs more than 2^63 - 1 bytes or elements.");
   return bytes;
 }

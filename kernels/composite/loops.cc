@@ -19,13 +19,14 @@ namespace {
 void CheckJoins(const Tensor& self, const Tensor& more, int64_t dim, const char* name) {
   if (!more.defined()) return;
   MICA_CHECK(more.ndim() == self.ndim(),
-             "diff expects prepend or append to be the same dimension as input; `", name, "` has (", more.ndim(),
-             ") dimensions and `self` (", self.ndim(), ").");
+             "diff expects prepend or append to be the same dimension as input; `", name, "` has (",
+             more.ndim(), ") dimensions and `self` (", self.ndim(), ").");
   for (int64_t d = 0; d < self.ndim(); ++d)
-    MICA_CHECK(d == dim || more.size(d) == self.size(d),
-               "diff expects the shape of tensor to prepend or append to match that of input except along the "
-               "differencing dimension; size (",
-               more.size(d), ") of dimension (", d, ") of `", name, "` differs from (", self.size(d), ").");
+    MICA_CHECK(
+        d == dim || more.size(d) == self.size(d),
+        "diff expects the shape of tensor to prepend or append to match that of input except along the "
+        "differencing dimension; size (",
+        more.size(d), ") of dimension (", d, ") of `", name, "` differs from (", self.size(d), ").");
 }
 
 }  // namespace

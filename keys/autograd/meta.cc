@@ -179,17 +179,18 @@ void CheckInplace(const Tensor& t, const char* op) {
     const Tensor base = t.view_base();
     const auto creation = static_cast<ViewCreation>(t.impl()->extra->view_creation);
     MICA_CHECK(creation != ViewCreation::kNoGrad,
-               "A view was created in no_grad mode and is being modified inplace with grad mode enabled, by ", op,
+               "A view was created in no_grad mode and is being modified inplace with grad mode enabled, by ",
+               op,
                "; that is ambiguous. Make the view and the write both inside no_grad (the write is not "
                "recorded) or both outside (it is).");
     MICA_CHECK(creation != ViewCreation::kInference,
                "A view was created in inference mode and is being modified inplace in normal mode, by ", op,
                ", while grad mode is on; make the view outside inference mode.");
-    MICA_CHECK(creation != ViewCreation::kMultiOutput,
-               "A view is being modified inplace, by ", op,
-               ". This view is the output of a function that returns multiple views. Such functions do not "
-               "allow the output views to be modified inplace. Use the operator that is not in-place, or make "
-               "the view by itself (select, narrow).");
+    MICA_CHECK(
+        creation != ViewCreation::kMultiOutput, "A view is being modified inplace, by ", op,
+        ". This view is the output of a function that returns multiple views. Such functions do not "
+        "allow the output views to be modified inplace. Use the operator that is not in-place, or make "
+        "the view by itself (select, narrow).");
     MICA_CHECK(creation != ViewCreation::kCustomFunction, "Operator ", op,
                " writes a view that a custom Function returned; its backward would be lost. Clone the view "
                "inside the Function, or "

@@ -94,7 +94,10 @@ REFUSED: dict[str, tuple[str, Callable[[Any], Any]]] = {
         lambda m: m.autograd.functional.jacobian(lambda x: x, m.ones(2), strict=True, vectorize=True),
     ),
     "a check": ("Expected cond to be True", lambda m: m._check(False)),
-    "no backward": ("must implement either the backward", lambda m: NoBackward[m.__name__].apply(x_of(m)).backward()),
+    "no backward": (
+        "must implement either the backward",
+        lambda m: NoBackward[m.__name__].apply(x_of(m)).backward(),
+    ),
     "an overlap of index_add_": (
         "unsupported operation: some elements of the input tensor",
         lambda m: onto_itself(m, "index_add_"),
@@ -183,7 +186,10 @@ def test_which_dtypes_an_out_may_have(name: str) -> None:
         return True
 
     wrong = [
-        (given, into) for given in DTYPES for into in DTYPES if ran(mica, given, into) != ran(torch, given, into)
+        (given, into)
+        for given in DTYPES
+        for into in DTYPES
+        if ran(mica, given, into) != ran(torch, given, into)
     ]
     assert not wrong
 

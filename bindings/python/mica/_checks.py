@@ -12,7 +12,11 @@ __all__ = ["_assert", "_check", "_check_index", "_check_not_implemented", "_chec
 
 
 def _fail(kind: type[Exception], message: Any) -> None:
-    raise kind(message() if callable(message) else message or "Expected cond to be True; a check of the program's failed.")
+    raise kind(
+        message()
+        if callable(message)
+        else message or "Expected cond to be True; a check of the program's failed."
+    )
 
 
 def _assert(condition: Any, message: Any = None) -> None:

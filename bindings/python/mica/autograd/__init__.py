@@ -34,7 +34,6 @@ from mica.autograd.gradcheck import (
 )
 
 
-
 class _VariableMeta(type):
     def __getattr__(cls, name: str) -> Any:
         return getattr(Tensor, name)
@@ -126,7 +125,11 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     listed = [inputs] if isinstance(inputs, (Tensor, graph.GradientEdge)) else inputs
-    edges = [i for i, given in enumerate(listed) if isinstance(given, graph.GradientEdge)] if materialize_grads else []
+    edges = (
+        [i for i, given in enumerate(listed) if isinstance(given, graph.GradientEdge)]
+        if materialize_grads
+        else []
+    )
 
     def gradients(cotangents: Any) -> tuple[Tensor, ...]:
         found = _C._gradients(

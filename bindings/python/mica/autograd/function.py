@@ -68,7 +68,9 @@ class FunctionCtx:
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """The old name of saved_tensors."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'.", DeprecationWarning, stacklevel=2
+        )
         return self.saved_tensors
 
     def __getattr__(self, name: str) -> Any:
