@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class SDPBackend(enum.IntEnum):
-    """The ways that torch names."""
+class SDPBackend(enum.Enum):
+    """The ways that torch names; int() gives their numbers, to which they are not equal."""
 
     ERROR = -1
     MATH = 0
@@ -19,7 +19,10 @@ class SDPBackend(enum.IntEnum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
-    __str__ = enum.Enum.__str__
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
 
 
 # The ways that are wished for, by the names that torch.backends.cuda has for them.
