@@ -48,7 +48,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
         self._more = (None,) if legacy else ()  # the old format says of what a storage is a view
-        self.storages: dict[int, tuple[str, Tensor, str]] = {}
+        self.storages: dict[Any, tuple[str, Tensor, str]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, _Memory):
@@ -59,7 +59,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def storage(self, flat: Tensor, kind: str) -> _Storage:
         """The reference of a storage, by its address; `flat` views all of it."""
-        address = flat._storage_ptr() or id(flat)
+        address: Any = flat._storage_ptr() or id(flat)
+        if flat.numel() == 0:  # no data that could be of two types
+            address = address, kind
         key, _, first = self.storages.setdefault(address, (str(len(self.storages)), flat, kind))
         if first != kind:
             raise RuntimeError(

@@ -72,18 +72,15 @@ class _Strict(rules.Builder):
         if type(pid) is tuple and len(pid) == 4 and _is_word(pid[0], "module") and self.is_users(pid[1]):
             return pid[1]
         try:
-            kind, key, location, count = storage_of(pid)
-            return TypedStorage._over(self._source.storage(kind.dtype, key, location, count))
+            return self._source.described(pid)
         except Refused as error:
             self.refuse(str(error))
 
 
-class _Trusting(pickle.Unpickler):
-    """Reads the pickle of a checkpoint as Python does; what is torch's, as Mica's."""
+class _Trusting:
+    """What an unpickler that is trusted does in a checkpoint: what is torch's, it reads as Mica's."""
 
-    def __init__(self, content: bytes, source: Source, encoding: str) -> None:
-        super().__init__(io.BytesIO(content), encoding=encoding)
-        self._source = source
+    _source: Source
 
     def find_class(self, module: str, name: str) -> Any:
         path = f"{module}.{name}"
@@ -93,21 +90,29 @@ class _Trusting(pickle.Unpickler):
                 return found
         if module.split(".")[0] == "torch":
             raise Refused(f"The file refers to {path}, which Mica lacks.")
-        return super().find_class(module, name)
+        return super().find_class(module, name)  # type: ignore[misc]
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
             return pid[1]  # a class, as files of torch before 1.6 name it: with its source
-        kind, key, location, count = storage_of(pid)
-        return TypedStorage._over(self._source.storage(kind.dtype, key, location, count))
+        return self._source.described(pid)
+
+
+def _trusting(content: bytes, source: Source, encoding: str, module: Any) -> Any:
+    """What the unpickler of a module (pickle, or one that offers the same) makes of a pickle."""
+    kind = type("Trusting", (_Trusting, module.Unpickler), {})
+    unpickler = kind(io.BytesIO(content), encoding=encoding)
+    unpickler._source = source
+    return unpickler.load()
 
 
 def _is_word(value: Any, word: str) -> bool:
     return (type(value) is str and value == word) or (type(value) is bytes and value == word.encode())
 
 
-def storage_of(pid: Any) -> tuple[rules.StorageKind, str, str, int]:
-    """The kind, key, place and number of elements in a pickle's reference to a storage."""
+def storage_of(pid: Any) -> tuple[rules.StorageKind, str, str, int, tuple[int, int] | None]:
+    """The kind, key, place and number of elements in a pickle's reference to a storage, and the offset and
+    number of those that are meant, where they are not all."""
     if type(pid) is not tuple or len(pid) not in (5, 6) or not _is_word(pid[0], "storage"):
         raise Refused(
             f"Only persistent_load of storage is allowed, but got {shown(pid)}, which is no storage."
@@ -118,9 +123,15 @@ def storage_of(pid: Any) -> tuple[rules.StorageKind, str, str, int]:
         raise Refused(f"a storage is described by {shown(kind)}, {shown(key)} and {shown(location)}.")
     if type(count) is not int or not 0 <= count < 1 << 63:
         raise Refused(f"the storage ({key:.60}) has {shown(count)} for its number of elements.")
-    if pid[5:] not in ((), (None,)):
-        raise Refused(f"the storage ({key:.60}) is a view of another, as in files of torch before 0.4.")
-    return kind, key, location, count
+    view = pid[5] if len(pid) == 6 else None
+    if view is None:
+        return kind, key, location, count, None
+    if type(view) is not tuple or len(view) != 3 or not all(type(n) is int for n in view[1:]):
+        raise Refused(f"the storage ({key:.60}) has {shown(view)} for the part of it that is meant.")
+    _, offset, size = view
+    if offset < 0 or size < 0 or offset + size > count:
+        raise Refused(f"the storage ({key:.60}) has {count} elements, without {size} from ({offset}) on.")
+    return kind, key, location, count, (offset, size)
 
 
 def unpickle(
@@ -130,7 +141,7 @@ def unpickle(
     if weights_only:
         return _Strict(content, source, encoding=encoding, record=record).load()
     try:
-        return _Trusting(content, source, encoding).load()
+        return _trusting(content, source, encoding, source.pickle_module)
     except Refused:
         raise
     except Foreign as error:
@@ -142,12 +153,22 @@ def unpickle(
 class Source:
     """Where a pickle's storages come from, and on which devices they are put."""
 
+    pickle_module: Any = pickle  # what reads a file that is trusted
+
     def __init__(self, map_location: Any, name: str, file: Any = None) -> None:
         self.map_location, self.name, self.file = map_location, name, file
 
     def storage(self, dtype: Any, key: str, location: str, count: int) -> Tensor:
         """All of a storage as a flat tensor on its device; the same memory each time."""
         raise NotImplementedError(f"{type(self).__name__} has no storages.")
+
+    def described(self, pid: Any) -> TypedStorage:
+        """The storage of a pickle's reference."""
+        kind, key, location, count, part = storage_of(pid)
+        flat = self.storage(kind.dtype, key, location, count)
+        if part is not None:
+            flat = flat[part[0] : part[0] + part[1]]
+        return TypedStorage._over(flat)
 
     def read(self, start: int, size: int) -> Tensor:
         """Bytes of the file."""
@@ -190,7 +211,8 @@ class Source:
         except (RuntimeError, ValueError) as error:
             why = str(error)
         raise rules.NoPlace(
-            f"The file has a storage on the device ({location:.80}), but {why}. Load it with map_location='cpu'."
+            f"Attempting to deserialize object on a {location.partition(':')[0].upper():.80} device "
+            f"({location:.80}), but {why}. Load it with map_location='cpu'."
         )
 
 
@@ -200,6 +222,11 @@ def _mapped(file: Any, shared: bool) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     with open(file.name, "r+b") as writable:
         return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
+
+
+def swap_width(dtype: Any) -> int:
+    """How many bytes are one number of a dtype (None: bytes)."""
+    return 1 if dtype is None else dtype.itemsize // (2 if dtype.is_complex else 1)  # type: ignore[no-any-return]
 
 
 class Archive(Source):
@@ -216,27 +243,40 @@ class Archive(Source):
             ) from error
         self._read: dict[str, Tensor] = {}
         self._records = self._check()
-        order = self._records.get("byteorder")
-        if order is not None and self.content("byteorder").decode("ascii", "replace") != sys.byteorder:
-            raise Refused(
-                f"The file ({name}) was written in another byte order than this machine's ({sys.byteorder})."
-            )
-        self._check_order(order is not None)
-        if mapped:
+        self._widths: dict[str, int] = {}
+        self._is_swapped = self._order() != sys.byteorder
+        if mapped and not self._is_swapped:
             from mica import serialization
 
             shared = serialization.get_default_mmap_options() == mmap.MAP_SHARED
             self._buffer = _mapped(file, shared)
 
-    def _check_order(self, told: bool) -> None:
+    def _order(self) -> str:
+        """The byte order of the storages: what the file tells, or set_default_load_endianness(), or little."""
         from mica import serialization
 
-        order = serialization.get_default_load_endianness()
-        if not told and order is not None and order.name.lower() not in ("native", sys.byteorder):
+        if "byteorder" in self._records:
+            order = self.content("byteorder")
+            if order not in (b"little", b"big"):
+                raise Refused(
+                    f"Unknown endianness type: the file ({self.name}) has the byte order {shown(order)}."
+                )
+            return order.decode()
+        chosen = serialization.get_default_load_endianness()
+        if chosen is None:
+            return "little"
+        return sys.byteorder if chosen.name == "NATIVE" else chosen.name.lower()
+
+    def _swap(self, flat: Tensor, key: str, dtype: Any) -> None:
+        """Turns the bytes of a storage that was just read into this machine's order."""
+        if flat.numel() == 0:
+            return
+        if dtype is None:
             raise Refused(
-                f"The file ({self.name}) does not tell its byte order, and set_default_load_endianness() says "
-                f"{order.name}, which is not this machine's ({sys.byteorder})."
+                f"The file ({self.name}) was written in another byte order than this machine's ({sys.byteorder}), and "
+                f"the storage ({key:.60}) has no dtype by which its bytes could be swapped."
             )
+        UntypedStorage._over(flat[: flat.numel() // dtype.itemsize * dtype.itemsize]).byteswap(dtype)
 
     def _check(self) -> dict[str, tuple[int, zipfile.ZipInfo]]:
         """Where each record's bytes begin, by its name below the archive's root."""
@@ -303,9 +343,16 @@ class Archive(Source):
             name = f"data/{key}"
             if name not in self._records:
                 raise Refused(f"The file ({self.name}) has no record ({name}) for a storage.")
-            start, info = self._records[name]
-            flat = self.placed(self._bytes(start, info), location)
-            self._read[key] = flat
+            flat = self._bytes(*self._records[name])
+            if self._is_swapped:
+                self._swap(flat, key, dtype)
+                self._widths[key] = swap_width(dtype)
+            flat = self._read[key] = self.placed(flat, location)
+        if self._widths.get(key, width := swap_width(dtype)) != width:
+            raise Refused(
+                f"The file ({self.name}) was written in another byte order than this machine's ({sys.byteorder}), and "
+                f"the storage ({key:.60}) has elements of two sizes."
+            )
         itemsize = bytes_wide.itemsize
         if count * itemsize > flat.numel():
             raise Refused(

@@ -343,7 +343,7 @@ def save(
     from mica import _checkpoint
     from mica.serialization import only_pickle
 
-    only_pickle(pickle_module, "save")
+    only_pickle(pickle_module)
     writer = _checkpoint.write if _use_new_zipfile_serialization else _checkpoint.write_legacy
     if hasattr(f, "write"):
         writer(obj, f, pickle_protocol, "archive")
@@ -363,17 +363,17 @@ def load(
     """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
     tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
     the tensors of a path are read from the file as they are used."""
-    from mica.serialization import load_from, only_pickle
+    from mica.serialization import load_from
 
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    only_pickle(pickle_module, "load")
     if weights_only and pickle_module is not None:
         raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
     if weights_only is None:
         weights_only = pickle_module is None
-    return load_from(f, map_location, weights_only, mmap, pickle_load_args.get("encoding", "utf-8"))
+    encoding = pickle_load_args.get("encoding", "utf-8")
+    return load_from(f, map_location, weights_only, mmap, encoding, pickle_module)
 
 
 # What takes no tensors, asks of any object, or is no operator's.

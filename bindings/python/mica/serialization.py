@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -39,12 +40,12 @@ _settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIV
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of files that do not tell theirs; None for this machine's."""
+    """The byte order of zip files that do not tell theirs; None for little."""
     return _settings["endianness"]  # type: ignore[no-any-return]
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Sets the byte order of files that do not tell theirs; one of another order is refused."""
+    """Sets the byte order of zip files that do not tell theirs; None for little."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     _settings["endianness"] = endianness
@@ -186,17 +187,24 @@ def _is_seekable(file: Any) -> bool:
     return has_all and (not hasattr(file, "seekable") or file.seekable())
 
 
-def only_pickle(module: Any, function: str) -> None:
-    """Refuses a pickle module that save() and load() would not use."""
+def only_pickle(module: Any) -> None:
+    """Refuses a pickle module that save() would not use."""
     if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
         raise NotImplementedError(
-            f"{function}() works with the standard pickle alone; pickle_module is ({module.__name__}). Pickle with that "
+            f"save() works with the standard pickle alone; pickle_module is ({module.__name__}). Pickle with that "
             "module yourself, or leave it out."
         )
 
 
-def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any, encoding: str) -> Any:
+def load_from(
+    f: Any, map_location: Any, weights_only: bool, mapped: Any, encoding: str, pickle_module: Any = None
+) -> Any:
     """What mica.load() does with a path or an open file."""
+    if hasattr(f, "read") and not (hasattr(f, "seek") and hasattr(f, "tell")):
+        raise AttributeError(
+            f"The file ({type(f).__name__}) has no seek() or no tell(). You can only torch.load from a file that is "
+            "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        )
     mapped = bool(mapped)
     if mapped and hasattr(f, "read"):
         raise ValueError("mmap=True needs a path: the file that was given is open already.")
@@ -210,14 +218,25 @@ def load_from(f: Any, map_location: Any, weights_only: bool, mapped: Any, encodi
         head = source.read(512)
         source.seek(start)
         if head[:4] != b"PK\3\4":
-            return _older(source, head, map_location, weights_only, mapped, str(name), encoding)
+            return _older(
+                source, head, map_location, weights_only, mapped, str(name), encoding, pickle_module
+            )
         if start:
             source = io.BytesIO(source.read())
-        return reading.Archive(source, map_location, mapped, str(name)).load(weights_only, encoding)
+        archive = reading.Archive(source, map_location, mapped, str(name))
+        archive.pickle_module = pickle_module or pickle
+        return archive.load(weights_only, encoding)
 
 
 def _older(
-    file: Any, head: bytes, map_location: Any, weights_only: bool, mapped: bool, name: str, encoding: str
+    file: Any,
+    head: bytes,
+    map_location: Any,
+    weights_only: bool,
+    mapped: bool,
+    name: str,
+    encoding: str,
+    pickle_module: Any,
 ) -> Any:
     """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
     from mica import _checkpoint_legacy
@@ -233,7 +252,9 @@ def _older(
                 f"mmap=True needs a zip checkpoint; the file ({name}) has the format before zip. Load it without mmap "
                 "and save it again."
             )
-        return _checkpoint_legacy.Legacy(file, map_location, name).load(weights_only, encoding)
+        legacy = _checkpoint_legacy.Legacy(file, map_location, name)
+        legacy.pickle_module = pickle_module or pickle
+        return legacy.load(weights_only, encoding)
     from mica._unpickle import load_file
 
     return load_file(file, weights_only, map_location, name)

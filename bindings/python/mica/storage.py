@@ -402,7 +402,9 @@ class UntypedStorage(_StorageBase):
 
     def byteswap(self, dtype: Any) -> None:
         """Reverses the bytes of each element of a dtype, in place."""
-        width = dtype.itemsize // (2 if dtype.is_complex else 1)
+        from mica._checkpoint_read import swap_width
+
+        width = swap_width(dtype)
         if width > 1:
             rows = self._flat.view(-1, width)
             rows.copy_(rows.flip(1))
