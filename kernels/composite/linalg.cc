@@ -146,7 +146,7 @@ Tensor linalg_matrix_exp(const Tensor& self) {
 
 Tensor linalg_multi_dot(TensorSpan tensors) {
   const int64_t n = tensors.size();
-  MICA_CHECK(n >= 2, "Expected one or more matrices, two at least; the number of tensors is (", n, ").");
+  MICA_CHECK(n >= 2, "multi_dot(): expected at least 2 tensors but got (", n, ").");
   std::vector<Tensor> factors;
   for (int64_t i = 0; i < n; ++i) {
     const Tensor& t = tensors[i];

@@ -64,7 +64,7 @@ void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const 
   MICA_CHECK(a.dtype() == b.dtype(), "Expected `", a_name, "` and `", b_name,
              "` to have the same dtype, but got: ", ScalarTypeName(a.dtype()),
              " != ", ScalarTypeName(b.dtype()), "; dtype (", Name(a.dtype()), ") of `", a_name,
-             "` differs from dtype (", Name(b.dtype()), ") of `", b_name, "`.");
+             "` differs from dtype (", Name(b.dtype()), ") of `", b_name, "`; they should be the same.");
 }
 
 void CheckInRange(const Scalar& value, DType dtype, const char* name) {

@@ -17,6 +17,71 @@ import torch
 import mica
 
 CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "a power in place": (
+        "operation's result requires dtype",
+        lambda m: m.ones(3).float_power_(m.ones(3)),
+    ),
+    "places of an integral": (
+        "There must be one `x` value for each sample point",
+        lambda m: m.cumulative_trapezoid(m.ones(2, 3), m.ones(2)),
+    ),
+    "a moved dimension twice": (
+        "movedim: repeated dim in `source`",
+        lambda m: m.ones(2, 3).movedim((0, 0), (0, 1)),
+    ),
+    "a place of two dimensions": (
+        "movedim: repeated dim in `destination`",
+        lambda m: m.ones(2, 3).movedim((0, 1), (-1, 1)),
+    ),
+    "a condition's norm": (
+        "linalg.cond got an invalid norm type: wrong",
+        lambda m: m.linalg.cond(m.ones(2, 2), "wrong"),
+    ),
+    "a norm of matrices": (
+        "linalg.matrix_norm: Order 3.5 not supported",
+        lambda m: m.linalg.matrix_norm(m.ones(2, 2), 3.5),
+    ),
+    "dimensions of a nuclear norm": (
+        "must be different",
+        lambda m: m.linalg.matrix_norm(m.ones(2, 2), "nuc", (0, -2)),
+    ),
+    "factors of a vector": (
+        "linalg.qr: The input tensor A must have at least 2 dimensions",
+        lambda m: m.linalg.qr(m.ones(2)),
+    ),
+    "least squares of a vector": (
+        "input must have at least 2 dimensions",
+        lambda m: m.linalg.lstsq(m.ones(2), m.ones(2)),
+    ),
+    "an inverse of a vector": (
+        "expected a tensor with 2 or more dimensions",
+        lambda m: m.linalg.pinv(m.ones(2)),
+    ),
+    "an inverse of a tensor": (
+        "Expected self to satisfy the requirement",
+        lambda m: m.linalg.tensorinv(m.ones(2, 3, 4), 1),
+    ),
+    "an equation of tensors": (
+        "Expected self to satisfy the requirement",
+        lambda m: m.linalg.tensorsolve(m.ones(2, 3, 6), m.ones(3)),
+    ),
+    "inner products": (
+        r"inner\(\) the last dimension must match on both input tensors but got shapes \[2, 3\] and \[2, 2\]",
+        lambda m: m.inner(m.ones(2, 3), m.ones(2, 2)),
+    ),
+    "a product of no matrices": ("expected at least 2 tensors", lambda m: m.linalg.multi_dot([])),
+    "a real transform of complex numbers": (
+        "rfft expects a real input tensor",
+        lambda m: m.fft.rfft(m.ones(3, dtype=m.complex64)),
+    ),
+    "flat indices": (
+        "expected 'indices' to be integer",
+        lambda m: m.unravel_index(m.ones(()), (2, 2)),
+    ),
+    "a negative shape of flat indices": (
+        r"'shape' cannot have negative values, but got \(2, -3\)",
+        lambda m: m.unravel_index(m.tensor(0), (2, -3)),
+    ),
     "a dimension out of range": (r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 5\)", lambda m: m.ones(3).sum(5)),
     "a dimension twice": ("dim 0 appears multiple times in the list of dims", lambda m: m.ones(3).sum((0, 0))),
     "a negative size": (r"Trying to create tensor with negative dimension -3: \[2, -3\]", lambda m: m.ones(2, -3)),

@@ -292,8 +292,8 @@ def norm(
 
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of several matrices; the same as linalg.multi_dot."""
-    return _C._functions[""]["linalg_multi_dot"](list(matrices), out=out)
+    """The product of several matrices, as linalg.multi_dot; one is its own."""
+    return _C._functions[""]["chain_matmul"](list(matrices), out=out)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:

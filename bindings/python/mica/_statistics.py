@@ -3,13 +3,14 @@ tensors as were asked for, and numbers or tensors or lists of either."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mica import _C
 from mica._C import Tensor
 from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 __all__ = [
@@ -110,11 +111,18 @@ def unique_consecutive(
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates of flat `indices` into `shape`, one tensor for each dimension."""
-    if not isinstance(indices, Tensor) or indices.dtype.is_floating_point or indices.dtype.is_complex:
-        raise ValueError("Argument `indices` of unravel_index is no tensor of integers.")
+    given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
+    if not isinstance(indices, Tensor) or given == _C.bool or given.is_floating_point or given.is_complex:
+        raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {given}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(
+            f"unravel_index: expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
+        )
     sizes = [shape] if isinstance(shape, int) else list(shape)
-    if any(not isinstance(s, int) or s < 0 for s in sizes):
-        raise ValueError(f"Shape {tuple(sizes)} of unravel_index is no list of integers of 0 or more.")
+    if any(not isinstance(s, int) for s in sizes):
+        raise TypeError(f"unravel_index: expected 'shape' sequence to only contain ints, but got {sizes}")
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {tuple(sizes)}")
     indices = indices.to(_C.int64)
     strides = [1] * len(sizes)
     for d in range(len(sizes) - 2, -1, -1):
