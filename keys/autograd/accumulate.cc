@@ -1,6 +1,8 @@
 // Adding to .grad.
 #include "mica/keys/autograd/accumulate.h"
 
+#include <mutex>
+
 #include "mica/dispatcher/thread_state.h"
 #include "mica/keys/autograd/engine_ops.h"
 #include "mica/keys/autograd/meta.h"
@@ -34,51 +36,53 @@ bool HasLayoutOf(const Tensor& grad, const Tensor& leaf) {
   return grad.is_contiguous();
 }
 
-// The sum where a mode or a subclass sees it made, which is Python's code: the lock is not
-// held meanwhile, since whoever holds the interpreter may wait for it in `x.grad`.
-void AddSeen(Meta& meta, const Tensor& leaf, const Tensor& grad) {
+// One thread at a time adds to a leaf; recursive, since a signal's handler, which runs in the middle
+// of a sum, may add, too.
+std::recursive_mutex& SumLockOf(const void* leaf) {
+  static std::recursive_mutex locks[64];
+  return locks[(reinterpret_cast<uintptr_t>(leaf) >> 6) % 64];
+}
+
+// Takes `grad` itself for the leaf's, which has none; false where that cannot be.
+bool Take(Meta& meta, const Tensor& leaf, const Tensor& grad, bool seen) {
+  if (CurrentThread().grad_enabled && RequiresGrad(grad)) return false;
+  if (!IsAlone(grad) || !HasLayoutOf(grad, leaf)) return false;
+  const Tensor taken = seen || grad.requires_grad() || grad.is_view() ? DetachedAlias(grad) : grad;
+  std::lock_guard lock(LockOf(leaf.impl()));
+  if (meta.grad.defined()) return false;
+  meta.grad = taken;
+  return true;
+}
+
+// Adds with operators, which LockOf is not held for: they may take it for another tensor, and run
+// code that looks at `x.grad` (a mode's, a subclass's, a signal's handler).
+void Sum(Meta& meta, const Tensor& leaf, const Tensor& grad) {
   while (true) {
     Tensor before;
     {
       std::lock_guard lock(LockOf(leaf.impl()));
       before = meta.grad;
     }
-    const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
-    const bool taken = !recorded && IsAlone(grad) && HasLayoutOf(grad, leaf);
-    Tensor sum = before;
-    if (!before.defined())
-      sum = taken ? DetachedAlias(grad) : ops::CloneLike(grad, leaf);
-    else if (CurrentThread().grad_enabled)
-      sum = ops::Add(before, grad);
-    else
-      ops::AddInPlace(before, grad);
+    if (before.defined() && !CurrentThread().grad_enabled) return ops::AddInPlace(before, grad);
+    Tensor sum = before.defined() ? ops::Add(before, grad) : ops::CloneLike(grad, leaf);
     std::lock_guard lock(LockOf(leaf.impl()));
-    if (sum.is_same(before)) return;
-    if (meta.grad.is_same(before)) {
-      meta.grad = std::move(sum);
-      return;
-    }
+    if (!meta.grad.is_same(before)) continue;  // somebody added meanwhile
+    meta.grad = std::move(sum);
+    return;
   }
 }
 
 }  // namespace
 
 void AccumulateGrad::Add(const Tensor& grad) {
-  Meta& meta = EnsureMeta(*variable());
-  if (__builtin_expect(IsSeen(grad) || IsSeen(*variable()), 0)) return AddSeen(meta, *variable(), grad);
-  std::lock_guard lock(LockOf(leaf_));
-  if (!meta.grad.defined()) {
-    const bool recorded = CurrentThread().grad_enabled && RequiresGrad(grad);
-    if (!recorded && IsAlone(grad) && HasLayoutOf(grad, *variable())) {
-      meta.grad = grad.requires_grad() || grad.is_view() ? DetachedAlias(grad) : grad;
-    } else {
-      meta.grad = ops::CloneLike(grad, *variable());
-    }
-  } else if (CurrentThread().grad_enabled) {
-    meta.grad = ops::Add(meta.grad, grad);
-  } else {
-    ops::AddInPlace(meta.grad, grad);
-  }
+  const Tensor& leaf = *variable();
+  Meta& meta = EnsureMeta(leaf);
+  const bool seen = IsSeen(grad) || IsSeen(leaf);
+  if (!meta.grad.defined() && Take(meta, leaf, grad, seen)) return;
+  // Python's code may wait for another thread's: its sums go without the lock.
+  if (__builtin_expect(seen, 0)) return Sum(meta, leaf, grad);
+  std::lock_guard lock(SumLockOf(leaf_));
+  Sum(meta, leaf, grad);
 }
 
 void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {

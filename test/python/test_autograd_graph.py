@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import re
+import subprocess
+import sys
 import threading
 import weakref
 import xml.etree.ElementTree as ElementTree
@@ -461,3 +463,20 @@ def test_draw_odd():
     with pytest.raises(RuntimeError, match=r"output \(0\) does not require grad"):
         graph.draw(mica.ones(2))
     check_layout(ElementTree.fromstring(graph.draw(x)))
+
+
+# Each of many tensors' locks is one of a few: while a gradient is added, that of another tensor is needed.
+VIEWS_OF_RECORDED_GRADIENTS = """
+import mica
+for _ in range(2000):
+    x, g = mica.ones(3, requires_grad=True), mica.ones(1, 3, requires_grad=True)
+    for _ in range(2):
+        x.view(1, 3).backward(g, create_graph=True)
+    assert x.grad.tolist() == [2, 2, 2]
+"""
+
+
+def test_recorded_gradients_are_added_without_a_lock():
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", VIEWS_OF_RECORDED_GRADIENTS], timeout=60, check=True
+    )
