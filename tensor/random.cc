@@ -222,9 +222,10 @@ void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, 
   });
 }
 
-void FillRandperm(Generator& g, void* data, int64_t n, DType dtype) {
+void FillRandperm(Generator& g, void* data, int64_t n, DType dtype, void (*pause)()) {
+  constexpr int64_t kPause = 1 << 18;  // some milliseconds: nearly each swap waits for memory
   MICA_CHECK(n >= 0, "The length (", n, ") of a random permutation is negative.");
-  std::lock_guard<std::mutex> lock(g.mutex());
+  std::unique_lock<std::mutex> lock(g.mutex());
   VisitReal(dtype, "randperm", [&]<typename T>() {
     T* out = static_cast<T*>(data);
     for (int64_t i = 0; i < n; ++i) out[i] = FromInt<T>(i);
@@ -233,6 +234,10 @@ void FillRandperm(Generator& g, void* data, int64_t n, DType dtype) {
     for (int64_t i = 0; i < n - 1; ++i) {
       const uint64_t word = wide ? g.Random64() : g.Random32();
       std::swap(out[i], out[i + static_cast<int64_t>(word % static_cast<uint64_t>(n - i))]);
+      if (pause == nullptr || i % kPause != kPause - 1) continue;
+      lock.unlock();
+      pause();
+      lock.lock();
     }
   });
 }

@@ -28,7 +28,8 @@ void FillBernoulliTensor(Generator& g, void* data, int64_t n, DType dtype, const
 // reaches 2^28. The smallest int64_t as `high` stands for 2^63.
 void FillRandint(Generator& g, void* data, int64_t n, DType dtype, int64_t low, int64_t high);
 // A permutation of 0..n-1, in any real dtype that holds n - 1.
-void FillRandperm(Generator& g, void* data, int64_t n, DType dtype);
+// Calls `pause` now and then, without the lock; what it throws ends the fill.
+void FillRandperm(Generator& g, void* data, int64_t n, DType dtype, void (*pause)() = nullptr);
 
 // One draw; the generator's mutex must be held. For layouts other than
 // contiguous, where torch draws one by one.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mica/dispatcher/host.h"
 #include "mica/kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
@@ -15,6 +16,9 @@ namespace {
 
 template <typename T>
 constexpr T kNever = -std::numeric_limits<T>::infinity();
+
+// Between the steps, each of as many logarithms as there are states.
+void AskForInterrupt() { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); }
 
 // log(exp(a) + exp(b) + exp(c))
 template <typename T>
@@ -91,6 +95,7 @@ T Forward(const Alignment<T>& a, T* alpha, int64_t width) {
   for (int64_t t = 1; t < a.steps; ++t) {
     const T* before = alpha + (t - 1) * width;
     T* now = alpha + t * width;
+    AskForInterrupt();
     for (size_t s = 0; s < n; ++s)
       now[s] = a.At(t, s) +
                LogSum(before[s], s >= 1 ? before[s - 1] : kNever<T>, a.Skips(s) ? before[s - 2] : kNever<T>);
@@ -120,6 +125,7 @@ void Backward(const Alignment<T>& a, const T* alpha, int64_t width, int64_t clas
               T* gradient) {
   std::vector<T> beta, share(static_cast<size_t>(classes));
   for (int64_t t = a.steps; t-- > 0;) {
+    AskForInterrupt();
     beta = StepBack(a, t, beta);
     std::fill(share.begin(), share.end(), kNever<T>);
     for (size_t s = 0; s < a.count(); ++s) {

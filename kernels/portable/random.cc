@@ -173,22 +173,24 @@ void random__to(const Tensor& self, int64_t to, Generator* generator) {
 void random_(const Tensor& self, Generator* generator) {
   if (!IsInteger(self.dtype()) || self.itemsize() < 4) return random__from(self, 0, std::nullopt, generator);
   // One word of the dtype's own width each, without the sign.
-  FillContiguous(self, [&](const Tensor& t) {
+  FillInSteps(self, [&](void* data, int64_t n, int64_t) {
     Generator& g = GeneratorOf(generator);
     const std::lock_guard lock(g.mutex());
-    for (int64_t i = 0; i < t.numel(); ++i) {
-      if (t.itemsize() == 8)
-        static_cast<int64_t*>(t.data())[i] = static_cast<int64_t>(g.Random64() & INT64_MAX);
+    for (int64_t i = 0; i < n; ++i) {
+      if (self.itemsize() == 8)
+        static_cast<int64_t*>(data)[i] = static_cast<int64_t>(g.Random64() & INT64_MAX);
       else
-        static_cast<uint32_t*>(t.data())[i] =
-            g.Random32() & (t.dtype() == DType::kI32 ? INT32_MAX : UINT32_MAX);
+        static_cast<uint32_t*>(data)[i] =
+            g.Random32() & (self.dtype() == DType::kI32 ? INT32_MAX : UINT32_MAX);
     }
   });
 }
 
 void _randperm_(const Tensor& self, Generator* generator) {
-  FillContiguous(
-      self, [&](const Tensor& t) { FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype()); });
+  FillContiguous(self, [&](const Tensor& t) {
+    FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype(),
+                 [] { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); });
+  });
 }
 
 }  // namespace mica::portable

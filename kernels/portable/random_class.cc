@@ -56,7 +56,7 @@ void Fill(const MicaCall& call, const MicaValue* args, int64_t n, const Tensor& 
   }
   Offsets writer(out);
   Generator& g = GeneratorOf(args, n);
-  const std::lock_guard lock(g.mutex());
+  std::unique_lock lock(g.mutex());
   int64_t at[kBlock];
   for (int64_t done = 0, step = 1; done < out.numel(); done += kBlock, ++step) {
     const int64_t count = std::min(kBlock, out.numel() - done);
@@ -70,8 +70,10 @@ void Fill(const MicaCall& call, const MicaValue* args, int64_t n, const Tensor& 
     machine.Run(program.main, count);
     writer.Next(at, count);
     StoreLanes(kLaneFor<double>, out.dtype(), machine.output(0), out.data_as<char>(), at, count);
-    MICA_CHECK_KIND(kInterrupted, step % kBlocksBetweenChecks != 0 || !Interrupted(),
-                    "The call was interrupted.");
+    if (step % kBlocksBetweenChecks != 0) continue;
+    lock.unlock();  // a signal's handler may draw, too
+    MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted.");
+    lock.lock();
   }
 }
 

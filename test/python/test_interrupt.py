@@ -139,6 +139,86 @@ def test_backward() -> None:
     assert run(BACKWARD) == "interrupted [2.0, 2.0]\n"
 
 
+# A timer of the process's own time goes off when a fifth of a call is done; the rest is then left undone.
+ENDS = """
+import mica, signal, time
+import mica.nn.functional as F
+mica.manual_seed(0)
+mica.set_num_threads(1)
+{setup}
+def timed():
+    begin = time.process_time()
+    try:
+        {call}
+    except TimeoutError:
+        pass
+    return time.process_time() - begin
+whole = min(timed(), timed())
+def handler(*_): raise TimeoutError
+signal.signal(signal.SIGPROF, handler)
+signal.setitimer(signal.ITIMER_PROF, whole / 5)
+print("ended" if timed() < 0.8 * whole else f"not ended within ({{whole}}) seconds")
+"""
+N = "n = 1 << 22; x = mica.rand(n); places = mica.randint(0, n, (n,)); "
+LONG = {
+    "fft": ("x = mica.randn(1 << 23, dtype=mica.complex64)", "mica.fft.fft(x)"),
+    "fft of a prime": ("x = mica.randn((1 << 22) + 15, dtype=mica.complex64)", "mica.fft.fft(x)"),
+    "rfft": ("x = mica.randn(1 << 24)", "mica.fft.rfft(x)"),
+    "irfft": ("x = mica.randn((1 << 23) + 1, dtype=mica.complex64)", "mica.fft.irfft(x)"),
+    "logcumsumexp": (N, "x.logcumsumexp(0)"),
+    "cumprod of complex": (N, "x.to(mica.complex64).cumprod(0)"),
+    "cumsum of a row": ("x = mica.ones(1 << 28, dtype=mica.uint8)", "x.cumsum(0, dtype=mica.uint8)"),
+    "cummax of a row": ("x = mica.ones(1 << 26, dtype=mica.int8)", "x.cummax(0)"),
+    "cumsum of four rows": ("x = mica.ones(4, 1 << 25)", "x.cumsum(1)"),
+    "randperm": ("", "mica.randperm(1 << 24)"),
+    "ctc_loss": (
+        "x = mica.randn(2000, 8, 500).log_softmax(2); t = mica.ones(8, 400, dtype=mica.int64)",
+        "F.ctc_loss(x, t, [2000] * 8, [400] * 8)",
+    ),
+    "index": ("n = 1 << 24; x = mica.rand(n); places = mica.randint(0, n, (n,))", "x[places]"),
+    "index_add": (N, "[x.index_add_(0, places, x.clone()) for _ in range(4)]"),
+    "gather": ("n = 1 << 24; x = mica.rand(n); places = mica.randint(0, n, (n,))", "x.gather(0, places)"),
+    "few costly rows": ("x = mica.rand(1500, 64)", "mica.cdist(x, x, p=1.5)"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_handlers_error_ends_one_long_call(name: str) -> None:
+    setup, call = LONG[name]
+    assert run(ENDS.format(setup=setup, call=call)) == "ended\n"
+
+
+# What a handler needs of a lock that the interrupted call may hold.
+HANDLER_NEEDS = """
+import mica, signal
+x, leaf = mica.full((1 << 21,), 4.0), mica.ones(1 << 21, requires_grad=True)
+leaf.grad = mica.ones(1 << 21)
+def handler(*_): seen.append((mica.rand(3).shape, leaf.grad.shape))
+seen = []
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+for _ in range(3):
+    {call}
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(len(seen) > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mica.poisson(x)",
+        "x.geometric_(0.3)",
+        "x.cauchy_()",
+        "mica.binomial(x[: 1 << 18], x[: 1 << 18] * 0.1)",
+        "mica.randperm(1 << 21)",
+        "[leaf.backward(x) for _ in range(40)]",
+    ],
+)
+def test_a_handler_draws_numbers_and_reads_gradients(call: str) -> None:
+    assert run(HANDLER_NEEDS.format(call=call)) == "True\n"
+
+
 def test_threads() -> None:
     failures: list[BaseException] = []
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 
 #include "mica/plugin.h"
 #include "mica/plugins/cpu/engine/scratch.h"
@@ -18,8 +18,11 @@ bool forked = false;
 
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { forked = true; });
 
-// Grains in one step: some milliseconds of work.
-constexpr int64_t kStepGrains = 64;
+// Grains in a step: some milliseconds of work at most, where an element costs little. The first
+// step is shorter, since nobody knows what an element costs.
+constexpr int64_t kStepGrains = 64, kFirstGrains = 8;
+// A step that takes longer makes the next ones shorter, down to one element.
+constexpr std::chrono::milliseconds kLongStep{20};
 
 }  // namespace
 
@@ -55,18 +58,30 @@ void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads,
 
 void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
                    void (*body)(void* context, int64_t begin, int64_t end), void* context) {
-  int64_t step = 0;
-  if (__builtin_mul_overflow(std::max<int64_t>(grain, 1), kStepGrains, &step) || step > n - align) step = n;
-  if (step == n) return ParallelFor(n, grain, align, threads, body, context);
-  step = (step + align - 1) / align * align;
-  std::atomic<bool> stopped{false};
+  using Clock = std::chrono::steady_clock;
+  int64_t first = 0;
+  if (__builtin_mul_overflow(std::max<int64_t>(grain, 1), kFirstGrains, &first) || first > n - align)
+    return ParallelFor(n, grain, align, threads, body, context);
+  first = (first + align - 1) / align * align;
+  const int64_t most = first * (kStepGrains / kFirstGrains);
+  StopSign sign;
   ParallelFor(n, grain, align, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end && !stopped.load(std::memory_order_relaxed); at += step) {
-      body(context, at, std::min(end, at + step));
-      if (Interrupted()) stopped.store(true, std::memory_order_relaxed);
+    int64_t step = first;
+    Clock::time_point before = Clock::now();
+    for (int64_t at = begin; at < end;) {
+      const int64_t to = std::min(end, at + step);
+      body(context, at, to);
+      at = to;
+      if (at == end || sign.Ask()) return;
+      const Clock::time_point now = Clock::now();
+      if (now - before > kLongStep)
+        step = std::max(align, step / 2 / align * align);
+      else if (now - before < kLongStep / 8)
+        step = std::min(most, 2 * step);
+      before = now;
     }
   });
-  if (stopped) ThrowInterrupted();
+  sign.ThrowIfRaised();
 }
 
 }  // namespace mica::cpu

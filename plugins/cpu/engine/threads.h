@@ -2,6 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_THREADS_H_
 #define MICA_PLUGINS_CPU_ENGINE_THREADS_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "mica/abi.h"
@@ -31,9 +32,26 @@ void ParallelFor(int64_t n, int64_t grain, int64_t align, int32_t threads, Body 
 bool Interrupted();
 [[noreturn]] void ThrowInterrupted();
 
-// ParallelFor for a body that may be called several times within a piece. Between
-// the calls the host is asked for a Ctrl-C; after one the rest is left undone and
-// an Error of code MICA_ERROR_INTERRUPTED is thrown.
+// What the workers of a call share whose pieces take long: each asks now and then whether to
+// leave the rest undone, and after them the call throws.
+class StopSign {
+ public:
+  bool Ask() {
+    if (Interrupted()) raised_.store(true, std::memory_order_relaxed);
+    return raised_.load(std::memory_order_relaxed);
+  }
+  void ThrowIfRaised() const {
+    if (raised_.load(std::memory_order_relaxed)) ThrowInterrupted();
+  }
+
+ private:
+  std::atomic<bool> raised_{false};
+};
+
+// ParallelFor for a body that may be called several times within a piece, each time with
+// some milliseconds of work if an element takes no longer. Between the calls the host is
+// asked for a Ctrl-C; after one the rest is left undone and an Error of code
+// MICA_ERROR_INTERRUPTED is thrown.
 void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
                    void (*body)(void* context, int64_t begin, int64_t end), void* context);
 

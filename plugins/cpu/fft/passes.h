@@ -6,6 +6,7 @@
 #ifndef MICA_PLUGINS_CPU_FFT_PASSES_H_
 #define MICA_PLUGINS_CPU_FFT_PASSES_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mica::cpu {
@@ -27,7 +28,13 @@ struct Pass {
   void* out = nullptr;
 };
 
-// May throw std::bad_alloc.
+// Thrown by BetweenPasses after a Ctrl-C.
+struct Interruption {};
+
+// Called before each pass over a line of `length` elements, on the thread that does it.
+void BetweenPasses(size_t length);
+
+// May throw std::bad_alloc and Interruption.
 void RunPass(const Pass& pass);
 void RunPassAvx2(const Pass& pass);
 

@@ -101,6 +101,8 @@ T Plus(T a, T b) {
 
 // Elements that make a second thread worth waking.
 inline constexpr int64_t kIndexGrain = 16384;
+// Elements of a line between two questions for a Ctrl-C: some milliseconds where each waits for memory.
+inline constexpr int64_t kLineElements = 1 << 18;
 
 }  // namespace mica::cpu
 

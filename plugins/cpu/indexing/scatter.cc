@@ -43,8 +43,8 @@ struct Lines {
     step = out[dim];
   }
 
-  // Calls f(elements from the beginning of the index, of src and of out) for each line
-  // until it returns false, which is the result.
+  // Calls f(elements from the beginning of the index, of src and of out, and how many) for each
+  // line, a long one piece by piece, until it returns false, which is the result.
   template <class F>
   bool All(F f) const {
     const int32_t last = index.ndim() - 1;
@@ -58,7 +58,12 @@ struct Lines {
         places[1] += at * src.stride(d);
         if (d != dim) places[2] += at * out[d];
       }
-      if (!f(places[0], places[1], places[2])) return false;
+      for (int64_t i = 0; i < length; i += kLineElements) {
+        if (i > 0 && Interrupted()) ThrowInterrupted();
+        if (!f(places[0] + i * index.stride(last), places[1] + i * src.stride(last), places[2] + i * along,
+               std::min(kLineElements, length - i)))
+          return false;
+      }
     }
     return true;
   }
@@ -72,15 +77,15 @@ void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
   const int64_t stride = lines.index.stride(last), apart = lines.src.stride(last);
   // All are checked before the first is written: out may be self.
   const bool inside = lines.All(
-      [&](int64_t at, int64_t, int64_t) { return AreInside(index + at, stride, lines.length, size); });
+      [&](int64_t at, int64_t, int64_t, int64_t n) { return AreInside(index + at, stride, n, size); });
   if (!inside) throw plugin::NotImplemented();
-  lines.All([&](int64_t at, int64_t from, int64_t to) {
+  lines.All([&](int64_t at, int64_t from, int64_t to, int64_t n) {
     if (stride == 0 && lines.along == 1 && apart == 1) {  // a row to a row
       const int64_t row = to + index[at] * lines.step;
-      for (int64_t i = 0; i < lines.length; ++i) write(out, row + i, src[from + i]);
+      for (int64_t i = 0; i < n; ++i) write(out, row + i, src[from + i]);
       return true;
     }
-    for (int64_t i = 0; i < lines.length; ++i)
+    for (int64_t i = 0; i < n; ++i)
       write(out, to + i * lines.along + index[at + i * stride] * lines.step, src[from + i * apart]);
     return true;
   });

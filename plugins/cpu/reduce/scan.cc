@@ -13,6 +13,9 @@
 namespace mica::cpu {
 namespace {
 
+// Elements between two questions for a Ctrl-C: a few milliseconds of logcumsumexp.
+constexpr int64_t kPatience = 32768;
+
 constexpr int8_t kIdentity[kMaxInputs] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 void RunProgram(const ReduceCall& call) {
@@ -24,6 +27,7 @@ void RunProgram(const ReduceCall& call) {
   if (space.outer.numel == 0 || space.inner.numel == 0) return;
   std::atomic<int> flags{0};
   std::atomic<bool> no_memory{false};
+  StopSign sign;
   const int64_t grain = std::max<int64_t>(16, 32768 / space.inner.numel);
   ParallelSteps(space.outer.numel, grain, 16, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
     char* memory = Scratch(stage.Memory() + Runner::MemoryOf(*finish_plan) + 4096);
@@ -36,7 +40,7 @@ void RunProgram(const ReduceCall& call) {
     Runner finish;
     finish.Bind(finish_plan, program, call, kIdentity, space.inner.numel, &arena);
     int raised = 0;
-    int64_t shifts[kMaxOperands];
+    int64_t shifts[kMaxOperands], since = 0;
     for (int64_t position = begin; position < end;) {
       const int64_t n = space.outer.PieceLength(position, end, fold.block());
       fold.Reset(n);
@@ -47,11 +51,16 @@ void RunProgram(const ReduceCall& call) {
         finish.Target(space.outer, shifts, space.num_inputs, position, n);
         raised |= finish.Run(n);
         finish.Deliver(space.outer, shifts, space.num_inputs, position, n);
+        since += n;
+        if (since < kPatience) continue;
+        since = 0;
+        if (sign.Ask()) return;
       }
       position += n;
     }
     flags |= raised;
   });
+  sign.ThrowIfRaised();
   if (no_memory) throw std::bad_alloc();
   if (const int raised = flags) ThrowFlags(raised);
 }

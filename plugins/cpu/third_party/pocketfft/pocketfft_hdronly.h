@@ -91,6 +91,10 @@ SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 #define POCKETFFT_RESTRICT
 #endif
 
+#ifndef POCKETFFT_BETWEEN_PASSES
+#define POCKETFFT_BETWEEN_PASSES(length)
+#endif
+
 namespace pocketfft {
 
 namespace detail {
@@ -1480,6 +1484,7 @@ template<bool fwd, typename T> void pass_all(T c[], T0 fct) const
 
   for(size_t k1=0; k1<fact.size(); k1++)
     {
+    POCKETFFT_BETWEEN_PASSES(length);
     size_t ip=fact[k1].fct;
     size_t l2=ip*l1;
     size_t ido = length/l2;
@@ -1569,6 +1574,7 @@ template<bool fwd, typename T> void pass_all(T c[], T0 fct) const
       for (size_t k=0; k<fact.size(); ++k)
         {
         size_t ip=fact[k].fct, ido=length/(l1*ip);
+        POCKETFFT_BETWEEN_PASSES(length);
         fact[k].tw=mem.data()+memofs;
         memofs+=(ip-1)*(ido-1);
         for (size_t j=1; j<ip; ++j)
@@ -2286,6 +2292,7 @@ template<typename T> void radbg(size_t ido, size_t ip, size_t l1,
       if (r2hc)
         for(size_t k1=0, l1=length; k1<nf;++k1)
           {
+          POCKETFFT_BETWEEN_PASSES(length);
           size_t k=nf-k1-1;
           size_t ip=fact[k].fct;
           size_t ido=length / l1;
@@ -2305,6 +2312,7 @@ template<typename T> void radbg(size_t ido, size_t ip, size_t l1,
       else
         for(size_t k=0, l1=1; k<nf; k++)
           {
+          POCKETFFT_BETWEEN_PASSES(length);
           size_t ip = fact[k].fct,
                  ido= length/(ip*l1);
           if(ip==4)
@@ -2367,6 +2375,7 @@ template<typename T> void radbg(size_t ido, size_t ip, size_t l1,
       for (size_t k=0; k<fact.size(); ++k)
         {
         size_t ip=fact[k].fct, ido=length/(l1*ip);
+        POCKETFFT_BETWEEN_PASSES(length);
         if (k<fact.size()-1) // last factor doesn't need twiddles
           {
           fact[k].tw=ptr; ptr+=(ip-1)*(ido-1);
