@@ -55,6 +55,15 @@ SUITES = [
     ),
     # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
     Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle"), cores=2),
+    # Random programs of another seed each day, on torch and on Mica; one that differs is printed shrunk.
+    Suite(
+        "programs",
+        "{oracle} test/programs --seconds 150 --shrink 30",
+        "tally",
+        needs=("release:package", "oracle"),
+        env={"OMP_NUM_THREADS": "1"},
+        cores=1,
+    ),
     Suite(
         "abi",
         "{python} -m pytest test/abi",

@@ -152,7 +152,8 @@ class Table final : public AutogradInterface {
   Tensor Detach(const Tensor& t) override { return DetachedAlias(t); }
 
   void DetachInPlace(const Tensor& t) override {
-    MICA_CHECK(!t.is_view(), "A view cannot be detached in place; use detach().");
+    // Others have no history that their base could change.
+    MICA_CHECK(!IsDifferentiableView(t) || t.is_inference(), "A view cannot be detached in place; use detach().");
     if (Meta* meta = GetMeta(t)) {
       meta->grad_fn = nullptr;
       meta->output_nr = 0;

@@ -133,7 +133,7 @@ class Draw:
     def writable(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
         """A tensor no two elements of which share memory."""
         names = [n for n in self.names(fits) if n not in self.frozen and alone(self.value(n))]
-        names = [n for n in names if not self.value(n).is_inference()]
+        names = [n for n in names if not self.value(n).is_inference() and not self.shares_gradient(n)]
         if not names:
             raise Skip
         return self.rng.choice(names)
@@ -142,6 +142,12 @@ class Draw:
         """Whether another value has the same memory."""
         place = [self.value(n).untyped_storage().data_ptr() for n in (name, *self.names())]
         return place.count(place[0]) > 2
+
+    def shares_gradient(self, name: str) -> bool:
+        """Whether a tensor is one of several gradients, of which torch gives some the same memory."""
+        held = [v for n in self.session.gradients for v in tensors(self.session.values.get(n))]
+        place = self.value(name).untyped_storage().data_ptr()
+        return [t.untyped_storage().data_ptr() for t in held].count(place) > 1
 
     def same_strides(self, name: str) -> bool:
         return tuple(self.value(name).stride()) == tuple(self.session.spaces["mica"][name].stride())
@@ -211,6 +217,12 @@ class Draw:
             return f"{name}.narrow({self.dim(name)}, 0, 1)" if 0 not in t.shape else name
         sizes = tuple(n if self.chance(0.7) else 1 for n in t.shape)[self.rng.randint(0, min(1, t.dim())) :]
         return self.make(sizes, self.dtype(), self.chance(0.3))
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """A tensor, or those of a tuple."""
+    held = value if isinstance(value, (list, tuple)) else [value]
+    return [t for t in held if isinstance(t, torch.Tensor)]
 
 
 def spread(index: str, dim: int, ndim: int) -> str:

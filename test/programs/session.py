@@ -140,7 +140,7 @@ class Session:
         """Runs a statement everywhere and compares what it made and changed."""
         code = compiled(statement)
         self.convolves |= "onv" in statement
-        if "torch.func." in statement or "autograd.grad(" in statement:
+        if "torch.func." in statement or "autograd.grad(" in statement or statement.endswith(".grad"):
             self.gradients.add(statement.partition(" = ")[0])
         errors = {}
         for name, space in self.spaces.items():
@@ -333,7 +333,7 @@ class Session:
         share = self.tolerance * np.sqrt(1 + self.largest / 1024)
         share = max(share, self.epsilon * self.largest / 8) if self.convolves else share
         tolerance = share * (np.abs(e) + scale) + 16 * drift + 8 * spread + 4 * share
-        unstable = (np.isnan(e) != np.isnan(s)) | (np.isinf(e) != np.isinf(s))
+        unstable = (np.isnan(e) != np.isnan(s)) | (np.isinf(e) != np.isinf(s)) | (np.isinf(e) & (e != s))
         close = np.isfinite(e) & np.isfinite(f) & (np.abs(e - f) <= tolerance)
         return np.asarray(close | (e == f) | (np.isnan(e) & np.isnan(f)) | unstable)
 

@@ -49,7 +49,7 @@ def backward(d: Draw) -> None:
         y = recorded(d)
         inputs = f", inputs=[{', '.join(sorted({leaf(d), leaf(d)}))}]" if d.flag() else ""
         d.emit(
-            f"torch.autograd.backward([{x}, {y}], [torch.ones_like({x}), {y}.detach()]"
+            f"torch.autograd.backward([{x}, {y}], [torch.ones_like({x}), {y}.detach().clone()]"
             f"{', ' + keep if keep else ''}{inputs})"
         )
     elif d.chance(0.1):

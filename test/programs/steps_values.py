@@ -60,7 +60,7 @@ def random(d: Draw) -> None:
         f"torch.randn_like({x})",
         f"torch.randperm({d.pick(1, 5, 33, 257)})",
         f"torch.bernoulli(torch.full({shape}, 0.5, dtype=torch.{dtype}))",
-        f"torch.multinomial(torch.ones({d.pick(4, 33)}, dtype=torch.{dtype}), 3, replacement={d.flag()})",
+        f"torch.multinomial(torch.ones({d.pick(4, 33)}), 3, replacement={d.flag()})",  # half types draw equal numbers
         f"torch.nn.functional.dropout({x}, 0.5)",
         f"torch.normal(torch.zeros({shape}, dtype=torch.{dtype}), 1.0)",
         f"torch.empty({shape}, dtype=torch.{dtype}).uniform_(-1, 1)",
@@ -148,6 +148,8 @@ def reduced(d: Draw) -> None:
     extra = ""
     if name in ("sum", "prod", "nansum") and d.chance(0.3):
         extra = f", dtype=torch.{d.pick('float64', 'float32', 'int64', 'int32', 'bool', 'complex128')}"
+        if name == "prod" and d.value(x).is_complex():
+            extra = ", dtype=torch.complex128"
     elif name == "mean" and d.chance(0.3):
         extra = ", dtype=torch.float64"
     elif name in ("var", "std") and d.flag():
@@ -195,7 +197,7 @@ def picked(d: Draw) -> None:
 @step(2)
 def scanned(d: Draw) -> None:
     x, name = d.tensor(), d.rng.choice(SCANS)
-    wider = name != "logcumsumexp" and d.chance(0.3)
+    wider = name != "logcumsumexp" and d.chance(0.3) and not (name == "cumprod" and d.value(x).is_complex())
     dtype = f", dtype=torch.{d.pick('float64', 'float32', 'int64', 'complex128')}" if wider else ""
     d.let(f"torch.{name}({x}, {d.dim(x)}{dtype})")
 
@@ -311,5 +313,5 @@ def transformed(d: Draw) -> None:
     )
     real = d.value(x).is_floating_point()
     d.let(
-        f"torch.fft.{d.pick('fft', 'ifft', 'rfft' if real else 'fftn', 'fftshift', 'ifftn')}({x}).{d.pick('abs()', 'real', 'conj()')}"
+        f"torch.fft.{d.pick('fft', 'ifft', 'rfft' if real else 'fftn', 'fftshift', 'ifftn')}({x}).{d.pick('abs().square()', 'real.clone()', 'conj()')}"
     )

@@ -465,6 +465,16 @@ def test_draw_odd():
     check_layout(ElementTree.fromstring(graph.draw(x)))
 
 
+def test_detach_in_place_of_views_without_a_history():
+    with mica.inference_mode():
+        made = mica.ones(1)
+    view = made.squeeze()
+    assert view.detach_() is view
+    assert mica.arange(4)[1:].detach_().tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="cannot be detached in place"):
+        mica.ones(3)[1:].detach_()
+
+
 # Each of many tensors' locks is one of a few: while a gradient is added, that of another tensor is needed.
 VIEWS_OF_RECORDED_GRADIENTS = """
 import mica
