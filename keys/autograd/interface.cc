@@ -153,7 +153,8 @@ class Table final : public AutogradInterface {
 
   void DetachInPlace(const Tensor& t) override {
     // Others have no history that their base could change.
-    MICA_CHECK(!IsDifferentiableView(t) || t.is_inference(), "A view cannot be detached in place; use detach().");
+    MICA_CHECK(!IsDifferentiableView(t) || t.is_inference(),
+               "A view cannot be detached in place; use detach().");
     if (Meta* meta = GetMeta(t)) {
       meta->grad_fn = nullptr;
       meta->output_nr = 0;
