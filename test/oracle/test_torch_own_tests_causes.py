@@ -220,3 +220,32 @@ def test_the_old_variable() -> None:
         p = m.ones(2, requires_grad=True)
         p._grad = m.ones(2)
         assert p.grad.tolist() == [1, 1]
+
+
+def test_gradients_of_products_into_another_dtype() -> None:
+    """Only the real parts are multiplied; torch's cumprod loses the imaginary part of its own gradient."""
+    for m in (torch, mica):
+        x = m.tensor([1.5, 2, -1], dtype=m.complex128, requires_grad=True)
+        whole = (x * (1 + 2j)).prod(dtype=m.float64)
+        assert m.autograd.grad(whole, x)[0].tolist() == [-2 + 4j, -1.5 + 3j, 3 - 6j]
+        assert m.autograd.grad(x.prod(dtype=m.float64), x)[0].tolist() == [-2, -1.5, 3]
+    running = (x * (1 + 2j)).cumprod(0, dtype=mica.float64)
+    assert mica.autograd.grad(running.sum(), x)[0].tolist() == [1 - 2j, 0, 3 - 6j]
+
+
+def test_a_negative_base_with_a_complex_exponent() -> None:
+    found = []
+    for m in (torch, mica):
+        base = m.tensor([-1.5, 0.5], dtype=m.float64, requires_grad=True)
+        exponent = m.tensor([1 + 2j, -1j], dtype=m.complex128, requires_grad=True)
+        found.append(
+            [g.numpy() for g in m.autograd.grad(m.pow(base, exponent).abs().sum(), (base, exponent))]
+        )
+    for ours, theirs in zip(*found):
+        assert ours == pytest.approx(theirs, rel=1e-12)
+
+
+def test_heaviside_takes_one_dtype() -> None:
+    for m in (torch, mica):
+        with pytest.raises(RuntimeError, match="heaviside is not yet implemented for tensors with different"):
+            m.heaviside(m.ones(2), m.ones(2).double())

@@ -353,7 +353,7 @@ def test_multi_grad_hook_of_any():
     for _ in range(2):
         (a + b).sum().backward(retain_graph=True)
     assert calls == [[1, 1], [1, 1]]
-    with pytest.raises(ValueError, match="the mode .'some'. is unknown"):
+    with pytest.raises(ValueError, match="Expects mode to be one of .* but got some"):
         graph.register_multi_grad_hook([a], calls.append, mode="some")
 
 

@@ -3,8 +3,6 @@ tensors as were asked for, and numbers or tensors or lists of either."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mica import _C
 from mica._C import Tensor
 from mica._override import install as _install
@@ -111,6 +109,8 @@ def unique_consecutive(
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates of flat `indices` into `shape`, one tensor for each dimension."""
+    from collections.abc import Sequence
+
     given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
     if not isinstance(indices, Tensor) or given == _C.bool or given.is_floating_point or given.is_complex:
         raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {given}")

@@ -57,11 +57,18 @@ class TorchModule(types.ModuleType):
             return  # `import torch.nn.utils.weight_norm` leaves the function in its place
         if not name.startswith("__") and not isinstance(value, TorchModule):
             for real in _table.real_modules(self.__name__):
-                if hasattr(real, name):
+                if hasattr(real, name) and self._is(real, name):
                     _names_of(self)["_mica_replaced"].setdefault(name, (real, getattr(real, name)))
                     setattr(real, name, value)
                     break
         super().__setattr__(name, value)
+
+    def _is(self, real: types.ModuleType, name: str) -> bool:
+        """Whether the module's name is that of Mica's, and no other of torch's with the same spelling."""
+        try:
+            return _table.resolve(f"{self.__name__}.{name}") is getattr(real, name)
+        except _table.Absent:
+            return True
 
     def __delattr__(self, name: str) -> None:
         replaced = _names_of(self)["_mica_replaced"].pop(name, None)
