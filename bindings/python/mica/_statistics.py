@@ -9,6 +9,7 @@ from mica._override import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 __all__ = [
@@ -109,12 +110,12 @@ def unique_consecutive(
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates of flat `indices` into `shape`, one tensor for each dimension."""
-    from collections.abc import Sequence
+    import collections.abc
 
     given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
     if not isinstance(indices, Tensor) or given == _C.bool or given.is_floating_point or given.is_complex:
         raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {given}")
-    if not isinstance(shape, (int, Sequence)):
+    if not isinstance(shape, (int, collections.abc.Sequence)):
         raise TypeError(
             f"unravel_index: expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
         )
