@@ -253,6 +253,12 @@ OTHERWISE = (
     ),
     Otherwise(
         "nn.functional.embedding_bag",
+        "layouts",
+        r"empty: RuntimeError: Table `weight` of shape \[0, 0\] has no rows",
+        "torch looks at the indices into a table of no rows and no columns in some of its kernels, others take any",
+    ),
+    Otherwise(
+        "nn.functional.embedding_bag",
         "sizes",
         "gradients .* value",
         "Mica's gradient of a maximum is the sum of equal shares of all its places, torch's goes to the first",

@@ -249,3 +249,19 @@ def test_heaviside_takes_one_dtype() -> None:
     for m in (torch, mica):
         with pytest.raises(RuntimeError, match="heaviside is not yet implemented for tensors with different"):
             m.heaviside(m.ones(2), m.ones(2).double())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_second_gradients_of_logcumsumexp(dtype: str) -> None:
+    for m in (torch, mica):
+        x = m.tensor([-1.0], dtype=getattr(m, dtype), requires_grad=True)
+        (slope,) = m.autograd.grad(m.logcumsumexp(x, 0), x, create_graph=True)
+        assert slope.tolist() == [1]
+        assert m.autograd.grad(slope, x)[0].tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float16"])
+def test_lerp_takes_any_number_as_its_weight(dtype: str) -> None:
+    for m in (torch, mica):
+        x = m.ones(2, dtype=m.bfloat16)
+        assert m.lerp(x, x * 3, m.tensor(1, dtype=getattr(m, dtype))).tolist() == [3, 3]
