@@ -166,7 +166,7 @@ void index_select(MetaResult& result, const Tensor& self, int64_t dim, const Ten
   else
     MICA_CHECK(index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ",
                index.numel(), " value(s).");
-  MICA_CHECK(index.numel() == 0 || self.ndim() == 0 || self.sizes()[dim] > 0 || self.device().is_meta(),
+  MICA_CHECK(index.numel() == 0 || self.ndim() <= 1 || self.sizes()[dim] > 0 || self.device().is_meta(),
              "index_select(): self indexing axis dim should be positive: size (0) of dimension (", dim,
              ") has no element for (", index.numel(), ") indices.");
   AddOutput(result, sizes, self.dtype(), self.device());
