@@ -332,7 +332,7 @@ def _limit_rows(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float)
     """Scales the rows that are looked up, in place, to a norm of at most max_norm."""
     with mica.no_grad():
         used = rows.reshape(-1).unique()
-        values = weight.index_select(0, used)
+        values = weight[used]
         norms = mica.linalg_vector_norm(values, norm_type, 1, True)
         factor = mica.where(norms > max_norm, max_norm / (norms + 1e-7), mica.ones_like(norms))
         weight[used] = values * factor
