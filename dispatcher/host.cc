@@ -286,6 +286,12 @@ bool Interrupted() {
   auto* check = g_interrupt.load(std::memory_order_relaxed);
   return check && check();
 }
+void CheckInterrupted() { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); }
+void CheckInterrupted(std::unique_lock<std::mutex>& held) {
+  held.unlock();
+  CheckInterrupted();
+  held.lock();
+}
 
 int DefaultNumThreads() {
   int n = 0;

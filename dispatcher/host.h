@@ -48,6 +48,10 @@ class InterpreterRelease {
 // Asked in long loops: 1 when the user wants to stop. Set by the binding.
 void SetInterruptCheck(bool (*check)());
 bool Interrupted();
+// Throws an Error of kind kInterrupted when the user wants to stop.
+void CheckInterrupted();
+// The same without a lock, which a signal's handler may want, too.
+void CheckInterrupted(std::unique_lock<std::mutex>& held);
 
 // Processors that this process may run on (OMP_NUM_THREADS if it is set).
 int DefaultNumThreads();

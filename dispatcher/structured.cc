@@ -159,9 +159,9 @@ bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult&
 
 // fill_ and zero_ in place: what lies in one place for several elements gets one value.
 bool FillsWithOneValue(const OperatorSpec& spec) {
+  if (spec.form != OpForm::kInplace || spec.op_class != OpClass::kPointwise) return false;
   const MicaProgram* const program = AnyProgram(spec);
-  return spec.form == OpForm::kInplace && spec.op_class == OpClass::kPointwise && program &&
-         std::strcmp(program->hint, "fill") == 0;
+  return program && std::strcmp(program->hint, "fill") == 0;
 }
 
 // A range fills an `out` of as many elements in its own shape, as torch's do.
@@ -180,7 +180,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     CheckWritable(given[i], spec);
     const bool flat = FillsInItsShape(spec, given[i], want);
     FitOutput(spec, given[i], want, name, flat);
-    if (!FillsWithOneValue(spec)) CheckNoInternalOverlap(given[i], name);
+    if (!given[i].is_contiguous() && !FillsWithOneValue(spec)) CheckNoInternalOverlap(given[i], name);
     const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
                         !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));

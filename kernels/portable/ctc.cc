@@ -17,9 +17,6 @@ namespace {
 template <typename T>
 constexpr T kNever = -std::numeric_limits<T>::infinity();
 
-// Between the steps, each of as many logarithms as there are states.
-void AskForInterrupt() { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); }
-
 // log(exp(a) + exp(b) + exp(c))
 template <typename T>
 T LogSum(T a, T b, T c = kNever<T>) {
@@ -95,7 +92,7 @@ T Forward(const Alignment<T>& a, T* alpha, int64_t width) {
   for (int64_t t = 1; t < a.steps; ++t) {
     const T* before = alpha + (t - 1) * width;
     T* now = alpha + t * width;
-    AskForInterrupt();
+    CheckInterrupted();
     for (size_t s = 0; s < n; ++s)
       now[s] = a.At(t, s) +
                LogSum(before[s], s >= 1 ? before[s - 1] : kNever<T>, a.Skips(s) ? before[s - 2] : kNever<T>);
@@ -125,7 +122,7 @@ void Backward(const Alignment<T>& a, const T* alpha, int64_t width, int64_t clas
               T* gradient) {
   std::vector<T> beta, share(static_cast<size_t>(classes));
   for (int64_t t = a.steps; t-- > 0;) {
-    AskForInterrupt();
+    CheckInterrupted();
     beta = StepBack(a, t, beta);
     std::fill(share.begin(), share.end(), kNever<T>);
     for (size_t s = 0; s < a.count(); ++s) {

@@ -55,7 +55,7 @@ void FillInSteps(const Tensor& self, F&& fill) {
       fill(static_cast<void*>(data + at * t.itemsize()), n, at);
       at += n;
       left -= n;
-      MICA_CHECK_KIND(kInterrupted, left == 0 || !Interrupted(), "The call was interrupted.");
+      if (left > 0) CheckInterrupted();
     }
   });
 }
@@ -188,8 +188,7 @@ void random_(const Tensor& self, Generator* generator) {
 
 void _randperm_(const Tensor& self, Generator* generator) {
   FillContiguous(self, [&](const Tensor& t) {
-    FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype(),
-                 [] { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); });
+    FillRandperm(GeneratorOf(generator), t.data(), t.numel(), t.dtype(), &CheckInterrupted);
   });
 }
 

@@ -70,10 +70,7 @@ void Fill(const MicaCall& call, const MicaValue* args, int64_t n, const Tensor& 
     machine.Run(program.main, count);
     writer.Next(at, count);
     StoreLanes(kLaneFor<double>, out.dtype(), machine.output(0), out.data_as<char>(), at, count);
-    if (step % kBlocksBetweenChecks != 0) continue;
-    lock.unlock();  // a signal's handler may draw, too
-    MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted.");
-    lock.lock();
+    if (step % kBlocksBetweenChecks == 0) CheckInterrupted(lock);
   }
 }
 

@@ -141,11 +141,7 @@ void FillDrawn(const Tensor& out, Generator* generator, Draw&& draw, const P&...
     {
       std::unique_lock lock(g.mutex());
       for (int64_t i = 0; i < out.numel(); ++i) {
-        if (i % 65536 == 65535) {
-          lock.unlock();  // a signal's handler may draw, too
-          MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted.");
-          lock.lock();
-        }
+        if (i % 65536 == 65535) CheckInterrupted(lock);
         to[i] = [&]<size_t... K>(std::index_sequence<K...>) { return static_cast<T>(draw(g, data[K][i]...)); }
         (std::make_index_sequence<sizeof...(P)>());
       }

@@ -20,7 +20,7 @@ import mica
 from mica import _C, _pickle_rules as rules
 from mica._C import Tensor
 from mica._pickle_machine import Foreign, Refused, shown
-from mica.storage import TypedStorage, UntypedStorage, _Memory
+from mica.storage import TypedStorage, UntypedStorage, _Memory, swap_width
 
 _ALIGNED = 16  # the widest element's bytes: what begins elsewhere in the file is read, not mapped
 
@@ -222,11 +222,6 @@ def _mapped(file: Any, shared: bool) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     with open(file.name, "r+b") as writable:
         return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
-
-
-def swap_width(dtype: Any) -> int:
-    """How many bytes are one number of a dtype (None: bytes)."""
-    return 1 if dtype is None else dtype.itemsize // (2 if dtype.is_complex else 1)  # type: ignore[no-any-return]
 
 
 class Archive(Source):

@@ -378,6 +378,11 @@ class TypedStorage(_Memory):
         return [f"dtype={self.dtype}"]
 
 
+def swap_width(dtype: Any) -> int:
+    """How many bytes are one number of a dtype (None: bytes)."""
+    return 1 if dtype is None else dtype.itemsize // (2 if dtype.is_complex else 1)  # type: ignore[no-any-return]
+
+
 class _StorageBase(_Memory):
     """The base of storages of bytes."""
 
@@ -402,8 +407,6 @@ class UntypedStorage(_StorageBase):
 
     def byteswap(self, dtype: Any) -> None:
         """Reverses the bytes of each element of a dtype, in place."""
-        from mica._checkpoint_read import swap_width
-
         width = swap_width(dtype)
         if width > 1:
             rows = self._flat.view(-1, width)

@@ -13,7 +13,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <type_traits>
 
@@ -59,9 +58,9 @@ class IntegerProduct {
   using Tag = TagOf<T>;
 
  public:
-  IntegerProduct(const Product& p, std::atomic<bool>& stopped)
+  IntegerProduct(const Product& p, StopSign& sign)
       : p_(p),
-        stopped_(stopped),
+        patience_(sign, kPoll),
         a_(static_cast<const T*>(p.a.data)),
         b_(static_cast<const T*>(p.b.data)),
         c_(static_cast<T*>(p.c.data)),
@@ -70,7 +69,10 @@ class IntegerProduct {
 
   void Run() {
     const bool along_k = p_.a.col == 1 && p_.b.row == 1 && p_.k >= kFew;
-    along_k&& std::min(p_.m, p_.n) < kFew ? Dots() : Tiles();
+    if (along_k && std::min(p_.m, p_.n) < kFew)
+      Dots();
+    else
+      Tiles();
   }
 
  private:
@@ -80,8 +82,7 @@ class IntegerProduct {
       const int64_t depth = std::min(kDepth, p_.k - l);
       for (int64_t j = 0; j < p_.n; j += widest) {
         const int64_t width = std::min(widest, p_.n - j);
-        Strip(l, depth, j, width);
-        if (stopped_) return;
+        if (!Strip(l, depth, j, width)) return;
       }
     }
   }
@@ -93,20 +94,11 @@ class IntegerProduct {
         for (int64_t l = 0; l < p_.k; l += kPoll) {
           const int64_t depth = std::min(kPoll, p_.k - l);
           sum = static_cast<Sum>(sum + Dot(a_ + i * p_.a.row + l, b_ + j * p_.b.col + l, depth));
-          if (Stops(depth)) return;
+          if (patience_.Ends(depth)) return;
         }
         Put(c_[i * p_.c.row + j * p_.c.col], sum, beta_);
       }
     }
-  }
-
-  // Whether a Ctrl-C leaves the rest undone, asked once in kPoll multiplications.
-  bool Stops(int64_t multiplications) {
-    done_ += multiplications;
-    if (done_ < kPoll) return false;
-    done_ = 0;
-    if (Interrupted()) stopped_ = true;
-    return stopped_;
   }
 
   static Sum Dot(const T* a, const T* b, int64_t n) {
@@ -125,7 +117,8 @@ class IntegerProduct {
     return static_cast<Sum>(sum);
   }
 
-  void Strip(int64_t l, int64_t depth, int64_t j, int64_t width) {
+  // Some columns of c; false after a Ctrl-C.
+  bool Strip(int64_t l, int64_t depth, int64_t j, int64_t width) {
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag()));
     const int64_t vectors = (width + lanes - 1) / lanes;
     const T* b = b_ + l * p_.b.row + j * p_.b.col;
@@ -133,16 +126,15 @@ class IntegerProduct {
     const Sum old = l == 0 ? beta_ : Sum{1};
     const bool lies = p_.b.col == 1 && width == step;
     if (lies && (sizeof(T) == sizeof(Sum) || p_.m <= kRows)) {
-      Multiply(l, depth, j, width, b, p_.b.row, old);
-    } else {
-      Pack(b, depth, width, step);
-      Multiply(l, depth, j, width, packed_, step, old);
+      return Multiply(l, depth, j, width, b, p_.b.row, old);
     }
+    Pack(b, depth, width, step);
+    return Multiply(l, depth, j, width, packed_, step, old);
   }
 
-  // All rows of a, columns [l, l + depth), times lines of b.
+  // All rows of a, columns [l, l + depth), times lines of b; false after a Ctrl-C.
   template <class Line>
-  void Multiply(int64_t l, int64_t depth, int64_t j, int64_t width, const Line* lines, int64_t step,
+  bool Multiply(int64_t l, int64_t depth, int64_t j, int64_t width, const Line* lines, int64_t step,
                 Sum old) {
     for (int64_t i = 0; i < p_.m; i += kRows) {
       const int64_t rows = std::min(kRows, p_.m - i);
@@ -155,8 +147,9 @@ class IntegerProduct {
         T* to = c_ + (i + r) * p_.c.row + j * p_.c.col;
         for (int64_t n = 0; n < width; ++n) Put(to[n * p_.c.col], sums_[r * kWidth + n], old);
       }
-      if (Stops(rows * depth * width)) return;
+      if (patience_.Ends(rows * depth * width)) return false;
     }
+    return true;
   }
 
   void Pack(const T* b, int64_t depth, int64_t width, int64_t step) {
@@ -204,8 +197,7 @@ class IntegerProduct {
 
   static constexpr int64_t kWidth = kVectors * kVectorBytes / static_cast<int64_t>(sizeof(Sum));
   const Product& p_;
-  std::atomic<bool>& stopped_;
-  int64_t done_ = 0;
+  Patience patience_;
   const T* a_;
   const T* b_;
   T* c_;
@@ -215,28 +207,28 @@ class IntegerProduct {
 };
 
 template <class T>
-void Multiply(const Product& p, std::atomic<bool>& stopped) {
-  IntegerProduct<T>(p, stopped).Run();
+void Multiply(const Product& p, StopSign& sign) {
+  IntegerProduct<T>(p, sign).Run();
 }
 
-void RunIntegers(const Product& p, std::atomic<bool>& stopped) {
+void RunIntegers(const Product& p, StopSign& sign) {
   switch (p.dtype) {
     case MICA_U8:
-      return Multiply<uint8_t>(p, stopped);
+      return Multiply<uint8_t>(p, sign);
     case MICA_I8:
-      return Multiply<int8_t>(p, stopped);
+      return Multiply<int8_t>(p, sign);
     case MICA_U16:
-      return Multiply<uint16_t>(p, stopped);
+      return Multiply<uint16_t>(p, sign);
     case MICA_I16:
-      return Multiply<int16_t>(p, stopped);
+      return Multiply<int16_t>(p, sign);
     case MICA_U32:
-      return Multiply<uint32_t>(p, stopped);
+      return Multiply<uint32_t>(p, sign);
     case MICA_I32:
-      return Multiply<int32_t>(p, stopped);
+      return Multiply<int32_t>(p, sign);
     case MICA_U64:
-      return Multiply<uint64_t>(p, stopped);
+      return Multiply<uint64_t>(p, sign);
     default:
-      return Multiply<int64_t>(p, stopped);
+      return Multiply<int64_t>(p, sign);
   }
 }
 
@@ -257,7 +249,7 @@ void IntegerGemm(const Product& given, int32_t threads) {
   const auto moved = [&](const Strided& x, int64_t step, int64_t begin) {
     return Strided{static_cast<char*>(x.data) + begin * step * size, x.row, x.col};
   };
-  std::atomic<bool> stopped{false};
+  StopSign sign;
   const int64_t others = std::max<int64_t>(1, (by_rows ? p.n : p.m) * p.k);
   ParallelFor(by_rows ? p.m : p.n, std::max<int64_t>(1, kPart / others), 32, threads,
               [&](int64_t begin, int64_t end) {
@@ -268,9 +260,9 @@ void IntegerGemm(const Product& given, int32_t threads) {
                 else
                   part.b = moved(p.b, p.b.col, begin);
                 part.c = moved(p.c, by_rows ? p.c.row : p.c.col, begin);
-                HWY_DYNAMIC_DISPATCH(RunIntegers)(part, stopped);
+                HWY_DYNAMIC_DISPATCH(RunIntegers)(part, sign);
               });
-  if (stopped) ThrowInterrupted();
+  sign.ThrowIfRaised();
 }
 }  // namespace mica::cpu
 #endif

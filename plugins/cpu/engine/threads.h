@@ -48,6 +48,24 @@ class StopSign {
   std::atomic<bool> raised_{false};
 };
 
+// Asks a sign once in so many elements, for loops over more of them than a Ctrl-C can wait for.
+class Patience {
+ public:
+  Patience(StopSign& sign, int64_t elements) : sign_(sign), elements_(elements) {}
+  // Whether to leave the rest undone after `n` more elements.
+  bool Ends(int64_t n) {
+    done_ += n;
+    if (done_ < elements_) return false;
+    done_ = 0;
+    return sign_.Ask();
+  }
+
+ private:
+  StopSign& sign_;
+  const int64_t elements_;
+  int64_t done_ = 0;
+};
+
 // ParallelFor for a body that may be called several times within a piece, each time with
 // some milliseconds of work if an element takes no longer. Between the calls the host is
 // asked for a Ctrl-C; after one the rest is left undone and an Error of code

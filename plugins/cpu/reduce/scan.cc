@@ -40,7 +40,8 @@ void RunProgram(const ReduceCall& call) {
     Runner finish;
     finish.Bind(finish_plan, program, call, kIdentity, space.inner.numel, &arena);
     int raised = 0;
-    int64_t shifts[kMaxOperands], since = 0;
+    int64_t shifts[kMaxOperands];
+    Patience patience(sign, kPatience);
     for (int64_t position = begin; position < end;) {
       const int64_t n = space.outer.PieceLength(position, end, fold.block());
       fold.Reset(n);
@@ -51,10 +52,7 @@ void RunProgram(const ReduceCall& call) {
         finish.Target(space.outer, shifts, space.num_inputs, position, n);
         raised |= finish.Run(n);
         finish.Deliver(space.outer, shifts, space.num_inputs, position, n);
-        since += n;
-        if (since < kPatience) continue;
-        since = 0;
-        if (sign.Ask()) return;
+        if (patience.Ends(n)) return;
       }
       position += n;
     }

@@ -251,14 +251,13 @@ struct Scan {
     for (int64_t o = begin + (fours != nullptr ? fours(space, begin, end, sign) : 0); o < end; ++o) {
       Carry carry;
       const int64_t shifts[2] = {space.outer.Offset(1, o), extreme ? space.outer.Offset(2, o) : 0};
-      for (int64_t p = 0, asks = kPatience; p < n;) {
+      Patience patience(*sign, kPatience);
+      for (int64_t p = 0; p < n;) {
         const int64_t m = space.inner.PieceLength(p, n, kBlock);
         loops.row(Read(space.inner, space.outer.Offset(0, o), p, m, memory), m, p, lanes, indices, &carry);
         Write(space.inner, shifts, p, m, lanes, indices, memory);
         p += m;
-        if (p < asks) continue;
-        asks = p + kPatience;
-        if (sign->Ask()) return;
+        if (patience.Ends(m)) return;
       }
     }
   }
@@ -267,7 +266,7 @@ struct Scan {
   void Across(int64_t begin, int64_t end, char* memory, StopSign* sign) const {
     char* lanes = memory + 2 * kBytes;
     int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
-    int64_t since = 0;
+    Patience patience(*sign, kPatience);
     for (int64_t position = begin; position < end;) {
       const int64_t m = space.outer.PieceLength(position, end, kBlock);
       for (int64_t r = 0; r < space.inner.numel; ++r) {
@@ -280,10 +279,7 @@ struct Scan {
           loops.columns(x, m, r, lanes, indices);
         }
         Write(space.outer, shifts, position, m, lanes, indices, memory);
-        since += m;
-        if (since < kPatience) continue;
-        since = 0;
-        if (sign->Ask()) return;
+        if (patience.Ends(m)) return;
       }
       position += m;
     }

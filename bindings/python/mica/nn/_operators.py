@@ -39,3 +39,18 @@ def named_reduction(reduction: str, size_average: bool | None, reduce: bool | No
 def sides(value: Any, count: int) -> list[Any]:
     """One value for each dimension."""
     return list(value) if isinstance(value, Sequence) else [value] * count
+
+
+def checked_padding(index: int | None, rows: int) -> int | None:
+    """The index of the row that pads, counted from the first; AssertionError, as in torch, outside the table."""
+    if index is None:
+        return None
+    if not -rows <= index < rows:
+        raise AssertionError(f"Padding_idx must be within num_embeddings, but got {index} and {rows}.")
+    return index % rows
+
+
+def check_probability(p: float) -> None:
+    """Raises where a share of elements to drop is none."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")

@@ -6,12 +6,11 @@ import warnings
 
 import mica
 from mica._C import Tensor
-from mica.nn._operators import OPERATORS
+from mica.nn._operators import OPERATORS, check_probability
 
 
 def _dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")
+    check_probability(p)
     return OPERATORS[name + "_" if inplace else name](input, p, training)
 
 

@@ -45,7 +45,12 @@ from mica.nn._losses import (  # noqa: F401
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from mica.nn._operators import OPERATORS as _all, reduction_number as _reduction
+from mica.nn._operators import (
+    OPERATORS as _all,
+    check_probability,
+    checked_padding,
+    reduction_number as _reduction,
+)
 from mica.nn._pooling import (  # noqa: F401
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -221,8 +226,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the rest, while training."""
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")
+    check_probability(p)
     return _all["dropout_" if inplace else "dropout"](input, p, training)
 
 
@@ -350,15 +354,8 @@ def embedding(
     """Rows of `weight`, looked up by index."""
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
-    if padding_idx is None:
-        padding_idx = -1
-    elif not -weight.size(0) <= padding_idx < weight.size(0):
-        raise AssertionError(
-            f"Padding_idx must be within num_embeddings, but got {padding_idx} and {weight.size(0)}."
-        )
-    elif padding_idx < 0:
-        padding_idx += weight.size(0)
-    return _all["embedding"](weight, input, padding_idx, scale_grad_by_freq, sparse)
+    padding = -1 if padding_idx is None else checked_padding(padding_idx, weight.size(0))
+    return _all["embedding"](weight, input, padding, scale_grad_by_freq, sparse)
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:

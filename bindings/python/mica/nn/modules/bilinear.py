@@ -8,8 +8,9 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
+from mica.nn._operators import checked_padding
 from mica.nn.modules.module import Module
-from mica.nn.modules.sparse import checked_padding, checked_table
+from mica.nn.modules.sparse import checked_table
 from mica.nn.parameter import Parameter
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mica._C import Tensor
 from mica.nn import functional as F
+from mica.nn._operators import check_probability
 from mica.nn.modules.module import Module
 
 
 class _DropoutNd(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"The dropout probability has to be between 0 and 1, but got {p}.")
+        check_probability(p)
         self.p = p
         self.inplace = inplace
 

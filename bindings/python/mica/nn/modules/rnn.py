@@ -209,10 +209,10 @@ class RNNBase(Module):
             got = f"({got}) tensors" if len(given) == 2 else f"{got} tensor"
             raise RuntimeError(f"For {asked}, {named} should also be {3 if batched else 2}-D but got {got}.")
         for i, (state, size) in enumerate(zip(given, sizes)):
-            shape = None if state is None else tuple(state.shape if batched else state.unsqueeze(1).shape)
-            if shape is not None and shape != (count, batch, size):
+            if state is not None:
                 place = f"hidden[{i}]" if len(given) == 2 else "hidden"
-                raise RuntimeError(f"Expected {place} size {(count, batch, size)}, got {list(shape)}.")
+                whole = state if batched else state.unsqueeze(1)
+                self.check_hidden_size(whole, (count, batch, size), f"Expected {place} size {{}}, got {{}}.")
 
     def _run(self, input: Any, states: Any) -> tuple[Any, list[Tensor]]:
         """The output and the last states, from a tensor or a packed sequence."""

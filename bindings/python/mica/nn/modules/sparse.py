@@ -7,17 +7,9 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.nn import functional as F, init
+from mica.nn._operators import checked_padding
 from mica.nn.modules.module import Module
 from mica.nn.parameter import Parameter
-
-
-def checked_padding(index: int | None, rows: int) -> int | None:
-    """The index of the row that pads, counted from the first; AssertionError, as in torch, outside the table."""
-    if index is None:
-        return None
-    if not -rows <= index < rows:
-        raise AssertionError(f"Padding_idx must be within num_embeddings, but got {index} and {rows}.")
-    return index % rows
 
 
 def checked_table(table: Tensor, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:
