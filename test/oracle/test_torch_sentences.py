@@ -146,7 +146,125 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         lambda m: m.linalg.inv(m.ones(2, 2)),
     ),
     "not positive-definite": ("the leading minor of order 1 is not positive-definite", lambda m: m.linalg.cholesky(-m.eye(2))),
+    "dtypes of lerp": ("expected dtype", lambda m: m.lerp(m.ones(2, dtype=m.float64), m.ones(2), 1)),
+    "the weight of lerp": (
+        "expected dtype",
+        lambda m: m.lerp(m.ones(2), m.ones(2), m.ones(2, dtype=m.float64)),
+    ),
+    "addcdiv of integers": (
+        "^Integer division.+is no longer supported.+",
+        lambda m: m.addcdiv(*[m.ones(2, dtype=m.int32)] * 3),
+    ),
+    "complex of integers": (
+        "Expected both inputs to be Half, Float or Double tensors but got",
+        lambda m: m.complex(m.tensor([1]), m.tensor([1])),
+    ),
+    "polar of integers": (
+        "Expected both inputs to be Half, Float or Double tensors but got",
+        lambda m: m.polar(m.tensor([1]), m.tensor([1])),
+    ),
+    "float8 with float32": (
+        "Promotion for Float8 Types is not supported",
+        lambda m: m.promote_types(m.float8_e5m2, m.float32),
+    ),
+    "diff of a number": ("diff expects input to be at least one-dim", lambda m: m.diff(m.tensor(1))),
+    "what diff prepends": (
+        "diff expects prepend or append to be the same dimension as input",
+        lambda m: m.ones(2, 3).diff(dim=0, prepend=m.ones(3)),
+    ),
+    "the shape that diff prepends": (
+        "diff expects the shape of tensor to prepend or append to match that of input",
+        lambda m: m.ones(2, 3).diff(dim=0, prepend=m.ones(1, 2)),
+    ),
+    "spacings of gradient": (
+        "torch.gradient expected spacing to be",
+        lambda m: m.gradient(m.ones(2, 2), spacing=(m.ones(2),)),
+    ),
+    "a matrix in meshgrid": ("Expected 0D or 1D tensor", lambda m: m.meshgrid(m.ones(2, 2), indexing="ij")),
+    "a block of three dimensions": (
+        "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input 1 has 3 dimensions",
+        lambda m: m.block_diag(m.ones(2), m.ones(1, 1, 1)),
+    ),
+    "splitting a number": (
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+        lambda m: m.tensor(1).tensor_split(2),
+    ),
+    "values of meta": ("Cannot copy out of meta tensor; no data!", lambda m: m.ones(2, device="meta").cpu()),
+    "interpolating integers": (
+        "not implemented for",
+        lambda m: m.nn.functional.interpolate(m.ones(1, 1, 2, 2, dtype=m.int32), (3, 3), mode="bilinear"),
+    ),
+    "slices of nothing": (
+        "self indexing axis dim should be positive",
+        lambda m: m.index_select(m.ones(0, 3), 0, m.tensor([0])),
+    ),
+    "slices of a number": (
+        "Index to scalar can have only 1 value",
+        lambda m: m.index_select(m.tensor(1.0), 0, m.tensor([0, 0])),
+    ),
+    "a view of inference mode": (
+        "A view was created in inference mode and is being modified inplace",
+        lambda m: view_under(m, m.inference_mode()).add_(1),
+    ),
+    "a view of no_grad": (
+        "A view was created in no_grad mode and is being modified inplace",
+        lambda m: view_under(m, m.no_grad()).add_(1),
+    ),
+    "more bytes than there are": (
+        "Storage size calculation overflowed",
+        lambda m: m.empty_strided([8, 8], [2**61, 1], dtype=m.float64),
+    ),
+    "zeros that are not allowed": (
+        "Expected allow_unused to be True or not passed when",
+        lambda m: m.autograd.grad(
+            *[m.ones(1, requires_grad=True)] * 2, allow_unused=False, materialize_grads=True
+        ),
+    ),
+    "strict and vectorized": (
+        "not supported together",
+        lambda m: m.autograd.functional.jacobian(lambda x: x, m.ones(2), strict=True, vectorize=True),
+    ),
+    "a check": ("Expected cond to be True", lambda m: m._check(False)),
+    "no backward": (
+        "must implement either the backward",
+        lambda m: NoBackward[m.__name__].apply(x_of(m)).backward(),
+    ),
+    "an overlap of index_add_": (
+        "unsupported operation: some elements of the input tensor",
+        lambda m: onto_itself(m, "index_add_"),
+    ),
+    "an overlap of scatter_": (
+        "unsupported operation: some elements of the input tensor",
+        lambda m: onto_itself(m, "scatter_"),
+    ),
 }  # fmt: skip
+
+
+def view_under(m: Any, mode: Any) -> Any:
+    x = m.ones(3, requires_grad=True).clone()
+    with mode:
+        return x.view(3)
+
+
+def x_of(m: Any) -> Any:
+    return m.ones((), requires_grad=True)
+
+
+def onto_itself(m: Any, name: str) -> Any:
+    x = m.arange(3.0)
+    return getattr(x, name)(0, m.tensor([2, 1, 0]), x)
+
+
+def without_backward(m: Any) -> Any:
+    class Twice(m.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+    return Twice
+
+
+NoBackward = {m.__name__: without_backward(m) for m in (torch, mica)}
 
 
 def written(m: Any) -> None:

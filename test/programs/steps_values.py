@@ -148,8 +148,6 @@ def reduced(d: Draw) -> None:
     extra = ""
     if name in ("sum", "prod", "nansum") and d.chance(0.3):
         extra = f", dtype=torch.{d.pick('float64', 'float32', 'int64', 'int32', 'bool', 'complex128')}"
-        if name == "prod" and d.value(x).is_complex():
-            extra = ", dtype=torch.complex128"
     elif name == "mean" and d.chance(0.3):
         extra = ", dtype=torch.float64"
     elif name in ("var", "std") and d.flag():

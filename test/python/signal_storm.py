@@ -18,6 +18,7 @@ were right and whose handler ran within 100 ms and a block of work of the last s
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import signal
@@ -250,23 +251,19 @@ def all_storms(signals: int) -> int:
     sent = handled = passed = 0
     for kernel in KERNELS:
         found = []
-        for target in TARGETS:
-            for name in SIGNALS:
-                for kind in HANDLERS:
-                    if kernel == "loader":
-                        kind = (
-                            "python"  # starting a worker puts Python's own handler in the place of a raw one
-                        )
-                    try:
-                        one = in_a_process(kernel, name, kind, target, each)
-                    except (ChildProcessError, subprocess.TimeoutExpired) as error:
-                        print(f"FAILED {kernel} {name} {kind} {target}: {error}", flush=True)
-                        continue
-                    found.append(one)
-                    if one["wrong"] or one["late"] > 0.1 + one["round"]:
-                        print(f"FAILED {kernel} {name} {kind} {target}: {one}", flush=True)
-                    else:
-                        passed += 1
+        for target, name, kind in itertools.product(TARGETS, SIGNALS, HANDLERS):
+            if kernel == "loader":
+                kind = "python"  # starting a worker puts Python's own handler in the place of a raw one
+            try:
+                one = in_a_process(kernel, name, kind, target, each)
+            except (ChildProcessError, subprocess.TimeoutExpired) as error:
+                print(f"FAILED {kernel} {name} {kind} {target}: {error}", flush=True)
+                continue
+            found.append(one)
+            if one["wrong"] or one["late"] > 0.1 + one["round"]:
+                print(f"FAILED {kernel} {name} {kind} {target}: {one}", flush=True)
+            else:
+                passed += 1
         sent += sum(int(one["sent"]) for one in found)
         handled += sum(int(one["handled"]) for one in found)
         late = max((one["late"] for one in found), default=0.0)
