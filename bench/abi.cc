@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/typed_operator.h"
-#include "mica/test/abi/plugins/neg_kernel.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/typed_operator.h"
+#include "test/abi/plugins/neg_kernel.h"
 
 namespace {
 

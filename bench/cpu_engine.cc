@@ -11,7 +11,7 @@
 #include <functional>
 #include <vector>
 
-#include "mica/test/unit/cpu/engine_fixture.h"
+#include "test/unit/cpu/engine_fixture.h"
 
 namespace {
 

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/open_libraries.h"
-#include "mica/plugins/cpu/contraction/products.h"
-#include "mica/plugins/cpu/convolution/convolution.h"
-#include "mica/plugins/cpu/pooling/pooling.h"
+#include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/contraction/products.h"
+#include "plugins/cpu/convolution/convolution.h"
+#include "plugins/cpu/pooling/pooling.h"
 
 namespace {
 

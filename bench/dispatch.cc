@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/typed_operator.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/typed_operator.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 # The install tree: the SDK, libmica with its plugins, and in a wheel the extension
 # module too.
 #
-# `cmake --install` gives include/, lib/, bin/, share/ and lib/cmake/Mica, with
-# Mica::sdk and Mica::mica exported; it has no Python package, which pip installs. A
+# `cmake --install` gives include/ (the SDK's headers alone), lib/, bin/, share/ and
+# lib/cmake/Mica, with Mica::sdk exported; it has no Python package, which pip installs. A
 # wheel (MICA_WHEEL, set by pyproject.toml) has the same below mica/, whose path
 # `mica sdk` prints, and mica/_C.
 include(CMakePackageConfigHelpers)
@@ -13,7 +13,8 @@ if(MICA_WHEEL)
   set(libdir lib)
 endif()
 
-install(TARGETS mica mica_sdk EXPORT MicaTargets LIBRARY DESTINATION ${libdir})
+install(TARGETS mica LIBRARY DESTINATION ${libdir})
+install(TARGETS mica_sdk EXPORT MicaTargets)
 install(TARGETS ${plugins} LIBRARY DESTINATION ${libdir}/mica/plugins)
 install(DIRECTORY ${MICA_PLUGIN_DIR}/ DESTINATION ${libdir}/mica/plugins FILES_MATCHING PATTERN "*.json")
 
@@ -29,12 +30,6 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY tensor schema dispatcher DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica
-  FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY ${MICA_GENERATED_DIR}/mica/ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica
-  FILES_MATCHING PATTERN "*.h")
-install(FILES ${MICA_GENERATED_DIR}/mica/api.h ${MICA_GENERATED_DIR}/mica/ops.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica)
 
 set(config_dir ${libdir}/cmake/Mica)
 install(EXPORT MicaTargets NAMESPACE Mica:: DESTINATION ${config_dir})

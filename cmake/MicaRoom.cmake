@@ -1,19 +1,9 @@
 # mica_room(<path> USES <target>... [GENERATED <file>...] [EXCEPT <file>...])
 #
 # The target of one folder of the house.#
-# The target mica_<name> is an object library of the folder's *.cc (at any depth)
-# and exposes the folder as "mica/<path>/...", through a folder of links that
-# holds this room alone. A room therefore includes what it USES and nothing else.
-function(mica_expose path out_include)
-  string(REPLACE "/" "_" name ${path})
-  set(root ${PROJECT_BINARY_DIR}/include/${name})
-  cmake_path(GET path PARENT_PATH parent)
-  file(MAKE_DIRECTORY ${root}/mica/${parent})
-  if(NOT EXISTS ${root}/mica/${path})
-    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${path} ${root}/mica/${path} SYMBOLIC)
-  endif()
-  set(${out_include} ${root} PARENT_SCOPE)
-endfunction()
+# The target mica_<name> is an object library of the folder's *.cc (at any depth).
+# Who may include whom is checked, not built: scripts/lint.py reads the sources,
+# scripts/layering.py what the compiler read, generated code included.
 
 # The C++ sources of a folder, at any depth.
 function(mica_sources path out_sources)
@@ -28,32 +18,26 @@ function(mica_room path)
   foreach(file IN LISTS arg_EXCEPT)
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${path}/${file})
   endforeach()
-  mica_expose(${path} include)
   add_library(mica_${name} OBJECT ${sources} ${arg_GENERATED})
-  target_include_directories(mica_${name} PUBLIC ${include})
-  # Only what the rooms below expose is inherited; their objects are linked once,
-  # by whoever makes the library or program.
+  # Objects are linked once, by whoever makes the library or program.
   target_link_libraries(mica_${name} PUBLIC ${arg_USES})
   if(arg_GENERATED)
     add_dependencies(mica_${name} mica_generated)
   endif()
 endfunction()
 
-# libmica: the four rooms that every program shares, and their headers.
+# libmica: the four rooms that every program shares.
 function(mica_add_library)
   set(rooms tensor schema dispatcher kernels)
   add_library(mica SHARED)
-  add_library(Mica::mica ALIAS mica)
   if(NOT MICA_WHEEL)  # a wheel holds no links, so there the library has one name
     set_target_properties(mica PROPERTIES
       VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   endif()
   foreach(room IN LISTS rooms)
     target_link_libraries(mica PRIVATE mica_${room})
-    target_include_directories(mica INTERFACE
-      "$<BUILD_INTERFACE:$<TARGET_PROPERTY:mica_${room},INTERFACE_INCLUDE_DIRECTORIES>>")
   endforeach()
-  target_include_directories(mica INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(mica INTERFACE ${MICA_GENERATED_DIR})
   target_compile_features(mica INTERFACE cxx_std_20)
   target_link_libraries(mica PUBLIC Mica::sdk ${MICA_ABSEIL})
 endfunction()
@@ -61,7 +45,7 @@ endfunction()
 # What a layer, the binding and the tests link: libmica, with the generated
 # headers in place before the first of their files is compiled.
 function(mica_use_library target)
-  target_link_libraries(${target} PRIVATE Mica::mica)
+  target_link_libraries(${target} PRIVATE mica)
   add_dependencies(${target} mica_generated)
 endfunction()
 
@@ -71,9 +55,7 @@ function(mica_add_layer path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "GENERATED")
   cmake_path(GET path FILENAME name)
   mica_sources(${path} sources)
-  mica_expose(${path} include)
   add_library(mica_${name} MODULE ${sources} ${arg_GENERATED})
-  target_include_directories(mica_${name} PRIVATE ${include})
   mica_use_library(mica_${name})
   mica_precompile_core(mica_${name})
   set_target_properties(mica_${name} PROPERTIES

@@ -30,6 +30,10 @@ add_compile_options(-fPIC -Wall -Wextra -Wno-missing-field-initializers
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-init-list-lifetime> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   -fno-semantic-interposition -ffp-contract=off)
 
+# The path of an include in quotes is the file's path from the root; generated headers are
+# "mica/...", those of the SDK <mica/...>.
+add_compile_options("SHELL:-iquote ${PROJECT_SOURCE_DIR}")
+
 if(MICA_SANITIZE)
   add_compile_options(-fsanitize=${MICA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MICA_SANITIZE})

@@ -3,11 +3,11 @@
 #include <map>
 #include <optional>
 
-#include "mica/codegen/expr/opcodes.h"
-#include "mica/codegen/load.h"
-#include "mica/codegen/syntax/parser.h"
-#include "mica/codegen/text.h"
-#include "mica/tensor/dtype.h"
+#include "codegen/expr/opcodes.h"
+#include "codegen/load.h"
+#include "codegen/syntax/parser.h"
+#include "codegen/text.h"
+#include "tensor/dtype.h"
 
 namespace mica::codegen {
 namespace {

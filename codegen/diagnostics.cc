@@ -1,12 +1,12 @@
 // Source files, places inside folded YAML scalars, and the text of a Mistake.
-#include "mica/codegen/diagnostics.h"
+#include "codegen/diagnostics.h"
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,10 +1,10 @@
 // The three forms of an entry, made from one schema; and Function's C++ side.
 #include <algorithm>
 
-#include "mica/codegen/load.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
-#include "mica/schema/generation.h"
+#include "codegen/load.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
+#include "schema/generation.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,8 +1,8 @@
 // The steps of LoadModel, in order; internal to the loader.
 #pragma once
 
-#include "mica/codegen/model.h"
-#include "mica/codegen/yaml.h"
+#include "codegen/model.h"
+#include "codegen/yaml.h"
 
 namespace mica::codegen {
 

@@ -1,9 +1,9 @@
 // `body:` of composites and of definitions (`- def: schema`), checked once all
 // operators are known.
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/load.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/formula.h"
+#include "codegen/load.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

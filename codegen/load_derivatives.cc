@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/load.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/formula.h"
+#include "codegen/load.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

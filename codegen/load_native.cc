@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "mica/codegen/load.h"
-#include "mica/codegen/text.h"
+#include "codegen/load.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

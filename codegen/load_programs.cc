@@ -2,9 +2,9 @@
 // which code of a Program, for which dtype kinds, with which names in scope.
 #include <functional>
 
-#include "mica/codegen/reduce.h"
-#include "mica/codegen/syntax/parser.h"
-#include "mica/codegen/text.h"
+#include "codegen/reduce.h"
+#include "codegen/syntax/parser.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

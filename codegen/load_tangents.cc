@@ -8,9 +8,9 @@
 // input.
 #include <algorithm>
 
-#include "mica/codegen/load.h"
-#include "mica/codegen/tangents.h"
-#include "mica/codegen/text.h"
+#include "codegen/load.h"
+#include "codegen/tangents.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

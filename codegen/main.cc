@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/stats.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/stats.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

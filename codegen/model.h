@@ -16,10 +16,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mica/codegen/diagnostics.h"
-#include "mica/codegen/program.h"
-#include "mica/schema/operator_class.h"
-#include "mica/schema/schema.h"
+#include "codegen/diagnostics.h"
+#include "codegen/program.h"
+#include "schema/operator_class.h"
+#include "schema/schema.h"
 
 namespace mica::codegen {
 

@@ -1,5 +1,5 @@
 // The table of schema types in C++, and C++ literals.
-#include "mica/codegen/names.h"
+#include "codegen/names.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "mica/codegen/text.h"
-#include "mica/tensor/dtype.h"
+#include "codegen/text.h"
+#include "tensor/dtype.h"
 
 namespace mica::codegen {
 namespace {

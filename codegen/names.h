@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 namespace mica::codegen {
 

@@ -1,11 +1,11 @@
 // Comparison and listing of programs.
-#include "mica/codegen/program.h"
+#include "codegen/program.h"
 
 #include <cstring>
 
-#include "mica/codegen/expr/opcodes.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/expr/opcodes.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

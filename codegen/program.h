@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/program.h"
+#include <mica/program.h>
 
 namespace mica::codegen {
 

@@ -1,8 +1,8 @@
 // Reads and compiles `reduce` mappings.
-#include "mica/codegen/reduce.h"
+#include "codegen/reduce.h"
 
-#include "mica/codegen/syntax/parser.h"
-#include "mica/codegen/text.h"
+#include "codegen/syntax/parser.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -6,8 +6,8 @@
 // computed from the old ones, then stored.
 #pragma once
 
-#include "mica/codegen/expr/compile.h"
-#include "mica/codegen/load.h"
+#include "codegen/expr/compile.h"
+#include "codegen/load.h"
 
 namespace mica::codegen {
 

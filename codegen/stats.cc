@@ -1,9 +1,9 @@
 // Four ways to make an operator, counted by base name and by entry.
-#include "mica/codegen/stats.h"
+#include "codegen/stats.h"
 
 #include <set>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "mica/codegen/model.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/model.h"
+#include "codegen/formula/formula.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

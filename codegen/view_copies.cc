@@ -2,8 +2,8 @@
 // one made from it, named <view>_copy, with the view's arguments and its result in
 // fresh contiguous memory. `copy: true` copies what the view gives; an expression
 // in its place is the body (view_copy, which also takes shapes that no view has).
-#include "mica/codegen/load.h"
-#include "mica/codegen/text.h"
+#include "codegen/load.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

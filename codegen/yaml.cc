@@ -1,9 +1,9 @@
 // yaml-cpp counts lines and columns from 0; messages count from 1.
-#include "mica/codegen/yaml.h"
+#include "codegen/yaml.h"
 
 #include <algorithm>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 

@@ -8,7 +8,7 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "mica/codegen/diagnostics.h"
+#include "codegen/diagnostics.h"
 
 namespace mica::codegen {
 

@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/status.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/status.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 
@@ -221,8 +221,8 @@ using AbiOf = typename AbiType<T>::Abi;
 
 }  // namespace mica
 
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/owned_results.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/owned_results.h"
 
 namespace mica {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "mica/abi.h"
-#include "mica/dispatcher/status.h"
-#include "mica/tensor/tensor.h"
+#include <mica/abi.h>
+#include "dispatcher/status.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

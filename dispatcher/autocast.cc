@@ -1,11 +1,11 @@
-#include "mica/dispatcher/autocast.h"
+#include "dispatcher/autocast.h"
 
 #include <atomic>
 #include <string_view>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/error.h"
 
 namespace mica {
 namespace {

@@ -10,10 +10,10 @@
 #include <array>
 #include <cstdint>
 
-#include "mica/dispatcher/operator.h"
-#include "mica/tensor/device.h"
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/key_set.h"
+#include "dispatcher/operator.h"
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 

@@ -1,7 +1,7 @@
 // The pointer to the autograd plugin's table, and its opening on first use.
-#include "mica/dispatcher/autograd_interface.h"
+#include "dispatcher/autograd_interface.h"
 
-#include "mica/dispatcher/plugins.h"
+#include "dispatcher/plugins.h"
 
 namespace mica {
 namespace {

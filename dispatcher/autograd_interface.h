@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "mica/schema/value.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include "schema/value.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,5 +1,5 @@
 // What the layer Batched tells about itself, and what plugins tell it about their operators.
-#include "mica/dispatcher/batching.h"
+#include "dispatcher/batching.h"
 
 #include <atomic>
 #include <mutex>
@@ -7,8 +7,8 @@
 
 #include "absl/container/flat_hash_map.h"
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/plugins.h"
+#include "tensor/error.h"
 
 namespace mica::frames {
 namespace {

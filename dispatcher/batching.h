@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica::frames {
 

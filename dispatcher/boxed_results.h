@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/cpu_features.h"
+#include "dispatcher/cpu_features.h"
 
 #include <string>
 #include <vector>

@@ -1,14 +1,14 @@
-#include "mica/dispatcher/device_copy.h"
+#include "dispatcher/device_copy.h"
 
 #include <mutex>
 #include <vector>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/device_memory.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/earlier_schema.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/device_memory.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/earlier_schema.h"
+#include "dispatcher/structured.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

@@ -6,8 +6,8 @@
 // (copy_, or its class kernel for pointwise operators), never element by element.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

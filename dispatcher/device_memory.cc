@@ -1,4 +1,4 @@
-#include "mica/dispatcher/device_memory.h"
+#include "dispatcher/device_memory.h"
 
 #include <array>
 #include <memory>
@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/key_set.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/status.h"
+#include "dispatcher/streams.h"
+#include "tensor/allocator.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/devices.h"
+#include "dispatcher/devices.h"
 
 #include <pthread.h>
 
@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/device_memory.h"
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/key_set.h"
+#include "dispatcher/device_memory.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/status.h"
+#include "dispatcher/streams.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 namespace {

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <string>
 
+#include <mica/abi.h>
 #include "absl/status/status.h"
-#include "mica/abi.h"
-#include "mica/tensor/device.h"
+#include "tensor/device.h"
 
 namespace mica {
 

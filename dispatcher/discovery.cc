@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/loader_state.h"
+#include "dispatcher/host.h"
+#include "dispatcher/loader_state.h"
 
 namespace mica {
 namespace {

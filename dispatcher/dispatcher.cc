@@ -1,5 +1,5 @@
 // The registry: operators by name, tables made and interned.
-#include "mica/dispatcher/dispatcher.h"
+#include "dispatcher/dispatcher.h"
 
 #include <pthread.h>
 
@@ -9,9 +9,9 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/loader_state.h"
-#include "mica/tensor/small_pool.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/loader_state.h"
+#include "tensor/small_pool.h"
 
 namespace mica {
 

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "mica/dispatcher/earlier_schema.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/structured.h"
+#include "dispatcher/earlier_schema.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/structured.h"
 
 namespace mica {
 

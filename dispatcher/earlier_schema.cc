@@ -1,11 +1,11 @@
-#include "mica/dispatcher/earlier_schema.h"
+#include "dispatcher/earlier_schema.h"
 
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "mica/schema/default.h"
-#include "mica/schema/generation.h"
+#include "schema/default.h"
+#include "schema/generation.h"
 
 namespace mica {
 

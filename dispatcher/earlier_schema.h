@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/schema/value.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/structured.h"
+#include "schema/value.h"
 
 namespace mica {
 

@@ -1,8 +1,8 @@
-#include "mica/dispatcher/explain.h"
+#include "dispatcher/explain.h"
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/placement.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/placement.h"
 
 namespace mica {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/fallback.h"
+#include "dispatcher/fallback.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -7,15 +7,15 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/placement.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/generator.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/device_copy.h"
+#include "dispatcher/host.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/placement.h"
+#include "dispatcher/structured.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/generator.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/flat_json.h"
+#include "dispatcher/flat_json.h"
 
 #include <algorithm>
 

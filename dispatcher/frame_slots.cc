@@ -1,12 +1,12 @@
 // The slots of frames: how they are filled, and what runs in them.
-#include "mica/dispatcher/frame_slots.h"
+#include "dispatcher/frame_slots.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/dispatcher.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/dispatcher.h"
 
 namespace mica {
 namespace internal {

@@ -2,7 +2,7 @@
 // resolve.cc puts there.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica::internal {
 

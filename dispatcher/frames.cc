@@ -1,16 +1,16 @@
 // The stack of frames, wrappers, and the way of a call through a frame.
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/frames.h"
 
 #include <array>
 #include <atomic>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/boxed_results.h"
-#include "mica/dispatcher/frame_slots.h"
-#include "mica/tensor/no_data.h"
-#include "mica/tensor/small_pool.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/boxed_results.h"
+#include "dispatcher/frame_slots.h"
+#include "tensor/no_data.h"
+#include "tensor/small_pool.h"
 
 namespace mica::frames {
 namespace {

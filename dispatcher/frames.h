@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,10 +1,10 @@
 // The pointer to the layer's constructor, and its opening on first use.
-#include "mica/dispatcher/functionalization.h"
+#include "dispatcher/functionalization.h"
 
 #include <atomic>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/plugins.h"
+#include "tensor/error.h"
 
 namespace mica {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,11 +1,11 @@
-#include "mica/dispatcher/given_output.h"
+#include "dispatcher/given_output.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/host.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/scalar_type_name.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/host.h"
+#include "tensor/promote.h"
+#include "tensor/scalar_type_name.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "mica/dispatcher/structured.h"
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/structured.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/host.h"
+#include "dispatcher/host.h"
 
 #include <sched.h>
 
@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/layers_extension.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/dispatcher/vendor_operators.h"
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/generator.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/layers_extension.h"
+#include "dispatcher/status.h"
+#include "dispatcher/streams.h"
+#include "dispatcher/structured.h"
+#include "dispatcher/vendor_operators.h"
+#include "tensor/allocator.h"
+#include "tensor/generator.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

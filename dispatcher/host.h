@@ -4,9 +4,9 @@
 #include <mutex>
 #include <string_view>
 
-#include "mica/abi.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/tensor/tensor.h"
+#include <mica/abi.h>
+#include "dispatcher/registration.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

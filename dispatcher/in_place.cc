@@ -1,6 +1,6 @@
-#include "mica/dispatcher/in_place.h"
+#include "dispatcher/in_place.h"
 
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

@@ -5,9 +5,9 @@
 // made beside the output and copied.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/structured.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/keys.h"
+#include "dispatcher/keys.h"
 
 #include <array>
 #include <atomic>
@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/tensor/device.h"
-#include "mica/tensor/no_data.h"
+#include "dispatcher/frames.h"
+#include "tensor/device.h"
+#include "tensor/no_data.h"
 
 namespace mica {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mica/tensor/key_set.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 

@@ -1,19 +1,19 @@
 // Third-party layers: their records become entries of the plugin's scope, their boxed
 // functions stand behind one kernel of the host, and frames are those of frames.h.
-#include "mica/dispatcher/layers_extension.h"
+#include "dispatcher/layers_extension.h"
 
 #include <deque>
 #include <mutex>
 #include <new>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/host.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/status.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica {
 namespace {

@@ -1,8 +1,8 @@
 // The host's side of <mica/layers.h>: the extension "mica.layers" of the host table.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
-#include "mica/layers.h"
+#include <mica/layers.h>
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/plugins.h"
+#include "dispatcher/host.h"
+#include "dispatcher/plugins.h"
 
 namespace mica {
 

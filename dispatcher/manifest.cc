@@ -1,5 +1,5 @@
 // Every offset is checked against the file's size; nothing of the file is run.
-#include "mica/dispatcher/manifest.h"
+#include "dispatcher/manifest.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,11 +11,11 @@
 #include <cstring>
 #include <memory>
 
+#include <mica/abi.h>
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "mica/abi.h"
-#include "mica/dispatcher/flat_json.h"
+#include "dispatcher/flat_json.h"
 
 namespace mica {
 namespace {

@@ -1,13 +1,13 @@
 // Boxed calls, and the context that an error gets on its way out.
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/typed_operator.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/typed_operator.h"
 
 namespace mica {
 

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/schema/schema.h"
-#include "mica/tensor/key_set.h"
+#include "dispatcher/operator_spec.h"
+#include "schema/schema.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/layers_extension.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/layers_extension.h"
 
 namespace mica {
 namespace {

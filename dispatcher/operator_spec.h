@@ -8,13 +8,13 @@
 
 #include <cstdint>
 
+#include <mica/abi.h>
+#include <mica/program.h>
 #include "absl/container/inlined_vector.h"
-#include "mica/abi.h"
-#include "mica/program.h"
-#include "mica/schema/operator_class.h"
-#include "mica/tensor/device.h"
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/span.h"
+#include "schema/operator_class.h"
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/span.h"
 
 namespace mica {
 

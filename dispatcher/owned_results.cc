@@ -1,8 +1,8 @@
 // A view that is its base's only holder becomes an ordinary tensor.
-#include "mica/dispatcher/owned_results.h"
+#include "dispatcher/owned_results.h"
 
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/frames.h"
 
 namespace mica::internal {
 

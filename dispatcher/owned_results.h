@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 namespace internal {

@@ -1,14 +1,14 @@
-#include "mica/dispatcher/pinned_memory.h"
+#include "dispatcher/pinned_memory.h"
 
 #include <array>
 #include <map>
 #include <mutex>
 
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/status.h"
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/device_copy.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/status.h"
+#include "tensor/allocator.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

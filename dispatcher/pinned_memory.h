@@ -6,7 +6,7 @@
 // kernel sees a CPU tensor, and a copy under way keeps its ends alive as any does.
 #pragma once
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

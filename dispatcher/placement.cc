@@ -1,14 +1,14 @@
-#include "mica/dispatcher/placement.h"
+#include "dispatcher/placement.h"
 
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/device_copy.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/status.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/error.h"
 
 namespace mica {
 namespace {

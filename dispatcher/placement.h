@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/operator.h"
-#include "mica/tensor/scalar.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "tensor/scalar.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

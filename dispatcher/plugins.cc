@@ -1,12 +1,12 @@
 // The loader's face: loading, disabling, enabling, and asking for a provider.
-#include "mica/dispatcher/plugins.h"
+#include "dispatcher/plugins.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/loader_state.h"
-#include "mica/dispatcher/start_plugin.h"
+#include "dispatcher/host.h"
+#include "dispatcher/loader_state.h"
+#include "dispatcher/start_plugin.h"
 
 namespace mica {
 namespace {

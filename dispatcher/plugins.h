@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "mica/dispatcher/manifest.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/manifest.h"
+#include "dispatcher/registration.h"
 
 namespace mica {
 

@@ -1,8 +1,8 @@
 // Layers and frame kinds that a scope brings: given out at once, since the plugin wants
 // the number; a third party's are its own, and go back when it fails to start.
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/scope_impl.h"
-#include "mica/tensor/device.h"
+#include "dispatcher/scope_impl.h"
+#include "tensor/device.h"
 
 namespace mica {
 namespace {

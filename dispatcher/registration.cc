@@ -1,16 +1,16 @@
 // Scopes: kernels collected first, put in place by Commit, taken out by Disable.
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/registration.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/scope_impl.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/schema/schema.h"
-#include "mica/tensor/device.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/host.h"
+#include "dispatcher/scope_impl.h"
+#include "dispatcher/streams.h"
+#include "schema/schema.h"
+#include "tensor/device.h"
 
 namespace mica {
 namespace {

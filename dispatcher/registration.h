@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

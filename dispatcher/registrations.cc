@@ -2,8 +2,8 @@
 // that slots are made from, so that it says what is there and not what was meant.
 #include <algorithm>
 
-#include "mica/dispatcher/scope_impl.h"
-#include "mica/tensor/device.h"
+#include "dispatcher/scope_impl.h"
+#include "tensor/device.h"
 
 namespace mica {
 namespace {

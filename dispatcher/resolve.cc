@@ -6,12 +6,12 @@
 // kernel is the host's own, come before all of these. Layers: a kernel; the decomposition, where the layer
 // asks for it; a boxed fallback; fallthrough.
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/fallback.h"
-#include "mica/tensor/device.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/device_copy.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/fallback.h"
+#include "tensor/device.h"
 
 namespace mica {
 namespace {

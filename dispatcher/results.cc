@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "mica/dispatcher/adapters_return.h"
+#include "dispatcher/adapters_return.h"
 
 namespace mica {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/registration.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/start_plugin.h"
+#include "dispatcher/start_plugin.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -13,15 +13,15 @@
 #include <mutex>
 #include <thread>
 
+#include <mica/abi.h>
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "mica/abi.h"
-#include "mica/dispatcher/cpu_features.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/loader_state.h"
-#include "mica/dispatcher/status.h"
-#include "mica/tensor/device.h"
+#include "dispatcher/cpu_features.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/host.h"
+#include "dispatcher/loader_state.h"
+#include "dispatcher/status.h"
+#include "tensor/device.h"
 
 namespace mica {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "mica/dispatcher/plugins.h"
+#include "dispatcher/plugins.h"
 
 namespace mica {
 

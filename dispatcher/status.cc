@@ -1,4 +1,4 @@
-#include "mica/dispatcher/status.h"
+#include "dispatcher/status.h"
 
 #include <new>
 #include <string>

@@ -4,8 +4,8 @@
 #include <exception>
 #include <string_view>
 
-#include "mica/abi.h"
-#include "mica/tensor/error.h"
+#include <mica/abi.h>
+#include "tensor/error.h"
 
 namespace mica {
 

@@ -1,14 +1,14 @@
-#include "mica/dispatcher/streams.h"
+#include "dispatcher/streams.h"
 
 #include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/status.h"
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/status.h"
+#include "tensor/allocator.h"
+#include "tensor/error.h"
 
 namespace mica {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "mica/tensor/device.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

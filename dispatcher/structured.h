@@ -7,8 +7,8 @@
 // included: version bumps, inference-mode checks, overlap checks.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,10 +1,10 @@
-#include "mica/dispatcher/supported_dtypes.h"
+#include "dispatcher/supported_dtypes.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "mica/tensor/scalar_type_name.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/scalar_type_name.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 namespace {

@@ -2,7 +2,7 @@
 // function, on the meta device too, and before any memory is written.
 #pragma once
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -1,4 +1,4 @@
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "mica/tensor/device.h"
-#include "mica/tensor/key_set.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/device.h"
+#include "tensor/key_set.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

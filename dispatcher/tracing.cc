@@ -1,10 +1,10 @@
 // The tape's values, and the way from the binding to the layer Trace.
-#include "mica/dispatcher/tracing.h"
+#include "dispatcher/tracing.h"
 
 #include <atomic>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/tensor/error.h"
+#include "dispatcher/plugins.h"
+#include "tensor/error.h"
 
 namespace mica::frames {
 namespace {

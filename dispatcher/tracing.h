@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/schema/value.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/operator.h"
+#include "schema/value.h"
 
 namespace mica::frames {
 

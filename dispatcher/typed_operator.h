@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica {
 

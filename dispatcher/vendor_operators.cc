@@ -1,7 +1,7 @@
 // A plugin's operator becomes a run-time operator of its scope, with boxed kernels:
 // at "meta" the shape function, at "Composite" the decomposition, at "Autograd" one
 // kernel for all that makes a custom node over the plugin's backward.
-#include "mica/dispatcher/vendor_operators.h"
+#include "dispatcher/vendor_operators.h"
 
 #include <deque>
 #include <memory>
@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/autocast.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/batching.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/vendor_programs.h"
-#include "mica/schema/generation.h"
-#include "mica/schema/value.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/autocast.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/batching.h"
+#include "dispatcher/host.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/status.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/vendor_programs.h"
+#include "schema/generation.h"
+#include "schema/value.h"
 
 namespace mica {
 namespace {

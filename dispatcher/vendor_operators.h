@@ -2,7 +2,7 @@
 // (sdk/include/mica/operators.h): the host's side of that extension.
 #pragma once
 
-#include "mica/operators.h"
+#include <mica/operators.h>
 
 namespace mica {
 

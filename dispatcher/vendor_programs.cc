@@ -1,11 +1,11 @@
 // The checks of a plugin's programs, instruction by instruction.
-#include "mica/dispatcher/vendor_programs.h"
+#include "dispatcher/vendor_programs.h"
 
 #include <utility>
 
-#include "mica/opcodes.h"
-#include "mica/schema/operator_class.h"
-#include "mica/tensor/error.h"
+#include <mica/opcodes.h>
+#include "schema/operator_class.h"
+#include "tensor/error.h"
 
 namespace mica {
 namespace {

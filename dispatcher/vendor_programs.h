@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "mica/operators.h"
+#include <mica/operators.h>
 
 namespace mica {
 

@@ -1,12 +1,12 @@
 // Warnings that a process gives once.
-#include "mica/dispatcher/warn_once.h"
+#include "dispatcher/warn_once.h"
 
 #include <atomic>
 #include <mutex>
 #include <set>
 #include <string>
 
-#include "mica/dispatcher/host.h"
+#include "dispatcher/host.h"
 
 namespace mica {
 namespace {

@@ -1,13 +1,13 @@
 // Copies of the arguments' elements before a kernel, compared after it.
-#include "mica/dispatcher/write_check.h"
+#include "dispatcher/write_check.h"
 
 #include <cstdlib>
 #include <cstring>
 
-#include "mica/schema/schema.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include "schema/schema.h"
+#include "tensor/error.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/operator.h"
+#include "dispatcher/operator.h"
 
 namespace mica {
 

@@ -1,5 +1,5 @@
 // A hash table of atomics, lossy on purpose.
-#include "mica/dispatcher/write_log.h"
+#include "dispatcher/write_log.h"
 
 #include <atomic>
 #include <utility>

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "mica/tensor/linalg_error.h"
-#include "mica/tensor/number_range.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/scalar_math.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/linalg_error.h"
+#include "tensor/number_range.h"
+#include "tensor/promote.h"
+#include "tensor/scalar_math.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 // `check.memory`; tensor/error.h has the other kinds.
 #define MICA_CHECK_MEMORY(condition, ...) MICA_CHECK_KIND(kOutOfMemory, condition, __VA_ARGS__)

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "mica/schema/lexer.h"
-#include "mica/schema/value.h"
-#include "mica/schema/value_internal.h"
-#include "mica/tensor/error.h"
+#include "schema/lexer.h"
+#include "schema/value.h"
+#include "schema/value_internal.h"
+#include "tensor/error.h"
 
 namespace mica {
 

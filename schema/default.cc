@@ -1,7 +1,7 @@
 // See default.h.
-#include "mica/schema/default.h"
+#include "schema/default.h"
 
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica::schema {
 namespace {

@@ -5,8 +5,8 @@
 // int, a float or a Scalar; for `int[2]` it is [1, 1].
 #pragma once
 
-#include "mica/schema/schema.h"
-#include "mica/schema/value.h"
+#include "schema/schema.h"
+#include "schema/value.h"
 
 namespace mica::schema {
 

@@ -1,4 +1,4 @@
-#include "mica/schema/generation.h"
+#include "schema/generation.h"
 
 #include "absl/strings/str_cat.h"
 

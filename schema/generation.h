@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 namespace mica::schema {
 

@@ -1,5 +1,5 @@
 // See lexer.h.
-#include "mica/schema/lexer.h"
+#include "schema/lexer.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 namespace mica::schema::internal {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/charconv.h"
 #include "absl/strings/numbers.h"
-#include "mica/schema/parser.h"
-#include "mica/tensor/dtype.h"
+#include "schema/parser.h"
+#include "tensor/dtype.h"
 
 namespace mica::schema::internal {
 namespace {

@@ -1,5 +1,5 @@
 // The words for operators' classes, forms and dtype rules, each list in its enumeration's order.
-#include "mica/schema/operator_class.h"
+#include "schema/operator_class.h"
 
 #include <iterator>
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "mica/operators.h"
+#include <mica/operators.h>
 
 namespace mica {
 

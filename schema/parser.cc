@@ -1,5 +1,5 @@
 // The declaration: name, arguments, results. See parser.h.
-#include "mica/schema/parser.h"
+#include "schema/parser.h"
 
 #include <utility>
 

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "mica/schema/lexer.h"
-#include "mica/schema/schema.h"
+#include "schema/lexer.h"
+#include "schema/schema.h"
 
 namespace mica::schema::internal {
 

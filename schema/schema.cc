@@ -1,5 +1,5 @@
 // Printing, comparison, hash and queries of schemas. See schema.h.
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 #include <bit>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mica/schema/lexer.h"
+#include "schema/lexer.h"
 
 namespace mica::schema {
 namespace {

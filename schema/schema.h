@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mica/schema/types.h"
+#include "schema/types.h"
 
 namespace mica::schema {
 

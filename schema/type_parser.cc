@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "mica/schema/parser.h"
+#include "schema/parser.h"
 
 namespace mica::schema::internal {
 namespace {

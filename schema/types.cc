@@ -1,5 +1,5 @@
 // Queries on Type and its printing. See types.h.
-#include "mica/schema/types.h"
+#include "schema/types.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 namespace mica::schema {
 namespace {

@@ -1,10 +1,10 @@
 // Owning, copying and typed reads. See value.h; the borrowed form is in borrow.cc.
-#include "mica/schema/value.h"
+#include "schema/value.h"
 
 #include <utility>
 
-#include "mica/schema/value_internal.h"
-#include "mica/tensor/error.h"
+#include "schema/value_internal.h"
+#include "tensor/error.h"
 
 namespace mica {
 

@@ -17,12 +17,12 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/abi.h"
-#include "mica/tensor/device.h"
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/scalar.h"
-#include "mica/tensor/span.h"
-#include "mica/tensor/tensor.h"
+#include <mica/abi.h>
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/scalar.h"
+#include "tensor/span.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

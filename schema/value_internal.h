@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "mica/schema/value.h"
+#include "schema/value.h"
 
 namespace mica {
 

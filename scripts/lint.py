@@ -19,7 +19,7 @@ from pathlib import Path
 
 CXX = {".h", ".cc", ".c"}
 COMMENTED = CXX | {".cmake"}
-MAX_LINES = 500
+LONG, MAX_LINES = 500, 1000
 DATA = {"bindings/python/mica/conformance/samples.py"}
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "test" / "opinfo"))
@@ -28,7 +28,7 @@ import constants  # noqa: E402
 # Version 14 decides, because versions differ in what they write.
 CLANG_FORMAT = ["clang-format-14", f"--style=file:{ROOT / '.clang-format'}"]
 
-# Which rooms a room may include, besides itself. `generated` is what mica-gen
+# Which modules a module may include, besides itself. `generated` is what mica-gen
 # writes (mica/ops/..., mica/api.h). None: anything.
 CORE = ["sdk", "tensor", "schema", "dispatcher", "kernels", "generated"]
 ARROWS: dict[str, list[str] | None] = {
@@ -46,8 +46,8 @@ ARROWS: dict[str, list[str] | None] = {
     "test": None,
     "bench": None,
 }
-# Folders below these are rooms of their own: keys/autograd does not see keys/trace.
-FOLDERS_OF_ROOMS = {"keys", "plugins"}
+# Folders below these are modules of their own: keys/autograd does not see keys/trace.
+FOLDERS_OF_MODULES = {"keys", "plugins"}
 # What several plugins share, and who may see it.
 SHARED_PLUGINS = {"plugins/cuda": "plugins/gpu", "plugins/rocm": "plugins/gpu"}
 # Libraries that stay in their folder.
@@ -108,40 +108,46 @@ class Tree:
         return [path for path in self.paths if Path(path).suffix in suffixes]
 
 
-def room_of_path(path: str) -> str:
+def module_of_path(path: str) -> str:
     """tensor/dtype.h -> tensor; keys/autograd/node.h -> keys/autograd."""
     parts = path.split("/")
-    return "/".join(parts[:2]) if parts[0] in FOLDERS_OF_ROOMS and len(parts) > 2 else parts[0]
+    return "/".join(parts[:2]) if parts[0] in FOLDERS_OF_MODULES and len(parts) > 2 else parts[0]
 
 
-def room_of_include(tree: Tree, spelled: str) -> str:
-    """The room that `mica/...` belongs to."""
-    inner = spelled.removeprefix("mica/")
-    if (tree.root / "sdk" / "include" / spelled).exists():
-        return "sdk"
-    room = room_of_path(inner)
-    return room if room.split("/")[0] in ARROWS else "generated"
+def module_of_include(line: str, spelled: str) -> str | None:
+    """The module that an include belongs to: <mica/...> is the SDK's, "mica/..." generated; None: foreign."""
+    if spelled.startswith("mica/"):
+        return "sdk" if "<" in line else "generated"
+    module = module_of_path(spelled)
+    return module if '"' in line and module.split("/")[0] in ARROWS else None
+
+
+def seen_by(module: str) -> list[str] | None:
+    """The modules that a module may include, itself first; None: all."""
+    allowed = ARROWS[module.split("/")[0]]
+    shared = [SHARED_PLUGINS[module]] if module in SHARED_PLUGINS else []
+    return None if allowed is None else [module, *shared, *allowed]
 
 
 def include_arrows(tree: Tree) -> Iterator[Finding]:
-    """Rooms include only the rooms that DESIGN.md lets them see."""
+    """Modules include only the modules below them (ARROWS), and libraries stay in their folder."""
     for path in tree.of(CXX):
-        room = room_of_path(path)
-        base = room.split("/")[0]
+        module = module_of_path(path)
+        base = module.split("/")[0]
         if base not in ARROWS:
             continue
-        allowed = ARROWS[base]
+        allowed = seen_by(module)
         for number, line in enumerate(tree.lines(path), 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
             spelled = match[1]
-            if spelled.startswith("mica/"):
-                target = room_of_include(tree, spelled)
-                if allowed is None or target in [room, SHARED_PLUGINS.get(room), *allowed]:
-                    continue
-                seen = ", ".join([room, *allowed])
-                yield Finding(path, number, f"{room} may not include {target} ({spelled}); it sees {seen}")
+            if target := module_of_include(line, spelled):
+                if allowed is not None and target not in allowed:
+                    seen = ", ".join(allowed)
+                    yield Finding(
+                        path, number, f"{module} may not include {target} ({spelled}); it sees {seen}"
+                    )
             else:
                 for pattern, homes in LIBRARY_HOMES.items():
                     if re.match(pattern, spelled) and base not in homes:
@@ -151,16 +157,21 @@ def include_arrows(tree: Tree) -> Iterator[Finding]:
 
 
 def included_from_root(tree: Tree) -> Iterator[Finding]:
-    """Includes in quotes are spelled from the root."""
+    """An include in quotes is a file's path from the root, one of <mica/...> a header of the SDK."""
     for path in tree.of(CXX):
-        if path.startswith(("examples/", "sdk/examples/")):
+        if path.startswith("examples/"):
             continue
         for number, line in enumerate(tree.lines(path), 1):
-            match = re.match(r'^\s*#\s*include\s*"([^"]+)"', line)
-            if match and not match[1].startswith(("mica/", "absl/", "hwy/")):
-                yield Finding(
-                    path, number, f'spell the include ("{match[1]}") from the root: "mica/<room>/..."'
-                )
+            match = re.match(r'^\s*#\s*include\s*(?:"([^"]+)"|<(mica/[^>]+)>)', line)
+            if not match:
+                continue
+            quoted, of_sdk = match[1], match[2]
+            if of_sdk and not (tree.root / "sdk" / "include" / of_sdk).exists():
+                yield Finding(path, number, f"sdk/include has no header <{of_sdk}>")
+            elif quoted and not (
+                quoted.startswith(("mica/", "absl/", "hwy/")) or (tree.root / quoted).exists()
+            ):
+                yield Finding(path, number, f'spell the include ("{quoted}") by its path from the root')
 
 
 def notes(tree: Tree) -> Iterator[Finding]:
@@ -188,16 +199,18 @@ def notes(tree: Tree) -> Iterator[Finding]:
 
 
 def file_size(tree: Tree) -> Iterator[Finding]:
-    """Source files have at most 500 lines; tables of samples are data."""
+    """Source files have at most 1,000 lines; tables of samples are data."""
+    for path, size in long_files(tree, MAX_LINES):
+        yield Finding(path, size, f"the file has ({size}) lines; split it by idea, at most ({MAX_LINES})")
+
+
+def long_files(tree: Tree, most: int) -> Iterator[tuple[str, int]]:
+    """The source files of more lines than that, tables of samples apart, and their lines."""
     for path in tree.paths:
-        if path in DATA:
-            continue
-        if Path(path).suffix in CXX | {".py", ".cmake"} or path == "dev":
+        if path not in DATA and (Path(path).suffix in CXX | {".py", ".cmake"} or path == "dev"):
             size = len(tree.lines(path))
-            if size > MAX_LINES:
-                yield Finding(
-                    path, size, f"the file has ({size}) lines; split it by idea, at most ({MAX_LINES})"
-                )
+            if size > most:
+                yield path, size
 
 
 def opening_comment(tree: Tree) -> Iterator[Finding]:
@@ -340,6 +353,8 @@ def main() -> int:
     if "--fix" in sys.argv[1:]:
         fix(tree)
         return 0
+    for path, size in long_files(tree, LONG):
+        print(f"{path}: warning: ({size}) lines; above ({LONG}), ask whether it holds two ideas")
     failed = 0
     for rule in RULES:
         findings = list(rule(tree))

@@ -1,5 +1,5 @@
 // CachingAllocator, and the table from devices to allocators.
-#include "mica/tensor/allocator.h"
+#include "tensor/allocator.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/tensor/cpu_memory.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/key_set.h"
-#include "mica/tensor/poison.h"
-#include "mica/tensor/small_pool.h"
+#include "tensor/cpu_memory.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
+#include "tensor/poison.h"
+#include "tensor/small_pool.h"
 
 namespace mica {
 

@@ -22,7 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mica/tensor/device.h"
+#include "tensor/device.h"
 
 namespace mica {
 

@@ -1,6 +1,6 @@
 // CpuMemory: from 1 MiB up a 2 MiB-aligned mapping advised to huge pages (one
 // fault for 512 pages), below that aligned_alloc.
-#include "mica/tensor/cpu_memory.h"
+#include "tensor/cpu_memory.h"
 
 #include <sys/mman.h>
 

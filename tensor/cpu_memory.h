@@ -2,7 +2,7 @@
 // rest. Used by CachingAllocator alone; everybody else allocates through that.
 #pragma once
 
-#include "mica/tensor/allocator.h"
+#include "tensor/allocator.h"
 
 namespace mica {
 

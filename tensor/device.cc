@@ -1,14 +1,14 @@
 // The table of backend names. An entry is written once and never changes or
 // goes, so readers only load the count; writers hold a mutex.
-#include "mica/tensor/device.h"
+#include "tensor/device.h"
 
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <mutex>
 
-#include "mica/tensor/error.h"
-#include "mica/tensor/key_set.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 

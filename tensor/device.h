@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica {
 

@@ -1,5 +1,5 @@
 // Dtypes by name (Mica's and torch's aliases) and by DLPack description.
-#include "mica/tensor/dtype.h"
+#include "tensor/dtype.h"
 
 namespace mica {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string_view>
 
-#include "mica/abi.h"
-#include "mica/tensor/half.h"
+#include <mica/abi.h>
+#include "tensor/half.h"
 
 namespace mica {
 

@@ -1,5 +1,5 @@
 // Error: construction, context, and the one throwing function of the macros.
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica {
 

@@ -1,12 +1,12 @@
 // The two streams, their states, and the default generators.
-#include "mica/tensor/generator.h"
+#include "tensor/generator.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
 
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica {
 

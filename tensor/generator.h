@@ -20,8 +20,8 @@
 #include <string_view>
 #include <utility>
 
-#include "mica/abi.h"
-#include "mica/tensor/device.h"
+#include <mica/abi.h>
+#include "tensor/device.h"
 
 struct MicaGenerator {};
 

@@ -2,10 +2,10 @@
 // its shape and strides point into itself or, with many dimensions, to the heap;
 // TensorImpl::Destroy clears the storage's address, so no block that was a tensor is
 // taken for one.
-#include "mica/tensor/holders.h"
+#include "tensor/holders.h"
 
-#include "mica/tensor/small_pool.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/small_pool.h"
+#include "tensor/tensor.h"
 
 namespace mica::internal {
 namespace {

@@ -7,7 +7,7 @@
 // 2 ns each. Do not use on a hot path, nor while another thread uses those tensors.
 #pragma once
 
-#include "mica/tensor/storage.h"
+#include "tensor/storage.h"
 
 namespace mica::internal {
 

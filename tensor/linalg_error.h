@@ -5,7 +5,7 @@
 // language (`check.linalg`), and the map to Python's exceptions.
 #pragma once
 
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica {
 

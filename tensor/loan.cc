@@ -1,8 +1,8 @@
-#include "mica/tensor/loan.h"
+#include "tensor/loan.h"
 
 #include <cstring>
 
-#include "mica/tensor/holders.h"
+#include "tensor/holders.h"
 
 namespace mica {
 

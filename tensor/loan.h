@@ -13,8 +13,8 @@
 #pragma once
 
 #include "absl/container/inlined_vector.h"
-#include "mica/tensor/storage.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/storage.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -6,7 +6,7 @@
 // there, with an error, before a backend's kernel reads from NULL. Views inherit the key.
 #pragma once
 
-#include "mica/tensor/key_set.h"
+#include "tensor/key_set.h"
 
 namespace mica::keys {
 inline constexpr int kNoData = 24;

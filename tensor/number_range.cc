@@ -1,4 +1,4 @@
-#include "mica/tensor/number_range.h"
+#include "tensor/number_range.h"
 
 #include <cmath>
 #include <complex>

@@ -1,8 +1,8 @@
 // Which numbers a dtype holds: asked wherever one is written into a tensor.
 #pragma once
 
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/scalar.h"
+#include "tensor/dtype.h"
+#include "tensor/scalar.h"
 
 namespace mica {
 

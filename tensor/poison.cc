@@ -1,4 +1,4 @@
-#include "mica/tensor/poison.h"
+#include "tensor/poison.h"
 
 #include <cstdlib>
 #include <cstring>

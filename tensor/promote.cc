@@ -1,7 +1,7 @@
 // Promotion by rules; test/unit/tensor/promote_test.cc holds them to torch's
 // table of all pairs. Where torch has no answer for uint16, uint32 and uint64, the
 // Python array API standard's holds.
-#include "mica/tensor/promote.h"
+#include "tensor/promote.h"
 
 #include <algorithm>
 #include <atomic>

@@ -5,9 +5,9 @@
 // dtype only when its kind (bool < integer < floating < complex) is higher.
 #pragma once
 
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/scalar.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/dtype.h"
+#include "tensor/scalar.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

@@ -1,6 +1,6 @@
 // Words to distributions. Formulas and their order of rounding are those of
 // torch's ATen/core/DistributionsHelper.h and native/cpu/DistributionTemplates.h.
-#include "mica/tensor/random.h"
+#include "tensor/random.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica {
 

@@ -7,8 +7,8 @@
 // `n` elements of `dtype`. Unsupported dtypes throw kNotImplemented.
 #pragma once
 
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/generator.h"
+#include "tensor/dtype.h"
+#include "tensor/generator.h"
 
 namespace mica {
 

@@ -1,11 +1,11 @@
 // Scalar: conversions between the four kinds, and its text.
-#include "mica/tensor/scalar.h"
+#include "tensor/scalar.h"
 
 #include <charconv>
 #include <cmath>
 
-#include "mica/tensor/error.h"
-#include "mica/tensor/promote.h"
+#include "tensor/error.h"
+#include "tensor/promote.h"
 
 namespace mica {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <type_traits>
 
-#include "mica/abi.h"
-#include "mica/tensor/dtype.h"
+#include <mica/abi.h>
+#include "tensor/dtype.h"
 
 namespace mica {
 

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "mica/maths/complex_power.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/scalar.h"
+#include <mica/maths/complex_power.h>
+#include "tensor/error.h"
+#include "tensor/scalar.h"
 
 namespace mica::scalar_math {
 

@@ -4,7 +4,7 @@
 // that such programs look for carry this name beside the dtype's own (dtype.h's Name, which all else uses).
 #pragma once
 
-#include "mica/tensor/dtype.h"
+#include "tensor/dtype.h"
 
 namespace mica {
 

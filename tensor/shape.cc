@@ -1,10 +1,10 @@
 // Sizes, dims, memory formats and broadcasting.
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "mica/tensor/error.h"
+#include "tensor/error.h"
 
 namespace mica {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "mica/tensor/span.h"
+#include "tensor/span.h"
 
 namespace mica {
 

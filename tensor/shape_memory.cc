@@ -1,10 +1,10 @@
 // The part of shape.h that is about memory: result layouts and overlap.
 #include <algorithm>
 
-#include "mica/overlap.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include <mica/overlap.h>
+#include "tensor/error.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 

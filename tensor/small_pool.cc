@@ -1,6 +1,6 @@
 // The centre of the small-block pool: central lists, slabs, the list of thread
 // caches, thread end and fork.
-#include "mica/tensor/small_pool.h"
+#include "tensor/small_pool.h"
 
 #include <pthread.h>
 
@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/holders.h"
-#include "mica/tensor/poison.h"
+#include "tensor/allocator.h"
+#include "tensor/holders.h"
+#include "tensor/poison.h"
 
 namespace mica::internal {
 

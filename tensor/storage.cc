@@ -1,5 +1,5 @@
 // Storage: where blocks come from and go to.
-#include "mica/tensor/storage.h"
+#include "tensor/storage.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/holders.h"
-#include "mica/tensor/loan.h"
-#include "mica/tensor/small_pool.h"
+#include "tensor/allocator.h"
+#include "tensor/error.h"
+#include "tensor/holders.h"
+#include "tensor/loan.h"
+#include "tensor/small_pool.h"
 
 namespace mica {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "mica/tensor/device.h"
+#include "tensor/device.h"
 
 namespace mica {
 

@@ -1,13 +1,13 @@
 // TensorImpl's life, the factories, views and resizing.
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "mica/tensor/loan.h"
-#include "mica/tensor/no_data.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/small_pool.h"
+#include "tensor/loan.h"
+#include "tensor/no_data.h"
+#include "tensor/shape.h"
+#include "tensor/small_pool.h"
 
 namespace mica {
 

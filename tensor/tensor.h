@@ -19,14 +19,14 @@
 #include <string>
 #include <utility>
 
-#include "mica/abi.h"
-#include "mica/tensor/device.h"
-#include "mica/tensor/dtype.h"
-#include "mica/tensor/error.h"
-#include "mica/tensor/key_set.h"
-#include "mica/tensor/scalar.h"
-#include "mica/tensor/span.h"
-#include "mica/tensor/storage.h"
+#include <mica/abi.h>
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
+#include "tensor/scalar.h"
+#include "tensor/span.h"
+#include "tensor/storage.h"
 
 namespace mica {
 

@@ -1,5 +1,5 @@
 // Binding of arguments to signatures; see arguments.h.
-#include "mica/bindings/python/arguments.h"
+#include "bindings/python/arguments.h"
 
 #include <cstring>
 #include <string>
@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "mica/bindings/python/result_types.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/pinned_memory.h"
-#include "mica/dispatcher/warn_once.h"
+#include "bindings/python/result_types.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/pinned_memory.h"
+#include "dispatcher/warn_once.h"
 
 namespace mica::python {
 namespace {

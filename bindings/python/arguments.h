@@ -8,11 +8,11 @@
 // the first call with keywords.
 #pragma once
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/errors.h"
-#include "mica/bindings/python/interrupt.h"
-#include "mica/bindings/python/override.h"
-#include "mica/tensor/generator.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/interrupt.h"
+#include "bindings/python/override.h"
+#include "tensor/generator.h"
 
 namespace mica::python {
 

@@ -1,9 +1,9 @@
 // What mica.amp is made of: the thread's autocast state as functions of plain values.
-#include "mica/dispatcher/autocast.h"
+#include "dispatcher/autocast.h"
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/init.h"
-#include "mica/dispatcher/plugins.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/init.h"
+#include "dispatcher/plugins.h"
 
 namespace mica::python {
 namespace {

@@ -1,10 +1,10 @@
 // Functions under mica.autograd and the grad modes: thin covers of
 // AutogradInterface. The public functions are in mica/autograd/.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/graph_node.h"
-#include "mica/bindings/python/init.h"
-#include "mica/bindings/python/symbolic.h"
-#include "mica/dispatcher/thread_state.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/graph_node.h"
+#include "bindings/python/init.h"
+#include "bindings/python/symbolic.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica::python {
 namespace {

@@ -1,10 +1,10 @@
 // See boxing.h.
-#include "mica/bindings/python/boxing.h"
+#include "bindings/python/boxing.h"
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/schema/default.h"
+#include "bindings/python/arguments.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/thread_state.h"
+#include "schema/default.h"
 
 namespace mica::python {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/schema/value.h"
+#include "bindings/python/object.h"
+#include "dispatcher/operator.h"
+#include "schema/value.h"
 
 namespace mica::python {
 

@@ -1,10 +1,10 @@
 // The buffer protocol both ways: tensors over foreign buffers (NumPy arrays), and
 // _C._TensorBuffer, which shows a CPU tensor to NumPy.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/host.h"
-#include "mica/tensor/no_data.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/host.h"
+#include "tensor/no_data.h"
 
 #include <cstring>
 

@@ -2,8 +2,8 @@
 // them: what tp_traverse and tp_clear of tensors and nodes call. Note [Collector and C++ references].
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/autograd_interface.h"
+#include "bindings/python/object.h"
+#include "dispatcher/autograd_interface.h"
 
 namespace mica::python {
 

@@ -1,13 +1,13 @@
 // Conversions of numbers and lists; see convert.h.
-#include "mica/bindings/python/convert.h"
+#include "bindings/python/convert.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/symbolic.h"
-#include "mica/dispatcher/devices.h"
+#include "bindings/python/item.h"
+#include "bindings/python/symbolic.h"
+#include "dispatcher/devices.h"
 
 namespace mica::python {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "mica/bindings/python/metadata_objects.h"
-#include "mica/bindings/python/tensor_object.h"
-#include "mica/dispatcher/adapters.h"
+#include "bindings/python/metadata_objects.h"
+#include "bindings/python/tensor_object.h"
+#include "dispatcher/adapters.h"
 
 namespace mica::python {
 

@@ -1,21 +1,21 @@
 // mica.tensor, mica.as_tensor and what is under them; see creation.h.
-#include "mica/bindings/python/creation.h"
+#include "bindings/python/creation.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/override.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/pinned_memory.h"
-#include "mica/dispatcher/thread_state.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/item.h"
+#include "bindings/python/override.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/pinned_memory.h"
+#include "dispatcher/thread_state.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/to.h"
-#include "mica/tensor/number_range.h"
-#include "mica/tensor/promote.h"
+#include "tensor/number_range.h"
+#include "tensor/promote.h"
 
 namespace mica::python {
 namespace {

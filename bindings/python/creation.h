@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "mica/bindings/python/object.h"
-#include "mica/tensor/tensor.h"
+#include "bindings/python/object.h"
+#include "tensor/tensor.h"
 
 namespace mica::python {
 

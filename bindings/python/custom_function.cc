@@ -6,9 +6,9 @@
 // two live as long as somebody holds either: when the node's last reference goes while others hold the
 // context, Saved keeps the node, which holds the context weakly from then on; when the node is asked
 // for again it leaves Saved and holds the context as before. All of it under the GIL.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/graph_node.h"
-#include "mica/bindings/python/init.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/graph_node.h"
+#include "bindings/python/init.h"
 
 namespace mica::python {
 namespace {

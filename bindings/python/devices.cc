@@ -3,16 +3,16 @@
 // is a capsule. Calls that wait give the GIL up.
 #include <memory>
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/init.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/fallback.h"
-#include "mica/dispatcher/pinned_memory.h"
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/dispatcher/thread_state.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/init.h"
+#include "dispatcher/devices.h"
+#include "dispatcher/fallback.h"
+#include "dispatcher/pinned_memory.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/streams.h"
+#include "dispatcher/thread_state.h"
 #include "mica/ops/detach.h"
-#include "mica/tensor/allocator.h"
+#include "tensor/allocator.h"
 
 namespace mica::python {
 namespace {

@@ -6,20 +6,20 @@
 // A composite that Autograd opens, for want of a gradient formula, is opened before a mode
 // sees it, so that a program shows the same operators whether or not something requires
 // grad. Composites with a formula, those without a gradient, and factories are shown whole.
-#include "mica/bindings/python/dispatch_modes.h"
+#include "bindings/python/dispatch_modes.h"
 
 #include <vector>
 
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/errors.h"
-#include "mica/bindings/python/override.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/schema/default.h"
-#include "mica/tensor/no_data.h"
+#include "bindings/python/boxing.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/override.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/registration.h"
+#include "schema/default.h"
+#include "tensor/no_data.h"
 
 namespace mica::python {
 namespace {

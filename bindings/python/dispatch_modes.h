@@ -8,8 +8,8 @@
 // boxed fallbacks, registered when the first mode or subclass comes.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/tensor/tensor.h"
+#include "bindings/python/object.h"
+#include "tensor/tensor.h"
 
 namespace mica::python {
 

@@ -2,9 +2,9 @@
 // ownership through the capsule's deleter.
 #include <cstring>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/dispatcher/frames.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "dispatcher/frames.h"
 #include "mica/ops/clone.h"
 
 namespace mica::python {

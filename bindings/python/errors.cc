@@ -1,10 +1,10 @@
 // The map of error kinds to Python's exception types.
-#include "mica/bindings/python/errors.h"
+#include "bindings/python/errors.h"
 
 #include <new>
 
-#include "mica/bindings/python/interrupt.h"
-#include "mica/tensor/linalg_error.h"
+#include "bindings/python/interrupt.h"
+#include "tensor/linalg_error.h"
 
 namespace mica::python {
 

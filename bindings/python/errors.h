@@ -2,8 +2,8 @@
 // a Python exception travels through C++ as PythonException and arrives as itself.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/tensor/error.h"
+#include "bindings/python/object.h"
+#include "tensor/error.h"
 
 namespace mica::python {
 

@@ -1,12 +1,12 @@
 // Frames for mica.func and mica.autograd.forward_ad: entering and leaving them, and the
 // tensors of the current one. Thin covers of dispatcher/frames.h; the checks that users
 // see are in the Python modules.
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/frames.h"
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/init.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/plugins.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/init.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/plugins.h"
 
 namespace mica::python {
 namespace {

@@ -1,8 +1,8 @@
 // functionalize for mica.func: the border of its frame. The checks that users see are in
 // mica/func/_functionalize.py.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/init.h"
-#include "mica/dispatcher/functionalization.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/init.h"
+#include "dispatcher/functionalization.h"
 
 namespace mica::python {
 namespace {

@@ -1,9 +1,9 @@
 // mica.Generator and the functions about random state.
-#include "mica/tensor/generator.h"
+#include "tensor/generator.h"
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/dispatcher/frames.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "dispatcher/frames.h"
 
 namespace mica::python {
 namespace {

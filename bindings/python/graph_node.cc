@@ -1,12 +1,12 @@
 // Nodes and hooks as Python sees them; see graph_node.h.
-#include "mica/bindings/python/graph_node.h"
+#include "bindings/python/graph_node.h"
 
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/collector.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/boxing.h"
+#include "bindings/python/collector.h"
 
 namespace mica::python {
 namespace {

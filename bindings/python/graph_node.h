@@ -1,8 +1,8 @@
 // The Python object of a node of the backward graph: grad_fn, next_functions.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/autograd_interface.h"
+#include "bindings/python/object.h"
+#include "dispatcher/autograd_interface.h"
 
 namespace mica::python {
 

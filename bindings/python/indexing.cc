@@ -4,12 +4,12 @@
 // is walked left to right: integers, slices, None and ... become views; tensors,
 // lists and arrays are collected as index tensors for index and index_put_. A
 // Boolean tensor of k dimensions stands for k index tensors when more follows it.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/override.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/host.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "bindings/python/item.h"
+#include "bindings/python/override.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/host.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/any.h"
 #include "mica/ops/copy_.h"
@@ -23,9 +23,9 @@
 #include "mica/ops/unbind.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/view.h"
-#include "mica/tensor/no_data.h"
-#include "mica/tensor/number_range.h"
-#include "mica/tensor/promote.h"
+#include "tensor/no_data.h"
+#include "tensor/number_range.h"
+#include "tensor/promote.h"
 
 namespace mica::python {
 namespace {

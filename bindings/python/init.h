@@ -1,7 +1,7 @@
 // What the files of the binding add to the module when it starts.
 #pragma once
 
-#include "mica/bindings/python/object.h"
+#include "bindings/python/object.h"
 
 namespace mica::python {
 

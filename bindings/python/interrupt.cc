@@ -1,12 +1,12 @@
 // See interrupt.h.
-#include "mica/bindings/python/interrupt.h"
+#include "bindings/python/interrupt.h"
 
 #include <atomic>
 #include <chrono>
 #include <utility>
 
-#include "mica/bindings/python/errors.h"
-#include "mica/dispatcher/host.h"
+#include "bindings/python/errors.h"
+#include "dispatcher/host.h"
 
 namespace mica::python {
 namespace {

@@ -7,7 +7,7 @@
 // interpreter goes on.
 #pragma once
 
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica::python {
 

@@ -1,13 +1,13 @@
 // Reading and writing single elements; see item.h.
-#include "mica/bindings/python/item.h"
+#include "bindings/python/item.h"
 
 #include <limits>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
 #include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/to.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::python {
 

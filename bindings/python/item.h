@@ -1,7 +1,7 @@
 // One element of CPU memory as a Scalar, and back.
 #pragma once
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::python {
 

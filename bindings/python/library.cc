@@ -2,17 +2,17 @@
 // _C._Scope (registrations of mica.library, taken back as a whole).
 #include <cstring>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/init.h"
-#include "mica/bindings/python/operator_entry.h"
-#include "mica/bindings/python/python_device.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/write_check.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/boxing.h"
+#include "bindings/python/init.h"
+#include "bindings/python/operator_entry.h"
+#include "bindings/python/python_device.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/write_check.h"
 
 namespace mica::python {
 namespace {

@@ -1,11 +1,11 @@
 // The name of the library, and the types that carry it; see library_name.h.
-#include "mica/bindings/python/library_name.h"
+#include "bindings/python/library_name.h"
 
 #include <cstring>
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/metadata_objects.h"
-#include "mica/bindings/python/result_types.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/metadata_objects.h"
+#include "bindings/python/result_types.h"
 
 namespace mica::python {
 namespace {

@@ -5,7 +5,7 @@
 // SetLibraryName() lists say that they live there.
 #pragma once
 
-#include "mica/bindings/python/object.h"
+#include "bindings/python/object.h"
 
 namespace mica::python {
 

@@ -1,14 +1,14 @@
 // mica.dtype, mica.layout, mica.memory_format and mica.device.
-#include "mica/bindings/python/metadata_objects.h"
+#include "bindings/python/metadata_objects.h"
 
 #include <charconv>
 #include <cstring>
 #include <vector>
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/library_name.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/dtype.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/library_name.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/dtype.h"
 
 namespace mica::python {
 namespace {

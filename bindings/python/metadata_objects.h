@@ -6,8 +6,8 @@
 // the Is* function accepts.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/tensor/tensor.h"
+#include "bindings/python/object.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 class Generator;

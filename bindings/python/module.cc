@@ -1,22 +1,22 @@
 // mica._C: the extension module. It makes the types, adds the generated functions
 // and the small functions of the runtime (default dtype, threads, plugins,
 // explain). The package mica/ gives all of it its public place.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/bindings/python/dispatch_modes.h"
-#include "mica/bindings/python/graph_node.h"
-#include "mica/bindings/python/init.h"
-#include "mica/bindings/python/interrupt.h"
-#include "mica/bindings/python/library_name.h"
-#include "mica/bindings/python/result_types.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/warn_once.h"
-#include "mica/kernels/uninitialized.h"
-#include "mica/tensor/promote.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/boxing.h"
+#include "bindings/python/creation.h"
+#include "bindings/python/dispatch_modes.h"
+#include "bindings/python/graph_node.h"
+#include "bindings/python/init.h"
+#include "bindings/python/interrupt.h"
+#include "bindings/python/library_name.h"
+#include "bindings/python/result_types.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/host.h"
+#include "dispatcher/structured.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/warn_once.h"
+#include "kernels/uninitialized.h"
+#include "tensor/promote.h"
 
 namespace mica::python {
 

@@ -7,7 +7,7 @@
 // __getattr__ than Module's gets no slot from here, and CPython puts its own into the slots
 // of a class and of all below when such a name is assigned. A call with hooks goes to
 // Module._call_with_hooks.
-#include "mica/bindings/python/init.h"
+#include "bindings/python/init.h"
 
 namespace mica::python {
 namespace {

@@ -6,12 +6,12 @@
 // type promotion. Other operands give NotImplemented, so that Python asks them, but for
 // two, as in torch: `==` and `!=` compare a NumPy array's elements, and a quotient with the
 // tensor below is a product with its reciprocal, for which Python asks the other operand.
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/override.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/warn_once.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "bindings/python/item.h"
+#include "bindings/python/override.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/warn_once.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
 #include "mica/ops/bitwise_and.h"
@@ -37,7 +37,7 @@
 #include "mica/ops/remainder.h"
 #include "mica/ops/rsub.h"
 #include "mica/ops/sub.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::python {
 namespace {

@@ -1,7 +1,7 @@
-#include "mica/bindings/python/operator_entry.h"
+#include "bindings/python/operator_entry.h"
 
-#include "mica/dispatcher/layers_extension.h"
-#include "mica/opcodes.h"
+#include <mica/opcodes.h>
+#include "dispatcher/layers_extension.h"
 
 namespace mica::python {
 namespace {

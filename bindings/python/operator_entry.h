@@ -2,8 +2,8 @@
 // the program of a class that runs from data. Layers written in Python derive rules from it.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/operator.h"
+#include "bindings/python/object.h"
+#include "dispatcher/operator.h"
 
 namespace mica::python {
 

@@ -4,8 +4,8 @@
 // An object of it stands where the function would: it is called, binds as a method, has the
 // function's attributes, pickles by its name, and inspect.signature follows __wrapped__. A
 // call costs 10 ns more than the function's own.
-#include "mica/bindings/python/init.h"
-#include "mica/bindings/python/override.h"
+#include "bindings/python/init.h"
+#include "bindings/python/override.h"
 
 #include <structmember.h>
 

@@ -1,12 +1,12 @@
 // Who wants a call, and asking them; see override.h.
-#include "mica/bindings/python/override.h"
+#include "bindings/python/override.h"
 
 #include <array>
 #include <string_view>
 #include <vector>
 
-#include "mica/bindings/python/convert.h"
-#include "mica/dispatcher/thread_state.h"
+#include "bindings/python/convert.h"
+#include "dispatcher/thread_state.h"
 
 namespace mica::python {
 

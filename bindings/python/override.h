@@ -11,7 +11,7 @@
 // method resolution order that has either decides, Mica's first.
 #pragma once
 
-#include "mica/bindings/python/tensor_object.h"
+#include "bindings/python/tensor_object.h"
 
 namespace mica::python {
 

@@ -3,13 +3,13 @@
 //
 // The loader waits for nobody who holds the GIL: the host lets it go before it takes
 // the loader's lock, and the finder takes it while that lock is free.
-#include "mica/dispatcher/plugins.h"
+#include "dispatcher/plugins.h"
 
+#include <mica/abi.h>
 #include "absl/strings/str_cat.h"
-#include "mica/abi.h"
-#include "mica/bindings/python/errors.h"
-#include "mica/bindings/python/init.h"
-#include "mica/dispatcher/host.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/init.h"
+#include "dispatcher/host.h"
 
 namespace mica::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "mica/bindings/python/python_device.h"
+#include "bindings/python/python_device.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -9,12 +9,12 @@
 #include <new>
 #include <string>
 
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/errors.h"
-#include "mica/bindings/python/tensor_object.h"
-#include "mica/device.h"
-#include "mica/dispatcher/host.h"
-#include "mica/tensor/error.h"
+#include <mica/device.h>
+#include "bindings/python/boxing.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/tensor_object.h"
+#include "dispatcher/host.h"
+#include "tensor/error.h"
 
 namespace mica::python {
 namespace {

@@ -2,8 +2,8 @@
 // Python functions. Used by mica.library.Device through _C._Scope.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/registration.h"
+#include "bindings/python/object.h"
+#include "dispatcher/registration.h"
 
 namespace mica::python {
 

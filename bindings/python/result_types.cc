@@ -1,13 +1,13 @@
 // The types of named results; see result_types.h.
-#include "mica/bindings/python/result_types.h"
+#include "bindings/python/result_types.h"
 
 #include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/library_name.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/library_name.h"
 
 namespace mica::python {
 namespace {

@@ -2,7 +2,7 @@
 // fields, whichever function gives it, made when it is first needed.
 #pragma once
 
-#include "mica/bindings/python/object.h"
+#include "bindings/python/object.h"
 
 namespace mica::python {
 

@@ -8,12 +8,12 @@
 #include <deque>
 #include <optional>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/boxing.h"
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/schema/default.h"
-#include "mica/tensor/no_data.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/boxing.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/thread_state.h"
+#include "schema/default.h"
+#include "tensor/no_data.h"
 
 namespace mica::python {
 namespace {

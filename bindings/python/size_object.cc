@@ -1,8 +1,8 @@
 // mica.Size: a tuple of integers that prints as a size, has numel(), and stays a
 // Size when sliced, added or repeated.
-#include "mica/bindings/python/convert.h"
-#include "mica/bindings/python/library_name.h"
-#include "mica/bindings/python/metadata_objects.h"
+#include "bindings/python/convert.h"
+#include "bindings/python/library_name.h"
+#include "bindings/python/metadata_objects.h"
 
 namespace mica::python {
 namespace {

@@ -4,15 +4,15 @@
 // And two objects that become each other.
 #include <algorithm>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/dispatch_modes.h"
-#include "mica/bindings/python/override.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/thread_state.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/dispatch_modes.h"
+#include "bindings/python/override.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/thread_state.h"
 #include "mica/ops/alias.h"
-#include "mica/tensor/no_data.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/shape.h"
+#include "tensor/no_data.h"
+#include "tensor/promote.h"
+#include "tensor/shape.h"
 
 namespace mica::python {
 namespace {

@@ -4,10 +4,10 @@
 // behind it again.
 #pragma once
 
-#include "mica/bindings/python/metadata_objects.h"
-#include "mica/bindings/python/object.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/tensor.h"
+#include "bindings/python/metadata_objects.h"
+#include "bindings/python/object.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/tensor.h"
 
 namespace mica::python {
 

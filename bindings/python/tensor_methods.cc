@@ -1,16 +1,16 @@
 // Methods of mica.Tensor that are written by hand because they answer without an
 // operator, or parse their arguments in a way of their own. All others are
 // generated, or written in Python (mica/_tensor.py).
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/creation.h"
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/override.h"
-#include "mica/bindings/python/symbolic.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/frames.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/creation.h"
+#include "bindings/python/item.h"
+#include "bindings/python/override.h"
+#include "bindings/python/symbolic.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/frames.h"
 #include "mica/ops/to.h"
-#include "mica/tensor/holders.h"
-#include "mica/tensor/shape.h"
+#include "tensor/holders.h"
+#include "tensor/shape.h"
 
 #include <cstring>
 

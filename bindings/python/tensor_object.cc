@@ -6,12 +6,12 @@
 // exact mica.Tensor objects are therefore kept, up to kMaxFree of them, and an
 // object is handed to the collector only when it may refer to Python objects: when
 // it gets a __dict__, and when its autograd state may (Track).
-#include "mica/bindings/python/tensor_object.h"
+#include "bindings/python/tensor_object.h"
 
 #include <structmember.h>
 
-#include "mica/bindings/python/collector.h"
-#include "mica/bindings/python/errors.h"
+#include "bindings/python/collector.h"
+#include "bindings/python/errors.h"
 
 namespace mica::python {
 

@@ -7,8 +7,8 @@
 // tensor] in tensor/tensor.h. All functions need the GIL.
 #pragma once
 
-#include "mica/bindings/python/object.h"
-#include "mica/tensor/tensor.h"
+#include "bindings/python/object.h"
+#include "tensor/tensor.h"
 
 namespace mica::python {
 

@@ -2,13 +2,13 @@
 // becomes of them is in mica/fx/_make_fx.py.
 #include <optional>
 
-#include "mica/bindings/python/arguments.h"
-#include "mica/bindings/python/boxing.h"
-#include "mica/bindings/python/init.h"
-#include "mica/bindings/python/item.h"
-#include "mica/bindings/python/symbolic.h"
-#include "mica/dispatcher/tracing.h"
-#include "mica/schema/default.h"
+#include "bindings/python/arguments.h"
+#include "bindings/python/boxing.h"
+#include "bindings/python/init.h"
+#include "bindings/python/item.h"
+#include "bindings/python/symbolic.h"
+#include "dispatcher/tracing.h"
+#include "schema/default.h"
 
 namespace mica::python {
 

@@ -3,9 +3,9 @@
 // changes with every operator.
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

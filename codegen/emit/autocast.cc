@@ -5,9 +5,9 @@
 // when they run.
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -33,7 +33,7 @@ void EmitAutocast(const Model& model, OutputFolder& out) {
   std::set<const Entry*> with_formula;
   for (const auto& derivative : model.derivatives) with_formula.insert(derivative->entry);
   Printer p;
-  p.Line("#include \"mica/dispatcher/autocast.h\"\n#include \"mica/dispatcher/registration.h\"\n");
+  p.Line("#include \"dispatcher/autocast.h\"\n#include \"dispatcher/registration.h\"\n");
   p.Line("namespace mica::autocast {\n\nvoid RegisterPolicies(Scope& scope);");
   p.Line("void RegisterPolicies(Scope& scope) {");
   p.Indent();

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "mica/codegen/emit/autograd_plan.h"
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/emit/shard.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/autograd_plan.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/emit/shard.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,9 +1,9 @@
 // Which names a derivative's formulas read, and where they come from.
-#include "mica/codegen/emit/autograd_plan.h"
+#include "codegen/emit/autograd_plan.h"
 
 #include <algorithm>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

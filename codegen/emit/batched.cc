@@ -3,16 +3,16 @@
 // `batch_rule: Diagonal` names mica::batched::Diagonal of keys/batched; `refused` an operator
 // whose result's shape depends on the values; `kernel` one with a kernel of its own at the
 // layer. All other operators have the rule of their class, or decompose.
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/stats.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/stats.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 
 void EmitBatched(const Model& model, OutputFolder& out) {
   Printer p;
-  p.Line("#include \"mica/keys/batched/batched.h\"\n");
+  p.Line("#include \"keys/batched/batched.h\"\n");
   p.Line("namespace mica::batched {\n\nstd::vector<NamedRule> NamedRules() {\n  return {");
   for (const auto& entry : model.entries) {
     const BatchWay way = BatchWayOf(*entry);

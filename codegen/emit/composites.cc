@@ -9,10 +9,10 @@
 // that a result which comes to lie there need not be copied.
 #include <algorithm>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/formula/formula.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -418,12 +418,12 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kCompositeShards; ++i) {
     Printer p;
     p.Line(
-        "#include <cmath>\n\n#include \"mica/dispatcher/given_output.h\"\n#include "
-        "\"mica/dispatcher/thread_state.h\"\n#include "
-        "\"mica/dispatcher/write_log.h\"\n#include \"mica/kernels/formula.h\"\n#include "
+        "#include <cmath>\n\n#include \"dispatcher/given_output.h\"\n#include "
+        "\"dispatcher/thread_state.h\"\n#include "
+        "\"dispatcher/write_log.h\"\n#include \"kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
-        "#include \"mica/tensor/loan.h\"\n#include \"mica/tensor/promote.h\"\n#include "
-        "\"mica/tensor/scalar_math.h\"\n#include \"mica/tensor/scalar_type_name.h\"\n\nnamespace "
+        "#include \"tensor/loan.h\"\n#include \"tensor/promote.h\"\n#include "
+        "\"tensor/scalar_math.h\"\n#include \"tensor/scalar_type_name.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");
     if (can_copy) p.Line(kHelpers);
     p.Line("}  // namespace\n");

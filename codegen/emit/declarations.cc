@@ -2,9 +2,9 @@
 // that entries name, so that a wrong signature fails where it is defined.
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -74,8 +74,8 @@ void EmitDeclarations(const Model& model, OutputFolder& out) {
   DeclarationFile composite("Composites of kernels/composite: operators made of operators.", "composite");
   DeclarationFile view("View functions of kernels/views: sizes, strides and offset of a view.", "views");
   for (DeclarationFile* file : {&meta, &portable, &composite, &view}) file->Include("mica/ops/prelude.h");
-  meta.Include("mica/dispatcher/operator_spec.h");
-  view.Include("mica/dispatcher/operator_spec.h");
+  meta.Include("dispatcher/operator_spec.h");
+  view.Include("dispatcher/operator_spec.h");
   for (const auto& entry : model.entries) {
     const Function& f = entry->primary();
     if (!entry->meta.empty()) {

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <map>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/emit/python.h"
-#include "mica/codegen/stats.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/emit/python.h"
+#include "codegen/stats.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

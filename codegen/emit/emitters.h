@@ -3,8 +3,8 @@
 // a shard without operators is written empty.
 #pragma once
 
-#include "mica/codegen/emit/printer.h"
-#include "mica/codegen/model.h"
+#include "codegen/emit/printer.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/emit/shard.h"
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/tangents.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/emit/shard.h"
+#include "codegen/formula/formula.h"
+#include "codegen/names.h"
+#include "codegen/tangents.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -12,10 +12,10 @@
 // that call functions of mica/maths/.
 #include <cmath>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/expr/opcodes.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/expr/opcodes.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -124,7 +124,7 @@ constexpr const char* kPrelude = R"(#pragma once
 #include <tuple>
 #include <vector>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica {
 
@@ -163,7 +163,7 @@ void EmitOps(const Model& model, OutputFolder& out) {
   out.Write("ops.h", GeneratedBanner("All operators; for the binding and for tests.") + all.text());
   for (int i = 0; i < kOpsShards; ++i) {
     Printer head;
-    head.Line("#include \"mica/dispatcher/typed_operator.h\"");
+    head.Line("#include \"dispatcher/typed_operator.h\"");
     for (const std::string& base : includes[i])
       head.Print({{"base", base}}, "#include \"mica/ops/$base$.h\"");
     head.Line();

@@ -8,11 +8,11 @@
 // own, registered boxed with mica::plugin::Registrar.
 #include <set>
 
-#include "mica/codegen/emit/autograd_plan.h"
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/emit/python.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/autograd_plan.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/emit/python.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

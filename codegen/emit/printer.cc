@@ -1,13 +1,13 @@
 // Indented text, and files that are written only when they change.
-#include "mica/codegen/emit/printer.h"
+#include "codegen/emit/printer.h"
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
-#include "mica/codegen/text.h"
-#include "mica/schema/schema.h"
+#include "codegen/text.h"
+#include "schema/schema.h"
 
 namespace mica::codegen {
 

@@ -4,14 +4,14 @@
 // A function tries first the call whose arguments are all tensors (the most
 // frequent one), then binds by table and switches over the signatures. Every
 // Python object is converted before the operator runs, so that the GIL can go.
-#include "mica/codegen/emit/python.h"
+#include "codegen/emit/python.h"
 
 #include <algorithm>
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -335,7 +335,7 @@ std::string TextSignature(const PythonGroup& g, bool method) {
 void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& out) {
   Printer p;
   p.Line(GeneratedBanner(StrCat("Python functions and methods of the operators, part ", shard, ".")));
-  p.Line("#include \"mica/bindings/python/arguments.h\"");
+  p.Line("#include \"bindings/python/arguments.h\"");
   std::set<std::string> bases;
   for (const PythonGroup& g : groups)
     if (ShardOf(g.base_name, kPythonShards) == shard) bases.insert(g.base_name);

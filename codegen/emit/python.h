@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "mica/codegen/model.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

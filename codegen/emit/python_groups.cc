@@ -1,9 +1,9 @@
 // From entries to Python functions: grouping, order of overloads, texts.
 #include <algorithm>
 
-#include "mica/codegen/emit/python.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/python.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,8 +1,8 @@
 // registry_<i>.cc: the OperatorSpec and the Operator of every form, and the
 // programs as static tables. registry_0.cc has the list of all of them.
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
@@ -235,11 +235,12 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kRegistryShards; ++i) {
     Printer p;
     p.Line("#include <cmath>\n");
-    for (const char* header :
-         {"dispatcher/adapters.h", "dispatcher/operator.h", "dispatcher/operator_spec.h",
-          "kernels/composite_declarations.h", "kernels/generated_composites.h", "kernels/meta_declarations.h",
-          "kernels/portable_declarations.h", "kernels/view_declarations.h", "program.h"})
-      p.Print({{"header", header}}, "#include \"mica/$header$\"");
+    for (const char* header : {"dispatcher/adapters.h", "dispatcher/operator.h", "dispatcher/operator_spec.h",
+                               "mica/kernels/composite_declarations.h", "mica/kernels/generated_composites.h",
+                               "mica/kernels/meta_declarations.h", "mica/kernels/portable_declarations.h",
+                               "mica/kernels/view_declarations.h"})
+      p.Print({{"header", header}}, "#include \"$header$\"");
+    p.Line("#include <mica/program.h>");
     p.Line("\nnamespace mica {\nnamespace {");
     p.Line(specs[i].text());
     p.Line("}  // namespace\n\nnamespace generated {");

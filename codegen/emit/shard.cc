@@ -1,6 +1,6 @@
 // The text around what the emitters of a layer's kernels filled into a shard: includes,
 // the namespace, and the function that registers its kernels.
-#include "mica/codegen/emit/shard.h"
+#include "codegen/emit/shard.h"
 
 namespace mica::codegen {
 
@@ -9,10 +9,10 @@ void WriteShards(const ShardFiles& files, const std::vector<Shard>& shards, Outp
     const Shard& shard = shards[i];
     Printer p;
     p.Print({{"header", files.header}},
-            "#include <array>\n#include <cmath>\n#include <tuple>\n\n#include \"mica/$header$\"");
+            "#include <array>\n#include <cmath>\n#include <tuple>\n\n#include \"$header$\"");
     for (const std::string& header : shard.headers)
       p.Print({{"header", header}}, "#include \"mica/$header$.h\"");
-    p.Line("#include \"mica/kernels/formula.h\"\n#include \"mica/tensor/scalar_math.h\"\n");
+    p.Line("#include \"kernels/formula.h\"\n#include \"tensor/scalar_math.h\"\n");
     p.Print({{"space", files.name_space}}, "namespace $space$ {\nnamespace {\n");
     p.Line(shard.code.text());
     p.Print({{"function", StrCat(files.register_shard, i)}},

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "mica/codegen/emit/printer.h"
-#include "mica/codegen/model.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/printer.h"
+#include "codegen/model.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <set>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/codegen/emit/python.h"
-#include "mica/codegen/text.h"
+#include "codegen/emit/emitters.h"
+#include "codegen/emit/python.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

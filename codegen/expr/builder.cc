@@ -1,5 +1,5 @@
 // Instruction selection's last step: constants, sharing, register numbers.
-#include "mica/codegen/expr/builder.h"
+#include "codegen/expr/builder.h"
 
 #include <cmath>
 #include <cstring>

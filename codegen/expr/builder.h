@@ -11,8 +11,8 @@
 #include <optional>
 #include <tuple>
 
-#include "mica/codegen/expr/opcodes.h"
-#include "mica/codegen/program.h"
+#include "codegen/expr/opcodes.h"
+#include "codegen/program.h"
 
 namespace mica::codegen {
 

@@ -1,10 +1,10 @@
 // The type checker and instruction selector of `compute` expressions.
-#include "mica/codegen/expr/compile.h"
+#include "codegen/expr/compile.h"
 
 #include <cmath>
 #include <limits>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -9,9 +9,9 @@
 #include <map>
 #include <string>
 
-#include "mica/codegen/diagnostics.h"
-#include "mica/codegen/expr/builder.h"
-#include "mica/codegen/syntax/ast.h"
+#include "codegen/diagnostics.h"
+#include "codegen/expr/builder.h"
+#include "codegen/syntax/ast.h"
 
 namespace mica::codegen {
 

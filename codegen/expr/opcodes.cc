@@ -1,5 +1,5 @@
 // The functions of the language by opcode, and the kinds of each opcode.
-#include "mica/codegen/expr/opcodes.h"
+#include "codegen/expr/opcodes.h"
 
 #include <algorithm>
 

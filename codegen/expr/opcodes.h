@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/opcodes.h"
+#include <mica/opcodes.h>
 
 namespace mica::codegen {
 

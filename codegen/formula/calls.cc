@@ -1,8 +1,8 @@
 // Calls: candidates by name, the choice among overloads, and the built-ins.
-#include "mica/codegen/formula/check.h"
-#include "mica/codegen/formula/functions.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/check.h"
+#include "codegen/formula/functions.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,11 +1,11 @@
 // Names, infix operators and the forms of the language; calls are in calls.cc.
-#include "mica/codegen/formula/check.h"
+#include "codegen/formula/check.h"
 
 #include <algorithm>
 
-#include "mica/codegen/names.h"
-#include "mica/codegen/syntax/parser.h"
-#include "mica/codegen/text.h"
+#include "codegen/names.h"
+#include "codegen/syntax/parser.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/syntax/ast.h"
+#include "codegen/formula/formula.h"
+#include "codegen/syntax/ast.h"
 
 namespace mica::codegen {
 

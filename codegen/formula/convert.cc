@@ -1,7 +1,7 @@
 // Conversions between schema types, and the fit of arguments to one signature.
-#include "mica/codegen/formula/check.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/check.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

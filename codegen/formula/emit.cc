@@ -1,7 +1,7 @@
 // A checked formula as one C++ expression.
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/formula.h"
+#include "codegen/names.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

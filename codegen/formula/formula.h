@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/codegen/model.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

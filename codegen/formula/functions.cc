@@ -1,7 +1,7 @@
 // The table: schema as the language sees it, C++ name in mica::formula.
-#include "mica/codegen/formula/functions.h"
+#include "codegen/formula/functions.h"
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "mica/codegen/model.h"
+#include "codegen/model.h"
 
 namespace mica::codegen {
 

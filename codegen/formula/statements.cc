@@ -1,9 +1,9 @@
 // What gives names, walks lists and orders effects: `let`, `for`, slices, `check`
 // and `do`; and the fit of a formula's value to what is expected of it.
-#include "mica/codegen/formula/check.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/syntax/parser.h"
-#include "mica/codegen/text.h"
+#include "codegen/formula/check.h"
+#include "codegen/names.h"
+#include "codegen/syntax/parser.h"
+#include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,9 +1,9 @@
 // Scans names, numbers, strings and symbols; `a.m` is one name.
-#include "mica/codegen/syntax/lexer.h"
+#include "codegen/syntax/lexer.h"
 
 #include <array>
 
-#include "mica/codegen/text.h"
+#include "codegen/text.h"
 
 namespace mica::codegen::syntax {
 namespace {

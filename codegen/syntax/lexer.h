@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "mica/codegen/diagnostics.h"
+#include "codegen/diagnostics.h"
 
 namespace mica::codegen::syntax {
 

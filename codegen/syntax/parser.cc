@@ -1,14 +1,14 @@
 // Recursive descent, one function a precedence level; the binary levels share
 // a table.
-#include "mica/codegen/syntax/parser.h"
+#include "codegen/syntax/parser.h"
 
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
 #include <span>
 
-#include "mica/codegen/syntax/lexer.h"
-#include "mica/codegen/text.h"
+#include "codegen/syntax/lexer.h"
+#include "codegen/text.h"
 
 namespace mica::codegen::syntax {
 namespace {

@@ -6,8 +6,8 @@
 // text ends well.
 #pragma once
 
-#include "mica/codegen/diagnostics.h"
-#include "mica/codegen/syntax/ast.h"
+#include "codegen/diagnostics.h"
+#include "codegen/syntax/ast.h"
 
 namespace mica::codegen::syntax {
 

@@ -1,7 +1,7 @@
 // The device table of "opencl": memory, streams, events, copies.
 #pragma once
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace opencl_device {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace opencl_device {
 

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "mica/program.h"
+#include <mica/program.h>
 #include "runtime.h"
 #include "space.h"
 

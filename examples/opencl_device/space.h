@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace opencl_device {
 

@@ -16,7 +16,7 @@
 #include "mica/ops/squeeze.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/to.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

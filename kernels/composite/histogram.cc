@@ -34,7 +34,7 @@
 #include "mica/ops/to.h"
 #include "mica/ops/where.h"
 #include "mica/ops/zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

@@ -1,5 +1,5 @@
 // Advanced indexing: bool and integer indices become int64 indices.
-#include "mica/dispatcher/host.h"
+#include "dispatcher/host.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_index.h"
 #include "mica/ops/_index_put.h"
@@ -7,7 +7,7 @@
 #include "mica/ops/nonzero.h"
 #include "mica/ops/select.h"
 #include "mica/ops/to.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/frames.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
@@ -35,7 +35,7 @@
 #include "mica/ops/tril.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/where.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

@@ -10,7 +10,7 @@
 #include "mica/ops/narrow.h"
 #include "mica/ops/sub.h"
 #include "mica/ops/zero.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

@@ -3,14 +3,14 @@
 #include <atomic>
 #include <limits>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/write_log.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/write_log.h"
+#include "kernels/uninitialized.h"
 #include "mica/kernels/composite_declarations.h"
-#include "mica/kernels/uninitialized.h"
 #include "mica/ops/fill.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/shape.h"
+#include "tensor/promote.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {

@@ -12,7 +12,7 @@
 #include "mica/ops/flip.h"
 #include "mica/ops/narrow.h"
 #include "mica/ops/sum.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 

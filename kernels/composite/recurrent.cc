@@ -8,11 +8,11 @@
 // hidden state's part of the new gate; nothing for the others. Within a transform (a
 // frame), which has no rule for these writes, and where the gradient itself is recorded,
 // the steps are made of other operators: recurrent_parts.cc.
-#include "mica/kernels/composite/recurrent.h"
+#include "kernels/composite/recurrent.h"
 
 #include <algorithm>
 
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_gru_step.h"
 #include "mica/ops/_gru_step_backward.h"
@@ -38,7 +38,7 @@
 #include "mica/ops/tanh_backward.h"
 #include "mica/ops/threshold_backward.h"
 #include "mica/ops/zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 

@@ -11,7 +11,7 @@
 #include "mica/ops/cat.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/narrow.h"
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::composite::recurrent {
 

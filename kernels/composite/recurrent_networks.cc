@@ -1,9 +1,9 @@
 // LSTM, GRU and plain recurrent networks of several layers and directions, over padded
 // and packed sequences: each direction of a layer is a product for the input's part of
 // the gates and one _recurrent_layer.
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/kernels/composite/recurrent.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "kernels/composite/recurrent.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_recurrent_layer.h"
 #include "mica/ops/_to_copy.h"
@@ -16,7 +16,7 @@
 #include "mica/ops/select.h"
 #include "mica/ops/stack.h"
 #include "mica/ops/transpose.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 

@@ -1,9 +1,9 @@
 // One direction of a recurrent layer made of operators that transforms and autograd know, and
 // its gradient as a recorded computation: what the second gradient and projections run.
 // Each result is in fresh memory; recurrent.cc is the fast way, for all else.
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/kernels/composite/recurrent.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/thread_state.h"
+#include "kernels/composite/recurrent.h"
 #include "mica/ops/add.h"
 #include "mica/ops/addcmul.h"
 #include "mica/ops/alias.h"

@@ -9,16 +9,16 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/composite_declarations.h"
-#include "mica/kernels/meta/meta_helpers.h"
 #include "mica/ops/_resample.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/clamp.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/floor.h"
-#include "mica/tensor/scalar_type_name.h"
-#include "mica/tensor/shape.h"
+#include "tensor/scalar_type_name.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 namespace {

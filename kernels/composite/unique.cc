@@ -13,7 +13,7 @@
 #include "mica/ops/sort.h"
 #include "mica/ops/unique_consecutive.h"
 #include "mica/ops/zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::composite {
 

@@ -1,7 +1,7 @@
 // Meta functions of connectionist temporal classification.
 #include <algorithm>
 
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

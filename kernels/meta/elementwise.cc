@@ -1,5 +1,5 @@
 // Meta functions of the pointwise operators that need a check of their own.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

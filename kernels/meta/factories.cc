@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mica/dispatcher/thread_state.h"
-#include "mica/kernels/meta/meta_helpers.h"
+#include "dispatcher/thread_state.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

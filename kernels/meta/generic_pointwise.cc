@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "mica/kernels/meta/generic.h"
-#include "mica/kernels/meta/meta_helpers.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "kernels/meta/generic.h"
+#include "kernels/meta/meta_helpers.h"
 
 namespace mica::meta {
 namespace {

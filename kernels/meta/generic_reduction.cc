@@ -1,9 +1,9 @@
 // The meta functions of the classes reduction, scan, row, random and factory.
 #include <string_view>
 
-#include "mica/kernels/meta/generic.h"
-#include "mica/kernels/meta/meta_helpers.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "kernels/meta/generic.h"
+#include "kernels/meta/meta_helpers.h"
 
 namespace mica::meta {
 namespace {

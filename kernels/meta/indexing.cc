@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
-#include "mica/tensor/scalar_type_name.h"
+#include "tensor/scalar_type_name.h"
 
 namespace mica::meta {
 namespace {

@@ -1,5 +1,5 @@
 // Meta functions of joining, reordering and padding.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

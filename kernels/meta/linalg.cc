@@ -2,7 +2,7 @@
 // others are batch.
 #include <algorithm>
 
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

@@ -1,10 +1,10 @@
 // Checks and small shape arithmetic of meta functions.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 
 #include <algorithm>
 
-#include "mica/tensor/number_range.h"
-#include "mica/tensor/scalar_type_name.h"
+#include "tensor/number_range.h"
+#include "tensor/scalar_type_name.h"
 
 namespace mica::meta {
 

@@ -2,10 +2,10 @@
 // the checks that several operators make.
 #pragma once
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator_spec.h"
+#include "tensor/promote.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace mica::meta {
 

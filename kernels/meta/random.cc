@@ -1,6 +1,6 @@
 // Meta functions of draws whose parameters are tensors: contiguous results of the parameters'
 // shape and floating dtype, as in torch.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

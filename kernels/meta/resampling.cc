@@ -1,6 +1,6 @@
 // Meta functions of the two linear maps that interpolation is made of: along each
 // dimension by a table of its own, and from any place of a plane.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

@@ -1,6 +1,6 @@
 // Meta functions of operators that select elements and say where they were:
 // extrema along a dimension, running extrema, sort, topk, searchsorted.
-#include "mica/kernels/meta/meta_helpers.h"
+#include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 
 namespace mica::meta {

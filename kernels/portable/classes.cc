@@ -1,8 +1,8 @@
 // The class kernels of the portable interpreter: pointwise, reduction, scan, row
 // and factory, each one function for all operators of the class.
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/machine.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/machine.h"
 
 namespace mica::portable {
 namespace {

@@ -1,7 +1,7 @@
 // Matrix products by plain loops in wide lanes.
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

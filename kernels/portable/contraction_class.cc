@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/lanes.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/lanes.h"
 
 namespace mica::portable {
 namespace {

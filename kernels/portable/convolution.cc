@@ -6,8 +6,8 @@
 //   grid[n, a, w]  ~  weight[a, b, k] * image[n, b, place(w, k)].
 // A convolution reads the image and adds to the grid; a transposed one reads the
 // grid and adds to the image; gradients add to whichever of the three is asked.
-#include "mica/kernels/portable/lanes.h"
-#include "mica/kernels/portable/windows.h"
+#include "kernels/portable/lanes.h"
+#include "kernels/portable/windows.h"
 #include "mica/kernels/portable_declarations.h"
 
 namespace mica::portable {

@@ -1,9 +1,9 @@
 // copy_ with any strides, dtypes and broadcasting, and reading one element.
 #include <cstring>
 
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

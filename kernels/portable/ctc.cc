@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "mica/dispatcher/host.h"
-#include "mica/kernels/portable/lanes.h"
+#include "dispatcher/host.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
 namespace mica::portable {

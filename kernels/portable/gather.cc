@@ -1,9 +1,9 @@
 // Elements read by index: gather, index_select, embedding, advanced indexing, masks.
 #include <algorithm>
 
-#include "mica/kernels/portable/indexing.h"
+#include "kernels/portable/indexing.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

@@ -1,6 +1,6 @@
-#include "mica/kernels/portable/indexing.h"
+#include "kernels/portable/indexing.h"
 
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 

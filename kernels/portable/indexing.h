@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 
 namespace mica::portable {
 

@@ -1,11 +1,11 @@
 // The class kernel of folds: tensors of a list copied into parts of one, one after
 // the other, in a new dimension or as blocks on the diagonal.
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/lanes.h"
+#include <mica/program.h>
+#include "dispatcher/device_copy.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/program.h"
 
 namespace mica::portable {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "mica/kernels/portable/lanes.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "kernels/portable/lanes.h"
 
 namespace mica::portable {
 

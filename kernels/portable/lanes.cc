@@ -1,9 +1,9 @@
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 
 #include <cmath>
 #include <type_traits>
 
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

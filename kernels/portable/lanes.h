@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::portable {
 

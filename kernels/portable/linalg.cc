@@ -2,9 +2,9 @@
 //
 // Plain LU decomposition with partial pivoting and substitution, in double or
 // complex<double>.
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

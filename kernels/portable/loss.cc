@@ -2,7 +2,7 @@
 //
 // `self` is [classes] or [batch, classes]; other ranks are brought to these by
 // composites. Rows whose class is `ignore_index` count for nothing.
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
 namespace mica::portable {

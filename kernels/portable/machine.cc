@@ -1,12 +1,12 @@
-#include "mica/kernels/portable/machine.h"
+#include "kernels/portable/machine.h"
 
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <numeric>
 
-#include "mica/kernels/portable/lane_arithmetic.h"
-#include "mica/maths/complex_power.h"
+#include <mica/maths/complex_power.h>
+#include "kernels/portable/lane_arithmetic.h"
 
 namespace mica::portable {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mica/kernels/portable/lanes.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "kernels/portable/lanes.h"
 
 namespace mica::portable {
 

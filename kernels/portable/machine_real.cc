@@ -2,10 +2,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "mica/kernels/portable/lane_arithmetic.h"
-#include "mica/kernels/portable/machine.h"
-#include "mica/kernels/portable/special.h"
-#include "mica/maths/maths.h"
+#include <mica/maths/maths.h>
+#include "kernels/portable/lane_arithmetic.h"
+#include "kernels/portable/machine.h"
+#include "kernels/portable/special.h"
 
 namespace mica::portable {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/machine.h"
-#include "mica/kernels/portable/places.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/machine.h"
+#include "kernels/portable/places.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

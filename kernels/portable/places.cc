@@ -1,12 +1,12 @@
 // Each dimension's coordinates are computed once, as a table of offsets, since an
 // `index` depends on its own dimension alone. An index tensor of the element's
 // shape (gather) takes part element by element.
-#include "mica/kernels/portable/places.h"
+#include "kernels/portable/places.h"
 
 #include <numeric>
 
-#include "mica/kernels/portable/machine.h"
-#include "mica/tensor/shape.h"
+#include "kernels/portable/machine.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "mica/kernels/portable/lanes.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "kernels/portable/lanes.h"
 
 namespace mica::portable {
 

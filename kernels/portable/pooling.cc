@@ -4,8 +4,8 @@
 // index counts in the flattened plane of the input, as in torch.
 #include <array>
 
-#include "mica/kernels/portable/lanes.h"
-#include "mica/kernels/portable/windows.h"
+#include "kernels/portable/lanes.h"
+#include "kernels/portable/windows.h"
 #include "mica/kernels/portable_declarations.h"
 
 namespace mica::portable {

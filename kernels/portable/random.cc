@@ -5,12 +5,12 @@
 #include <numbers>
 #include <numeric>
 
-#include "mica/dispatcher/host.h"
-#include "mica/kernels/portable/lanes.h"
-#include "mica/kernels/portable/random_order.h"
+#include "dispatcher/host.h"
+#include "kernels/portable/lanes.h"
+#include "kernels/portable/random_order.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/number_range.h"
-#include "mica/tensor/random.h"
+#include "tensor/number_range.h"
+#include "tensor/random.h"
 
 namespace mica::portable {
 namespace {

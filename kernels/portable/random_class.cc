@@ -2,12 +2,12 @@
 // drawn from the generator's stream as torch's CPU kernels draw: element by element
 // in the order of memory, in float64, so that a program of one draw an element gives
 // torch's numbers. A Ctrl-C ends a long fill between two steps.
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/machine.h"
-#include "mica/kernels/portable/random_order.h"
-#include "mica/tensor/random.h"
+#include "dispatcher/host.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/machine.h"
+#include "kernels/portable/random_order.h"
+#include "tensor/random.h"
 
 namespace mica::portable {
 namespace {

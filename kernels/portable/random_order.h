@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::portable {
 

@@ -1,7 +1,7 @@
 // The linear maps of interpolation, one pass a dimension: out[o] = sum of
 // weights[o, t] * in[indices[o, t]]; and weighted sums from any place of a plane. An
 // index of -1 stands for no element.
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
 namespace mica::portable {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "mica/kernels/portable/lanes.h"
+#include <mica/maths/digamma.h>
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/maths/digamma.h"
 
 namespace mica::portable {
 namespace {

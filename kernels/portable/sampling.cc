@@ -11,10 +11,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "mica/dispatcher/host.h"
-#include "mica/kernels/formula.h"
+#include "dispatcher/host.h"
+#include "kernels/formula.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/random.h"
+#include "tensor/random.h"
 
 namespace mica::portable {
 namespace {

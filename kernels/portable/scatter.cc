@@ -2,9 +2,9 @@
 // what reads by index. Each starts from a copy of `self` (or zeros) in wide lanes.
 #include <string_view>
 
-#include "mica/kernels/portable/indexing.h"
+#include "kernels/portable/indexing.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::portable {
 namespace {

@@ -1,4 +1,4 @@
-#include "mica/kernels/portable/special.h"
+#include "kernels/portable/special.h"
 
 #include <cmath>
 #include <initializer_list>

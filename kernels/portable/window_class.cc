@@ -1,10 +1,10 @@
 // The class kernel of windows: the `reduce` of a MicaProgram over the elements of
 // each window of the last dimensions. A window is given by kernel, stride, padding
 // and dilation, or is one of nearly equal parts (adaptive pooling).
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/dispatcher/status.h"
-#include "mica/kernels/portable/machine.h"
-#include "mica/kernels/portable/windows.h"
+#include "dispatcher/operator_spec.h"
+#include "dispatcher/status.h"
+#include "kernels/portable/machine.h"
+#include "kernels/portable/windows.h"
 
 namespace mica::portable {
 namespace {

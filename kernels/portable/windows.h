@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mica/tensor/span.h"
+#include "tensor/span.h"
 
 namespace mica::portable {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/views/view_helpers.h"
 #include "mica/kernels/view_declarations.h"
-#include "mica/kernels/views/view_helpers.h"
 
 namespace mica::views {
 

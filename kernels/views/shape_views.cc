@@ -1,8 +1,8 @@
 // Views that keep every element: other sizes, or dimensions in another order.
 #include <algorithm>
 
+#include "kernels/views/view_helpers.h"
 #include "mica/kernels/view_declarations.h"
-#include "mica/kernels/views/view_helpers.h"
 
 namespace mica::views {
 

@@ -2,9 +2,9 @@
 // changes sizes, strides or offset.
 #pragma once
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/operator_spec.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace mica::views {
 

@@ -1,10 +1,10 @@
-#include "mica/keys/autocast/cache.h"
+#include "keys/autocast/cache.h"
 
 #include <unordered_map>
 
-#include "mica/dispatcher/autocast.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/thread_state.h"
+#include "dispatcher/autocast.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/thread_state.h"
 #include "mica/ops/_to_copy.h"
 
 namespace mica::autocast {

@@ -6,7 +6,7 @@
 // one of values that were written since is made anew.
 #pragma once
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::autocast {
 

@@ -3,17 +3,17 @@
 //
 // The operator runs with its cast arguments and without this layer. Composites without a
 // policy decompose here, so that their parts get their own (DESIGN.md, "Composites").
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 #include <deque>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/autocast.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autocast/cache.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/autocast.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autocast/cache.h"
 
 namespace mica::autocast {
 

@@ -1,11 +1,11 @@
 // Adding to .grad.
-#include "mica/keys/autograd/accumulate.h"
+#include "keys/autograd/accumulate.h"
 
 #include <mutex>
 
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/meta.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/meta.h"
 
 namespace mica::autograd {
 

@@ -6,7 +6,7 @@
 // taken as it is; others are copied.
 #pragma once
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

@@ -1,5 +1,5 @@
 // Recording and reporting for anomaly mode.
-#include "mica/keys/autograd/anomaly.h"
+#include "keys/autograd/anomaly.h"
 
 #include <mutex>
 #include <string_view>
@@ -7,9 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "mica/dispatcher/host.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/graph_task.h"
+#include "dispatcher/host.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/graph_task.h"
 
 namespace mica::autograd {
 namespace {

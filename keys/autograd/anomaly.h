@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

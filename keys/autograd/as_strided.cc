@@ -1,9 +1,9 @@
 // Scatter into a flat stand-in for the storage, then gather.
-#include "mica/keys/autograd/as_strided.h"
+#include "keys/autograd/as_strided.h"
 
 #include <algorithm>
 
-#include "mica/keys/autograd/engine_ops.h"
+#include "keys/autograd/engine_ops.h"
 
 namespace mica::autograd {
 namespace {

@@ -2,7 +2,7 @@
 // view has them in the storage, and read where the input has its own.
 #pragma once
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::autograd {
 

@@ -1,11 +1,11 @@
 // From tensors to a GraphTask.
-#include "mica/keys/autograd/backward.h"
+#include "keys/autograd/backward.h"
 
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/graph_task.h"
-#include "mica/keys/autograd/meta.h"
-#include "mica/keys/autograd/validate.h"
-#include "mica/tensor/shape.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/graph_task.h"
+#include "keys/autograd/meta.h"
+#include "keys/autograd/validate.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

@@ -1,13 +1,13 @@
 // A table from storage to the aliases of it that were saved.
-#include "mica/keys/autograd/copy_on_write.h"
+#include "keys/autograd/copy_on_write.h"
 
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/write_log.h"
-#include "mica/keys/autograd/data_alias.h"
-#include "mica/keys/autograd/kernel.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/write_log.h"
+#include "keys/autograd/data_alias.h"
+#include "keys/autograd/kernel.h"
 
 namespace mica::autograd {
 namespace {

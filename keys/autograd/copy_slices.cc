@@ -1,8 +1,8 @@
 // The gradient of a write through a view.
-#include "mica/keys/autograd/copy_slices.h"
+#include "keys/autograd/copy_slices.h"
 
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/validate.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/validate.h"
 
 namespace mica::autograd {
 

@@ -4,7 +4,7 @@
 // write; the others are those of the writing operator's node.
 #pragma once
 
-#include "mica/keys/autograd/meta.h"
+#include "keys/autograd/meta.h"
 
 namespace mica::autograd {
 

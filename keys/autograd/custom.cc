@@ -1,12 +1,12 @@
 // Custom functions' nodes and the history of what their forward returned.
-#include "mica/keys/autograd/custom.h"
+#include "keys/autograd/custom.h"
 
 #include <algorithm>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/kernel.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/kernel.h"
 
 namespace mica::autograd {
 namespace {

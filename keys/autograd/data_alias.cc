@@ -1,12 +1,12 @@
 // Storages over the memory of others; see data_alias.h.
-#include "mica/keys/autograd/data_alias.h"
+#include "keys/autograd/data_alias.h"
 
 #include <mutex>
 #include <unordered_map>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/keys/autograd/meta.h"
-#include "mica/tensor/no_data.h"
+#include "dispatcher/frames.h"
+#include "keys/autograd/meta.h"
+#include "tensor/no_data.h"
 
 namespace mica::autograd {
 namespace {

@@ -5,7 +5,7 @@
 // made here holds the one that owns the memory, which can therefore not grow meanwhile.
 #pragma once
 
-#include "mica/tensor/tensor.h"
+#include "tensor/tensor.h"
 
 namespace mica::autograd {
 

@@ -1,7 +1,7 @@
 // Through the generated functions, so that each call dispatches.
-#include "mica/keys/autograd/engine_ops.h"
+#include "keys/autograd/engine_ops.h"
 
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/frames.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/any.h"

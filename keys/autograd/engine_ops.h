@@ -5,8 +5,8 @@
 // itself differentiated.
 #pragma once
 
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/tensor.h"
 
 namespace mica::autograd {
 

@@ -7,14 +7,14 @@
 // another one since: `number` of the root counts these, `number` of a view says which it
 // has. The memory of a tangent may be shared with other tensors (x + 1 has the tangent of
 // x); kShared says so, and the first write that goes through a view copies it before.
-#include "mica/keys/autograd/forward.h"
+#include "keys/autograd/forward.h"
 
 #include <algorithm>
 
-#include "mica/keys/autograd/as_strided.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/meta.h"
-#include "mica/tensor/shape.h"
+#include "keys/autograd/as_strided.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/meta.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd::forward {
 namespace {

@@ -30,8 +30,8 @@
 
 #include <vector>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/registration.h"
 
 namespace mica::autograd::forward {
 

@@ -1,5 +1,5 @@
 // The parts of generated forward-mode kernels that need no template.
-#include "mica/keys/autograd/forward_kernel.h"
+#include "keys/autograd/forward_kernel.h"
 
 #include "mica/ops/_conj_physical.h"
 #include "mica/ops/mul.h"

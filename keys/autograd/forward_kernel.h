@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/forward.h"
+#include "dispatcher/adapters.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/forward.h"
 
 namespace mica::autograd::forward {
 

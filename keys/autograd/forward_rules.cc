@@ -8,12 +8,12 @@
 // has a reverse formula has forward mode, at the price of two backwards.
 #include <algorithm>
 
-#include "mica/dispatcher/boxed_results.h"
-#include "mica/keys/autograd/backward.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/forward.h"
-#include "mica/keys/autograd/grad_frame.h"
-#include "mica/keys/autograd/meta.h"
+#include "dispatcher/boxed_results.h"
+#include "keys/autograd/backward.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/forward.h"
+#include "keys/autograd/grad_frame.h"
+#include "keys/autograd/meta.h"
 #include "mica/ops/_become_view_.h"
 #include "mica/ops/copy_.h"
 

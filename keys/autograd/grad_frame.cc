@@ -1,8 +1,8 @@
 // A call within a grad frame: through Autograd's kernel if something is to be recorded,
 // else straight to the parent.
-#include "mica/keys/autograd/grad_frame.h"
+#include "keys/autograd/grad_frame.h"
 
-#include "mica/keys/autograd/meta.h"
+#include "keys/autograd/meta.h"
 
 namespace mica::autograd {
 namespace {

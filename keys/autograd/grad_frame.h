@@ -7,8 +7,8 @@
 // recorded by this level only with create_graph, and by outer levels as any others.
 #pragma once
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/registration.h"
 
 namespace mica::autograd {
 

@@ -1,15 +1,15 @@
 // The engine's loop.
-#include "mica/keys/autograd/graph_task.h"
+#include "keys/autograd/graph_task.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autograd/accumulate.h"
-#include "mica/keys/autograd/anomaly.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/validate.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autograd/accumulate.h"
+#include "keys/autograd/anomaly.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/validate.h"
 
 namespace mica::autograd {
 namespace {

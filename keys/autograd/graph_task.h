@@ -23,8 +23,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/keys/autograd/node.h"
+#include "dispatcher/streams.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

@@ -1,12 +1,12 @@
 // The kernels that no formula can say.
-#include "mica/keys/autograd/hand_kernels.h"
+#include "keys/autograd/hand_kernels.h"
 
 #include <string_view>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/given_output.h"
-#include "mica/keys/autograd/as_strided.h"
-#include "mica/keys/autograd/kernel.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/given_output.h"
+#include "keys/autograd/as_strided.h"
+#include "keys/autograd/kernel.h"
 #include "mica/ops/_become_view_.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/detach.h"

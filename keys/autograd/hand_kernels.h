@@ -2,7 +2,7 @@
 // refusal of out= and resize_, and operators without a formula.
 #pragma once
 
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/registration.h"
 
 namespace mica::autograd {
 

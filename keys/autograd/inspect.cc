@@ -1,7 +1,7 @@
 // Visitors over what a node saved.
-#include "mica/keys/autograd/inspect.h"
+#include "keys/autograd/inspect.h"
 
-#include "mica/keys/autograd/saved_values.h"
+#include "keys/autograd/saved_values.h"
 
 namespace mica::autograd {
 namespace {

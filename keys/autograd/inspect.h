@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

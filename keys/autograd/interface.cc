@@ -1,20 +1,20 @@
 // AutogradInterface over the engine: mostly one line each.
-#include "mica/keys/autograd/interface.h"
+#include "keys/autograd/interface.h"
 
 #include <algorithm>
 
-#include "mica/keys/autograd/anomaly.h"
-#include "mica/keys/autograd/backward.h"
-#include "mica/keys/autograd/copy_on_write.h"
-#include "mica/keys/autograd/custom.h"
-#include "mica/keys/autograd/data_alias.h"
-#include "mica/keys/autograd/forward.h"
-#include "mica/keys/autograd/grad_frame.h"
-#include "mica/keys/autograd/graph_task.h"
-#include "mica/keys/autograd/inspect.h"
-#include "mica/keys/autograd/meta.h"
-#include "mica/keys/autograd/saved_tensor.h"
-#include "mica/tensor/shape.h"
+#include "keys/autograd/anomaly.h"
+#include "keys/autograd/backward.h"
+#include "keys/autograd/copy_on_write.h"
+#include "keys/autograd/custom.h"
+#include "keys/autograd/data_alias.h"
+#include "keys/autograd/forward.h"
+#include "keys/autograd/grad_frame.h"
+#include "keys/autograd/graph_task.h"
+#include "keys/autograd/inspect.h"
+#include "keys/autograd/meta.h"
+#include "keys/autograd/saved_tensor.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd {
 namespace {

@@ -1,7 +1,7 @@
 // The plugin's side of dispatcher/autograd_interface.h.
 #pragma once
 
-#include "mica/dispatcher/autograd_interface.h"
+#include "dispatcher/autograd_interface.h"
 
 namespace mica::autograd {
 

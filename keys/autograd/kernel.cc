@@ -1,5 +1,5 @@
 // The parts of generated kernels that need no template.
-#include "mica/keys/autograd/kernel.h"
+#include "keys/autograd/kernel.h"
 
 namespace mica::autograd {
 

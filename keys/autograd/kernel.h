@@ -13,12 +13,12 @@
 #include <initializer_list>
 #include <vector>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/meta.h"
-#include "mica/keys/autograd/saved_values.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/meta.h"
+#include "keys/autograd/saved_values.h"
 
 namespace mica::autograd {
 

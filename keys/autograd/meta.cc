@@ -1,13 +1,13 @@
 // History: reading and giving grad_fn, gradient edges, views that follow writes.
-#include "mica/keys/autograd/meta.h"
+#include "keys/autograd/meta.h"
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/autograd/accumulate.h"
-#include "mica/keys/autograd/copy_slices.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/forward.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "keys/autograd/accumulate.h"
+#include "keys/autograd/copy_slices.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/forward.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd {
 namespace {

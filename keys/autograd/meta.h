@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

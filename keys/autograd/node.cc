@@ -1,12 +1,12 @@
 // Node's life: sequence numbers, edges, outputs, destruction without recursion.
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 #include <algorithm>
 
-#include "mica/dispatcher/streams.h"
-#include "mica/keys/autograd/anomaly.h"
-#include "mica/keys/autograd/graph_task.h"
-#include "mica/tensor/shape.h"
+#include "dispatcher/streams.h"
+#include "keys/autograd/anomaly.h"
+#include "keys/autograd/graph_task.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd {
 namespace {

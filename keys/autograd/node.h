@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/tensor/small_pool.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/autograd_interface.h"
+#include "tensor/small_pool.h"
+#include "tensor/tensor.h"
 
 namespace mica::autograd {
 

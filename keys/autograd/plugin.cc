@@ -3,12 +3,12 @@
 //
 // A layer of this repository: C++ against libmica of the same build, so the
 // registrar's context is the plugin's Scope.
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
-#include "mica/keys/autograd/forward_kernel.h"
-#include "mica/keys/autograd/grad_frame.h"
-#include "mica/keys/autograd/hand_kernels.h"
-#include "mica/keys/autograd/interface.h"
+#include "keys/autograd/forward_kernel.h"
+#include "keys/autograd/grad_frame.h"
+#include "keys/autograd/hand_kernels.h"
+#include "keys/autograd/interface.h"
 
 namespace mica::autograd {
 

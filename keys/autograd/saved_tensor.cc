@@ -1,16 +1,16 @@
 // Keeping and giving back saved tensors.
-#include "mica/keys/autograd/saved_tensor.h"
+#include "keys/autograd/saved_tensor.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/dispatcher/write_log.h"
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/keys/autograd/forward.h"
-#include "mica/keys/autograd/meta.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/thread_state.h"
+#include "dispatcher/write_log.h"
+#include "keys/autograd/engine_ops.h"
+#include "keys/autograd/forward.h"
+#include "keys/autograd/meta.h"
 
 namespace mica::autograd {
 namespace {

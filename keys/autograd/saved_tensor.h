@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "mica/keys/autograd/saved_tensor.h"
-#include "mica/schema/value.h"
+#include "keys/autograd/saved_tensor.h"
+#include "schema/value.h"
 
 namespace mica::autograd {
 

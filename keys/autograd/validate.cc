@@ -1,8 +1,8 @@
 // Gradient against what it must look like.
-#include "mica/keys/autograd/validate.h"
+#include "keys/autograd/validate.h"
 
-#include "mica/keys/autograd/engine_ops.h"
-#include "mica/tensor/shape.h"
+#include "keys/autograd/engine_ops.h"
+#include "tensor/shape.h"
 
 namespace mica::autograd {
 namespace {

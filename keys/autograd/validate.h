@@ -1,7 +1,7 @@
 // Makes a gradient fit the tensor that it belongs to, or refuses it.
 #pragma once
 
-#include "mica/keys/autograd/node.h"
+#include "keys/autograd/node.h"
 
 namespace mica::autograd {
 

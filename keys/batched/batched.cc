@@ -1,7 +1,7 @@
 // The kind, and the way of a call: nothing batched goes straight to the parent; in-place
 // and out= forms without a rule of their own go through the functional form; the rest has
 // a rule, or the loop.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include <typeinfo>
 
@@ -10,7 +10,7 @@
 #include "mica/ops/copy_.h"
 #include "mica/ops/eq.h"
 #include "mica/ops/select.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/batching.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/batching.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/registration.h"
 
 namespace mica::batched {
 

@@ -6,9 +6,9 @@
 // memory with a place for each example, in the same strides. Views of that base, made
 // before, are wrappers of the old memory; they take their place in the new one when they
 // are next opened.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
-#include "mica/dispatcher/boxed_results.h"
+#include "dispatcher/boxed_results.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/detach.h"
@@ -17,7 +17,7 @@
 #include "mica/ops/reshape.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/view.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

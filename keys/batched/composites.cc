@@ -1,11 +1,11 @@
 // Composites that stay whole: their own gradient, or a fused kernel, is better than that of
 // their parts. A call that does not fit is decomposed (false).
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/add.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/mul.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 

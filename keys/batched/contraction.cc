@@ -1,6 +1,6 @@
 // Products of matrices and vectors, and operators of the last dimensions alone: a batch in
 // front is what they have anyway.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/addmm.h"
 #include "mica/ops/baddbmm.h"
@@ -10,7 +10,7 @@
 #include "mica/ops/squeeze.h"
 #include "mica/ops/t.h"
 #include "mica/ops/unsqueeze.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

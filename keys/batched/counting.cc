@@ -1,6 +1,6 @@
 // Operators that count through an example: masked_scatter takes the next value at each true
 // element, bincount adds to the bin that each element names.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/amax.h"
 #include "mica/ops/amin.h"
@@ -16,7 +16,7 @@
 #include "mica/ops/to.h"
 #include "mica/ops/where.h"
 #include "mica/ops/zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

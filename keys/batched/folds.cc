@@ -1,9 +1,9 @@
 // Operators over a list of tensors: cat and stack, along a dimension shifted by one; block_diag.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/cat.h"
 #include "mica/ops/constant_pad_nd.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 

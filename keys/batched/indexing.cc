@@ -1,6 +1,6 @@
 // Reading and writing at indices. A batched index gets a partner that counts the examples,
 // so that each finds its own.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/_index.h"
 #include "mica/ops/_index_put.h"
@@ -24,7 +24,7 @@
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/where.h"
 #include "mica/ops/zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

@@ -1,9 +1,9 @@
 // What has no rule: the operator once an example, the results stacked.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "absl/strings/str_cat.h"
-#include "mica/dispatcher/boxed_results.h"
-#include "mica/dispatcher/warn_once.h"
+#include "dispatcher/boxed_results.h"
+#include "dispatcher/warn_once.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/select.h"
 #include "mica/ops/stack.h"

@@ -1,5 +1,5 @@
 // Losses that reduce an example to a number: by the steps that they are made of.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/detach.h"
 #include "mica/ops/div.h"

@@ -1,8 +1,8 @@
 // The plugin's entry: the kind, its fallback for all operators, and the operators that need
 // more than the fallback.
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 namespace mica::batched {
 namespace {

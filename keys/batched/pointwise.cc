@@ -1,12 +1,12 @@
 // Pointwise operators, copy_ among them: batches in front, ranks aligned, so that
 // broadcasting does the rest.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/clone.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/to.h"
 #include "mica/ops/where.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

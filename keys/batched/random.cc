@@ -1,6 +1,6 @@
 // Random operators: an error, one draw for all examples, or one for each, as the call of
 // vmap chose.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/copy_.h"
 #include "mica/ops/empty_strided.h"

@@ -2,13 +2,13 @@
 //
 // Dimensions of an example count from 1 in the batch. An example of rank 0 gets a dimension
 // of size 1 first, which the result loses again.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "absl/strings/str_cat.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/squeeze.h"
 #include "mica/ops/unsqueeze.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

@@ -1,6 +1,6 @@
 // Which rule an operator has: by its class; by name (`batch_rule:` of its entry), where the class
 // does not say enough.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "absl/container/flat_hash_map.h"
 

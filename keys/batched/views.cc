@@ -4,7 +4,7 @@
 // The view of an example is sizes, strides and an offset, which its ViewFunction computes
 // from the wrapper (and checks, as for any tensor). The same place in every example is one
 // strided view of the batch, with the batch's stride in front.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/_become_view_.h"
 #include "mica/ops/alias.h"
@@ -14,7 +14,7 @@
 #include "mica/ops/squeeze.h"
 #include "mica/ops/transpose.h"
 #include "mica/ops/view.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::batched {
 namespace {

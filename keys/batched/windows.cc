@@ -1,5 +1,5 @@
 // Operators on images: the batch joins the images' own, or stands for it.
-#include "mica/keys/batched/batched.h"
+#include "keys/batched/batched.h"
 
 #include "mica/ops/convolution.h"
 #include "mica/ops/movedim.h"

@@ -1,9 +1,9 @@
 // What goes in and comes out: inputs become wrappers, their updates are written at the end.
-#include "mica/keys/functionalize/functional.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/_become_view_.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/resize_.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 

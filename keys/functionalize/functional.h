@@ -16,10 +16,10 @@
 #include <memory>
 #include <vector>
 
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/boxed_results.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/functionalization.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/boxed_results.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/functionalization.h"
 
 namespace mica::functionalize {
 

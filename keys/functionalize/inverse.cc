@@ -5,7 +5,7 @@
 // party's too, the view of the elements' numbers says where each of its elements lies.
 #include <array>
 
-#include "mica/keys/functionalize/functional.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/arange.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/index_put.h"
@@ -18,7 +18,7 @@
 #include "mica/ops/view_as_real.h"
 #include "mica/ops/view_as_real_copy.h"
 #include "mica/ops/view_copy.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

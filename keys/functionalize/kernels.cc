@@ -2,14 +2,14 @@
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
 #include <optional>
 
-#include "mica/dispatcher/given_output.h"
-#include "mica/keys/functionalize/functional.h"
+#include "dispatcher/given_output.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/expand_copy.h"
-#include "mica/tensor/promote.h"
-#include "mica/tensor/shape.h"
+#include "tensor/promote.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

@@ -1,9 +1,9 @@
 // Wrappers and what stands behind them: how a value follows its base's generations.
-#include "mica/keys/functionalize/functional.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/_keep_history.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/view_copy.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

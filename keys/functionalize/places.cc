@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mica/keys/functionalize/functional.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/arange.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/as_strided_copy.h"
@@ -14,7 +14,7 @@
 #include "mica/ops/permute_copy.h"
 #include "mica/ops/reshape.h"
 #include "mica/ops/view_copy.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

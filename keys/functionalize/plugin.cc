@@ -1,9 +1,9 @@
 // The plugin's entry: the kind, its fallback for all operators, views, and what is kept whole.
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/keys/functionalize/functional.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/registration.h"
+#include "keys/functionalize/functional.h"
 
 namespace mica::functionalize {
 namespace {

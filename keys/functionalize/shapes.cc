@@ -1,7 +1,7 @@
 // Calls without values, on the meta device, of tensors that look as the wrappers do: what a
 // write would throw, and how results would lie in memory.
-#include "mica/keys/functionalize/functional.h"
-#include "mica/tensor/shape.h"
+#include "keys/functionalize/functional.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

@@ -6,17 +6,17 @@
 // base was computed without one; _keep_history gives it the history of the value before. A
 // detached view has a history of its own, as if it were a base: it ends the way of a recorded
 // write, whose values go on to what it is detached of, without their history.
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/given_output.h"
-#include "mica/dispatcher/structured.h"
-#include "mica/dispatcher/write_log.h"
-#include "mica/keys/functionalize/functional.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/given_output.h"
+#include "dispatcher/structured.h"
+#include "dispatcher/write_log.h"
+#include "keys/functionalize/functional.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/cat.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/detach_copy.h"
 #include "mica/ops/new_zeros.h"
-#include "mica/tensor/shape.h"
+#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {

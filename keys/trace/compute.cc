@@ -1,8 +1,8 @@
 // What a recorded call computes: the operator in the parent frame, or its shapes alone.
 #include "absl/container/inlined_vector.h"
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/trace/trace.h"
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/thread_state.h"
+#include "keys/trace/trace.h"
 
 namespace mica::trace {
 namespace {

@@ -1,13 +1,13 @@
 // The tape's side of a call: tensors become numbers of values, results get new ones.
-#include "mica/dispatcher/adapters_return.h"
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/dispatcher.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/keys/trace/trace.h"
+#include <mica/plugin.h>
+#include "dispatcher/adapters_return.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/thread_state.h"
+#include "keys/trace/trace.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"
-#include "mica/plugin.h"
-#include "mica/tensor/generator.h"
+#include "tensor/generator.h"
 
 namespace mica::trace {
 namespace {

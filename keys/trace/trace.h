@@ -8,8 +8,8 @@
 // operator is recorded as it was called, composites and writes included.
 #pragma once
 
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/tracing.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/tracing.h"
 
 namespace mica::trace {
 

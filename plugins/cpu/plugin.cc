@@ -4,24 +4,24 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/attention/attention.h"
-#include "mica/plugins/cpu/contraction/products.h"
-#include "mica/plugins/cpu/convolution/convolution.h"
-#include "mica/plugins/cpu/engine/factory.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/targets.h"
-#include "mica/plugins/cpu/fft/fft.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/kernels.h"
-#include "mica/plugins/cpu/linalg/linalg.h"
-#include "mica/plugins/cpu/normalization/normalization.h"
-#include "mica/plugins/cpu/pooling/pooling.h"
-#include "mica/plugins/cpu/random/random.h"
-#include "mica/plugins/cpu/reduce/distances.h"
-#include "mica/plugins/cpu/reduce/reduction.h"
-#include "mica/plugins/cpu/resampling/resampling.h"
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/attention/attention.h"
+#include "plugins/cpu/contraction/products.h"
+#include "plugins/cpu/convolution/convolution.h"
+#include "plugins/cpu/engine/factory.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/targets.h"
+#include "plugins/cpu/fft/fft.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/kernels.h"
+#include "plugins/cpu/linalg/linalg.h"
+#include "plugins/cpu/normalization/normalization.h"
+#include "plugins/cpu/pooling/pooling.h"
+#include "plugins/cpu/random/random.h"
+#include "plugins/cpu/reduce/distances.h"
+#include "plugins/cpu/reduce/reduction.h"
+#include "plugins/cpu/resampling/resampling.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // nms: boxes in the order of their scores; each that is kept drops those later ones whose
 // intersection over union with it exceeds the threshold. Equal scores keep their order.
-#include "mica/plugins/vision/boxes.h"
+#include "plugins/vision/boxes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "mica/plugins/vision/call.h"
+#include "plugins/vision/call.h"
 
 namespace mica::vision {
 namespace {

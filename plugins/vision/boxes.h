@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_VISION_BOXES_H_
 #define MICA_PLUGINS_VISION_BOXES_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::vision {
 

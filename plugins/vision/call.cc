@@ -1,5 +1,5 @@
 // Copies through the host's own operators.
-#include "mica/plugins/vision/call.h"
+#include "plugins/vision/call.h"
 
 namespace mica::vision {
 namespace {

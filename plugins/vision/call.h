@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::vision {
 

@@ -1,10 +1,10 @@
 // vision: the operators of torchvision's namespace on the CPU, opened when one is first asked for.
 #include <operators.h>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
-#include "mica/plugins/vision/boxes.h"
-#include "mica/plugins/vision/pooling.h"
+#include "plugins/vision/boxes.h"
+#include "plugins/vision/pooling.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Pooling over regions: weighted means (roi_align, ps_roi_align, ps_roi_pool) by the axis
 // weights of regions.h, and maxima (roi_pool). Forward runs over regions in parallel,
 // backward over channels, so that no two threads add to one place and the sum has one order.
-#include "mica/plugins/vision/pooling.h"
+#include "plugins/vision/pooling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "mica/plugins/vision/call.h"
-#include "mica/plugins/vision/regions.h"
+#include "plugins/vision/call.h"
+#include "plugins/vision/regions.h"
 
 namespace mica::vision {
 namespace {

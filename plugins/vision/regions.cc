@@ -1,12 +1,12 @@
 // Axis weights of bins; samples follow torchvision's rules at the border: a sample further than
 // one pixel outside counts as 0, a nearer one is moved to the edge.
-#include "mica/plugins/vision/regions.h"
+#include "plugins/vision/regions.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::vision {
 namespace {

@@ -26,14 +26,10 @@ OLD_STRING = (*CXX, "-D_GLIBCXX_USE_CXX11_ABI=0")
 def plugin(source: str, *options: str, compiler: tuple[str, ...] = C) -> Path:
     """The shared object of plugins/<source>, built with these options."""
     headers = sorted([*(INCLUDE / "mica").glob("*.h"), *SOURCES.glob("*.h")])
-    # As in Mica's own build: "mica/test/..." is this repository's test/.
-    (FOLDER / "include" / "mica").mkdir(parents=True, exist_ok=True)
-    if not (FOLDER / "include" / "mica" / "test").exists():
-        (FOLDER / "include" / "mica" / "test").symlink_to(ROOT / "test")
     content = b"".join(path.read_bytes() for path in [SOURCES / source, *headers])
     command = [
         *compiler, "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall",
-        f"-I{INCLUDE}", f"-I{FOLDER / 'include'}", str(SOURCES / source),
+        f"-I{INCLUDE}", "-iquote", str(ROOT), str(SOURCES / source),
     ]  # fmt: skip
     link = [f"-Wl,--version-script={ROOT / 'cmake' / 'plugin.map'}", "-Wl,-z,now", *options]
     key = hashlib.sha256(" ".join(command + link).encode() + content).hexdigest()[:16]

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-#include "mica/dispatcher/manifest.h"
+#include "dispatcher/manifest.h"
 
 namespace {
 

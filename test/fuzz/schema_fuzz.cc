@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "mica/schema/default.h"
-#include "mica/schema/schema.h"
-#include "mica/tensor/error.h"
+#include "schema/default.h"
+#include "schema/schema.h"
+#include "tensor/error.h"
 
 namespace {
 

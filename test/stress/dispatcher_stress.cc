@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/dispatcher/test_operators.h"
+#include "test/support/mica_test.h"
+#include "test/unit/dispatcher/test_operators.h"
 
 namespace mica::testing {
 namespace {

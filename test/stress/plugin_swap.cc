@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/dispatcher/test_operators.h"
+#include "dispatcher/plugins.h"
+#include "test/support/mica_test.h"
+#include "test/unit/dispatcher/test_operators.h"
 
 namespace mica::testing {
 namespace {

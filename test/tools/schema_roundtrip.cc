@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "mica/schema/schema.h"
+#include "schema/schema.h"
 
 namespace {
 

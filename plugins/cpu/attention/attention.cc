@@ -1,16 +1,16 @@
 // Flash attention over blocks; see attention.h. Products of blocks are calls of Gemm on
 // the calling thread; threads share the blocks of queries forward, the heads of keys
 // backward, where each head's gradients are summed by one thread.
-#include "mica/plugins/cpu/attention/attention.h"
+#include "plugins/cpu/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/attention/heads.h"
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/gemm.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/attention/heads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #ifndef MICA_PLUGINS_CPU_ATTENTION_ATTENTION_H_
 #define MICA_PLUGINS_CPU_ATTENTION_ATTENTION_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

@@ -8,12 +8,12 @@
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/attention/attention_rows.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/attention/attention_rows.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target, which includes this file once for each instruction set.
 #include <hwy/highway.h>
 
-#include "mica/plugins/cpu/attention/attention.h"
+#include "plugins/cpu/attention/attention.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/contraction/dense.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/contraction/dense.h"
 
 namespace mica::cpu {
 

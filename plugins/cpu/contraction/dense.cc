@@ -1,12 +1,12 @@
-#include "mica/plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/dense.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

@@ -13,19 +13,19 @@
 //   64 x 64 x 64        96/85/-        115/82/-
 //   512 x 512 x 512     109/96/-       101/98/-
 // bench/cpu_libraries.cc repeats it. AsRows and AsVectors are these rows as rules.
-#include "mica/plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/contraction/gemm.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
-#include "mica/plugins/cpu/contraction/gemm_half.h"
-#include "mica/plugins/cpu/contraction/gemm_integers.h"
-#include "mica/plugins/cpu/contraction/gemm_rows.h"
-#include "mica/plugins/cpu/contraction/gemm_tiles.h"
-#include "mica/plugins/cpu/contraction/open_libraries.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/gemm_half.h"
+#include "plugins/cpu/contraction/gemm_integers.h"
+#include "plugins/cpu/contraction/gemm_rows.h"
+#include "plugins/cpu/contraction/gemm_tiles.h"
+#include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

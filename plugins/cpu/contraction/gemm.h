@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

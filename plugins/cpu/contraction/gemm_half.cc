@@ -9,17 +9,17 @@
 // 256 x 256 x 65,536 55/86/93. With vectors (half_vector.cc): 1 x 4,096 x 1,024 15/37/28; line by line 7 x
 // 1,024 x 1,024 32, by tiles 21. float32's own speed, 102 here, bounds what is gained over a peer: torch 2.13
 // does 1.0 to 1.5 where b lies row by row (20 to 70 times), but 10 to 14 with b transposed (3 to 9 times).
-#include "mica/plugins/cpu/contraction/gemm_half.h"
+#include "plugins/cpu/contraction/gemm_half.h"
 
 #include <algorithm>
 #include <atomic>
 #include <new>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/gemm_tiles.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/gemm_tiles.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

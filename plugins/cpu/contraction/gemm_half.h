@@ -2,8 +2,8 @@
 #ifndef MICA_PLUGINS_CPU_CONTRACTION_GEMM_HALF_H_
 #define MICA_PLUGINS_CPU_CONTRACTION_GEMM_HALF_H_
 
-#include "mica/plugins/cpu/contraction/gemm.h"
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

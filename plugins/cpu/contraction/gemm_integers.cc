@@ -7,7 +7,7 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/contraction/gemm_integers.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/contraction/gemm_integers.cc"
 #include "hwy/foreach_target.h"
 //
 #include <hwy/highway.h>
@@ -16,10 +16,10 @@
 #include <numeric>
 #include <type_traits>
 
-#include "mica/plugins/cpu/contraction/gemm_half.h"
-#include "mica/plugins/cpu/contraction/gemm_integers.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/gemm_half.h"
+#include "plugins/cpu/contraction/gemm_integers.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/threads.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // Own loops for products of float32 and float64 that are too small to call a library for.
-#include "mica/plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/contraction/gemm.h"
 
 namespace mica::cpu {
 namespace {

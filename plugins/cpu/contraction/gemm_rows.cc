@@ -7,7 +7,7 @@
 // OpenBLAS / this, AVX2: 8 x 512 x 512 63/94, with w by columns 52/70; 10 x 256 x 128 55/101;
 // AVX-512: 66/110, 46/55, 116/103.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/contraction/gemm_rows.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/contraction/gemm_rows.cc"
 #include "hwy/foreach_target.h"
 //
 #include <hwy/highway.h>
@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mica/plugins/cpu/contraction/gemm_rows.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/contraction/gemm_rows.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/engine/transpose.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

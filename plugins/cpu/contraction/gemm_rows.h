@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_CONTRACTION_GEMM_ROWS_H_
 #define MICA_PLUGINS_CPU_CONTRACTION_GEMM_ROWS_H_
 
-#include "mica/plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/contraction/gemm.h"
 
 namespace mica::cpu {
 

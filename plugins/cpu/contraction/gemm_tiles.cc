@@ -1,13 +1,13 @@
-#include "mica/plugins/cpu/contraction/gemm_tiles.h"
+#include "plugins/cpu/contraction/gemm_tiles.h"
 
 #include <algorithm>
 #include <atomic>
 #include <new>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_CONTRACTION_GEMM_TILES_H_
 #define MICA_PLUGINS_CPU_CONTRACTION_GEMM_TILES_H_
 
-#include "mica/plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/contraction/gemm.h"
 
 namespace mica::cpu {
 

@@ -5,14 +5,14 @@
 // as often; where the columns do, they are added up over a block of rows in L1, four at
 // a time too.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/contraction/half_vector.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/contraction/half_vector.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
 
-#include "mica/plugins/cpu/contraction/gemm_half.h"
-#include "mica/plugins/cpu/engine/memory-inl.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/gemm_half.h"
+#include "plugins/cpu/engine/memory-inl.h"
+#include "plugins/cpu/engine/threads.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

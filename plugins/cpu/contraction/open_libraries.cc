@@ -1,10 +1,10 @@
-#include "mica/plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/contraction/open_libraries.h"
 
 #include <dlfcn.h>
 
 #include <string>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 namespace {

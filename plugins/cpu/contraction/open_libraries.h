@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_CONTRACTION_OPEN_LIBRARIES_H_
 #define MICA_PLUGINS_CPU_CONTRACTION_OPEN_LIBRARIES_H_
 
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

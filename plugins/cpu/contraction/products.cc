@@ -1,15 +1,15 @@
 // The contraction operators: each names its matrices and calls Gemm. Shapes are the
 // host's concern (meta functions); here they fit.
-#include "mica/plugins/cpu/contraction/products.h"
+#include "plugins/cpu/contraction/products.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/gemm.h"
-#include "mica/plugins/cpu/contraction/open_libraries.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

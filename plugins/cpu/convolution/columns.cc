@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mica/plugins/cpu/convolution/convolution.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/convolution/convolution.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

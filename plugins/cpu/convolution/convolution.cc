@@ -1,13 +1,13 @@
-#include "mica/plugins/cpu/convolution/convolution.h"
+#include "plugins/cpu/convolution/convolution.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/open_libraries.h"
-#include "mica/plugins/cpu/convolution/unfolded.h"
-#include "mica/plugins/cpu/convolution/winograd.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/convolution/unfolded.h"
+#include "plugins/cpu/convolution/winograd.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

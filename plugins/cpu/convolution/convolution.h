@@ -7,7 +7,7 @@
 #ifndef MICA_PLUGINS_CPU_CONVOLUTION_CONVOLUTION_H_
 #define MICA_PLUGINS_CPU_CONVOLUTION_CONVOLUTION_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

@@ -6,7 +6,7 @@
 // Columns exist for a block of places at a time. A unit of work writes memory of its own (an
 // image's group; for the weight, a group), and units are divided among threads; where there
 // are fewer of them than threads, threads share the steps of a unit.
-#include "mica/plugins/cpu/convolution/unfolded.h"
+#include "plugins/cpu/convolution/unfolded.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +14,9 @@
 #include <new>
 #include <optional>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/gemm.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

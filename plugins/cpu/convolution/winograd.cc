@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/convolution/winograd.h"
+#include "plugins/cpu/convolution/winograd.h"
 
 #include <hwy/highway.h>
 
@@ -7,10 +7,10 @@
 #include <cstring>
 #include <new>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/convolution/winograd_transforms.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/convolution/winograd_transforms.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

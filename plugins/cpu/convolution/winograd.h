@@ -14,7 +14,7 @@
 #ifndef MICA_PLUGINS_CPU_CONVOLUTION_WINOGRAD_H_
 #define MICA_PLUGINS_CPU_CONVOLUTION_WINOGRAD_H_
 
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

@@ -1,10 +1,10 @@
 // The interpolation points are 0, 1/sqrt 2, -1/sqrt 2, sqrt 2, -sqrt 2 and infinity: the
 // error is half of that with the paper's 0, 1, -1, 2, -2. B, G and A name the matrices
 // of the paper, and each function below multiplies by one of them.
-#include "mica/plugins/cpu/convolution/winograd_transforms.h"
+#include "plugins/cpu/convolution/winograd_transforms.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/convolution/winograd_transforms.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/convolution/winograd_transforms.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target, which includes this file once for each instruction set.
 #include <hwy/highway.h>

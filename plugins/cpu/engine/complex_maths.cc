@@ -1,10 +1,10 @@
 // Complex functions over std::complex<double>; contracts in complex_maths.h.
-#include "mica/plugins/cpu/engine/complex_maths.h"
+#include "plugins/cpu/engine/complex_maths.h"
 
 #include <cmath>
 #include <complex>
 
-#include "mica/maths/complex_power.h"
+#include <mica/maths/complex_power.h>
 
 namespace mica::cpu {
 

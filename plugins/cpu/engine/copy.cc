@@ -3,18 +3,18 @@
 // The same dtype moves bytes: dense memory by memcpy in parallel, a transposition by
 // transpose.h, anything else row by row. A conversion is the pointwise
 // program "load, store", whose casts are casts.cc's.
-#include "mica/plugins/cpu/engine/copy.h"
+#include "plugins/cpu/engine/copy.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "mica/overlap.h"
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/engine/transpose.h"
-#include "mica/plugins/cpu/kernels.h"
+#include <mica/overlap.h>
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/kernels.h"
 
 namespace mica::cpu {
 namespace {

@@ -3,18 +3,18 @@
 // A piece lies within one row of the output, so that along it the last coordinate
 // counts and the others stand still. Programs run in float64 or int64 lanes, as in the
 // portable kernel, whatever the dtype: a coordinate need not fit a narrower one.
-#include "mica/plugins/cpu/engine/factory.h"
+#include "plugins/cpu/engine/factory.h"
 
 #include <algorithm>
 #include <atomic>
 #include <new>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

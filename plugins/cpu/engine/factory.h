@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_FACTORY_H_
 #define MICA_PLUGINS_CPU_ENGINE_FACTORY_H_
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica::cpu {
 

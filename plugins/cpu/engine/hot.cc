@@ -4,7 +4,7 @@
 // float_ops-inl.h, so that a value is the same as the block program's; the compiler turns
 // each loop into vectors of each instruction set. A program is known by its text and code.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/hot.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/hot.cc"
 #include "hwy/foreach_target.h"
 //
 #include <cmath>
@@ -12,9 +12,9 @@
 #include <iterator>
 #include <utility>
 
-#include "mica/plugins/cpu/engine/float_ops-inl.h"
-#include "mica/plugins/cpu/engine/hot.h"
-#include "mica/plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/float_ops-inl.h"
+#include "plugins/cpu/engine/hot.h"
+#include "plugins/cpu/engine/loops-inl.h"
 
 #define OP_ADD FloatAdd::Do
 #define OP_SUB FloatSub::Do

@@ -1,12 +1,12 @@
 // Normalization of an iteration space and the walks over strided operands; see
 // iteration.h.
-#include "mica/plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/iteration.h"
 
 #include <algorithm>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/short_rows.h"
-#include "mica/plugins/cpu/engine/transpose.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/short_rows.h"
+#include "plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "mica/plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plan.h"
 
 namespace mica::cpu {
 

@@ -1,10 +1,10 @@
 // Lane tables by dtype, and the byte movers that need no instruction set of
 // their own (baseline SSE4); contracts in lanes.h.
-#include "mica/plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes.h"
 
 #include <cstring>
 
-#include "mica/plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 

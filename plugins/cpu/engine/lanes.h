@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "mica/program.h"
+#include <mica/program.h>
 
 namespace mica::cpu {
 

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "mica/plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes.h"
 
 #ifndef MICA_IVDEP
 #ifdef __clang__

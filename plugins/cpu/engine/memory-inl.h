@@ -10,7 +10,7 @@
 #define MICA_CPU_MEMORY_INL_H_
 #endif
 
-#include "mica/plugins/cpu/engine/casts-inl.h"
+#include "plugins/cpu/engine/casts-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // Conversion of numbers to lanes; see numbers.h.
-#include "mica/plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/numbers.h"
 
 #include <cmath>
 #include <cstring>
@@ -7,8 +7,8 @@
 #include <string>
 #include <type_traits>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/lanes.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/lanes.h"
 
 namespace mica::cpu {
 namespace {

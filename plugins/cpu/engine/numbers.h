@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "mica/program.h"
+#include <mica/program.h>
 
 namespace mica::cpu {
 

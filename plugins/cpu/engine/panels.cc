@@ -1,9 +1,9 @@
 // The choice, order and packing of panels; see panels.h.
-#include "mica/plugins/cpu/engine/panels.h"
+#include "plugins/cpu/engine/panels.h"
 
 #include <algorithm>
 
-#include "mica/plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/engine/transpose.h"
 
 namespace mica::cpu {
 

@@ -17,8 +17,8 @@
 
 #include <cstdint>
 
-#include "mica/plugins/cpu/engine/hot.h"
-#include "mica/plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/hot.h"
+#include "plugins/cpu/engine/lanes.h"
 
 namespace mica::cpu {
 

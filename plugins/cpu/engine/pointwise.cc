@@ -4,7 +4,7 @@
 // over flat memory (a tiny tensor costs one lookup and its steps); long rows
 // bind each row in place, by panels (panels.h) where inputs lie across them;
 // anything else packs strided operands block by block.
-#include "mica/plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/pointwise.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,12 +13,12 @@
 #include <new>
 #include <string>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/panels.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/panels.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // Scalar functions without a vector form; contracts in scalar_maths.h.
-#include "mica/plugins/cpu/engine/scalar_maths.h"
+#include "plugins/cpu/engine/scalar_maths.h"
 
 #include <math.h>
 
-#include "mica/maths/digamma.h"
+#include <mica/maths/digamma.h>
 
 namespace mica::cpu {
 double LogGamma(double x) {

@@ -1,5 +1,5 @@
 // Thread-local scratch memory; see scratch.h.
-#include "mica/plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/scratch.h"
 
 #include <cstdlib>
 #include <cstring>

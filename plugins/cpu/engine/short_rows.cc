@@ -1,6 +1,6 @@
-#include "mica/plugins/cpu/engine/short_rows.h"
+#include "plugins/cpu/engine/short_rows.h"
 
-#include "mica/plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes.h"
 
 namespace mica::cpu {
 namespace {

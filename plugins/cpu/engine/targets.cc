@@ -1,10 +1,10 @@
-#include "mica/plugins/cpu/engine/targets.h"
+#include "plugins/cpu/engine/targets.h"
 
 #include <cstdlib>
 #include <string>
 
+#include <mica/plugin.h>
 #include "hwy/targets.h"
-#include "mica/plugin.h"
 
 namespace mica::cpu {
 

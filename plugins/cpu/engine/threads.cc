@@ -1,5 +1,5 @@
 // OpenMP behind threads.h.
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/engine/threads.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/scratch.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/scratch.h"
 
 namespace mica::cpu {
 namespace {

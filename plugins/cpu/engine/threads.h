@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica::cpu {
 

@@ -11,14 +11,14 @@
 // AVX2 machine: 3.1 ms by scalar tiles of 32, 0.55 ms by blocks written in place,
 // 0.25 ms this way; memcpy 0.13 ms).
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/engine/transpose.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/transpose.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
 #include <cstring>
 
 #include "hwy/highway.h"
-#include "mica/plugins/cpu/engine/transpose.h"
+#include "plugins/cpu/engine/transpose.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // Transforms over several axes as passes over one each, every pass divided among the
 // threads along the longest other dimension. Shapes and dtypes are the host's concern
 // (meta functions); here they fit.
-#include "mica/plugins/cpu/fft/fft.h"
+#include "plugins/cpu/fft/fft.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/fft/passes.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/fft/passes.h"
 
 namespace mica::cpu {
 namespace {

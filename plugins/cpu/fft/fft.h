@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_FFT_FFT_H_
 #define MICA_PLUGINS_CPU_FFT_FFT_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

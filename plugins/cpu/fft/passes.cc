@@ -1,11 +1,11 @@
 // PocketFFT for every machine.
-#include "mica/plugins/cpu/fft/pocketfft_std.h"
-#include "mica/plugins/cpu/third_party/pocketfft/pocketfft_hdronly.h"
+#include "plugins/cpu/fft/pocketfft_std.h"
+#include "plugins/cpu/third_party/pocketfft/pocketfft_hdronly.h"
 
 namespace mica::cpu {
 namespace {
 
-#include "mica/plugins/cpu/fft/passes-inl.h"
+#include "plugins/cpu/fft/passes-inl.h"
 
 }  // namespace
 

@@ -1,17 +1,17 @@
 // PocketFFT for machines with AVX2, under a name of its own so that the linker keeps
 // the two apart.
-#include "mica/plugins/cpu/fft/pocketfft_std.h"
+#include "plugins/cpu/fft/pocketfft_std.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define pocketfft pocketfft_avx2
-#include "mica/plugins/cpu/third_party/pocketfft/pocketfft_hdronly.h"
+#include "plugins/cpu/third_party/pocketfft/pocketfft_hdronly.h"
 
 namespace mica::cpu {
 namespace {
 
-#include "mica/plugins/cpu/fft/passes-inl.h"
+#include "plugins/cpu/fft/passes-inl.h"
 
 }  // namespace
 

@@ -18,6 +18,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "mica/plugins/cpu/fft/passes.h"
+#include "plugins/cpu/fft/passes.h"
 
 #endif  // MICA_PLUGINS_CPU_FFT_POCKETFFT_STD_H_

@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/indexing/advanced.h"
+#include "plugins/cpu/indexing/advanced.h"
 
 #include <algorithm>
 #include <utility>

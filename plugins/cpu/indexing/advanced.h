@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_INDEXING_ADVANCED_H_
 #define MICA_PLUGINS_CPU_INDEXING_ADVANCED_H_
 
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
 

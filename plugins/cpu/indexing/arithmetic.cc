@@ -11,13 +11,13 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/indices.h"
-#include "mica/plugins/cpu/indexing/linear.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/indexing/linear.h"
 
 namespace mica::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // registers for some columns at a time, so that the rows go through no memory of their own. Terms
 // are added in their order from 0 on, as the composition does, which has the other modes and dtypes.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/indexing/bags.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/indexing/bags.cc"
 #include "hwy/foreach_target.h"
 //
 #include <hwy/highway.h>
@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/indices.h"
 
 #ifndef MICA_PLUGINS_CPU_INDEXING_BAG_
 #define MICA_PLUGINS_CPU_INDEXING_BAG_

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/advanced.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/slices.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/advanced.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/indexing.h"
 
 namespace mica::cpu {
 

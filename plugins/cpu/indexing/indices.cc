@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/dense.h"
 
 namespace mica::cpu {
 

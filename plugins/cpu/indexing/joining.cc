@@ -4,12 +4,12 @@
 #include <cstring>
 #include <deque>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/copy.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/program.h"
+#include <mica/program.h>
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/indexing.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // The machine of linear.h: one register after the other.
-#include "mica/plugins/cpu/indexing/linear.h"
+#include "plugins/cpu/indexing/linear.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "mica/program.h"
+#include <mica/program.h>
 
 namespace mica::cpu {
 

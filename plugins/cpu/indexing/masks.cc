@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/copy.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/engine/copy.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
 namespace {

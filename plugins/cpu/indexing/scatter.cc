@@ -5,12 +5,12 @@
 #include <string_view>
 #include <type_traits>
 
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/advanced.h"
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/plugins/cpu/indexing/slices.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/advanced.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
 namespace {

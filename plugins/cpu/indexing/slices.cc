@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/indexing/slices.h"
+#include "plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
 

@@ -13,9 +13,9 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
 

@@ -1,8 +1,8 @@
-#include "mica/plugins/cpu/libraries/blas.h"
+#include "plugins/cpu/libraries/blas.h"
 
 #include <cblas.h>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica::cpu {
 namespace {

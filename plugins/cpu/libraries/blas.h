@@ -4,7 +4,7 @@
 #ifndef MICA_PLUGINS_CPU_LIBRARIES_BLAS_H_
 #define MICA_PLUGINS_CPU_LIBRARIES_BLAS_H_
 
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

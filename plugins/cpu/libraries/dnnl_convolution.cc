@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mica/plugins/cpu/libraries/dnnl.h"
-#include "mica/plugins/cpu/libraries/dnnl_threads.h"
+#include "plugins/cpu/libraries/dnnl.h"
+#include "plugins/cpu/libraries/dnnl_threads.h"
 
 namespace mica::cpu {
 namespace {

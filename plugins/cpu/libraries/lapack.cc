@@ -3,7 +3,7 @@
 // "m n A" beside a function means operand 0 is an m x n matrix; "in", "out" and "io"
 // say what happens to it. LAPACK is asked for the size of its workspace first; the
 // memory is a thread's own and is kept while it is small.
-#include "mica/plugins/cpu/libraries/lapack.h"
+#include "plugins/cpu/libraries/lapack.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,9 +11,9 @@
 #include <new>
 #include <type_traits>
 
-#include "mica/abi.h"
-#include "mica/plugins/cpu/libraries/lapack_calls.h"
-#include "mica/plugins/cpu/libraries/lapack_small.h"
+#include <mica/abi.h>
+#include "plugins/cpu/libraries/lapack_calls.h"
+#include "plugins/cpu/libraries/lapack_small.h"
 
 namespace mica::cpu {
 namespace {

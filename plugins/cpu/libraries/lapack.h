@@ -6,7 +6,7 @@
 #ifndef MICA_PLUGINS_CPU_LIBRARIES_LAPACK_H_
 #define MICA_PLUGINS_CPU_LIBRARIES_LAPACK_H_
 
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

@@ -1,8 +1,8 @@
 // The one symbol of mica_cpu_libraries.so.
-#include "mica/plugins/cpu/libraries/blas.h"
-#include "mica/plugins/cpu/libraries/dnnl.h"
-#include "mica/plugins/cpu/libraries/lapack.h"
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include "plugins/cpu/libraries/blas.h"
+#include "plugins/cpu/libraries/dnnl.h"
+#include "plugins/cpu/libraries/lapack.h"
+#include "plugins/cpu/libraries/libraries.h"
 
 const mica::cpu::LibraryTable* mica_cpu_libraries() {
   using namespace mica::cpu;

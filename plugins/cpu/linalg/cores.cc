@@ -1,13 +1,13 @@
-#include "mica/plugins/cpu/linalg/cores.h"
+#include "plugins/cpu/linalg/cores.h"
 
 #include <algorithm>
 #include <atomic>
 #include <complex>
 #include <cstring>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/contraction/open_libraries.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

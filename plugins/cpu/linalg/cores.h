@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/libraries/libraries.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/libraries/libraries.h"
 
 namespace mica::cpu {
 

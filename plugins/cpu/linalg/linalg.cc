@@ -1,10 +1,10 @@
 // The operators of class core: each states its operands. Shapes and dtypes are the
 // host's concern (meta functions); here they fit.
-#include "mica/plugins/cpu/linalg/linalg.h"
+#include "plugins/cpu/linalg/linalg.h"
 
 #include <algorithm>
 
-#include "mica/plugins/cpu/linalg/cores.h"
+#include "plugins/cpu/linalg/cores.h"
 
 namespace mica::cpu {
 namespace {

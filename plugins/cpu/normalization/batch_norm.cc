@@ -6,10 +6,10 @@
 #include <initializer_list>
 #include <optional>
 
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/normalization/channels.h"
-#include "mica/plugins/cpu/normalization/normalization.h"
-#include "mica/plugins/cpu/normalization/vectors.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/normalization/channels.h"
+#include "plugins/cpu/normalization/normalization.h"
+#include "plugins/cpu/normalization/vectors.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,12 +1,12 @@
 // Sums are written in vectors; the loops that only map are plain ones, which the compiler
 // turns into vectors of whichever instruction set foreach_target selects.
-#include "mica/plugins/cpu/normalization/channels.h"
+#include "plugins/cpu/normalization/channels.h"
 
 #include <algorithm>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/normalization/channels.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/normalization/channels.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target, which includes this file once for each instruction set.
 #include <hwy/highway.h>

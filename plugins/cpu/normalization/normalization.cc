@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/normalization/normalization.h"
+#include "plugins/cpu/normalization/normalization.h"
 
 namespace mica::cpu {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/dense.h"
 
 namespace mica::cpu {
 

@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/pooling/channels.h"
+#include "plugins/cpu/pooling/channels.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,10 +6,10 @@
 #include <limits>
 #include <new>
 
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/pooling/window_loops.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/pooling/window_loops.h"
 
 namespace mica::cpu {
 namespace {

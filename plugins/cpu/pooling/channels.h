@@ -6,7 +6,7 @@
 #ifndef MICA_PLUGINS_CPU_POOLING_CHANNELS_H_
 #define MICA_PLUGINS_CPU_POOLING_CHANNELS_H_
 
-#include "mica/plugins/cpu/pooling/windows.h"
+#include "plugins/cpu/pooling/windows.h"
 
 namespace mica::cpu {
 

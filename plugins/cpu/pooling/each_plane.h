@@ -5,9 +5,9 @@
 #include <atomic>
 #include <new>
 
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/pooling/planes.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/pooling/planes.h"
 
 namespace mica::cpu {
 

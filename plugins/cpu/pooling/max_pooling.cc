@@ -3,12 +3,12 @@
 #include <cstring>
 #include <limits>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/pooling/channels.h"
-#include "mica/plugins/cpu/pooling/each_plane.h"
-#include "mica/plugins/cpu/pooling/pooling.h"
-#include "mica/plugins/cpu/pooling/windows.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/pooling/channels.h"
+#include "plugins/cpu/pooling/each_plane.h"
+#include "plugins/cpu/pooling/pooling.h"
+#include "plugins/cpu/pooling/windows.h"
 
 namespace mica::cpu {
 namespace {

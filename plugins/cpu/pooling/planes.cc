@@ -1,10 +1,10 @@
-#include "mica/plugins/cpu/pooling/planes.h"
+#include "plugins/cpu/pooling/planes.h"
 
 #include <algorithm>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/iteration.h"
-#include "mica/plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/lanes.h"
 
 namespace mica::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #ifndef MICA_PLUGINS_CPU_POOLING_POOLING_H_
 #define MICA_PLUGINS_CPU_POOLING_POOLING_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

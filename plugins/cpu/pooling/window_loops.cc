@@ -1,14 +1,14 @@
 // Four vectors of lanes at a time stay in registers while a window's elements go by, then
 // single vectors, then single lanes.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/pooling/window_loops.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/pooling/window_loops.cc"
 #include "hwy/foreach_target.h"
 //
 #include <hwy/highway.h>
 
 #include <type_traits>
 
-#include "mica/plugins/cpu/pooling/window_loops.h"
+#include "plugins/cpu/pooling/window_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "mica/plugins/cpu/pooling/windows.h"
+#include "plugins/cpu/pooling/windows.h"
 
 #include <algorithm>
 #include <string>

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/pooling/window_loops.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/pooling/window_loops.h"
 
 namespace mica::cpu {
 

@@ -9,7 +9,7 @@
 // bit; without fused multiply-add, as torch's other builds, within 2 ULP.
 // Any other tensor is left to the portable kernel.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/random/normal.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/random/normal.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/random/random.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/random/random.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/arg_loops.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/reduce/arg_loops.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
@@ -16,11 +16,11 @@
 #include <new>
 #include <type_traits>
 
-#include "mica/plugins/cpu/engine/loops-inl.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/arg_loops.h"
+#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/arg_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

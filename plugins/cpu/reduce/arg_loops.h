@@ -2,7 +2,7 @@
 #ifndef MICA_PLUGINS_CPU_REDUCE_ARG_LOOPS_H_
 #define MICA_PLUGINS_CPU_REDUCE_ARG_LOOPS_H_
 
-#include "mica/plugins/cpu/reduce/space.h"
+#include "plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {
 

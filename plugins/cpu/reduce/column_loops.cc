@@ -5,18 +5,18 @@
 // as exact as summation in pairs, of doubles too. The program engine, which does the same step by
 // step, takes ten times as long where rows are short.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/column_loops.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/reduce/column_loops.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/engine/float_maths-inl.h"
-#include "mica/plugins/cpu/engine/loops-inl.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/column_loops.h"
+#include "plugins/cpu/engine/float_maths-inl.h"
+#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/column_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

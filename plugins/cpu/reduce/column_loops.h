@@ -2,8 +2,8 @@
 #ifndef MICA_PLUGINS_CPU_REDUCE_COLUMN_LOOPS_H_
 #define MICA_PLUGINS_CPU_REDUCE_COLUMN_LOOPS_H_
 
-#include "mica/plugins/cpu/reduce/row_folds.h"
-#include "mica/plugins/cpu/reduce/space.h"
+#include "plugins/cpu/reduce/row_folds.h"
+#include "plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {
 

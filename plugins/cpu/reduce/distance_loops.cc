@@ -1,13 +1,13 @@
 // The norms of differences of rows, compiled for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/distance_loops.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/reduce/distance_loops.cc"
 #include "hwy/foreach_target.h"
 //
 #include <hwy/highway.h>
 
 #include <cmath>
 
-#include "mica/plugins/cpu/reduce/distances.h"
+#include "plugins/cpu/reduce/distances.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

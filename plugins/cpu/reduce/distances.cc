@@ -1,10 +1,10 @@
-#include "mica/plugins/cpu/reduce/distances.h"
+#include "plugins/cpu/reduce/distances.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 namespace {

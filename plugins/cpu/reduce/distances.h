@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_REDUCE_DISTANCES_H_
 #define MICA_PLUGINS_CPU_REDUCE_DISTANCES_H_
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

@@ -1,10 +1,10 @@
 // Folding of lanes; see fold.h.
-#include "mica/plugins/cpu/reduce/fold.h"
+#include "plugins/cpu/reduce/fold.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 namespace {

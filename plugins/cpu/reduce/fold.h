@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "mica/plugins/cpu/reduce/runner.h"
+#include "plugins/cpu/reduce/runner.h"
 
 namespace mica::cpu {
 

@@ -1,17 +1,17 @@
 // Layer normalisation over dense rows; see layer_norm.h. Each row is read from
 // memory once and then from cache. Half types have their statistics and compute in
 // float32; their weight and bias may be of either dtype.
-#include "mica/plugins/cpu/reduce/layer_norm.h"
+#include "plugins/cpu/reduce/layer_norm.h"
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/kernels.h"
-#include "mica/plugins/cpu/reduce/row_loops.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/kernels.h"
+#include "plugins/cpu/reduce/row_loops.h"
 
 namespace mica::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_REDUCE_LAYER_NORM_H_
 #define MICA_PLUGINS_CPU_REDUCE_LAYER_NORM_H_
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica::cpu {
 

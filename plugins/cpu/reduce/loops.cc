@@ -1,5 +1,5 @@
 // Choice of a loop by the program's hint and the layout; see loops.h.
-#include "mica/plugins/cpu/reduce/loops.h"
+#include "plugins/cpu/reduce/loops.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,14 +8,14 @@
 #include <string_view>
 #include <utility>
 
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/arg_loops.h"
-#include "mica/plugins/cpu/reduce/column_loops.h"
-#include "mica/plugins/cpu/reduce/row_folds.h"
-#include "mica/plugins/cpu/reduce/row_loops.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/arg_loops.h"
+#include "plugins/cpu/reduce/column_loops.h"
+#include "plugins/cpu/reduce/row_folds.h"
+#include "plugins/cpu/reduce/row_loops.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // The reduction class: folds (fold.h) over all outputs, then `finish`.
-#include "mica/plugins/cpu/reduce/reduction.h"
+#include "plugins/cpu/reduce/reduction.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,12 +8,12 @@
 #include <new>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/fold.h"
-#include "mica/plugins/cpu/reduce/loops.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/fold.h"
+#include "plugins/cpu/reduce/loops.h"
 
 namespace mica::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "mica/plugins/cpu/reduce/space.h"
+#include "plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {
 

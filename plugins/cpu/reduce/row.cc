@@ -7,13 +7,13 @@
 #include <new>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/fold.h"
-#include "mica/plugins/cpu/reduce/loops.h"
-#include "mica/plugins/cpu/reduce/reduction.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/fold.h"
+#include "plugins/cpu/reduce/loops.h"
+#include "plugins/cpu/reduce/reduction.h"
 
 namespace mica::cpu {
 namespace {

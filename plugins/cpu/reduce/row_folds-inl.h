@@ -12,8 +12,8 @@
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/engine/float_maths-inl.h"
-#include "mica/plugins/cpu/engine/memory-inl.h"
+#include "plugins/cpu/engine/float_maths-inl.h"
+#include "plugins/cpu/engine/memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

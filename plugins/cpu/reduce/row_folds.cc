@@ -1,15 +1,15 @@
 // Loops over dense rows; see row_folds.h.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/row_folds.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/reduce/row_folds.cc"
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
 #include <array>
 #include <type_traits>
 
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/reduce/row_folds-inl.h"
-#include "mica/plugins/cpu/reduce/row_folds.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/reduce/row_folds-inl.h"
+#include "plugins/cpu/reduce/row_folds.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

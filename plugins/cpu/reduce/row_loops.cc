@@ -1,13 +1,13 @@
 // Maps over dense rows; see row_loops.h.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/reduce/row_loops.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/reduce/row_loops.cc"
 #include "hwy/foreach_target.h"
 //
 #include <cmath>
 #include <limits>
 
-#include "mica/plugins/cpu/reduce/row_folds-inl.h"
-#include "mica/plugins/cpu/reduce/row_loops.h"
+#include "plugins/cpu/reduce/row_folds-inl.h"
+#include "plugins/cpu/reduce/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

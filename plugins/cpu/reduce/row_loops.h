@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica::cpu {
 

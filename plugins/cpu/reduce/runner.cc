@@ -1,8 +1,8 @@
 // Binding of plans to memory; see runner.h.
-#include "mica/plugins/cpu/reduce/runner.h"
+#include "plugins/cpu/reduce/runner.h"
 
-#include "mica/plugins/cpu/engine/numbers.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/pointwise.h"
 
 namespace mica::cpu {
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "mica/plugins/cpu/engine/plan.h"
-#include "mica/plugins/cpu/reduce/space.h"
+#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {
 

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <type_traits>
 
-#include "mica/plugins/cpu/engine/pointwise.h"
-#include "mica/plugins/cpu/engine/scratch.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/reduce/loops.h"
-#include "mica/plugins/cpu/reduce/reduction.h"
+#include "plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/scratch.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/reduce/loops.h"
+#include "plugins/cpu/reduce/reduction.h"
 
 namespace mica::cpu {
 namespace {

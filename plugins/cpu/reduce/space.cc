@@ -1,10 +1,10 @@
 // Splitting of dimensions into kept and reduced ones; see space.h.
-#include "mica/plugins/cpu/reduce/space.h"
+#include "plugins/cpu/reduce/space.h"
 
 #include <algorithm>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/pointwise.h"
 
 namespace mica::cpu {
 namespace {

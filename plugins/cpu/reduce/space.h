@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "mica/plugins/cpu/engine/iteration.h"
+#include "plugins/cpu/engine/iteration.h"
 
 namespace mica::cpu {
 

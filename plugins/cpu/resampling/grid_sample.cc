@@ -4,8 +4,8 @@
 // has the cubic mode, the other dtypes and the gradients.
 #include <cmath>
 
-#include "mica/plugins/cpu/resampling/resampling.h"
-#include "mica/plugins/cpu/resampling/taps.h"
+#include "plugins/cpu/resampling/resampling.h"
+#include "plugins/cpu/resampling/taps.h"
 
 namespace mica::cpu {
 namespace {

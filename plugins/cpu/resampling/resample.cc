@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/resampling/resampling.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/resampling/resampling.h"
 
 namespace mica::cpu {
 namespace {

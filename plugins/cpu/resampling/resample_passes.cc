@@ -5,12 +5,12 @@
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mica/plugins/cpu/resampling/resample_passes.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/resampling/resample_passes.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target, which includes this file once for each instruction set.
 #include <hwy/highway.h>
 
-#include "mica/plugins/cpu/resampling/resampling.h"
+#include "plugins/cpu/resampling/resampling.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
 

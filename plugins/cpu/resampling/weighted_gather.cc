@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "mica/plugins/cpu/resampling/resampling.h"
-#include "mica/plugins/cpu/resampling/taps.h"
+#include "plugins/cpu/resampling/resampling.h"
+#include "plugins/cpu/resampling/taps.h"
 
 namespace mica::cpu {
 namespace {

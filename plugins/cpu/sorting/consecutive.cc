@@ -3,8 +3,8 @@
 // dimension are the composition's.
 #include <cstring>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 namespace mica::cpu {
 namespace {

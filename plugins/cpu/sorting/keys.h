@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica::cpu {
 

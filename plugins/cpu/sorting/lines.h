@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <new>
 
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/indexing/indices.h"
-#include "mica/plugins/cpu/sorting/keys.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/sorting/keys.h"
 
 namespace mica::cpu {
 

@@ -3,9 +3,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "mica/plugins/cpu/contraction/dense.h"
-#include "mica/plugins/cpu/engine/threads.h"
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 namespace mica::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/sorting/lines.h"
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include "plugins/cpu/sorting/lines.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 namespace mica::cpu {
 namespace {

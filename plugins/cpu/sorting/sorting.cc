@@ -2,14 +2,14 @@
 // by counting digits of eight bits (a stable radix sort, 4 passes for 32-bit keys), short
 // ones by comparison, a pair being one 64-bit number where the key is short. topk selects
 // first, and sorts what it selected.
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/sorting/lines.h"
+#include "plugins/cpu/sorting/lines.h"
 
 namespace mica::cpu {
 namespace {

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mica/abi_types.h"
+#include <mica/abi_types.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -47,7 +47,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "mica/plugin.h"
+#include <mica/plugin.h>
 
 namespace mica {
 namespace plugin {

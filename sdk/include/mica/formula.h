@@ -17,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "mica/operators.h"
-#include "mica/plugin.h"
+#include <mica/operators.h>
+#include <mica/plugin.h>
 
 namespace mica {
 namespace formula {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "mica/layers.h"
-#include "mica/plugin.h"
+#include <mica/layers.h>
+#include <mica/plugin.h>
 
 namespace mica {
 namespace layer {

@@ -14,8 +14,8 @@
 #ifndef MICA_LAYERS_H_
 #define MICA_LAYERS_H_
 
-#include "mica/abi.h"
-#include "mica/program.h"
+#include <mica/abi.h>
+#include <mica/program.h>
 
 #ifdef __cplusplus
 extern "C" {

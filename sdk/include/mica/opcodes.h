@@ -4,7 +4,7 @@
 #ifndef MICA_OPCODES_H_
 #define MICA_OPCODES_H_
 
-#include "mica/program.h"
+#include <mica/program.h>
 
 namespace mica {
 

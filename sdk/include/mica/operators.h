@@ -7,8 +7,8 @@
 #ifndef MICA_OPERATORS_H_
 #define MICA_OPERATORS_H_
 
-#include "mica/abi.h"
-#include "mica/program.h"
+#include <mica/abi.h>
+#include <mica/program.h>
 
 #ifdef __cplusplus
 extern "C" {

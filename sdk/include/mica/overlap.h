@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica {
 

@@ -19,9 +19,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "mica/abi.h"
-#include "mica/program.h"
-#include "mica/signature.h"
+#include <mica/abi.h>
+#include <mica/program.h>
+#include <mica/signature.h>
 
 namespace mica {
 namespace plugin {

@@ -11,8 +11,8 @@
 #ifndef MICA_PROGRAM_H_
 #define MICA_PROGRAM_H_
 
-#include "mica/abi.h"
-#include "mica/maths/functions.h"
+#include <mica/abi.h>
+#include <mica/maths/functions.h>
 
 #define MICA_OPCODE_OF_MATHS1(X, NAME, name) X(NAME, 1, L)
 #define MICA_OPCODE_OF_MATHS2(X, NAME, name) X(NAME, 2, L)

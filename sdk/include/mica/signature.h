@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 namespace mica {
 namespace plugin {

@@ -1,5 +1,5 @@
 // A plugin with the kernel of neg_kernel.h at cpu, through the SDK's thunk.
-#include "mica/test/abi/plugins/neg_kernel.h"
+#include "test/abi/plugins/neg_kernel.h"
 
 #include <mica/plugin.h>
 

@@ -2,7 +2,7 @@
 // through the border can be held to the same call within the tree.
 #pragma once
 
-#include "mica/abi.h"
+#include <mica/abi.h>
 
 // Float32, contiguous, of the same size.
 inline void NegateFloats(const MicaTensor* self, MicaTensor* out) {

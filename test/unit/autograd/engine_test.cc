@@ -7,7 +7,7 @@
 #include "mica/ops/sin.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/topk.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

@@ -1,9 +1,9 @@
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 #include <cmath>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/registration.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/sum.h"

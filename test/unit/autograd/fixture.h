@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "mica/dispatcher/autograd_interface.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/tensor.h"
-#include "mica/test/support/mica_test.h"
+#include "dispatcher/autograd_interface.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/tensor.h"
+#include "test/support/mica_test.h"
 
 namespace mica::testing {
 

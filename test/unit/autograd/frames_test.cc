@@ -1,6 +1,6 @@
 // The frame kinds grad and jvp from C++: nested derivatives of x^4, what outer levels and
 // plain tensors that require grad see of an inner one, writes, and what stays alive.
-#include "mica/dispatcher/frames.h"
+#include "dispatcher/frames.h"
 
 #include "mica/ops/copy_.h"
 #include "mica/ops/mul.h"
@@ -8,7 +8,7 @@
 #include "mica/ops/pow.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/zeros.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

@@ -4,7 +4,7 @@
 #include "mica/ops/log.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/sum.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

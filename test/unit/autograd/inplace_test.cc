@@ -16,7 +16,7 @@
 #include "mica/ops/view.h"
 #include "mica/ops/zero.h"
 #include "mica/ops/zeros.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

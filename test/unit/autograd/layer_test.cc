@@ -1,16 +1,16 @@
 // How operators without a generated kernel pass the layer: composites decompose,
 // the rest is refused in backward, resize_ at once.
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/registration.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/registration.h"
 #include "mica/ops/argmax.h"
 #include "mica/ops/linear.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/resize_.h"
 #include "mica/ops/softmax.h"
 #include "mica/ops/sum.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

@@ -7,8 +7,8 @@
 #include "mica/ops/sum.h"
 #include "mica/ops/topk.h"
 #include "mica/ops/view.h"
-#include "mica/tensor/small_pool.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "tensor/small_pool.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

@@ -6,7 +6,7 @@
 #include "mica/ops/mul.h"
 #include "mica/ops/slice.h"
 #include "mica/ops/sum.h"
-#include "mica/test/unit/autograd/fixture.h"
+#include "test/unit/autograd/fixture.h"
 
 namespace mica {
 namespace {

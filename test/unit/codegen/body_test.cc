@@ -1,8 +1,8 @@
 // Bodies: `let`, `check`, `do`, lists and definitions, and the statements that
 // they become.
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/names.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/formula/formula.h"
+#include "codegen/names.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

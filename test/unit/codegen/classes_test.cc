@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "mica/codegen/stats.h"
-#include "mica/codegen/text.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/stats.h"
+#include "codegen/text.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

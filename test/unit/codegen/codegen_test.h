@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "mica/codegen/model.h"
-#include "mica/test/support/mica_test.h"
+#include "codegen/model.h"
+#include "test/support/mica_test.h"
 
 namespace mica::codegen {
 

@@ -1,6 +1,6 @@
 // The three forms of an entry, their names in C++, and what entries default to.
-#include "mica/codegen/text.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/text.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

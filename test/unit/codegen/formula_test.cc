@@ -1,8 +1,8 @@
 // Formulas: overload resolution, conversions, and the C++ that they become.
-#include "mica/codegen/formula/formula.h"
-#include "mica/codegen/names.h"
-#include "mica/codegen/tangents.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/formula/formula.h"
+#include "codegen/names.h"
+#include "codegen/tangents.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

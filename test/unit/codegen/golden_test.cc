@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/emit/emitters.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

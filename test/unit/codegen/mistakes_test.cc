@@ -2,7 +2,7 @@
 // line, column, what is wrong and what was expected, the line and a caret.
 #include <vector>
 
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

@@ -4,8 +4,8 @@
 #include <random>
 #include <sstream>
 
-#include "mica/codegen/emit/emitters.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/emit/emitters.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

@@ -1,6 +1,6 @@
 // Programs that mica-gen makes from `compute`, `reduce` and `stages`, as listings.
-#include "mica/codegen/program.h"
-#include "mica/test/unit/codegen/codegen_test.h"
+#include "codegen/program.h"
+#include "test/unit/codegen/codegen_test.h"
 
 namespace mica::codegen {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
-#include "mica/plugins/cpu/attention/attention.h"
-#include "mica/test/support/mica_test.h"
+#include "plugins/cpu/attention/attention.h"
+#include "test/support/mica_test.h"
 
 namespace mica::cpu::test {
 namespace {

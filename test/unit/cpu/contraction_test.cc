@@ -3,9 +3,9 @@
 #include <array>
 #include <complex>
 
-#include "mica/plugins/cpu/contraction/products.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/library_fixture.h"
+#include "plugins/cpu/contraction/products.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/library_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

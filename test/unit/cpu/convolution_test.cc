@@ -1,7 +1,7 @@
 // Convolutions, their gradients and transposed ones against plain loops in double.
-#include "mica/plugins/cpu/convolution/convolution.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/library_fixture.h"
+#include "plugins/cpu/convolution/convolution.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/library_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/plugins/cpu/engine/pointwise.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/pointwise.h"
 
 namespace mica::cpu::test {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "mica/test/unit/cpu/library_fixture.h"
+#include "test/unit/cpu/library_fixture.h"
 
 namespace mica::cpu::test {
 

@@ -1,8 +1,8 @@
 // Reading and writing by index against plain loops, and what is passed on to the
 // portable kernels.
-#include "mica/plugins/cpu/indexing/indexing.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/fake_host.h"
+#include "plugins/cpu/indexing/indexing.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/fake_host.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -1,13 +1,13 @@
 // native_layer_norm and its gradient against their formulas in double.
-#include "mica/plugins/cpu/reduce/layer_norm.h"
+#include "plugins/cpu/reduce/layer_norm.h"
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/fake_host.h"
+#include <mica/plugin.h>
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/fake_host.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "mica/test/unit/cpu/engine_fixture.h"
+#include "test/unit/cpu/engine_fixture.h"
 
 namespace mica::cpu::test {
 

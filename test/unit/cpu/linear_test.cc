@@ -1,12 +1,12 @@
 // Index programs run as linear forms against the same expressions at every place, and
 // what is refused: forms that are not linear, numbers that could overflow.
-#include "mica/plugins/cpu/indexing/linear.h"
+#include "plugins/cpu/indexing/linear.h"
 
 #include <cstdint>
 #include <limits>
 
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/engine_fixture.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/engine_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

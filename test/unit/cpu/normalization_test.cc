@@ -1,7 +1,7 @@
 // Batch normalisation and its gradient against formulas in double.
-#include "mica/plugins/cpu/normalization/normalization.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/fake_host.h"
+#include "plugins/cpu/normalization/normalization.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/fake_host.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "mica/plugin.h"
-#include "mica/plugins/cpu/engine/copy.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/engine_fixture.h"
+#include <mica/plugin.h>
+#include "plugins/cpu/engine/copy.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/engine_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <array>
 #include <tuple>
 
-#include "mica/plugins/cpu/pooling/pooling.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/library_fixture.h"
+#include "plugins/cpu/pooling/pooling.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/library_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "mica/plugins/cpu/engine/lanes.h"
-#include "mica/test/support/mica_test.h"
+#include "plugins/cpu/engine/lanes.h"
+#include "test/support/mica_test.h"
 
 namespace mica::cpu {
 namespace {

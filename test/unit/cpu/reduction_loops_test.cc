@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "mica/plugins/cpu/reduce/reduction.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/engine_fixture.h"
+#include "plugins/cpu/reduce/reduction.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/engine_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -1,10 +1,10 @@
 // sort and topk against std::stable_sort under torch's order.
-#include "mica/plugins/cpu/sorting/sorting.h"
+#include "plugins/cpu/sorting/sorting.h"
 
 #include <numeric>
 
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/cpu/library_fixture.h"
+#include "test/support/mica_test.h"
+#include "test/unit/cpu/library_fixture.h"
 
 namespace mica::cpu::test {
 namespace {

@@ -1,14 +1,14 @@
 // The host's side of a device: what it waits for, what it keeps alive, which memory
 // it gives out again, which tables it refuses.
-#include "mica/dispatcher/device_copy.h"
-#include "mica/dispatcher/fallback.h"
-#include "mica/dispatcher/plugins.h"
-#include "mica/dispatcher/status.h"
-#include "mica/dispatcher/streams.h"
-#include "mica/tensor/allocator.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/dispatcher/lazy_device.h"
-#include "mica/test/unit/dispatcher/test_operators.h"
+#include "dispatcher/device_copy.h"
+#include "dispatcher/fallback.h"
+#include "dispatcher/plugins.h"
+#include "dispatcher/status.h"
+#include "dispatcher/streams.h"
+#include "tensor/allocator.h"
+#include "test/support/mica_test.h"
+#include "test/unit/dispatcher/lazy_device.h"
+#include "test/unit/dispatcher/test_operators.h"
 
 namespace mica::testing {
 namespace {

@@ -1,10 +1,10 @@
 // Frames: a kind of the test's own ("counting"), whose kernels run with the parent current,
 // fallbacks and refusals of a kind, wrappers that escape, and what is restored.
-#include "mica/dispatcher/frames.h"
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/dispatcher/test_operators.h"
+#include "dispatcher/frames.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/explain.h"
+#include "test/support/mica_test.h"
+#include "test/unit/dispatcher/test_operators.h"
 
 namespace mica::testing {
 namespace {

@@ -1,8 +1,8 @@
 // The table of third-party layers: complete, and what it says of operators. What it does is
 // tested through plugins, in test/abi/test_layers.py and examples/my_layer.
-#include "mica/dispatcher/layers_extension.h"
+#include "dispatcher/layers_extension.h"
 
-#include "mica/test/support/mica_test.h"
+#include "test/support/mica_test.h"
 
 namespace mica::testing {
 namespace {

@@ -11,10 +11,10 @@
 #include <new>
 #include <utility>
 
-#include "mica/device.h"
-#include "mica/dispatcher/devices.h"
-#include "mica/dispatcher/host.h"
-#include "mica/dispatcher/registration.h"
+#include <mica/device.h>
+#include "dispatcher/devices.h"
+#include "dispatcher/host.h"
+#include "dispatcher/registration.h"
 
 namespace mica::testing {
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <random>
 
-#include "mica/dispatcher/plugins.h"
-#include "mica/test/support/mica_test.h"
+#include "dispatcher/plugins.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -1,11 +1,11 @@
 // Scopes, layers and overrides: what is registered is called, and what leaves is
 // gone. Operators here are defined at run time and called with boxed arguments;
 // each test brings its own, so that their order does not matter.
-#include "mica/dispatcher/adapters.h"
-#include "mica/dispatcher/explain.h"
-#include "mica/dispatcher/frames.h"
-#include "mica/test/support/mica_test.h"
-#include "mica/test/unit/dispatcher/test_operators.h"
+#include "dispatcher/adapters.h"
+#include "dispatcher/explain.h"
+#include "dispatcher/frames.h"
+#include "test/support/mica_test.h"
+#include "test/unit/dispatcher/test_operators.h"
 
 namespace mica::testing {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "mica/dispatcher/keys.h"
-#include "mica/dispatcher/operator.h"
-#include "mica/dispatcher/registration.h"
-#include "mica/dispatcher/thread_state.h"
-#include "mica/tensor/tensor.h"
+#include "dispatcher/keys.h"
+#include "dispatcher/operator.h"
+#include "dispatcher/registration.h"
+#include "dispatcher/thread_state.h"
+#include "tensor/tensor.h"
 
 namespace mica::testing {
 

@@ -25,8 +25,8 @@
 #include "mica/ops/to.h"
 #include "mica/ops/transpose.h"
 #include "mica/ops/var.h"
-#include "mica/tensor/shape.h"
-#include "mica/test/unit/kernels/portable_fixture.h"
+#include "tensor/shape.h"
+#include "test/unit/kernels/portable_fixture.h"
 
 namespace mica {
 namespace {

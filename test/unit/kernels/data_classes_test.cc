@@ -2,7 +2,7 @@
 // gather, scatter, window and contraction, on the portable class kernels.
 #include <cmath>
 
-#include "mica/dispatcher/dispatcher.h"
+#include "dispatcher/dispatcher.h"
 #include "mica/ops/_adaptive_avg_pool2d.h"
 #include "mica/ops/adaptive_max_pool2d.h"
 #include "mica/ops/avg_pool2d.h"
@@ -26,7 +26,7 @@
 #include "mica/ops/stack.h"
 #include "mica/ops/tril.h"
 #include "mica/ops/triu.h"
-#include "mica/test/unit/kernels/portable_fixture.h"
+#include "test/unit/kernels/portable_fixture.h"
 
 namespace mica {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "mica/dispatcher/operator_spec.h"
-#include "mica/kernels/portable/machine.h"
-#include "mica/test/unit/kernels/portable_fixture.h"
+#include "dispatcher/operator_spec.h"
+#include "kernels/portable/machine.h"
+#include "test/unit/kernels/portable_fixture.h"
 
 namespace mica::testing {
 namespace {

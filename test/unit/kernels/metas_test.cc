@@ -27,7 +27,7 @@
 #include "mica/ops/sum.h"
 #include "mica/ops/topk.h"
 #include "mica/ops/where.h"
-#include "mica/test/support/mica_test.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

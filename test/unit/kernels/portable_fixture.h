@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "mica/kernels/portable/lanes.h"
+#include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
-#include "mica/test/support/mica_test.h"
+#include "test/support/mica_test.h"
 
 namespace mica::testing {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "mica/ops/_unique2.h"
-#include "mica/test/unit/kernels/portable_fixture.h"
+#include "test/unit/kernels/portable_fixture.h"
 
 namespace mica::testing {
 namespace {

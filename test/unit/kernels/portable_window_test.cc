@@ -7,7 +7,7 @@
 #include "mica/ops/avg_pool2d.h"
 #include "mica/ops/im2col.h"
 #include "mica/ops/max_pool2d_with_indices.h"
-#include "mica/test/unit/kernels/portable_fixture.h"
+#include "test/unit/kernels/portable_fixture.h"
 
 namespace mica::testing {
 namespace {

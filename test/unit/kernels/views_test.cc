@@ -1,7 +1,7 @@
 // View functions: sizes, strides and offsets against values worked out by hand,
 // and the errors of bad arguments.
 #include "mica/kernels/view_declarations.h"
-#include "mica/test/support/mica_test.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -1,9 +1,9 @@
 // Default literals become Values of the argument's type.
 #include <cmath>
 
-#include "mica/schema/default.h"
-#include "mica/tensor/error.h"
-#include "mica/test/support/mica_test.h"
+#include "schema/default.h"
+#include "tensor/error.h"
+#include "test/support/mica_test.h"
 
 namespace mica::schema {
 namespace {

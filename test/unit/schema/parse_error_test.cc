@@ -4,8 +4,8 @@
 #include <random>
 #include <string>
 
-#include "mica/schema/schema.h"
-#include "mica/test/support/mica_test.h"
+#include "schema/schema.h"
+#include "test/support/mica_test.h"
 
 namespace mica::schema {
 namespace {

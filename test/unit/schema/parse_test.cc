@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "mica/schema/schema.h"
-#include "mica/test/support/mica_test.h"
+#include "schema/schema.h"
+#include "test/support/mica_test.h"
 
 namespace mica::schema {
 namespace {

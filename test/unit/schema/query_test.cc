@@ -1,8 +1,8 @@
 // Questions about a parsed schema that the other rooms ask, and Validate.
 #include <string>
 
-#include "mica/schema/schema.h"
-#include "mica/test/support/mica_test.h"
+#include "schema/schema.h"
+#include "test/support/mica_test.h"
 
 namespace mica::schema {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <complex>
 
-#include "mica/schema/value.h"
-#include "mica/tensor/error.h"
-#include "mica/test/support/mica_test.h"
+#include "schema/value.h"
+#include "tensor/error.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

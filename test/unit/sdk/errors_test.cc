@@ -2,8 +2,8 @@
 #include <cstring>
 #include <string>
 
-#include "mica/plugin.h"
-#include "mica/test/support/mica_test.h"
+#include <mica/plugin.h>
+#include "test/support/mica_test.h"
 
 namespace mica::plugin {
 namespace {

@@ -1,7 +1,7 @@
 // The compile-time check of a kernel's function against its schema, a row a case.
-#include "mica/plugin.h"
-#include "mica/schema/schema.h"
-#include "mica/test/support/mica_test.h"
+#include <mica/plugin.h>
+#include "schema/schema.h"
+#include "test/support/mica_test.h"
 
 namespace mica::plugin {
 namespace {

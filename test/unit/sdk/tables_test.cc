@@ -1,6 +1,6 @@
 // The question that a reader of a table asks: is this member inside, and not NULL?
-#include "mica/abi.h"
-#include "mica/test/support/mica_test.h"
+#include <mica/abi.h>
+#include "test/support/mica_test.h"
 
 namespace mica::plugin {
 namespace {

@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/poison.h"
-#include "mica/tensor/small_pool.h"
-#include "mica/tensor/tensor.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/allocator.h"
+#include "tensor/poison.h"
+#include "tensor/small_pool.h"
+#include "tensor/tensor.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/tensor/random.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/random.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {
 
-#include "mica/test/unit/tensor/generator_golden.inc"
+#include "test/unit/tensor/generator_golden.inc"
 
 // Distance in units of the last place of a float, through ordered integers.
 int64_t Ulps(float a, float b) {

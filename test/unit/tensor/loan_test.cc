@@ -1,9 +1,9 @@
 // Memory lent by an output: who gets it, and what is left of it afterwards.
 #include <optional>
 
-#include "mica/tensor/loan.h"
-#include "mica/tensor/tensor.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/loan.h"
+#include "tensor/tensor.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -1,10 +1,10 @@
 // Which numbers a dtype holds, at the ends of every dtype.
-#include "mica/tensor/number_range.h"
+#include "tensor/number_range.h"
 
 #include <cmath>
 #include <limits>
 
-#include "mica/test/support/mica_test.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -7,13 +7,13 @@
 #include <limits>
 #include <vector>
 
-#include "mica/tensor/promote.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/promote.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {
 
-#include "mica/test/unit/tensor/torch_golden.inc"
+#include "test/unit/tensor/torch_golden.inc"
 
 // Where torch refuses to promote uint16, uint32 and uint64: the least integer dtype that
 // holds both, or the complex one; false where there is none.

@@ -2,14 +2,14 @@
 #include <utility>
 #include <vector>
 
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {
 
-#include "mica/test/unit/tensor/torch_golden.inc"
+#include "test/unit/tensor/torch_golden.inc"
 
 std::vector<int64_t> List(IntSpan s) { return {s.begin(), s.end()}; }
 

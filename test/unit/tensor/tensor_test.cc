@@ -2,10 +2,10 @@
 #include <cstring>
 #include <vector>
 
-#include "mica/tensor/allocator.h"
-#include "mica/tensor/shape.h"
-#include "mica/tensor/tensor.h"
-#include "mica/test/support/mica_test.h"
+#include "tensor/allocator.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+#include "test/support/mica_test.h"
 
 namespace mica {
 namespace {

@@ -13,8 +13,8 @@
 #ifndef MICA_MATHS_AIRY_H_
 #define MICA_MATHS_AIRY_H_
 
-#include "mica/maths/phase.h"
-#include "mica/maths/real.h"
+#include <mica/maths/phase.h>
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_airy_less)
 [] = {-0.22105643111314122, -2.7486609845201393, -8.234291652624009,  -9.228863210769873,

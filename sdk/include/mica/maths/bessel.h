@@ -10,9 +10,9 @@
 #ifndef MICA_MATHS_BESSEL_H_
 #define MICA_MATHS_BESSEL_H_
 
-#include "mica/maths/bessel_table.h"
-#include "mica/maths/phase.h"
-#include "mica/maths/real.h"
+#include <mica/maths/bessel_table.h>
+#include <mica/maths/phase.h>
+#include <mica/maths/real.h>
 
 #define MICA_MATHS_2_OVER_PI 6.36619772367581343075535e-1
 

@@ -9,7 +9,7 @@
 #ifndef MICA_MATHS_BESSEL_TABLE_H_
 #define MICA_MATHS_BESSEL_TABLE_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_j0_pd)
 [] = {-0.00012747208126151661, -0.00279360822470337, -0.013993722546446596,

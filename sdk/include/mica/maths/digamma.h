@@ -9,8 +9,8 @@
 #ifndef MICA_MATHS_DIGAMMA_H_
 #define MICA_MATHS_DIGAMMA_H_
 
-#include "mica/maths/phase.h"
-#include "mica/maths/real.h"
+#include <mica/maths/phase.h>
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_digamma_root)
 [] = {-8.153978973309418e-05, 0.00019426548768522768, -0.00019476490125987326, 0.00019075640343160688,

@@ -10,8 +10,8 @@
 #ifndef MICA_MATHS_GAMMA_H_
 #define MICA_MATHS_GAMMA_H_
 
-#include "mica/maths/gamma_table.h"
-#include "mica/maths/real.h"
+#include <mica/maths/gamma_table.h>
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_lanczos_sum_expg_scaled_num)
 [] = {0.0060618423462489067, 0.50984166556566757, 19.519927882476175, 449.94455690631679, 6955.999602515376,

@@ -8,7 +8,7 @@
 #ifndef MICA_MATHS_GAMMA_TABLE_H_
 #define MICA_MATHS_GAMMA_TABLE_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 #define MICA_MATHS_IGAMMA_TERMS 25
 

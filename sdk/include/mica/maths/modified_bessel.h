@@ -12,7 +12,7 @@
 #ifndef MICA_MATHS_MODIFIED_BESSEL_H_
 #define MICA_MATHS_MODIFIED_BESSEL_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_i0_b)
 [] = {-7.2331804878747538e-18, -4.8305044859441819e-18, 4.4656214202967598e-17,  3.4612228676974612e-17,

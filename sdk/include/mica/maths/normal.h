@@ -9,7 +9,7 @@
 #ifndef MICA_MATHS_NORMAL_H_
 #define MICA_MATHS_NORMAL_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_ndtri_p0)
 [] = {-59.963350101410789, 98.001075418599967, -56.676285746907027, 13.931260938727968, -1.2391658386738125};

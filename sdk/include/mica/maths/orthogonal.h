@@ -6,7 +6,7 @@
 #ifndef MICA_MATHS_ORTHOGONAL_H_
 #define MICA_MATHS_ORTHOGONAL_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 #define MICA_MATHS_MAX_DEGREE 1000000
 

@@ -2,7 +2,7 @@
 #ifndef MICA_MATHS_PARTS_H_
 #define MICA_MATHS_PARTS_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 /* 0, NaN and the infinities are their own mantissa, with exponent 0. */
 MICA_MATHS double mica_frexp_mantissa(double x) {

@@ -8,7 +8,7 @@
 #ifndef MICA_MATHS_PHASE_H_
 #define MICA_MATHS_PHASE_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 #if defined(__OPENCL_VERSION__)
 #define MICA_MATHS_RESULT __private double*

@@ -9,7 +9,7 @@
 #ifndef MICA_MATHS_ZETA_H_
 #define MICA_MATHS_ZETA_H_
 
-#include "mica/maths/real.h"
+#include <mica/maths/real.h>
 
 MICA_MATHS_TABLE(mica_zeta_a)
 [] = {12.0,
