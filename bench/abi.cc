@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "dispatcher/plugins.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/typed_operator.h"
+#include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/registration.h"
 #include "test/abi/plugins/neg_kernel.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "dispatcher/keys.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/typed_operator.h"
+#include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/keys.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // From schema names and types to C++ text. The only place that knows how a
-// schema type is spelled in C++; dispatcher/adapters.h has its other half.
+// schema type is spelled in C++; dispatcher/calls/adapters.h has its other half.
 #pragma once
 
 #include <string>

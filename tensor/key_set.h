@@ -1,7 +1,7 @@
 // A key set: one bit for each backend (0-23) and each layer (24-63).
 //
 // The names behind the bits are given out at run time by the dispatcher
-// (dispatcher/keys.h); this file holds only the set and the well-known places.
+// (dispatcher/tables/keys.h); this file holds only the set and the well-known places.
 #pragma once
 
 #include <cstdint>

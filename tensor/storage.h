@@ -23,7 +23,7 @@ class StorageImpl {
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
   void SetVersion(uint32_t v) { version_.store(v, std::memory_order_relaxed); }
-  // Whether writes are logged by name (dispatcher/write_log.h).
+  // Whether writes are logged by name (dispatcher/calls/write_log.h).
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
   void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "bindings/python/result_types.h"
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/pinned_memory.h"
-#include "dispatcher/warn_once.h"
+#include "dispatcher/calls/warn_once.h"
+#include "dispatcher/devices/pinned_memory.h"
+#include "dispatcher/layers/autograd_interface.h"
 
 namespace mica::python {
 namespace {

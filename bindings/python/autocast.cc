@@ -1,9 +1,9 @@
 // What mica.amp is made of: the thread's autocast state as functions of plain values.
-#include "dispatcher/autocast.h"
+#include "dispatcher/layers/autocast.h"
 
 #include "bindings/python/convert.h"
 #include "bindings/python/init.h"
-#include "dispatcher/plugins.h"
+#include "dispatcher/plugins/plugins.h"
 
 namespace mica::python {
 namespace {

@@ -4,7 +4,7 @@
 #include "bindings/python/graph_node.h"
 #include "bindings/python/init.h"
 #include "bindings/python/symbolic.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 
 namespace mica::python {
 namespace {

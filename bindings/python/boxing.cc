@@ -2,8 +2,8 @@
 #include "bindings/python/boxing.h"
 
 #include "bindings/python/arguments.h"
-#include "dispatcher/adapters_return.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
 #include "schema/default.h"
 
 namespace mica::python {

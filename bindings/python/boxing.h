@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bindings/python/object.h"
-#include "dispatcher/operator.h"
+#include "dispatcher/tables/operator.h"
 #include "schema/value.h"
 
 namespace mica::python {

@@ -2,8 +2,8 @@
 // _C._TensorBuffer, which shows a CPU tensor to NumPy.
 #include "bindings/python/arguments.h"
 #include "bindings/python/creation.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/host.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/plugins/host.h"
 #include "tensor/no_data.h"
 
 #include <cstring>

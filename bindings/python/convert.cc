@@ -7,7 +7,7 @@
 
 #include "bindings/python/item.h"
 #include "bindings/python/symbolic.h"
-#include "dispatcher/devices.h"
+#include "dispatcher/devices/devices.h"
 
 namespace mica::python {
 namespace {

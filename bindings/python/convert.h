@@ -9,7 +9,7 @@
 
 #include "bindings/python/metadata_objects.h"
 #include "bindings/python/tensor_object.h"
-#include "dispatcher/adapters.h"
+#include "dispatcher/calls/adapters.h"
 
 namespace mica::python {
 

@@ -5,12 +5,12 @@
 
 #include "bindings/python/convert.h"
 #include "bindings/python/init.h"
-#include "dispatcher/devices.h"
-#include "dispatcher/fallback.h"
-#include "dispatcher/pinned_memory.h"
-#include "dispatcher/plugins.h"
-#include "dispatcher/streams.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/pinned_memory.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/tables/fallback.h"
 #include "mica/ops/detach.h"
 #include "tensor/allocator.h"
 

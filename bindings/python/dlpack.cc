@@ -4,7 +4,7 @@
 
 #include "bindings/python/arguments.h"
 #include "bindings/python/creation.h"
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 #include "mica/ops/clone.h"
 
 namespace mica::python {

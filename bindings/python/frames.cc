@@ -1,12 +1,12 @@
 // Frames for mica.func and mica.autograd.forward_ad: entering and leaving them, and the
-// tensors of the current one. Thin covers of dispatcher/frames.h; the checks that users
+// tensors of the current one. Thin covers of dispatcher/frames/frames.h; the checks that users
 // see are in the Python modules.
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 
 #include "bindings/python/arguments.h"
 #include "bindings/python/init.h"
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/plugins.h"
+#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/plugins/plugins.h"
 
 namespace mica::python {
 namespace {

@@ -2,7 +2,7 @@
 // mica/func/_functionalize.py.
 #include "bindings/python/arguments.h"
 #include "bindings/python/init.h"
-#include "dispatcher/functionalization.h"
+#include "dispatcher/layers/functionalization.h"
 
 namespace mica::python {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "bindings/python/arguments.h"
 #include "bindings/python/creation.h"
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 
 namespace mica::python {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/python/object.h"
-#include "dispatcher/autograd_interface.h"
+#include "dispatcher/layers/autograd_interface.h"
 
 namespace mica::python {
 

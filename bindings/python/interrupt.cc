@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bindings/python/errors.h"
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 
 namespace mica::python {
 namespace {

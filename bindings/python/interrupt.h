@@ -7,7 +7,7 @@
 // interpreter goes on.
 #pragma once
 
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 
 namespace mica::python {
 

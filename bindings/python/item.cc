@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
 #include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/to.h"
 #include "tensor/shape.h"

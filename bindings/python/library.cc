@@ -7,12 +7,12 @@
 #include "bindings/python/init.h"
 #include "bindings/python/operator_entry.h"
 #include "bindings/python/python_device.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/keys.h"
-#include "dispatcher/plugins.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/thread_state.h"
-#include "dispatcher/write_check.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/calls/write_check.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/keys.h"
 
 namespace mica::python {
 namespace {

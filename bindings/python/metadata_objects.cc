@@ -7,7 +7,7 @@
 
 #include "bindings/python/convert.h"
 #include "bindings/python/library_name.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "tensor/dtype.h"
 
 namespace mica::python {

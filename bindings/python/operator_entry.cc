@@ -1,7 +1,7 @@
 #include "bindings/python/operator_entry.h"
 
 #include <mica/opcodes.h>
-#include "dispatcher/layers_extension.h"
+#include "dispatcher/layers/layers_extension.h"
 
 namespace mica::python {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bindings/python/object.h"
-#include "dispatcher/operator.h"
+#include "dispatcher/tables/operator.h"
 
 namespace mica::python {
 

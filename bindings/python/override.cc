@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings/python/convert.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 
 namespace mica::python {
 

@@ -3,13 +3,13 @@
 //
 // The loader waits for nobody who holds the GIL: the host lets it go before it takes
 // the loader's lock, and the finder takes it while that lock is free.
-#include "dispatcher/plugins.h"
+#include "dispatcher/plugins/plugins.h"
 
 #include <mica/abi.h>
 #include "absl/strings/str_cat.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/init.h"
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 
 namespace mica::python {
 namespace {

@@ -13,7 +13,7 @@
 #include "bindings/python/boxing.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/tensor_object.h"
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "tensor/error.h"
 
 namespace mica::python {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bindings/python/object.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::python {
 

@@ -10,8 +10,8 @@
 
 #include "bindings/python/arguments.h"
 #include "bindings/python/boxing.h"
-#include "dispatcher/adapters_return.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
 #include "schema/default.h"
 #include "tensor/no_data.h"
 

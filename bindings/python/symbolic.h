@@ -6,7 +6,7 @@
 
 #include "bindings/python/metadata_objects.h"
 #include "bindings/python/object.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "tensor/tensor.h"
 
 namespace mica::python {

@@ -7,7 +7,7 @@
 #include "bindings/python/init.h"
 #include "bindings/python/item.h"
 #include "bindings/python/symbolic.h"
-#include "dispatcher/tracing.h"
+#include "dispatcher/layers/tracing.h"
 #include "schema/default.h"
 
 namespace mica::python {

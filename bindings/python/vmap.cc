@@ -1,12 +1,12 @@
 // vmap for mica.func: entering and leaving its frame, and the batches behind its tensors.
 // The checks that users see are in mica/func/_vmap.py.
-#include "dispatcher/batching.h"
+#include "dispatcher/layers/batching.h"
 
 #include "bindings/python/arguments.h"
 #include "bindings/python/init.h"
 #include "bindings/python/item.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/plugins.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/plugins/plugins.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/movedim.h"

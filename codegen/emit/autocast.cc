@@ -33,7 +33,7 @@ void EmitAutocast(const Model& model, OutputFolder& out) {
   std::set<const Entry*> with_formula;
   for (const auto& derivative : model.derivatives) with_formula.insert(derivative->entry);
   Printer p;
-  p.Line("#include \"dispatcher/autocast.h\"\n#include \"dispatcher/registration.h\"\n");
+  p.Line("#include \"dispatcher/layers/autocast.h\"\n#include \"dispatcher/registration/registration.h\"\n");
   p.Line("namespace mica::autocast {\n\nvoid RegisterPolicies(Scope& scope);");
   p.Line("void RegisterPolicies(Scope& scope) {");
   p.Indent();

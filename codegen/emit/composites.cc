@@ -418,9 +418,9 @@ void EmitComposites(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kCompositeShards; ++i) {
     Printer p;
     p.Line(
-        "#include <cmath>\n\n#include \"dispatcher/given_output.h\"\n#include "
-        "\"dispatcher/thread_state.h\"\n#include "
-        "\"dispatcher/write_log.h\"\n#include \"kernels/formula.h\"\n#include "
+        "#include <cmath>\n\n#include \"dispatcher/calls/given_output.h\"\n#include "
+        "\"dispatcher/calls/thread_state.h\"\n#include "
+        "\"dispatcher/calls/write_log.h\"\n#include \"kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"tensor/loan.h\"\n#include \"tensor/promote.h\"\n#include "
         "\"tensor/scalar_math.h\"\n#include \"tensor/scalar_type_name.h\"\n\nnamespace "

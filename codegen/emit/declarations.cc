@@ -74,8 +74,8 @@ void EmitDeclarations(const Model& model, OutputFolder& out) {
   DeclarationFile composite("Composites of kernels/composite: operators made of operators.", "composite");
   DeclarationFile view("View functions of kernels/views: sizes, strides and offset of a view.", "views");
   for (DeclarationFile* file : {&meta, &portable, &composite, &view}) file->Include("mica/ops/prelude.h");
-  meta.Include("dispatcher/operator_spec.h");
-  view.Include("dispatcher/operator_spec.h");
+  meta.Include("dispatcher/tables/operator_spec.h");
+  view.Include("dispatcher/tables/operator_spec.h");
   for (const auto& entry : model.entries) {
     const Function& f = entry->primary();
     if (!entry->meta.empty()) {

@@ -163,7 +163,7 @@ void EmitOps(const Model& model, OutputFolder& out) {
   out.Write("ops.h", GeneratedBanner("All operators; for the binding and for tests.") + all.text());
   for (int i = 0; i < kOpsShards; ++i) {
     Printer head;
-    head.Line("#include \"dispatcher/typed_operator.h\"");
+    head.Line("#include \"dispatcher/calls/typed_operator.h\"");
     for (const std::string& base : includes[i])
       head.Print({{"base", base}}, "#include \"mica/ops/$base$.h\"");
     head.Line();

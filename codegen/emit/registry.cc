@@ -235,10 +235,10 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
   for (int i = 0; i < kRegistryShards; ++i) {
     Printer p;
     p.Line("#include <cmath>\n");
-    for (const char* header : {"dispatcher/adapters.h", "dispatcher/operator.h", "dispatcher/operator_spec.h",
-                               "mica/kernels/composite_declarations.h", "mica/kernels/generated_composites.h",
-                               "mica/kernels/meta_declarations.h", "mica/kernels/portable_declarations.h",
-                               "mica/kernels/view_declarations.h"})
+    for (const char* header : {"dispatcher/calls/adapters.h", "dispatcher/tables/operator.h",
+                               "dispatcher/tables/operator_spec.h", "mica/kernels/composite_declarations.h",
+                               "mica/kernels/generated_composites.h", "mica/kernels/meta_declarations.h",
+                               "mica/kernels/portable_declarations.h", "mica/kernels/view_declarations.h"})
       p.Print({{"header", header}}, "#include \"$header$\"");
     p.Line("#include <mica/program.h>");
     p.Line("\nnamespace mica {\nnamespace {");

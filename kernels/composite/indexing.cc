@@ -1,5 +1,5 @@
 // Advanced indexing: bool and integer indices become int64 indices.
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_index.h"
 #include "mica/ops/_index_put.h"

@@ -1,5 +1,5 @@
 // Composites that read lengths from tensors on their way to an operator that takes lists.
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/contiguous.h"

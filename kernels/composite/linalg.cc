@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"

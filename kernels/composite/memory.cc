@@ -3,9 +3,9 @@
 #include <atomic>
 #include <limits>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
-#include "dispatcher/write_log.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/calls/write_log.h"
+#include "dispatcher/frames/frames.h"
 #include "kernels/uninitialized.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/fill.h"

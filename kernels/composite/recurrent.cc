@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_gru_step.h"
 #include "mica/ops/_gru_step_backward.h"

@@ -1,8 +1,8 @@
 // LSTM, GRU and plain recurrent networks of several layers and directions, over padded
 // and packed sequences: each direction of a layer is a product for the input's part of
 // the gates and one _recurrent_layer.
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
 #include "kernels/composite/recurrent.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_recurrent_layer.h"

@@ -1,8 +1,8 @@
 // One direction of a recurrent layer made of operators that transforms and autograd know, and
 // its gradient as a recorded computation: what the second gradient and projections run.
 // Each result is in fresh memory; recurrent.cc is the fast way, for all else.
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "kernels/composite/recurrent.h"
 #include "mica/ops/add.h"
 #include "mica/ops/addcmul.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
 

@@ -2,7 +2,7 @@
 // them. mica-gen puts them into the specs of entries that name no `meta`.
 #pragma once
 
-#include "dispatcher/operator_spec.h"
+#include "dispatcher/tables/operator_spec.h"
 
 namespace mica::meta {
 

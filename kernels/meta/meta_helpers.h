@@ -2,7 +2,7 @@
 // the checks that several operators make.
 #pragma once
 
-#include "dispatcher/operator_spec.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "tensor/promote.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"

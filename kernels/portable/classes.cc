@@ -1,7 +1,7 @@
 // The class kernels of the portable interpreter: pointwise, reduction, scan, row
 // and factory, each one function for all operators of the class.
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/machine.h"
 
 namespace mica::portable {

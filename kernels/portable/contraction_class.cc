@@ -3,8 +3,8 @@
 #include <array>
 #include <string_view>
 
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/lanes.h"
 
 namespace mica::portable {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 

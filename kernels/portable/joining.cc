@@ -1,9 +1,9 @@
 // The class kernel of folds: tensors of a list copied into parts of one, one after
 // the other, in a new dimension or as blocks on the diagonal.
 #include <mica/program.h>
-#include "dispatcher/device_copy.h"
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/devices/device_copy.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/machine.h"
 #include "kernels/portable/places.h"
 #include "mica/kernels/portable_declarations.h"

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "kernels/portable/lanes.h"
 #include "kernels/portable/random_order.h"
 #include "mica/kernels/portable_declarations.h"

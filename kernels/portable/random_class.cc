@@ -2,9 +2,9 @@
 // drawn from the generator's stream as torch's CPU kernels draw: element by element
 // in the order of memory, in float64, so that a program of one draw an element gives
 // torch's numbers. A Ctrl-C ends a long fill between two steps.
-#include "dispatcher/host.h"
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/plugins/host.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/machine.h"
 #include "kernels/portable/random_order.h"
 #include "tensor/random.h"

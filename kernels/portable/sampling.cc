@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "kernels/formula.h"
 #include "mica/kernels/portable_declarations.h"
 #include "tensor/random.h"

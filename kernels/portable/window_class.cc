@@ -1,8 +1,8 @@
 // The class kernel of windows: the `reduce` of a MicaProgram over the elements of
 // each window of the last dimensions. A window is given by kernel, stride, padding
 // and dilation, or is one of nearly equal parts (adaptive pooling).
-#include "dispatcher/operator_spec.h"
-#include "dispatcher/status.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/machine.h"
 #include "kernels/portable/windows.h"
 

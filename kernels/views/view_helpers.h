@@ -2,7 +2,7 @@
 // changes sizes, strides or offset.
 #pragma once
 
-#include "dispatcher/operator_spec.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 

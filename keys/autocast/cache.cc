@@ -2,9 +2,9 @@
 
 #include <unordered_map>
 
-#include "dispatcher/autocast.h"
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autocast.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/_to_copy.h"
 
 namespace mica::autocast {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "dispatcher/adapters.h"
-#include "dispatcher/autocast.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autocast.h"
+#include "dispatcher/registration/registration.h"
 #include "keys/autocast/cache.h"
 
 namespace mica::autocast {

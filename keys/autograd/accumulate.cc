@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/meta.h"
 

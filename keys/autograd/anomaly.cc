@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "dispatcher/host.h"
+#include "dispatcher/plugins/host.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/graph_task.h"
 

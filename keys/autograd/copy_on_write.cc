@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/write_log.h"
+#include "dispatcher/calls/write_log.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/data_alias.h"
 #include "keys/autograd/kernel.h"
 

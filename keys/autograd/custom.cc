@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/kernel.h"
 

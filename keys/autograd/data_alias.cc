@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/meta.h"
 #include "tensor/no_data.h"
 

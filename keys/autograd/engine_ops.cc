@@ -1,7 +1,7 @@
 // Through the generated functions, so that each call dispatches.
 #include "keys/autograd/engine_ops.h"
 
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/any.h"

@@ -5,7 +5,7 @@
 // itself differentiated.
 #pragma once
 
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
 #include "tensor/tensor.h"
 
 namespace mica::autograd {

@@ -30,8 +30,8 @@
 
 #include <vector>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::autograd::forward {
 

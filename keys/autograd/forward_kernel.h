@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "dispatcher/adapters.h"
+#include "dispatcher/calls/adapters.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/forward.h"
 

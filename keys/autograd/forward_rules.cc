@@ -8,7 +8,7 @@
 // has a reverse formula has forward mode, at the price of two backwards.
 #include <algorithm>
 
-#include "dispatcher/boxed_results.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "keys/autograd/backward.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/forward.h"

@@ -7,8 +7,8 @@
 // recorded by this level only with create_graph, and by outer levels as any others.
 #pragma once
 
-#include "dispatcher/frames.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::autograd {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/accumulate.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/engine_ops.h"

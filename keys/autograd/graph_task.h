@@ -23,7 +23,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "dispatcher/streams.h"
+#include "dispatcher/devices/streams.h"
 #include "keys/autograd/node.h"
 
 namespace mica::autograd {

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/given_output.h"
+#include "dispatcher/calls/given_output.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/as_strided.h"
 #include "keys/autograd/kernel.h"
 #include "mica/ops/_become_view_.h"

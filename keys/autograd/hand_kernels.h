@@ -2,7 +2,7 @@
 // refusal of out= and resize_, and operators without a formula.
 #pragma once
 
-#include "dispatcher/registration.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::autograd {
 

@@ -1,7 +1,7 @@
-// The plugin's side of dispatcher/autograd_interface.h.
+// The plugin's side of dispatcher/layers/autograd_interface.h.
 #pragma once
 
-#include "dispatcher/autograd_interface.h"
+#include "dispatcher/layers/autograd_interface.h"
 
 namespace mica::autograd {
 

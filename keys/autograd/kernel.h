@@ -13,9 +13,9 @@
 #include <initializer_list>
 #include <vector>
 
-#include "dispatcher/adapters.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/registration/registration.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/meta.h"
 #include "keys/autograd/saved_values.h"

@@ -1,8 +1,8 @@
 // History: reading and giving grad_fn, gradient edges, views that follow writes.
 #include "keys/autograd/meta.h"
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/accumulate.h"
 #include "keys/autograd/copy_slices.h"
 #include "keys/autograd/engine_ops.h"

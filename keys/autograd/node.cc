@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "dispatcher/streams.h"
+#include "dispatcher/devices/streams.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/graph_task.h"
 #include "tensor/shape.h"

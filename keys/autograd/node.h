@@ -7,14 +7,14 @@
 // are destroyed without recursion, however deep the graph is.
 //
 // Generated code (build/generated/mica/autograd) and the files of this folder
-// subclass Node; everybody else sees GraphNode (dispatcher/autograd_interface.h).
+// subclass Node; everybody else sees GraphNode (dispatcher/layers/autograd_interface.h).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "dispatcher/autograd_interface.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "tensor/small_pool.h"
 #include "tensor/tensor.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "dispatcher/frames.h"
-#include "dispatcher/thread_state.h"
-#include "dispatcher/write_log.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/calls/write_log.h"
+#include "dispatcher/frames/frames.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/forward.h"
 #include "keys/autograd/meta.h"

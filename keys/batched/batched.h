@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "dispatcher/adapters.h"
-#include "dispatcher/batching.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/layers/batching.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::batched {
 

@@ -8,7 +8,7 @@
 // are next opened.
 #include "keys/batched/batched.h"
 
-#include "dispatcher/boxed_results.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/detach.h"

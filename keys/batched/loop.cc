@@ -2,8 +2,8 @@
 #include "keys/batched/batched.h"
 
 #include "absl/strings/str_cat.h"
-#include "dispatcher/boxed_results.h"
-#include "dispatcher/warn_once.h"
+#include "dispatcher/calls/boxed_results.h"
+#include "dispatcher/calls/warn_once.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/select.h"
 #include "mica/ops/stack.h"

@@ -16,10 +16,10 @@
 #include <memory>
 #include <vector>
 
-#include "dispatcher/adapters.h"
-#include "dispatcher/boxed_results.h"
-#include "dispatcher/frames.h"
-#include "dispatcher/functionalization.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/boxed_results.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/layers/functionalization.h"
 
 namespace mica::functionalize {
 

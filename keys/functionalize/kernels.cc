@@ -2,7 +2,7 @@
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
 #include <optional>
 
-#include "dispatcher/given_output.h"
+#include "dispatcher/calls/given_output.h"
 #include "keys/functionalize/functional.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/clone.h"

@@ -1,8 +1,8 @@
 // The plugin's entry: the kind, its fallback for all operators, views, and what is kept whole.
 #include <mica/plugin.h>
 
-#include "dispatcher/plugins.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/registration.h"
 #include "keys/functionalize/functional.h"
 
 namespace mica::functionalize {

@@ -6,10 +6,10 @@
 // base was computed without one; _keep_history gives it the history of the value before. A
 // detached view has a history of its own, as if it were a base: it ends the way of a recorded
 // write, whose values go on to what it is detached of, without their history.
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/given_output.h"
-#include "dispatcher/structured.h"
-#include "dispatcher/write_log.h"
+#include "dispatcher/calls/given_output.h"
+#include "dispatcher/calls/structured.h"
+#include "dispatcher/calls/write_log.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "keys/functionalize/functional.h"
 #include "mica/ops/as_strided.h"
 #include "mica/ops/cat.h"

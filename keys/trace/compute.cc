@@ -1,7 +1,7 @@
 // What a recorded call computes: the operator in the parent frame, or its shapes alone.
 #include "absl/container/inlined_vector.h"
-#include "dispatcher/adapters_return.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
 #include "keys/trace/trace.h"
 
 namespace mica::trace {

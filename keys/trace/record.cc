@@ -1,9 +1,9 @@
 // The tape's side of a call: tensors become numbers of values, results get new ones.
 #include <mica/plugin.h>
-#include "dispatcher/adapters_return.h"
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/dispatcher.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/tables/dispatcher.h"
 #include "keys/trace/trace.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"

@@ -1,5 +1,5 @@
 // Trace: the frame kind "trace". One boxed kernel serves every operator: it records the call
-// on the frame's tape (dispatcher/tracing.h) and computes it in the parent, or on meta
+// on the frame's tape (dispatcher/layers/tracing.h) and computes it in the parent, or on meta
 // tensors where the tape is fake.
 //
 // The kind has an Autograd of its own, as grad has: where something of the trace requires
@@ -8,8 +8,8 @@
 // operator is recorded as it was called, composites and writes included.
 #pragma once
 
-#include "dispatcher/registration.h"
-#include "dispatcher/tracing.h"
+#include "dispatcher/layers/tracing.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::trace {
 

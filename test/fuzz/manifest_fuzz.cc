@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-#include "dispatcher/manifest.h"
+#include "dispatcher/plugins/manifest.h"
 
 namespace {
 

@@ -24,14 +24,14 @@ CASES = [
     (
         "include_arrows",
         "schema/a.h",
-        GOOD + '#include "dispatcher/keys.h"\n',
+        GOOD + '#include "dispatcher/tables/keys.h"\n',
         2,
         "may not include dispatcher",
     ),
     (
         "include_arrows",
         "codegen/a.h",
-        GOOD + '#include "dispatcher/keys.h"\n',
+        GOOD + '#include "dispatcher/tables/keys.h"\n',
         2,
         "may not include dispatcher",
     ),

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "dispatcher/plugins.h"
+#include "dispatcher/plugins/plugins.h"
 #include "test/support/mica_test.h"
 #include "test/unit/dispatcher/test_operators.h"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "dispatcher/plugins.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/registration.h"
 #include "mica/ops/copy_.h"
 #include "mica/ops/mul.h"
 #include "mica/ops/sum.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "dispatcher/autograd_interface.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "tensor/tensor.h"
 #include "test/support/mica_test.h"
 

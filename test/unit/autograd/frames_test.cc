@@ -1,6 +1,6 @@
 // The frame kinds grad and jvp from C++: nested derivatives of x^4, what outer levels and
 // plain tensors that require grad see of an inner one, writes, and what stays alive.
-#include "dispatcher/frames.h"
+#include "dispatcher/frames/frames.h"
 
 #include "mica/ops/copy_.h"
 #include "mica/ops/mul.h"

@@ -1,9 +1,9 @@
 // How operators without a generated kernel pass the layer: composites decompose,
 // the rest is refused in backward, resize_ at once.
-#include "dispatcher/adapters.h"
-#include "dispatcher/explain.h"
-#include "dispatcher/operator.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/explain/explain.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/operator.h"
 #include "mica/ops/argmax.h"
 #include "mica/ops/linear.h"
 #include "mica/ops/mul.h"

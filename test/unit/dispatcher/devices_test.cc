@@ -1,10 +1,10 @@
 // The host's side of a device: what it waits for, what it keeps alive, which memory
 // it gives out again, which tables it refuses.
-#include "dispatcher/device_copy.h"
-#include "dispatcher/fallback.h"
-#include "dispatcher/plugins.h"
-#include "dispatcher/status.h"
-#include "dispatcher/streams.h"
+#include "dispatcher/devices/device_copy.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/tables/fallback.h"
 #include "tensor/allocator.h"
 #include "test/support/mica_test.h"
 #include "test/unit/dispatcher/lazy_device.h"

@@ -1,8 +1,8 @@
 // Frames: a kind of the test's own ("counting"), whose kernels run with the parent current,
 // fallbacks and refusals of a kind, wrappers that escape, and what is restored.
-#include "dispatcher/frames.h"
-#include "dispatcher/adapters.h"
-#include "dispatcher/explain.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/explain/explain.h"
 #include "test/support/mica_test.h"
 #include "test/unit/dispatcher/test_operators.h"
 

@@ -1,6 +1,6 @@
 // The table of third-party layers: complete, and what it says of operators. What it does is
 // tested through plugins, in test/abi/test_layers.py and examples/my_layer.
-#include "dispatcher/layers_extension.h"
+#include "dispatcher/layers/layers_extension.h"
 
 #include "test/support/mica_test.h"
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include <mica/device.h>
-#include "dispatcher/devices.h"
-#include "dispatcher/host.h"
-#include "dispatcher/registration.h"
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/plugins/host.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::testing {
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <random>
 
-#include "dispatcher/plugins.h"
+#include "dispatcher/plugins/plugins.h"
 #include "test/support/mica_test.h"
 
 namespace mica {

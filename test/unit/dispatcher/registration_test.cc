@@ -1,9 +1,9 @@
 // Scopes, layers and overrides: what is registered is called, and what leaves is
 // gone. Operators here are defined at run time and called with boxed arguments;
 // each test brings its own, so that their order does not matter.
-#include "dispatcher/adapters.h"
-#include "dispatcher/explain.h"
-#include "dispatcher/frames.h"
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/explain/explain.h"
+#include "dispatcher/frames/frames.h"
 #include "test/support/mica_test.h"
 #include "test/unit/dispatcher/test_operators.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "dispatcher/keys.h"
-#include "dispatcher/operator.h"
-#include "dispatcher/registration.h"
-#include "dispatcher/thread_state.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/keys.h"
+#include "dispatcher/tables/operator.h"
 #include "tensor/tensor.h"
 
 namespace mica::testing {

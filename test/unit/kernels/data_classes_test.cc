@@ -2,7 +2,7 @@
 // gather, scatter, window and contraction, on the portable class kernels.
 #include <cmath>
 
-#include "dispatcher/dispatcher.h"
+#include "dispatcher/tables/dispatcher.h"
 #include "mica/ops/_adaptive_avg_pool2d.h"
 #include "mica/ops/adaptive_max_pool2d.h"
 #include "mica/ops/avg_pool2d.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "dispatcher/operator_spec.h"
+#include "dispatcher/tables/operator_spec.h"
 #include "kernels/portable/machine.h"
 #include "test/unit/kernels/portable_fixture.h"
 

@@ -1,0 +1,76 @@
+// Structured kernels: the host computes shapes and dtypes, allocates, resizes or
+// checks the outputs, and hands a leaf kernel outputs that are ready.
+//
+// One boxed function serves all three forms of all operators: functional (fresh
+// outputs), in-place (the first argument is the output), out (given outputs).
+// It also does what must be done once a call for every kernel, a vendor's
+// included: version bumps, inference-mode checks, overlap checks.
+#pragma once
+
+#include "dispatcher/tables/operator.h"
+#include "tensor/tensor.h"
+
+namespace mica {
+
+struct EarlierSchema;  // dispatcher/registration/earlier_schema.h
+
+struct StructuredContext {
+  const OperatorSpec* functional = nullptr;
+  const OperatorSpec* out = nullptr;  // NULL if there is none
+  // The backend's own kernel, one of the two, and its kernel for the class, which
+  // runs where the first is missing or refuses; none on meta.
+  MicaFunction leaf = nullptr;
+  MicaBoxedFunction leaf_boxed = nullptr;
+  void* kernel_context = nullptr;
+  const EarlierSchema* earlier = nullptr;  // what the kernel was built for, where that is not the present
+  MicaClassFunction class_fn = nullptr;
+  void* class_context = nullptr;
+  // Taken when the kernel answers NOT_IMPLEMENTED.
+  MicaFunction portable = nullptr;
+  MicaClassFunction portable_class = nullptr;
+  MicaFunction composite = nullptr;            // of this very form, in layer convention
+  const BoxedKernel* decomposition = nullptr;  // the same, registered at run time
+  bool meta_only = false;
+  bool operator==(const StructuredContext&) const = default;
+};
+
+// BoxedFunctions; the kernel's context is given in parentheses.
+void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                   MicaValue* results);  // (StructuredContext*)
+void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);  // (StructuredContext*: leaf of this very form)
+// A write to a meta tensor by an operator that is not structured: of the version alone.
+void RunMetaWrite(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                  MicaValue* results);
+void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results);  // (none)
+// A composite at Autograd that has a kernel of a backend: what is below where nothing
+// is recorded, else the decomposition.
+void RunUnlessRecorded(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                       int64_t n,
+                       MicaValue* results);  // (StructuredContext*: composite or decomposition)
+// In-place and out forms of a composite: the functional form, then a copy.
+void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
+                          int64_t n,
+                          MicaValue* results);  // (Operator*: the functional form)
+// An overload of numbers: the one of Tensors, the numbers as 0-d tensors.
+void RunWithTensors(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                    MicaValue* results);  // (Operator*: of Tensors)
+// Opens the plugin that is missing and calls again, or throws the sentence that
+// says which is missing.
+void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                MicaValue* results);  // (none)
+
+// The call that a leaf kernel gets; makes `device` current for this thread.
+MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);
+// Throws when the tensor is read-only or was made in an inference mode that is over; then
+// tells who watches that it is written next.
+void CheckWritable(const Tensor& t, const OperatorSpec& spec);
+// After a write: the next version, and its name for whoever watches.
+void MarkWritten(const Tensor& t, const OperatorSpec& spec);
+
+// At most this many threads in a kernel.
+void SetNumThreads(int n);
+int NumThreads();
+
+}  // namespace mica

@@ -1,0 +1,186 @@
+#include "dispatcher/devices/device_memory.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/status.h"
+#include "tensor/allocator.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
+
+namespace mica {
+namespace {
+
+// Says that nothing is to be waited for.
+constexpr uint64_t kDone = UINT64_MAX;
+
+// The raw memory of one backend. Asks for the table at each call, since a plugin
+// may be replaced and devices end before the last tensor does. A block goes back
+// to the table that gave it.
+class PluginMemory : public RawMemory {
+ public:
+  explicit PluginMemory(int backend) : backend_(backend) {}
+
+  void* Allocate(int index, int64_t size) override {
+    const MicaDeviceTable& table = DeviceTableOf(At(index));
+    void* data = nullptr;
+    const MicaStatus s = table.allocate(table.context, index, size, &data);
+    if (!s) {
+      std::lock_guard lock(mutex_);
+      givers_[data] = &table;
+      return data;
+    }
+    const bool out_of_memory = (IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s))
+                                              : s->code) == MICA_ERROR_OUT_OF_MEMORY;
+    if (!out_of_memory) ThrowStatus(s);
+    DropStatus(s);
+    return nullptr;
+  }
+  void Free(int index, void* data, int64_t size) override {
+    const MicaDeviceTable* giver = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = givers_.find(data); it != givers_.end()) {
+        giver = it->second;
+        givers_.erase(it);
+      }
+    }
+    if (giver && Table()) DropStatus(giver->free(giver->context, index, data, size));
+  }
+  uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
+  // These run while memory is freed: an error there means that there is nothing
+  // left to wait for.
+  uint64_t RecordEvent(int index, uint64_t stream) override {
+    const MicaDeviceTable* t = Table();
+    uint64_t event = 0;
+    if (!t || Failed(t->event_create(t->context, index, &event))) return kDone;
+    if (!Failed(t->event_record(t->context, index, event, stream))) return event;
+    DropStatus(t->event_destroy(t->context, index, event));
+    return kDone;
+  }
+  bool TakeIfDone(int index, uint64_t event) override {
+    const MicaDeviceTable* t = Table();
+    int32_t done = 0;
+    if (t && event != kDone && t->event_query && !Failed(t->event_query(t->context, index, event, &done)) &&
+        !done)
+      return false;
+    WaitAndTake(index, event);
+    return true;
+  }
+  void WaitAndTake(int index, uint64_t event) override {
+    const MicaDeviceTable* t = Table();
+    if (!t || event == kDone) return;
+    DropStatus(t->event_sync(t->context, index, event));
+    DropStatus(t->event_destroy(t->context, index, event));
+  }
+  void SynchronizeStream(int index, uint64_t stream) override {
+    if (const MicaDeviceTable* t = Table()) DropStatus(t->stream_sync(t->context, index, stream));
+  }
+  void Copy(int index, void* to, const void* from, int64_t size) override {
+    const Device place = At(index);
+    const MicaDeviceTable& table = DeviceTableOf(place);
+    MakeCurrent(place);
+    ThrowIfError(
+        table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, CurrentStream(index)));
+  }
+
+ private:
+  static bool Failed(MicaStatus s) {
+    DropStatus(s);
+    return s != nullptr;
+  }
+  Device At(int index) const { return {static_cast<int16_t>(backend_), static_cast<int16_t>(index)}; }
+  const MicaDeviceTable* Table() const { return LiveDeviceTable(backend_); }
+
+  const int backend_;
+  std::mutex mutex_;
+  std::unordered_map<void*, const MicaDeviceTable*> givers_;
+};
+
+}  // namespace
+
+void RegisterDeviceMemory(int backend) {
+  static std::mutex mutex;
+  static std::array<RawMemory*, keys::kBackendCount> memory{};
+  std::lock_guard lock(mutex);
+  RawMemory*& slot = memory[static_cast<size_t>(backend)];
+  if (!slot) RegisterRawMemory(backend, slot = new PluginMemory(backend));
+}
+
+namespace {
+
+void Queue(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
+  const Device runs = to_device.is_cpu() ? from_device : to_device;
+  const MicaDeviceTable& table = DeviceTableOf(runs);
+  MakeCurrent(runs);
+  ThrowIfError(
+      table.copy(table.context, to, to_device.ToAbi(), from, from_device.ToAbi(), size, CurrentStream(runs)));
+}
+
+// A copy under way, and what it reads and writes.
+struct UnderWay {
+  std::unique_ptr<Event> done;
+  Tensor to, from;
+};
+struct Copies {
+  std::mutex mutex;
+  std::vector<UnderWay> list;
+};
+Copies& CopiesUnderWay() {
+  static Copies* copies = new Copies();  // never destroyed: devices end first
+  return *copies;
+}
+
+}  // namespace
+
+void CopyBytes(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
+  Queue(to, to_device, from, from_device, size);
+  if (to_device.is_cpu() || from_device.is_cpu()) {
+    const Device runs = to_device.is_cpu() ? from_device : to_device;
+    SynchronizeStream({runs, CurrentStream(runs)});
+  }
+}
+
+void CopyBytesLater(const Tensor& to, const Tensor& from) {
+  const Device runs = to.device().is_cpu() ? from.device() : to.device();
+  Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
+  auto done = std::make_unique<Event>();
+  done->Record({runs, CurrentStream(runs)});
+  std::vector<UnderWay> finished;  // their tensors are freed without the lock
+  Copies& copies = CopiesUnderWay();
+  std::lock_guard lock(copies.mutex);
+  for (size_t i = 0; i < copies.list.size();) {
+    if (!copies.list[i].done->Query()) {
+      ++i;
+      continue;
+    }
+    finished.push_back(std::move(copies.list[i]));
+    copies.list[i] = std::move(copies.list.back());
+    copies.list.pop_back();
+  }
+  copies.list.push_back({std::move(done), to, from});
+}
+
+bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
+  if (to_device.backend != from_device.backend) return false;
+  const MicaDeviceTable& table = DeviceTableOf(to_device);
+  if (!table.peer_copy) return false;
+  const StreamRef writer{to_device, CurrentStream(to_device)};
+  const StreamRef reader{from_device, CurrentStream(from_device)};
+  Event ready, done;
+  ready.Record(reader);
+  ready.Wait(writer);
+  ThrowIfError(
+      table.peer_copy(table.context, to, to_device.index, from, from_device.index, size, writer.handle));
+  done.Record(writer);
+  done.Wait(reader);
+  return true;
+}
+
+}  // namespace mica

@@ -1,0 +1,208 @@
+#include "dispatcher/devices/devices.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dispatcher/devices/device_memory.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/plugins/status.h"
+#include "tensor/error.h"
+#include "tensor/key_set.h"
+
+namespace mica {
+namespace {
+
+struct MandatoryField {
+  const char* name;
+  size_t offset;
+};
+#define FIELD(f) \
+  { #f, offsetof(MicaDeviceTable, f) }
+constexpr MandatoryField kMandatory[] = {FIELD(count),          FIELD(properties),   FIELD(exchange_device),
+                                         FIELD(allocate),       FIELD(free),         FIELD(stream_create),
+                                         FIELD(stream_destroy), FIELD(stream_sync),  FIELD(event_create),
+                                         FIELD(event_destroy),  FIELD(event_record), FIELD(event_wait),
+                                         FIELD(event_sync),     FIELD(copy),         FIELD(fill)};
+#undef FIELD
+
+struct Registered {
+  std::atomic<const MicaDeviceTable*> table{nullptr};
+  std::atomic<int> count{-1};
+  std::atomic<bool> used{false};    // a function of the table was called
+  std::atomic<bool> forked{false};  // in a child, and used before the fork
+};
+std::array<Registered, keys::kBackendCount> g_devices{};
+std::atomic<bool> g_ended{false};
+std::atomic<HostParallelFor> g_parallel_for{nullptr};
+
+Registered& At(int backend) { return g_devices[static_cast<size_t>(backend)]; }
+
+// Every table that was published, of replaced plugins too.
+struct Published {
+  std::mutex mutex;
+  std::vector<const MicaDeviceTable*> tables;
+};
+Published& AllPublished() {
+  static Published* p = new Published();
+  return *p;
+}
+
+// In the child of a fork.
+void ForgetUsedDevices() {
+  for (Registered& device : g_devices)
+    if (device.used.load(std::memory_order_relaxed)) device.forked.store(true, std::memory_order_relaxed);
+}
+
+// Before static destructors: wait for all work, then let go of the drivers. A child
+// leaves that to its parent.
+void EndDevices() {
+  for (const Registered& device : g_devices)
+    if (device.forked.load(std::memory_order_relaxed)) return;
+  const auto each = [](auto step) {
+    std::lock_guard lock(AllPublished().mutex);
+    for (const MicaDeviceTable* t : AllPublished().tables)
+      if (t->*step) DropStatus((t->*step)(t->context));
+  };
+  DestroyIdleStreams(-1);
+  each(&MicaDeviceTable::quiesce);
+  g_ended.store(true, std::memory_order_release);
+  each(&MicaDeviceTable::detach);
+}
+
+std::string WithoutFields(const char* name, const MicaDeviceTable& table) {
+  for (const MandatoryField& f : kMandatory) {
+    const bool inside = f.offset + sizeof(void*) <= table.struct_size;
+    const auto* slot = reinterpret_cast<void* const*>(reinterpret_cast<const char*>(&table) + f.offset);
+    if (!inside || !*slot)
+      return absl::StrCat("The device table of (", name, ") lacks the mandatory function `", f.name, "`.");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table) {
+  if (!name || !table)
+    return absl::InvalidArgumentError("A device was registered without a name or without a table.");
+  if (table->struct_size >= offsetof(MicaDeviceTable, context) && table->major != MICA_ABI_MAJOR)
+    return absl::InvalidArgumentError(absl::StrCat("The device table of (", name, ") speaks ABI major (",
+                                                   table->major, "); this Mica speaks (", MICA_ABI_MAJOR,
+                                                   ")."));
+  if (const std::string missing = WithoutFields(name, *table); !missing.empty())
+    return absl::InvalidArgumentError(missing);
+  return absl::OkStatus();
+}
+
+const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table) {
+  // A table of an older minor is shorter: copy what there is, the rest is NULL.
+  auto copy = std::make_unique<MicaDeviceTable>();
+  std::memset(copy.get(), 0, sizeof(MicaDeviceTable));
+  std::memcpy(copy.get(), &table, std::min<size_t>(table.struct_size, sizeof(MicaDeviceTable)));
+  copy->struct_size = sizeof(MicaDeviceTable);
+  return copy.release();
+}
+
+void PublishDeviceTable(const char* name, const MicaDeviceTable* kept) {
+  const int backend = RegisterBackendName(name);
+  At(backend).table.store(kept, std::memory_order_release);
+  At(backend).count.store(-1, std::memory_order_release);
+  if (backend == keys::kCpu) return;
+  RegisterDeviceMemory(backend);
+  static const int once = std::atexit(EndDevices) | pthread_atfork(nullptr, nullptr, ForgetUsedDevices);
+  static_cast<void>(once);
+  std::lock_guard lock(AllPublished().mutex);
+  std::vector<const MicaDeviceTable*>& tables = AllPublished().tables;
+  if (std::find(tables.begin(), tables.end(), kept) == tables.end()) tables.push_back(kept);
+}
+
+absl::Status RegisterDeviceTable(const char* name, const MicaDeviceTable* table) {
+  if (absl::Status s = CheckDeviceTable(name, table); !s.ok()) return s;
+  PublishDeviceTable(name, KeepDeviceTable(*table));
+  return absl::OkStatus();
+}
+
+const MicaDeviceTable* DeviceTable(int backend) {
+  return backend >= 0 && backend < keys::kBackendCount ? At(backend).table.load(std::memory_order_acquire)
+                                                       : nullptr;
+}
+
+const MicaDeviceTable* LiveDeviceTable(int backend) {
+  const MicaDeviceTable* table = DeviceTable(backend);
+  if (!table || g_ended.load(std::memory_order_acquire)) return nullptr;
+  Registered& device = At(backend);
+  device.used.store(true, std::memory_order_relaxed);
+  return device.forked.load(std::memory_order_relaxed) ? nullptr : table;
+}
+
+int DeviceCount(int backend) {
+  if (backend < 0 || backend >= BackendNameCount()) return 0;
+  if (backend < 2) return 1;
+  Registered& device = At(backend);
+  int count = device.count.load(std::memory_order_acquire);
+  if (count >= 0) return count;
+  const MicaDeviceTable* table = LiveDeviceTable(backend);
+  if (!table) return 0;
+  int32_t answer = 0;
+  ThrowIfError(table->count(table->context, &answer));
+  device.count.store(answer, std::memory_order_release);
+  return answer;
+}
+
+const MicaDeviceTable& DeviceTableOf(Device device) {
+  const MicaDeviceTable* table = LiveDeviceTable(device.backend);
+  MICA_CHECK(table || !At(device.backend).forked, "The device (", device.ToString(),
+             ") was used before this process was forked, which its driver does not survive; start processes "
+             "with the method spawn, or fork before the device is used.");
+  MICA_CHECK(table, "The device (", device.ToString(), ") has no device table. ",
+             MissingProviderSentence(absl::StrCat("backend:", BackendName(device.backend))));
+  const int count = DeviceCount(device.backend);
+  MICA_CHECK(device.index >= 0 && device.index < count, "The device (", device.ToString(),
+             ") does not exist; the backend (", BackendName(device.backend), ") has (", count,
+             ") devices, numbered from 0.");
+  return *table;
+}
+
+DeviceProperties PropertiesOf(Device device) {
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  MicaDeviceProperties raw{};
+  raw.struct_size = sizeof(raw);
+  raw.total_memory = raw.free_memory = -1;
+  ThrowIfError(table.properties(table.context, device.index, &raw));
+  return {raw.name ? raw.name : "", raw.total_memory, raw.free_memory};
+}
+
+void MakeCurrent(Device device) {
+  if (device.backend < 2 || DeviceCount(device.backend) < 2) return;
+  static thread_local std::array<int16_t, keys::kBackendCount> current{};
+  int16_t& now = current[static_cast<size_t>(device.backend)];
+  if (now == device.index) return;
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  int32_t previous = 0;
+  ThrowIfError(table.exchange_device(table.context, device.index, &previous));
+  now = device.index;
+}
+
+namespace {
+// Set when libmica is opened: names of devices are asked for from then on.
+[[maybe_unused]] const bool g_hooks_set = [] {
+  SetDeviceHooks(
+      {[](std::string_view name) { return EnsureProvider(absl::StrCat("backend:", std::string(name))); },
+       &DeviceCount});
+  return true;
+}();
+}  // namespace
+
+void SetParallelFor(HostParallelFor f) { g_parallel_for.store(f); }
+HostParallelFor GetParallelFor() { return g_parallel_for.load(std::memory_order_acquire); }
+
+}  // namespace mica

@@ -1,0 +1,122 @@
+// What a third party's layer may ask of an operator: its class, arguments, programs and
+// equation, from its spec and its schema, as C text that stays.
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "dispatcher/layers/layers_extension.h"
+#include "dispatcher/tables/dispatcher.h"
+
+namespace mica {
+namespace {
+
+struct Kept {
+  MicaOperatorInfo info{};
+  std::string schema;
+  std::deque<std::string> texts;  // keeps addresses
+  std::vector<MicaArgumentInfo> args;
+};
+
+int32_t TagOf(const schema::Type& type) {
+  using schema::TypeKind;
+  const schema::Type& t = type.unwrapped();
+  const bool list = t.is(TypeKind::kList);
+  switch ((list ? t.elements[0].unwrapped() : t).kind) {
+    case TypeKind::kTensor:
+      return list ? MICA_VALUE_TENSORS : MICA_VALUE_TENSOR;
+    case TypeKind::kInt:
+    case TypeKind::kSymInt:
+      return list ? MICA_VALUE_INTS : MICA_VALUE_INT;
+    case TypeKind::kFloat:
+    case TypeKind::kSymFloat:
+      return list ? MICA_VALUE_FLOATS : MICA_VALUE_FLOAT;
+    case TypeKind::kBool:
+      return list ? MICA_VALUE_BOOLS : MICA_VALUE_BOOL;
+    case TypeKind::kScalar:
+      return list ? MICA_VALUE_SCALARS : MICA_VALUE_SCALAR;
+    case TypeKind::kStr:
+      return MICA_VALUE_STR;
+    case TypeKind::kDevice:
+      return MICA_VALUE_DEVICE;
+    case TypeKind::kScalarType:
+      return MICA_VALUE_DTYPE;
+    case TypeKind::kLayout:
+      return MICA_VALUE_LAYOUT;
+    case TypeKind::kMemoryFormat:
+      return MICA_VALUE_MEMORY_FORMAT;
+    case TypeKind::kGenerator:
+      return MICA_VALUE_GENERATOR;
+    default:
+      return MICA_VALUE_NONE;
+  }
+}
+
+const char* EquationOf(const OperatorSpec& spec) {
+  for (const MicaProgram* p : spec.programs)
+    if (p && p->equation && *p->equation) return p->equation;
+  return "";
+}
+
+// The equation's operands are the last of the operator's tensors: addmm(self, mat1, mat2).
+void MarkOperands(const OperatorSpec& spec, Kept& kept) {
+  const std::string_view equation = EquationOf(spec);
+  if (equation.empty()) return;
+  int operands = 1;
+  for (const char c : equation.substr(0, equation.find("->"))) operands += c == ',';
+  const MicaProgram& p = *spec.programs[static_cast<int>(DTypeKind::kFloating)];
+  for (int32_t i = std::max(0, p.num_inputs - operands); i < p.num_inputs; ++i)
+    kept.args[static_cast<size_t>(p.input_args[i])].flags |= MICA_ARGUMENT_OPERAND;
+}
+
+std::unique_ptr<Kept> Make(const Operator& op) {
+  auto kept = std::make_unique<Kept>();
+  const OperatorSpec& spec = op.spec();
+  const schema::FunctionSchema& schema = op.schema();
+  kept->schema = schema::ToString(schema);
+  for (const schema::Argument& a : schema.arguments) {
+    MicaArgumentInfo& info = kept->args.emplace_back();
+    info.name = kept->texts.emplace_back(a.name).c_str();
+    info.type = kept->texts.emplace_back(a.type.ToString()).c_str();
+    info.tag = TagOf(a.type);
+    if (a.is_mutable()) info.flags |= MICA_ARGUMENT_WRITTEN;
+    if (a.type.is(schema::TypeKind::kOptional)) info.flags |= MICA_ARGUMENT_OPTIONAL;
+    if (a.kwarg_only) info.flags |= MICA_ARGUMENT_KEYWORD;
+    if (a.alias()) info.flags |= MICA_ARGUMENT_ALIAS;
+  }
+  MarkOperands(spec, *kept);
+  MicaOperatorInfo& info = kept->info;
+  info.struct_size = sizeof(info);
+  info.name = spec.name;
+  info.schema = kept->schema.c_str();
+  info.class_name = Name(spec.op_class);
+  info.functional_name = spec.functional_name;
+  info.out_name = spec.out_name;
+  info.form = static_cast<int32_t>(spec.form);
+  info.num_args = static_cast<int32_t>(kept->args.size());
+  info.num_results = static_cast<int32_t>(schema.returns.size());
+  if (spec.view) info.flags |= MICA_OPERATOR_VIEW;
+  if (spec.composite) info.flags |= MICA_OPERATOR_COMPOSITE;
+  if (spec.flags & kNotDifferentiable) info.flags |= MICA_OPERATOR_NOT_DIFFERENTIABLE;
+  info.schema_hash = schema::Hash(schema);
+  info.written_args = spec.written_args;
+  info.args = kept->args.data();
+  std::copy(std::begin(spec.programs), std::end(spec.programs), info.programs);
+  info.equation = EquationOf(spec);
+  return kept;
+}
+
+}  // namespace
+
+const MicaOperatorInfo& InfoOf(const Operator& op) {
+  static auto& mutex = *new std::mutex();
+  static auto& all = *new absl::flat_hash_map<const Operator*, std::unique_ptr<Kept>>();
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Kept>& kept = all[&op];
+  if (!kept) kept = Make(op);
+  return kept->info;
+}
+
+}  // namespace mica

@@ -1,0 +1,49 @@
+// What the layer Batched tells about itself, and what plugins tell it about their operators.
+#include "dispatcher/layers/batching.h"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "dispatcher/plugins/plugins.h"
+#include "tensor/error.h"
+
+namespace mica::frames {
+namespace {
+std::atomic<BatchRuleSource> g_source{nullptr};
+
+struct PluginRules {
+  std::mutex mutex;
+  absl::flat_hash_map<std::string, std::string> by_operator;
+};
+PluginRules& Rules() {
+  static auto& rules = *new PluginRules();
+  return rules;
+}
+}  // namespace
+
+void SetBatchRuleSource(BatchRuleSource source) { g_source.store(source, std::memory_order_release); }
+
+const char* BatchRuleOf(const Operator& op) {
+  if (!g_source.load(std::memory_order_acquire)) EnsureProvider("layer:vmap");
+  const BatchRuleSource source = g_source.load(std::memory_order_acquire);
+  MICA_CHECK(source, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
+  return source(op);
+}
+
+void SetPluginBatchRule(std::string_view op, std::string rule) {
+  PluginRules& rules = Rules();
+  const std::lock_guard lock(rules.mutex);
+  rules.by_operator[std::string(op)] = std::move(rule);
+}
+
+std::string PluginBatchRule(std::string_view op) {
+  PluginRules& rules = Rules();
+  const std::lock_guard lock(rules.mutex);
+  const auto found = rules.by_operator.find(std::string(op));
+  return found == rules.by_operator.end() ? "" : found->second;
+}
+
+}  // namespace mica::frames

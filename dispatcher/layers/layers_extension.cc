@@ -1,0 +1,288 @@
+// Third-party layers: their records become entries of the plugin's scope, their boxed
+// functions stand behind one kernel of the host, and frames are those of frames.h.
+#include "dispatcher/layers/layers_extension.h"
+
+#include <deque>
+#include <mutex>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/frames/frames.h"
+#include "dispatcher/plugins/host.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/keys.h"
+
+namespace mica {
+namespace {
+
+std::string Text(const char* s) { return s ? s : ""; }
+const Operator& OpOf(void* op) { return *static_cast<const Operator*>(op); }
+
+// ---- registration ------------------------------------------------------------
+
+// A boxed function of a plugin and its context. Never freed: a call may be in flight.
+struct LayerFunction {
+  MicaLayerFunction function;
+  void* context;
+};
+LayerFunction* Keep(MicaLayerFunction function, void* context) {
+  static auto& mutex = *new std::mutex();
+  static auto& kept = *new std::deque<LayerFunction>();
+  const std::lock_guard lock(mutex);
+  for (LayerFunction& k : kept)
+    if (k.function == function && k.context == context) return &k;
+  return &kept.emplace_back(LayerFunction{function, context});
+}
+
+void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                      MicaValue* results) {
+  const auto& f = *static_cast<const LayerFunction*>(k.context);
+  const MicaLayerCall call = {sizeof(call), HostTable(), LayersExtension(), f.context,
+                              const_cast<Operator*>(&op)};
+  const auto count = static_cast<int64_t>(op.schema().returns.size());
+  for (int64_t i = 0; i < count; ++i) results[i] = MicaValue{};
+  ThrowIfError(f.function(keys.bits(), &call, args, n, results, count));
+}
+
+template <typename F>
+MicaStatus InScope(void* context, F&& f) {
+  return CatchAll([&] {
+    Scope& scope = *static_cast<Scope*>(context);
+    const std::lock_guard lock(RegistrationMutex());
+    MICA_CHECK(scope.open(), "Plugin (", scope.name(),
+               ") registers after its init has returned; a registrar is valid during init only.");
+    f(scope);
+  });
+}
+
+MicaStatus RegisterLayerOf(void* context, const char* name, const char* after, const char* before,
+                           int32_t* bit) {
+  return InScope(context, [&](Scope& scope) {
+    const absl::StatusOr<int> given = scope.AddLayer(Text(name), {Text(after), Text(before)});
+    MICA_CHECK(given.ok(), std::string(given.status().message()));
+    if (bit) *bit = *given;
+  });
+}
+
+MicaStatus RegisterKindOf(void* context, const MicaFrameKindRecord* r, int32_t* kind) {
+  return InScope(context, [&](Scope& scope) {
+    MICA_CHECK(r && r->struct_size >= sizeof(*r), "Plugin (", scope.name(),
+               ") registers a frame kind by a record that is NULL or too small.");
+    frames::Kind k{Text(r->name), Text(r->after_escape), false, nullptr};
+    if (r->flags & MICA_KIND_HIDES_VALUE)
+      k.unreadable = absl::StrCat("stands for more than one value inside of ", k.name,
+                                  ": choose by values with mica.where instead of `if`, or return the tensor "
+                                  "and read it outside");
+    if (r->is_constant)
+      k.is_constant = [f = r->is_constant, context = r->context](const Tensor& t, const frames::Wrapper&) {
+        return f(context, t.impl()) != 0;
+      };
+    const absl::StatusOr<int> given = scope.AddKind(k);
+    MICA_CHECK(given.ok(), std::string(given.status().message()));
+    if (kind) *kind = *given;
+  });
+}
+
+MicaStatus RegisterKernelOf(void* context, const MicaLayerKernelRecord* r) {
+  return InScope(context, [&](Scope& scope) {
+    MICA_CHECK(r && r->struct_size >= sizeof(*r) && r->key, "Plugin (", scope.name(),
+               ") registers a layer's kernel by a record that is NULL, too small, or without a key.");
+    MICA_CHECK(!r->function != !r->boxed, "The layer's kernel of plugin (", scope.name(), ") for (",
+               r->name ? r->name : "all operators", ") at (", r->key,
+               ") must have one function, boxed or unboxed.");
+    const SourceLocation where{Text(r->file).empty() ? "" : r->file, static_cast<int>(r->line)};
+    const BoxedKernel boxed{&RunLayerFunction, r->boxed ? Keep(r->boxed, r->context) : nullptr, nullptr};
+    if (r->function) {
+      MICA_CHECK(r->name && r->schema_hash, "The unboxed kernel of plugin (", scope.name(), ") at (", r->key,
+                 ") names no operator or no schema_hash; one signature does not fit all.");
+      scope.AddKernel(r->name, r->key, r->function, r->context, where, r->schema_hash);
+    } else if (r->name) {
+      scope.AddBoxedKernel(r->name, r->key, boxed, where);
+    } else {
+      scope.AddBoxedFallback(r->key, boxed, where);
+    }
+  });
+}
+
+MicaStatus DecomposeAtKey(void* context, const char* key) {
+  return InScope(context, [&](Scope& scope) { scope.DecomposeAt(Text(key)); });
+}
+MicaStatus FallThroughAt(void* context, const char* name, const char* key) {
+  return InScope(context, [&](Scope& scope) { scope.AddFallthrough(Text(name), Text(key)); });
+}
+
+// ---- operators and this thread -----------------------------------------------
+
+const MicaOperatorInfo* OperatorInfoOf(void* op) { return &InfoOf(OpOf(op)); }
+
+MicaStatus ComputeDType(void* op, const MicaValue* args, int64_t n, int32_t* dtype) {
+  return CatchAll([&] {
+    const OperatorSpec& spec = OpOf(op).spec();
+    MICA_CHECK_TYPE(n >= spec.num_functional_args, "Operator ", spec.name, " takes (",
+                    spec.num_functional_args, ") arguments in its functional form, and a layer gives (", n,
+                    ").");
+    MetaResult meta;
+    if (spec.meta) spec.meta(spec, args, meta);
+    *dtype = meta.compute_dtype;
+  });
+}
+
+void CheckCount(const Operator& op, int64_t n) {
+  MICA_CHECK_TYPE(n == op.spec().num_args, "Operator ", op.spec().name, " takes (", op.spec().num_args,
+                  ") boxed arguments, defaults included, and a layer passes (", n, ").");
+}
+
+MicaStatus Redispatch(void* op, uint64_t keys, const MicaValue* args, int64_t n, MicaValue* results,
+                      int64_t) {
+  return CatchAll([&] {
+    MICA_CHECK(!(KeySet(keys) & keys::kBackends).empty(), "Operator ", OpOf(op).spec().name,
+               " is redispatched with a key set (", ToString(KeySet(keys)),
+               ") that has no backend; pass on the keys that the kernel got, less those of its own layer.");
+    CheckCount(OpOf(op), n);
+    OpOf(op).RedispatchBoxed(KeySet(keys), args, n, results);
+  });
+}
+
+// A plugin has no say in what frames include.
+constexpr KeySet kOfFrames =
+    KeySet::Of(keys::kFrame) | KeySet::Of(keys::kFrameEscape) | KeySet::Of(keys::kFrameBelow);
+
+uint64_t Exchange(KeySet& set, uint64_t bits) {
+  const KeySet theirs = keys::kLayers - kOfFrames, before = set;
+  set = (set - theirs) | (KeySet(bits) & theirs);
+  return before.bits();
+}
+uint64_t ExchangeInclude(uint64_t bits) { return Exchange(CurrentThread().include, bits); }
+uint64_t ExchangeExclude(uint64_t bits) { return Exchange(CurrentThread().exclude, bits); }
+uint64_t Included() { return CurrentThread().include.bits(); }
+uint64_t Excluded() { return CurrentThread().exclude.bits(); }
+
+uint64_t TensorKeys(MicaTensor* t) { return Tensor::Ref(t).keys().bits(); }
+MicaStatus TensorAttach(MicaTensor* t, int32_t bit, int32_t on) {
+  return CatchAll([&] {
+    MICA_CHECK_VALUE(IsThirdPartyLayer(bit), "Bit (", bit,
+                     ") is not of a layer that a plugin registered, so it is not put on a tensor.");
+    TensorImpl& impl = *Tensor::Ref(t).impl();
+    impl.keys = on ? impl.keys | KeySet::Of(bit) : impl.keys - KeySet::Of(bit);
+  });
+}
+
+// ---- frames ------------------------------------------------------------------
+
+// What a MicaFrameScope holds.
+template <typename T>
+T& In(MicaFrameScope* scope) {
+  static_assert(sizeof(T) <= sizeof(MicaFrameScope) && alignof(T) <= alignof(MicaFrameScope));
+  return *std::launder(reinterpret_cast<T*>(scope->opaque));
+}
+
+void FrameCurrent(MicaFrame* out) {
+  const frames::Frame* f = frames::Current();
+  *out = f ? MicaFrame{f->kind, 0, f->tag, f->payload} : MicaFrame{-1, 0, 0, nullptr};
+}
+MicaStatus FrameEnter(int32_t kind, void* payload, uint64_t tag, MicaFrameScope* scope) {
+  return CatchAll([&] {
+    MICA_CHECK_VALUE(kind >= 0 && kind < frames::NumKinds(), "Frame kind number (", kind,
+                     ") is not given to a kind.");
+    new (scope->opaque) frames::FrameScope(kind, payload, tag);
+  });
+}
+MicaStatus FrameExit(MicaFrameScope* scope) {
+  return CatchAll([&] {
+    auto& entered = In<frames::FrameScope>(scope);
+    MICA_CHECK(frames::Current() == &entered.frame(), "A frame of (",
+               frames::KindOf(entered.frame().kind).name,
+               ") is left on another thread than it was entered on, or while one inside of it is active.");
+    entered.~FrameScope();
+  });
+}
+MicaStatus FrameLeave(MicaFrameScope* scope, MicaFrame* left) {
+  return CatchAll([&] {
+    MICA_CHECK(frames::Current(), "A frame is left while none is current: leave it in a kernel of its kind.");
+    FrameCurrent(left);
+    new (scope->opaque) frames::LeaveFrame();
+  });
+}
+void FrameReturn(MicaFrameScope* scope) { In<frames::LeaveFrame>(scope).~LeaveFrame(); }
+
+frames::Frame Named(const MicaFrame& f) {
+  frames::Frame frame;
+  frame.kind = f.kind;
+  frame.tag = f.tag;
+  return frame;
+}
+
+std::shared_ptr<void> OpaqueOf(const MicaPayload& p) {
+  if (!p.opaque) return nullptr;
+  return {p.opaque, p.destroy ? p.destroy : [](void*) {}};
+}
+void Put(const MicaPayload& p, std::shared_ptr<void> opaque, frames::Wrapper& w) {
+  w.number = p.number;
+  w.second = p.second ? Tensor::Borrow(p.second) : Tensor();
+  w.opaque = std::move(opaque);
+}
+
+MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor* base,
+                           const MicaPayload* payload) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = CatchAll([&] {
+    std::shared_ptr<void> opaque = payload ? OpaqueOf(*payload) : nullptr;  // destroyed on every path
+    MICA_CHECK(value && frame && frame->kind >= 0, "A wrapper needs a value and a frame.");
+    const Tensor inner = Tensor::Borrow(value);
+    const int64_t hidden = payload ? payload->hidden : 0;
+    MICA_CHECK_VALUE(hidden >= 0 && hidden <= inner.ndim(), "A wrapper hides (", hidden,
+                     ") leading dimensions of a value (", inner.ToString(), "), which has fewer.");
+    Tensor wrapper =
+        frames::Wrap(inner, Named(*frame), base ? Tensor::Borrow(base) : Tensor(), static_cast<int>(hidden));
+    if (payload) Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
+    r.value = wrapper.release();
+  });
+  return r;
+}
+
+int32_t UnwrapValue(MicaTensor* t, const MicaFrame* frame, MicaTensor** value, MicaPayload* payload) {
+  if (!t || !frames::IsWrapper(Tensor::Ref(t))) return 0;
+  const frames::Wrapper* w = &frames::WrapperOf(Tensor::Ref(t));
+  if (frame && w->tag != frame->tag) return 0;
+  if (value) *value = w->value.impl();
+  if (payload) *payload = {w->second.impl(), w->number, w->opaque.get(), nullptr, w->hidden};
+  return 1;
+}
+
+MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* payload) {
+  return CatchAll([&] {
+    std::shared_ptr<void> opaque = OpaqueOf(*payload);
+    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
+    if (!w) return;
+    MICA_CHECK_VALUE(payload->hidden == w->hidden, "A payload that hides (", payload->hidden,
+                     ") dimensions is put on a wrapper that hides (", w->hidden, "); wrap the value anew.");
+    Put(*payload, std::move(opaque), *w);
+  });
+}
+
+MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
+  return CatchAll([&] {
+    MICA_CHECK(frames::Current(), "Operator ", OpOf(op).spec().name,
+               " is called in the parent of a frame while none is current.");
+    CheckCount(OpOf(op), n);
+    frames::CallInParent(OpOf(op), args, n, results);
+  });
+}
+
+}  // namespace
+
+const MicaLayers* LayersExtension() {
+  static const MicaLayers table = {sizeof(MicaLayers), MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR, &RegisterLayerOf,
+                                   &RegisterKindOf,    &RegisterKernelOf, &DecomposeAtKey,   &FallThroughAt,
+                                   &OperatorInfoOf,    &ComputeDType,     &Redispatch,       &ExchangeInclude,
+                                   &ExchangeExclude,   &Included,         &Excluded,         &TensorKeys,
+                                   &TensorAttach,      &FrameCurrent,     &FrameEnter,       &FrameExit,
+                                   &FrameLeave,        &FrameReturn,      &WrapValue,        &UnwrapValue,
+                                   &CallInParentOf,    &SetPayload};
+  return &table;
+}
+
+}  // namespace mica

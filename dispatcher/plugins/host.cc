@@ -1,0 +1,305 @@
+#include "dispatcher/plugins/host.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/structured.h"
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/layers/layers_extension.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/registration/vendor_operators.h"
+#include "tensor/allocator.h"
+#include "tensor/generator.h"
+#include "tensor/shape.h"
+
+namespace mica {
+namespace {
+
+std::atomic<void (*)(std::string_view)> g_warn{nullptr};
+std::atomic<bool (*)()> g_interrupt{nullptr};
+std::atomic<void* (*)()> g_release{nullptr};
+std::atomic<void (*)(void*)> g_take{nullptr};
+struct HeldWarnings {
+  bool hold = false;
+  std::vector<std::string> messages;
+};
+thread_local HeldWarnings t_held;
+
+std::string_view View(MicaStr s) { return {s.data, static_cast<size_t>(s.size > 0 ? s.size : 0)}; }
+
+MicaStatus StatusCreate(int64_t code, MicaStr message, const char* file, int64_t line) {
+  return MakeStatus(static_cast<ErrorKind>(code), View(message), file, static_cast<int>(line));
+}
+void TensorRetain(MicaTensor* t) { static_cast<TensorImpl*>(t)->Retain(); }
+void TensorRelease(MicaTensor* t) { static_cast<TensorImpl*>(t)->Release(); }
+
+template <typename F>
+MicaTensorResult TensorResult(F&& f) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = CatchAll([&] { r.value = f().release(); });
+  return r;
+}
+DType CheckedDType(int32_t dtype) {
+  MICA_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, "The dtype (", dtype,
+                   ") given by a plugin is not one of the ", kDTypeCount, " dtypes.");
+  return static_cast<DType>(dtype);
+}
+MicaTensorResult TensorEmpty(MicaIntSpan sizes, int32_t dtype, MicaDevice device, int32_t format) {
+  return TensorResult([&] {
+    return EmptyTensor({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device),
+                       static_cast<MemoryFormat>(format));
+  });
+}
+MicaTensorResult TensorAsStrided(MicaTensor* self, MicaIntSpan sizes, MicaIntSpan strides,
+                                 int64_t byte_offset) {
+  return TensorResult([&] {
+    return MakeView(Tensor::Ref(self), {sizes.data, sizes.size}, {strides.data, strides.size}, byte_offset);
+  });
+}
+MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype,
+                                  MicaDevice device, void (*deleter)(void*), void* context) {
+  return TensorResult([&] {
+    const DType d = CheckedDType(dtype);
+    const IntSpan shape(sizes.data, sizes.size);
+    const Dims given = strides.size < 0 ? ContiguousStrides(shape) : ToDims({strides.data, strides.size});
+    int64_t last = CheckedNumel(shape) == 0 ? -1 : 0;
+    for (int64_t i = 0; i < shape.size() && last >= 0; ++i)
+      last += (shape[i] - 1) * given[static_cast<size_t>(i)];
+    Storage s =
+        Storage::FromMemory(data, (last + 1) * ItemSize(d), Device::FromAbi(device), deleter, context);
+    return Tensor::Steal(TensorImpl::Make(std::move(s), 0, shape, given, d));
+  });
+}
+MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
+  return CatchAll([&] {
+    const IntSpan shape(sizes.data, sizes.size);
+    ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape), false);
+  });
+}
+MicaTensor** TensorListCreate(int64_t size) {
+  try {
+    return NewTensorList(size);
+  } catch (...) {
+    return nullptr;
+  }
+}
+MicaStatus Allocate(MicaDevice device, int64_t size, uint64_t stream, void** out) {
+  return CatchAll([&] { *out = AllocatorFor(Device::FromAbi(device)).AllocateUnsized(size, stream); });
+}
+void Free(MicaDevice device, void* data) { AllocatorFor(Device::FromAbi(device)).FreeUnsized(data); }
+MicaStatus RecordStream(MicaTensor* t, uint64_t stream) {
+  return CatchAll([&] { mica::RecordStream(Tensor::Ref(t), stream); });
+}
+MicaStatus HostCurrentStream(MicaDevice device, uint64_t* out) {
+  return CatchAll([&] { *out = CurrentStream(Device::FromAbi(device)); });
+}
+MicaStatus HostExchangeStream(MicaDevice device, uint64_t stream, uint64_t* previous) {
+  return CatchAll([&] { *previous = ExchangeStream(Device::FromAbi(device), stream); });
+}
+
+void ParallelFor(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t),
+                 void* context) {
+  if (const HostParallelFor f = GetParallelFor())
+    f(begin, end, grain, body, context);
+  else if (begin < end)
+    body(context, begin, end);
+}
+int32_t HostNumThreads() { return NumThreads(); }
+
+Generator& GeneratorOrDefault(MicaGenerator* g, MicaDevice device) {
+  return g ? *Generator::FromAbi(g) : DefaultGenerator(Device::FromAbi(device));
+}
+MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g, device);
+    std::lock_guard lock(generator.mutex());
+    generator.Fill32(out, count);
+  });
+}
+MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t count) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g, device);
+    std::lock_guard lock(generator.mutex());
+    generator.Fill64(out, count);
+  });
+}
+MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint64_t* seed,
+                        uint64_t* offset) {
+  return CatchAll([&] {
+    Generator& generator = GeneratorOrDefault(g, device);
+    auto* philox = dynamic_cast<PhiloxGenerator*>(&generator);
+    MICA_CHECK_TYPE(philox, "The generator (", generator.algorithm(), " on ", generator.device().ToString(),
+                    ") is no philox4x32-10, so that no part of its stream can be set aside; take its words "
+                    "with random_u32.");
+    std::lock_guard lock(generator.mutex());
+    std::tie(*seed, *offset) = philox->SetAside(count);
+  });
+}
+MicaStatus OpFind(MicaStr name, void** handle) {
+  return CatchAll([&] { *handle = &GetOperator(View(name)); });
+}
+MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
+  return CatchAll([&] {
+    const auto& op = *static_cast<const Operator*>(handle);
+    MICA_CHECK_TYPE(n == op.spec().num_args, "Operator ", op.spec().name, " takes (", op.spec().num_args,
+                    ") boxed arguments, defaults included, and a plugin calls it with (", n, ").");
+    op.CallBoxed(args, n, results);
+  });
+}
+int32_t HostInterrupted() { return Interrupted() ? 1 : 0; }
+void Warn(MicaStr message) { HostWarn(View(message)); }
+int32_t HostBackendIndex(MicaStr name) { return BackendIndex(View(name)); }
+MicaStr HostBackendName(int32_t index) {
+  if (index < 0 || index >= BackendNameCount()) return {"", 0};
+  const std::string& name = BackendName(index);
+  return {name.data(), static_cast<int64_t>(name.size())};
+}
+
+// Extensions that plugins offer each other and the host, by name.
+const void* Extension(MicaStr name, uint32_t minimum_minor) {
+  // T2 is locked to one version: the minor is compared for equality.
+  if (View(name) == MICA_LAYERS_EXTENSION)
+    return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
+  if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
+  return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
+}
+
+}  // namespace
+
+std::mutex& RegistrationMutex() {
+  static auto* mutex = new std::mutex();
+  return *mutex;
+}
+
+namespace {
+
+template <typename F>
+MicaStatus WithScope(void* context, F&& f) {
+  return CatchAll([&] {
+    Scope& scope = *static_cast<Scope*>(context);
+    const std::lock_guard lock(RegistrationMutex());
+    MICA_CHECK(scope.open(), "Plugin (", scope.name(),
+               ") registers after its init has returned; a registrar is valid during init only.");
+    const absl::Status s = f(scope);
+    MICA_CHECK(s.ok(), std::string(s.message()));
+  });
+}
+// A string or record that the plugin must give.
+template <typename T>
+const T* Given(const T* pointer, const char* what) {
+  MICA_CHECK(pointer, "A plugin registers ", what, " and gives NULL.");
+  return pointer;
+}
+MicaStatus RegisterDevice(void* context, const char* name, const MicaDeviceTable* table) {
+  return WithScope(context, [&](Scope& s) { return s.AddDevice(name, table); });
+}
+MicaStatus RegisterKernel(void* context, const MicaKernelRecord* r) {
+  return WithScope(context, [&](Scope& s) { return s.AddLeaf(*Given(r, "a kernel record")); });
+}
+MicaStatus RegisterClass(void* context, const MicaClassRecord* r) {
+  return WithScope(context, [&](Scope& s) { return s.AddClass(*Given(r, "a class record")); });
+}
+MicaStatus DefineOperator(void* context, const char* text) {
+  return WithScope(context, [&](Scope& s) { return s.Define(Given(text, "a schema"), {}); });
+}
+
+}  // namespace
+
+const MicaHost* HostTable() {
+  static const MicaHost table = {sizeof(MicaHost),
+                                 MICA_ABI_MAJOR,
+                                 MICA_ABI_MINOR,
+                                 "0.1.0",
+                                 &StatusCreate,
+                                 &TensorRetain,
+                                 &TensorRelease,
+                                 &TensorEmpty,
+                                 &TensorAsStrided,
+                                 &TensorFromMemory,
+                                 &TensorResize,
+                                 &TensorListCreate,
+                                 &Allocate,
+                                 &Free,
+                                 &RecordStream,
+                                 &HostCurrentStream,
+                                 &HostExchangeStream,
+                                 &ParallelFor,
+                                 &HostNumThreads,
+                                 &RandomU32,
+                                 &RandomU64,
+                                 &RandomPhilox,
+                                 &OpFind,
+                                 &OpCallBoxed,
+                                 &HostInterrupted,
+                                 &Warn,
+                                 &HostBackendIndex,
+                                 &HostBackendName,
+                                 &Extension};
+  return &table;
+}
+
+MicaRegistrar MakeRegistrar(Scope* scope) {
+  return {sizeof(MicaRegistrar), MICA_ABI_MAJOR,  MICA_ABI_MINOR, scope,
+          &RegisterDevice,       &RegisterKernel, &RegisterClass, &DefineOperator};
+}
+
+void SetWarningHandler(void (*handler)(std::string_view)) { g_warn.store(handler); }
+void HostWarn(std::string_view message) {
+  if (t_held.hold)
+    t_held.messages.emplace_back(message);
+  else if (auto* handler = g_warn.load())
+    handler(message);
+  else
+    std::fprintf(stderr, "mica: warning: %.*s\n", static_cast<int>(message.size()), message.data());
+}
+void HoldWarnings(bool hold) {
+  t_held.hold = hold;
+  if (hold) return;
+  for (const std::string& message : std::exchange(t_held.messages, {})) HostWarn(message);
+}
+
+void SetInterpreterLock(InterpreterLock lock) {
+  g_take.store(lock.take);
+  g_release.store(lock.release);
+}
+InterpreterRelease::InterpreterRelease() {
+  auto* release = g_release.load();
+  held_ = release ? release() : nullptr;
+}
+InterpreterRelease::~InterpreterRelease() {
+  if (held_) g_take.load()(held_);
+}
+
+void SetInterruptCheck(bool (*check)()) { g_interrupt.store(check); }
+bool Interrupted() {
+  auto* check = g_interrupt.load(std::memory_order_relaxed);
+  return check && check();
+}
+void CheckInterrupted() { MICA_CHECK_KIND(kInterrupted, !Interrupted(), "The call was interrupted."); }
+void CheckInterrupted(std::unique_lock<std::mutex>& held) {
+  held.unlock();
+  CheckInterrupted();
+  held.lock();
+}
+
+int DefaultNumThreads() {
+  int n = 0;
+  if (const char* text = std::getenv("OMP_NUM_THREADS"); text && absl::SimpleAtoi(text, &n) && n > 0)
+    return n;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace mica

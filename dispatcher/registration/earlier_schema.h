@@ -1,0 +1,43 @@
+// Kernels that were built for an earlier schema of their operator: how they are
+// called when the operator has got further arguments since.
+//
+// An EarlierSchema is made when such a kernel is registered and lives as long as its
+// operator. A call in which every new argument holds its default goes to the kernel
+// without them; any other is for whoever comes after it, as if it had answered
+// NOT_IMPLEMENTED.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/structured.h"
+#include "schema/value.h"
+
+namespace mica {
+
+struct EarlierSchema {
+  const SchemaGeneration* generation;
+  std::vector<int> kept;                        // by the earlier argument, the present one's number
+  std::vector<std::pair<int, Value>> left_out;  // the new arguments, with their defaults
+  std::string names;                            // of those: "`extra` and `mode`"
+};
+
+// What a kernel of that schema needs to serve `op`; throws a kRuntime Error where it cannot.
+EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation);
+
+// CallLeaf for a kernel of `c.earlier`.
+MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const MicaValue* args,
+                       MicaValue* results, int64_t num_results);
+
+// Calls the backend's own kernel in `c`, which is one for `form`, from that form's
+// arguments. What the kernel answers comes back.
+inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
+                           const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results) {
+  if (__builtin_expect(c.earlier != nullptr, 0)) return CallEarlier(c, call, args, results, num_results);
+  return c.leaf ? form.adapters->call_leaf(c.leaf, &call, args, results)
+                : c.leaf_boxed(&call, args, n, results, num_results);
+}
+
+}  // namespace mica

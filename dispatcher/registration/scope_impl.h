@@ -1,0 +1,73 @@
+// What a Scope holds. Internal to registration.cc and registrations.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/dispatcher.h"
+
+namespace mica {
+
+struct NamedKernel {
+  std::string op;
+  std::string key;
+  KernelEntry entry;
+};
+struct NamedClass {
+  std::string backend;
+  int op_class;
+  ClassEntry entry;
+};
+struct NamedFallback {
+  std::string key;
+  FallbackEntry entry;
+};
+// A device whose table is copied, and published by Commit and Enable.
+struct NamedDevice {
+  std::string name;
+  const MicaDeviceTable* kept;
+};
+// A layer's bit or a frame kind's number that the scope brings.
+struct NamedPlace {
+  std::string name;
+  int number;
+  bool fresh;                          // nobody had it before
+  const frames::Kind* kind = nullptr;  // of a frame kind; never freed, as wrappers may outlive it
+};
+// A run-time operator and the text that its spec points to.
+struct Definition {
+  std::string name, schema, file;
+  OperatorSpec spec{};
+  std::unique_ptr<Operator> op;
+};
+
+struct Scope::Impl {
+  std::string name, path;
+  std::vector<NamedKernel> kernels;
+  std::vector<NamedClass> classes;
+  std::vector<NamedFallback> fallbacks;
+  std::vector<std::string> decompose;
+  std::vector<std::string> backends;
+  std::vector<NamedDevice> devices;
+  std::vector<NamedPlace> layers, kinds;
+  std::vector<std::unique_ptr<Definition>> definitions;
+  bool committed = false;
+  bool enabled = false;
+  bool abandoned = false;
+
+  // All with the dispatcher's mutex held.
+  absl::StatusOr<int> KeyOf(const std::string& key) const;
+  absl::Status Check(Dispatcher& d) const;
+  absl::Status PublishDevices();
+  // Takes out the kernels that cannot serve the operator they name, and says so.
+  std::vector<std::string> DropUnfit(Dispatcher& d);
+  void Put(Dispatcher& d, const Scope* scope);
+  void Take(Dispatcher& d, const Scope* scope);
+  // Gives layers and kinds back that were never committed.
+  void ReleasePlaces();
+};
+
+}  // namespace mica

@@ -1,0 +1,282 @@
+// A plugin's operator becomes a run-time operator of its scope, with boxed kernels:
+// at "meta" the shape function, at "Composite" the decomposition, at "Autograd" one
+// kernel for all that makes a custom node over the plugin's backward.
+#include "dispatcher/registration/vendor_operators.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/layers/autocast.h"
+#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/batching.h"
+#include "dispatcher/plugins/host.h"
+#include "dispatcher/plugins/status.h"
+#include "dispatcher/registration/registration.h"
+#include "dispatcher/registration/vendor_programs.h"
+#include "schema/generation.h"
+#include "schema/value.h"
+
+namespace mica {
+namespace {
+
+// A record and the operator's name. Never freed: a disabled plugin's tables and
+// the nodes that it made may still point here.
+struct VendorOperator {
+  MicaOperatorRecord record;
+  std::string name, out_name;
+  int16_t num_args = 0, num_outputs = 0;
+  std::deque<std::vector<SchemaGeneration>> generations;  // of each form
+};
+
+bool Has(uint64_t bits, int64_t i) { return i < 64 && ((bits >> i) & 1) != 0; }
+
+Tensor TensorIn(const MicaValue& v) {
+  return v.tag == MICA_VALUE_TENSOR && v.u.tensor ? Tensor::Borrow(v.u.tensor) : Tensor();
+}
+
+// What one call keeps for its backward.
+class VendorBackward final : public CustomBackward {
+ public:
+  VendorBackward(const VendorOperator* op, const MicaValue* args, int64_t n) : op_(op) {
+    for (int64_t i = 0; i < n; ++i)
+      args_.push_back(args[i].tag == MICA_VALUE_TENSOR ? Value() : Value::FromBorrowed(args[i]));
+  }
+
+  // Once the forward has run and its results have their history.
+  void Keep(const MicaValue* args, const std::vector<Tensor>& results, AutogradInterface& autograd,
+            GraphNode* node) {
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const Tensor t = TensorIn(args[i]);
+      const bool wanted = t.defined() && Has(op_->record.kept_args, static_cast<int64_t>(i));
+      kept_args_.push_back(wanted ? autograd.SaveTensor(t, node, false) : nullptr);
+      needs_.push_back(Has(op_->record.differentiable, static_cast<int64_t>(i)) && t.defined() &&
+                       autograd.RequiresGrad(t));
+    }
+    for (size_t r = 0; r < results.size(); ++r)
+      kept_results_.push_back(Has(op_->record.kept_results, static_cast<int64_t>(r))
+                                  ? autograd.SaveTensor(results[r], node, true)
+                                  : nullptr);
+  }
+
+  std::string Name() const override {
+    const std::string base = op_->name.substr(op_->name.find("::") + 2);
+    return base.substr(0, base.find('.')) + "Backward";
+  }
+
+  std::vector<Tensor> Apply(std::vector<Tensor> grads) override {
+    const auto unpack = [](const std::unique_ptr<SavedTensorBox>& box) {
+      return box ? box->Unpack() : Tensor();
+    };
+    std::vector<Tensor> tensors, results;
+    std::vector<MicaValue> args;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      tensors.push_back(unpack(kept_args_[i]));
+      MicaValue v = args_[i].Borrow();
+      if (tensors.back().defined()) {
+        v.tag = MICA_VALUE_TENSOR;
+        v.u.tensor = tensors.back().impl();
+      }
+      args.push_back(v);
+    }
+    for (const auto& box : kept_results_) results.push_back(unpack(box));
+    std::vector<MicaTensor*> gradients(args.size(), nullptr);
+    static_assert(sizeof(Tensor) == sizeof(MicaTensor*));
+    const MicaStatus status =
+        op_->record.backward(op_->record.context, args.data(), static_cast<int64_t>(args.size()),
+                             reinterpret_cast<MicaTensor* const*>(results.data()),
+                             reinterpret_cast<MicaTensor* const*>(grads.data()),
+                             static_cast<int64_t>(results.size()), needs_.data(), gradients.data());
+    std::vector<Tensor> given;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      Tensor g = gradients[i] ? Tensor::Steal(gradients[i]) : Tensor();
+      if (Has(op_->record.differentiable, static_cast<int64_t>(i))) given.push_back(std::move(g));
+    }
+    ThrowIfError(status);
+    return given;
+  }
+
+  void ReleaseSaved() override {
+    for (auto& box : kept_args_) box.reset();
+    for (auto& box : kept_results_) box.reset();
+  }
+
+ private:
+  const VendorOperator* op_;
+  std::vector<Value> args_;  // no tensors
+  std::vector<std::unique_ptr<SavedTensorBox>> kept_args_, kept_results_;
+  std::vector<uint8_t> needs_;
+};
+
+// At "Autograd": the forward below it, then the node.
+void RunAutograd(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                 MicaValue* results) {
+  const auto& vendor = *static_cast<const VendorOperator*>(k.context);
+  static const int bit = KeyBit("Autograd");
+  const KeySet below(keys.bits() & KeySet::Below(bit).bits());
+  const auto forward = [&] {
+    const ExcludeGuard guard(KeySet(~KeySet::Below(bit).bits()));
+    op.RedispatchBoxed(below, args, n, results);
+  };
+  AutogradInterface& autograd = GetAutogradInterface();
+  std::vector<Tensor> inputs;
+  for (int64_t i = 0; i < n; ++i)
+    if (Has(vendor.record.differentiable, i)) inputs.push_back(TensorIn(args[i]));
+  auto backward = std::make_unique<VendorBackward>(&vendor, args, n);
+  VendorBackward* const kept = backward.get();
+  const NodePtr node = autograd.MakeCustomNode(std::move(backward), inputs);
+  forward();
+  if (!node) return;
+  std::vector<Tensor> outputs;
+  const int count = op.spec().num_outputs;
+  for (int r = 0; r < count; ++r) outputs.push_back(TakeTensor(results[r]));
+  std::vector<Tensor> without;
+  for (int r = 0; r < count; ++r)
+    if (!Has(vendor.record.differentiable_results, r)) without.push_back(outputs[static_cast<size_t>(r)]);
+  AutogradInterface::CustomOutputs call;
+  call.non_differentiable = without;
+  call.inputs = inputs;
+  call.outputs = outputs;
+  outputs = autograd.FinishCustom(node, call);
+  kept->Keep(args, outputs, autograd, node.get());
+  for (int r = 0; r < count; ++r) results[r] = OwnedTensorValue(std::move(outputs[static_cast<size_t>(r)]));
+}
+
+// A plugin's boxed function as a kernel of "meta" or of "Composite".
+template <MicaBoxedFunction MicaOperatorRecord::*kFunction>
+void RunRecord(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  const auto& vendor = *static_cast<const VendorOperator*>(k.context);
+  MicaCall call{};
+  call.struct_size = sizeof(call);
+  call.host = HostTable();
+  call.context = vendor.record.context;
+  call.compute_dtype = MICA_DTYPE_NONE;
+  call.num_threads = 1;
+  call.name = op.spec().name;
+  ThrowIfError((vendor.record.*kFunction)(&call, args, n, results, op.spec().num_outputs));
+}
+
+// Completes what Define made of one form's schema by what the class says.
+void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
+  spec.op_class = OpClassNamed(r.class_name).value_or(OpClass::kCustom);
+  spec.form = form;
+  spec.flags = kStructured;
+  spec.meta = ClassMeta(spec.op_class);
+  MICA_CHECK(spec.meta && r.programs, "The class (", r.class_name, ") of the operator (", op.name,
+             ") does not run from data; expected pointwise, reduction, scan or row, and programs.");
+  for (int k = 0; k < 5; ++k) spec.programs[k] = r.programs[k];
+  spec.dtype_rule = static_cast<DTypeRule>(r.dtype_rule);
+  spec.fixed_dtype = static_cast<int8_t>(r.fixed_dtype);
+  spec.dtype_arg = static_cast<int16_t>(r.dtype_arg);
+  spec.dims_arg = static_cast<int16_t>(r.dims_arg);
+  spec.keepdim_arg = static_cast<int16_t>(r.keepdim_arg);
+  spec.none_dims = static_cast<int8_t>(r.none_dims);
+  spec.supports = static_cast<uint16_t>(r.supports);
+  spec.num_functional_args = op.num_args;
+  spec.num_outputs = op.num_outputs;
+  spec.functional_name = op.name.c_str();
+  spec.out_name = op.out_name.empty() ? nullptr : op.out_name.c_str();
+}
+
+schema::FunctionSchema Parsed(const char* text, const char* what) {
+  absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(text);
+  MICA_CHECK(schema.ok(), "The ", what, " (", text,
+             ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
+  return *std::move(schema);
+}
+
+// The earlier schemas that the record gives of the form `spec`.
+void TakeEarlier(VendorOperator& op, OperatorSpec& spec) {
+  const schema::FunctionSchema now = Parsed(spec.schema, "schema");
+  std::vector<SchemaGeneration>& list = op.generations.emplace_back();
+  for (const char* const* text = op.record.earlier; text && *text; ++text) {
+    const schema::FunctionSchema earlier = Parsed(*text, "earlier schema");
+    if (earlier.FullName() != now.FullName()) continue;
+    const auto kept = schema::KeptArguments(earlier, now);
+    MICA_CHECK(kept.ok(), std::string(kept.status().message()));
+    list.push_back({*text, nullptr});
+  }
+  spec.generations = list.data();
+  spec.num_generations = static_cast<int32_t>(list.size());
+}
+
+void DefineForm(Scope& scope, VendorOperator& op, const char* schema, SourceLocation where) {
+  const absl::Status defined = scope.Define(schema, where);
+  MICA_CHECK(defined.ok(), std::string(defined.message()));
+  TakeEarlier(op, scope.LastDefined());
+}
+
+// The forms of an operator that runs from data.
+void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
+  const MicaOperatorRecord& r = op.record;
+  DefineForm(scope, op, r.schema, where);
+  op.num_args = scope.LastDefined().num_args;
+  op.num_outputs = scope.LastDefined().num_outputs;
+  CheckOperatorData(r, op.name, op.num_args, op.num_outputs);
+  if (r.out_schema) {
+    op.out_name = Parsed(r.out_schema, "out form's schema").FullName();
+  }
+  Complete(r, op, OpForm::kFunctional, scope.LastDefined());
+  for (const auto& [text, form] :
+       {std::pair(r.inplace_schema, OpForm::kInplace), std::pair(r.out_schema, OpForm::kOut)}) {
+    if (!text) continue;
+    DefineForm(scope, op, text, where);
+    Complete(r, op, form, scope.LastDefined());
+  }
+}
+
+VendorOperator* Remember(const MicaOperatorRecord& record, std::string name) {
+  static std::mutex mutex;
+  static auto& operators = *new std::deque<VendorOperator>();
+  const std::lock_guard lock(mutex);
+  operators.push_back({MicaOperatorRecord{}, std::move(name), {}});
+  std::memcpy(&operators.back().record, &record,
+              std::min<size_t>(record.struct_size, sizeof(MicaOperatorRecord)));
+  return &operators.back();
+}
+
+MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
+  return CatchAll([&] {
+    MICA_CHECK(
+        record && record->struct_size >= sizeof(uint64_t) + sizeof(char*) && record->schema,
+        "An operator's record has no schema; expected text such as acme::spin(Tensor self) -> Tensor.");
+    Scope& scope = *static_cast<Scope*>(registrar_context);
+    VendorOperator* const op = Remember(*record, Parsed(record->schema, "schema").FullName());
+    const MicaOperatorRecord& r = op->record;
+    const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
+    if (r.class_name)
+      DefineFromData(scope, *op, where);
+    else
+      DefineForm(scope, *op, r.schema, where);
+    void* const context = op;
+    if (r.shape)
+      scope.AddBoxedKernel(op->name, "meta", {&RunRecord<&MicaOperatorRecord::shape>, context, nullptr},
+                           where);
+    if (r.composite)
+      scope.AddBoxedKernel(op->name, "Composite",
+                           {&RunRecord<&MicaOperatorRecord::composite>, context, nullptr}, where);
+    if (r.backward && r.differentiable)
+      scope.AddBoxedKernel(op->name, "Autograd", {&RunAutograd, context, nullptr}, where);
+    // A name without a namespace is one of the operator's own.
+    std::string rule = r.batch_rule ? r.batch_rule : "";
+    if (!rule.empty() && rule.find("::") == std::string::npos)
+      rule = op->name.substr(0, op->name.find("::") + 2) + rule;
+    frames::SetPluginBatchRule(op->name, std::move(rule));
+    if (const AutocastPolicy policy = AutocastPolicyNamed(r.autocast); policy != AutocastPolicy::kNone)
+      scope.AddBoxedKernel(op->name, "Autocast", AutocastKernel({policy, policy}), where);
+  });
+}
+
+}  // namespace
+
+const MicaOperatorsExtension* OperatorsExtension() {
+  static const MicaOperatorsExtension table = {sizeof(MicaOperatorsExtension), 1, 0, &Define};
+  return &table;
+}
+
+}  // namespace mica

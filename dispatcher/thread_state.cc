@@ -1,7 +1,0 @@
-#include "dispatcher/thread_state.h"
-
-namespace mica {
-
-thread_local constinit ThreadState t_state;
-
-}  // namespace mica
