@@ -335,7 +335,7 @@ std::string TextSignature(const PythonGroup& g, bool method) {
 void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& out) {
   Printer p;
   p.Line(GeneratedBanner(StrCat("Python functions and methods of the operators, part ", shard, ".")));
-  p.Line("#include \"bindings/python/arguments.h\"");
+  p.Line("#include \"bindings/python/src/operators/arguments.h\"");
   std::set<std::string> bases;
   for (const PythonGroup& g : groups)
     if (ShardOf(g.base_name, kPythonShards) == shard) bases.insert(g.base_name);

@@ -1,0 +1,148 @@
+// DLPack both ways: capsules with and without version (DLPack 1.0), shared memory,
+// ownership through the capsule's deleter.
+#include <cstring>
+
+#include "bindings/python/src/creation/creation.h"
+#include "bindings/python/src/operators/arguments.h"
+#include "dispatcher/frames/frames.h"
+#include "mica/ops/clone.h"
+
+namespace mica::python {
+namespace {
+
+// DLPack's two managed structs; the tensor itself is MicaDLTensor.
+struct DLManaged {
+  MicaDLTensor tensor;
+  void* context;
+  void (*deleter)(DLManaged*);
+};
+struct DLManagedVersioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedVersioned*);
+  uint64_t flags;
+  MicaDLTensor tensor;
+};
+constexpr uint64_t kReadOnly = 1;
+constexpr uint64_t kCopied = 2;
+constexpr const char* kName = "dltensor";
+constexpr const char* kVersionedName = "dltensor_versioned";
+
+template <typename Managed>
+void DeleteExported(Managed* managed) {
+  Tensor::Steal(static_cast<TensorImpl*>(managed->context));
+  delete managed;
+}
+template <typename Managed>
+void DeleteImported(void* context) {
+  auto* managed = static_cast<Managed*>(context);
+  if (managed->deleter) managed->deleter(managed);
+}
+
+// A capsule that nobody consumed deletes its tensor.
+void DestroyCapsule(PyObject* capsule) {
+  if (void* p = PyCapsule_IsValid(capsule, kName) ? PyCapsule_GetPointer(capsule, kName) : nullptr) {
+    DeleteImported<DLManaged>(p);
+  } else if (void* v = PyCapsule_IsValid(capsule, kVersionedName)
+                           ? PyCapsule_GetPointer(capsule, kVersionedName)
+                           : nullptr) {
+    DeleteImported<DLManagedVersioned>(v);
+  }
+}
+
+template <typename Managed>
+PyObject* Export(const Tensor& t, const char* name, uint64_t flags) {
+  auto* managed = new Managed();
+  managed->tensor = t.impl()->dl;
+  managed->context = Tensor(t).release();
+  managed->deleter = DeleteExported<Managed>;
+  if constexpr (std::is_same_v<Managed, DLManagedVersioned>) {
+    managed->major = 1;
+    managed->minor = 0;
+    managed->flags = flags | (t.impl()->has_flag(MICA_TENSOR_READ_ONLY) ? kReadOnly : 0);
+  }
+  PyObject* capsule = PyCapsule_New(managed, name, DestroyCapsule);
+  if (!capsule) DeleteExported(managed);
+  return Check(capsule);
+}
+
+// _to_dlpack(tensor, versioned, copy)
+PyObject* ToDlpack(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* object;
+    int versioned, copy;
+    if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copy))
+      throw PythonErrorIsSet();
+    const Tensor t = frames::Readable(Unwrap(object), "a DLPack capsule");
+    MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
+    if (t.requires_grad())
+      Raise(PyExc_BufferError,
+            "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
+    const Tensor shared = copy ? ops::clone(t, std::nullopt) : t;
+    return versioned ? Export<DLManagedVersioned>(shared, kVersionedName, copy ? kCopied : 0)
+                     : Export<DLManaged>(shared, kName, 0);
+  });
+}
+
+template <typename Managed>
+Tensor Import(Managed* managed) {
+  const MicaDLTensor& dl = managed->tensor;
+  struct Guard {
+    Managed* m;
+    ~Guard() {
+      if (m && m->deleter) m->deleter(m);
+    }
+  } guard{managed};
+  MICA_CHECK(dl.device.device_type == 1, "A DLPack tensor of device type (", dl.device.device_type,
+             ") cannot be imported: no loaded backend has that type.");
+  const std::optional<DType> dtype = DTypeFromDL(dl.dtype);
+  MICA_CHECK_TYPE(dtype, "A DLPack dtype with code (", static_cast<int>(dl.dtype.code), "), ",
+                  static_cast<int>(dl.dtype.bits), " bits and ", dl.dtype.lanes, " lanes has no mica.dtype.");
+  Dims sizes(dl.shape, dl.shape + dl.ndim), strides(dl.ndim);
+  int64_t extent = 1, step = 1;
+  bool empty = false;
+  for (int i = dl.ndim - 1; i >= 0; --i) {
+    strides[i] = dl.strides ? dl.strides[i] : step;
+    step *= sizes[i];
+    empty |= sizes[i] == 0;
+    MICA_CHECK_VALUE(strides[i] >= 0, "The stride (", strides[i], ") of dimension (", i,
+                     ") is negative, which tensors do not support.");
+    extent += (sizes[i] - 1) * strides[i];
+  }
+  guard.m = nullptr;
+  Storage storage = Storage::FromMemory(static_cast<char*>(dl.data) + dl.byte_offset,
+                                        (empty ? 0 : extent) * ItemSize(*dtype), Device{},
+                                        DeleteImported<Managed>, managed);
+  return Tensor::Steal(TensorImpl::Make(std::move(storage), 0, sizes, strides, *dtype));
+}
+
+PyObject* FromDlpack(PyObject*, PyObject* capsule) {
+  return Guarded([&] {
+    if (PyCapsule_IsValid(capsule, kVersionedName)) {
+      auto* m = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
+      MICA_CHECK(m->major == 1, "A DLPack capsule of version (", m->major, ".", m->minor,
+                 ") cannot be read; expected major version 1.");
+      Check(PyCapsule_SetName(capsule, "used_dltensor_versioned"));
+      return Wrap(Import(m));
+    }
+    if (!PyCapsule_IsValid(capsule, kName))
+      Raise(PyExc_RuntimeError, "The DLPack capsule was consumed already, or is none.");
+    auto* m = static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, kName));
+    Check(PyCapsule_SetName(capsule, "used_dltensor"));
+    return Wrap(Import(m));
+  });
+}
+
+PyObject* DlpackDevice(PyObject*, PyObject* tensor) {
+  const MicaDLDevice d = Unwrap(tensor).impl()->dl.device;
+  return Py_BuildValue("(ii)", d.device_type, d.device_id);
+}
+
+}  // namespace
+
+PyMethodDef kDlpackFunctions[] = {{"_to_dlpack", ToDlpack, METH_VARARGS, nullptr},
+                                  {"_from_dlpack", FromDlpack, METH_O, nullptr},
+                                  {"_dlpack_device", DlpackDevice, METH_O, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace mica::python

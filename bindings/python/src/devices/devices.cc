@@ -1,0 +1,308 @@
+// What mica._devices is made of: devices, streams, events, memory and the CPU
+// fallback, as functions of plain values. A stream is (device, handle); an event
+// is a capsule. Calls that wait give the GIL up.
+#include <memory>
+
+#include "bindings/python/src/creation/convert.h"
+#include "bindings/python/src/module/init.h"
+#include "dispatcher/calls/thread_state.h"
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/pinned_memory.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/tables/fallback.h"
+#include "mica/ops/detach.h"
+#include "tensor/allocator.h"
+
+namespace mica::python {
+namespace {
+
+constexpr const char* kEventName = "mica.event";
+constexpr const char* kStreamName = "mica.stream";
+
+PyObject* FromHandle(uint64_t handle) { return PyLong_FromUnsignedLongLong(handle); }
+
+// (device, handle) at the end of a call's arguments.
+StreamRef ToStream(PyObject* device, unsigned long long handle) { return {ToDevice(device), handle}; }
+
+Event& EventOf(PyObject* capsule) {
+  void* event = PyCapsule_GetPointer(capsule, kEventName);
+  if (!event) throw PythonErrorIsSet();
+  return *static_cast<Event*>(event);
+}
+
+PyObject* DeviceCountFunction(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    const std::string backend(StrView(name));
+    if (BackendIndex(backend) < 0) EnsureProvider("backend:" + backend);
+    return PyLong_FromLong(DeviceCount(BackendIndex(backend)));
+  });
+}
+PyObject* BackendNames(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    for (int b = 0; b < BackendNameCount(); ++b)
+      Check(PyList_Append(list.get(), Own(NewStr(BackendName(b))).get()));
+    return list.release();
+  });
+}
+PyObject* Properties(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    const DeviceProperties p = PropertiesOf(ToDevice(device));
+    return Py_BuildValue("{s:s,s:L,s:L}", "name", p.name.c_str(), "total_memory",
+                         static_cast<long long>(p.total_memory), "free_memory",
+                         static_cast<long long>(p.free_memory));
+  });
+}
+PyObject* DefaultDevice(PyObject*, PyObject*) {
+  return Guarded([&] { return FromDevice(CurrentThread().default_device); });
+}
+PyObject* SetDefaultDevice(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    CurrentThread().default_device = ToDevice(device);
+    return NewNone();
+  });
+}
+
+// ---- streams and events
+
+PyObject* CurrentStreamFunction(PyObject*, PyObject* device) {
+  return Guarded([&] { return FromHandle(CurrentStream(ToDevice(device))); });
+}
+template <typename F>
+PyObject* WithStream(PyObject* args, F&& f) {
+  return Guarded([&] {
+    PyObject* device;
+    unsigned long long handle;
+    if (!PyArg_ParseTuple(args, "OK", &device, &handle)) throw PythonErrorIsSet();
+    return f(ToStream(device, handle));
+  });
+}
+PyObject* ExchangeStreamFunction(PyObject*, PyObject* args) {
+  return WithStream(args, [](const StreamRef& s) { return FromHandle(ExchangeStream(s.device, s.handle)); });
+}
+// (handle, what holds the stream as long as it lives)
+PyObject* WithHolder(Stream stream) {
+  const uint64_t handle = stream.ref().handle;
+  const Ref holder = Own(PyCapsule_New(new Stream(std::move(stream)), kStreamName, [](PyObject* capsule) {
+    delete static_cast<Stream*>(PyCapsule_GetPointer(capsule, kStreamName));
+  }));
+  return Py_BuildValue("KO", static_cast<unsigned long long>(handle), holder.get());
+}
+PyObject* NewStream(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* device;
+    int priority;
+    if (!PyArg_ParseTuple(args, "Oi", &device, &priority)) throw PythonErrorIsSet();
+    return WithHolder(Stream::Create(ToDevice(device), priority));
+  });
+}
+PyObject* ShareStream(PyObject*, PyObject* args) {
+  return WithStream(args, [](const StreamRef& s) { return WithHolder(Stream::Share(s)); });
+}
+PyObject* StreamSynchronize(PyObject*, PyObject* args) {
+  return WithStream(args, [](const StreamRef& s) {
+    {
+      GilRelease released;
+      SynchronizeStream(s);
+    }
+    return NewNone();
+  });
+}
+PyObject* StreamQuery(PyObject*, PyObject* args) {
+  return WithStream(args, [](const StreamRef& s) { return NewBool(QueryStream(s)); });
+}
+PyObject* Synchronize(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    const Device d = ToDevice(device);
+    {
+      GilRelease released;
+      SynchronizeDevice(d);
+    }
+    return NewNone();
+  });
+}
+PyObject* RecordStreamFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *tensor, *device;
+    unsigned long long handle;
+    if (!PyArg_ParseTuple(args, "O!OK", &TensorType, &tensor, &device, &handle)) throw PythonErrorIsSet();
+    const Tensor& t = Unwrap(tensor);
+    MICA_CHECK(t.device() == ToDevice(device), "The tensor is on the device (", t.device().ToString(),
+               "), and the stream belongs to (", ToDevice(device).ToString(), ").");
+    RecordStream(t, handle);
+    return NewNone();
+  });
+}
+PyObject* NewEvent(PyObject*, PyObject*) {
+  return Guarded([&] {
+    return Check(PyCapsule_New(new Event(), kEventName, [](PyObject* capsule) {
+      delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
+    }));
+  });
+}
+template <typename F>
+PyObject* WithEventAndStream(PyObject* args, F&& f) {
+  return Guarded([&] {
+    PyObject *event, *device;
+    unsigned long long handle;
+    if (!PyArg_ParseTuple(args, "OOK", &event, &device, &handle)) throw PythonErrorIsSet();
+    f(EventOf(event), ToStream(device, handle));
+    return NewNone();
+  });
+}
+PyObject* EventRecord(PyObject*, PyObject* args) {
+  return WithEventAndStream(args, [](Event& e, const StreamRef& s) { e.Record(s); });
+}
+PyObject* EventWait(PyObject*, PyObject* args) {
+  return WithEventAndStream(args, [](Event& e, const StreamRef& s) { e.Wait(s); });
+}
+PyObject* EventSynchronize(PyObject*, PyObject* event) {
+  return Guarded([&] {
+    Event& e = EventOf(event);
+    {
+      GilRelease released;
+      e.Synchronize();
+    }
+    return NewNone();
+  });
+}
+PyObject* EventQuery(PyObject*, PyObject* event) {
+  return Guarded([&] { return NewBool(EventOf(event).Query()); });
+}
+PyObject* EventElapsed(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *start, *end;
+    if (!PyArg_ParseTuple(args, "OO", &start, &end)) throw PythonErrorIsSet();
+    return PyFloat_FromDouble(EventOf(start).ElapsedMilliseconds(EventOf(end)));
+  });
+}
+
+// ---- memory
+
+PyObject* MemoryStats(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    const AllocatorStats s = AllocatorFor(ToDevice(device)).stats();
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "bytes_in_use", static_cast<long long>(s.bytes_in_use),
+                         "bytes_reserved", static_cast<long long>(s.bytes_reserved), "peak_bytes_in_use",
+                         static_cast<long long>(s.peak_in_use), "allocations",
+                         static_cast<long long>(s.allocations), "cache_hits",
+                         static_cast<long long>(s.cache_hits));
+  });
+}
+PyObject* ResetPeak(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    AllocatorFor(ToDevice(device)).ResetPeak();
+    return NewNone();
+  });
+}
+PyObject* EmptyCache(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    AllocatorFor(ToDevice(device)).EmptyCache();
+    return NewNone();
+  });
+}
+PyObject* SetMemoryLimit(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject* device;
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "OL:set_memory_limit", &device, &bytes)) throw PythonErrorIsSet();
+    AllocatorFor(ToDevice(device)).SetLimit(bytes);
+    return NewNone();
+  });
+}
+
+// ---- pinned memory
+
+// The backend of a device, or, for None, the first that can pin.
+int BackendToPin(PyObject* device) { return device == Py_None ? PinningBackend() : ToDevice(device).backend; }
+
+// _pin_memory(tensor, device or None)
+PyObject* PinMemoryFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *tensor, *device;
+    if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &device)) throw PythonErrorIsSet();
+    const Tensor& t = Unwrap(tensor);
+    const int backend = BackendToPin(device);
+    if (IsPinned(t)) return Py_NewRef(tensor);
+    return Wrap(PinMemory(ops::detach(t), backend));
+  });
+}
+PyObject* IsPinnedFunction(PyObject*, PyObject* tensor) {
+  return Guarded([&] { return NewBool(IsPinned(Unwrap(tensor))); });
+}
+PyObject* HasPinnedMemoryFunction(PyObject*, PyObject*) {
+  return Guarded([&] {
+    bool any = false;
+    for (int b = 0; b < BackendNameCount(); ++b) any = any || HasPinnedMemory(b);
+    return NewBool(any);
+  });
+}
+
+// ---- the CPU fallback
+
+// _set_fallback(policy or None) -> the old one
+PyObject* SetFallback(PyObject*, PyObject* policy) {
+  return Guarded([&] {
+    const FallbackPolicy old = GetFallbackPolicy();
+    if (policy != Py_None) SetFallbackPolicy(ParseFallbackPolicy(StrView(policy)));
+    return NewStr(Name(old));
+  });
+}
+PyObject* FallbackCountsFunction(PyObject*, PyObject* reset) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    for (const FallbackCount& c : FallbackCounts()) {
+      const Ref item =
+          Own(Py_BuildValue("(ssL)", c.backend.c_str(), c.op.c_str(), static_cast<long long>(c.calls)));
+      Check(PyList_Append(list.get(), item.get()));
+    }
+    if (ToBool(reset)) ResetFallbackCounts();
+    return list.release();
+  });
+}
+
+// A name without a plugin: devices of it can be spelled and compared, and there are none.
+PyObject* RegisterName(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    RegisterBackendName(StrView(name));
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef kFunctions[] = {{"_register_backend_name", RegisterName, METH_O, nullptr},
+                            {"_device_count", DeviceCountFunction, METH_O, nullptr},
+                            {"_backend_names", BackendNames, METH_NOARGS, nullptr},
+                            {"_device_properties", Properties, METH_O, nullptr},
+                            {"_default_device", DefaultDevice, METH_NOARGS, nullptr},
+                            {"_set_default_device", SetDefaultDevice, METH_O, nullptr},
+                            {"_current_stream", CurrentStreamFunction, METH_O, nullptr},
+                            {"_exchange_stream", ExchangeStreamFunction, METH_VARARGS, nullptr},
+                            {"_new_stream", NewStream, METH_VARARGS, nullptr},
+                            {"_share_stream", ShareStream, METH_VARARGS, nullptr},
+                            {"_stream_synchronize", StreamSynchronize, METH_VARARGS, nullptr},
+                            {"_stream_query", StreamQuery, METH_VARARGS, nullptr},
+                            {"_synchronize", Synchronize, METH_O, nullptr},
+                            {"_record_stream", RecordStreamFunction, METH_VARARGS, nullptr},
+                            {"_new_event", NewEvent, METH_NOARGS, nullptr},
+                            {"_event_record", EventRecord, METH_VARARGS, nullptr},
+                            {"_event_wait", EventWait, METH_VARARGS, nullptr},
+                            {"_event_synchronize", EventSynchronize, METH_O, nullptr},
+                            {"_event_query", EventQuery, METH_O, nullptr},
+                            {"_event_elapsed", EventElapsed, METH_VARARGS, nullptr},
+                            {"_memory_stats", MemoryStats, METH_O, nullptr},
+                            {"_reset_peak_memory", ResetPeak, METH_O, nullptr},
+                            {"_empty_cache", EmptyCache, METH_O, nullptr},
+                            {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
+                            {"_pin_memory", PinMemoryFunction, METH_VARARGS, nullptr},
+                            {"_is_pinned", IsPinnedFunction, METH_O, nullptr},
+                            {"_has_pinned_memory", HasPinnedMemoryFunction, METH_NOARGS, nullptr},
+                            {"_set_fallback", SetFallback, METH_O, nullptr},
+                            {"_fallback_counts", FallbackCountsFunction, METH_O, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void InitDevices(PyObject* module) { Check(PyModule_AddFunctions(module, kFunctions)); }
+
+}  // namespace mica::python

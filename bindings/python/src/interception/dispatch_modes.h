@@ -1,0 +1,22 @@
+// Interception at the level of operators: dispatch modes and tensor subclasses with
+// __mica_dispatch__ (torch's spelling __torch_dispatch__ is accepted).
+//
+// Both are layers below Autograd (DESIGN.md, "Layers and their order"), so that they see
+// the operators of a backward pass and the decompositions of composites. The key
+// DispatchMode is included in a thread's calls while a mode is active on it; the key
+// PythonSubclass stands on tensors of a subclass that wants operators. Their kernels are
+// boxed fallbacks, registered when the first mode or subclass comes.
+#pragma once
+
+#include "bindings/python/src/module/object.h"
+#include "tensor/tensor.h"
+
+namespace mica::python {
+
+// Registers the layers' kernels; does nothing the second time.
+void StartDispatchLayers();
+
+void InitDispatchModes(PyObject* module);
+void InitSubclasses(PyObject* module);  // subclasses.cc
+
+}  // namespace mica::python
