@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/engine/transpose.h"
 

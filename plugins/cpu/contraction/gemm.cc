@@ -24,7 +24,7 @@
 #include "plugins/cpu/contraction/gemm_rows.h"
 #include "plugins/cpu/contraction/gemm_tiles.h"
 #include "plugins/cpu/contraction/open_libraries.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {

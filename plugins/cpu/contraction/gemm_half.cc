@@ -17,7 +17,7 @@
 
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/contraction/gemm_tiles.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
 

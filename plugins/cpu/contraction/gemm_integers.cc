@@ -18,7 +18,7 @@
 
 #include "plugins/cpu/contraction/gemm_half.h"
 #include "plugins/cpu/contraction/gemm_integers.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 
 HWY_BEFORE_NAMESPACE();

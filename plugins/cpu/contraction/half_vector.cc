@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "plugins/cpu/contraction/gemm_half.h"
-#include "plugins/cpu/engine/memory-inl.h"
+#include "plugins/cpu/engine/lanes/memory-inl.h"
 #include "plugins/cpu/engine/threads.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -11,7 +11,7 @@
 
 #include <mica/plugin.h>
 #include "plugins/cpu/engine/iteration.h"
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"

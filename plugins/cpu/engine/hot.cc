@@ -12,9 +12,9 @@
 #include <iterator>
 #include <utility>
 
-#include "plugins/cpu/engine/float_ops-inl.h"
 #include "plugins/cpu/engine/hot.h"
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/float_ops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 #define OP_ADD FloatAdd::Do
 #define OP_SUB FloatSub::Do

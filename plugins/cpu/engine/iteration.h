@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 
 namespace mica::cpu {
 

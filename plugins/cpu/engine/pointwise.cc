@@ -15,8 +15,8 @@
 
 #include <mica/plugin.h>
 #include "plugins/cpu/engine/iteration.h"
-#include "plugins/cpu/engine/numbers.h"
 #include "plugins/cpu/engine/panels.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
 

@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_POINTWISE_H_
 #define MICA_PLUGINS_CPU_ENGINE_POINTWISE_H_
 
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 
 namespace mica::cpu {
 

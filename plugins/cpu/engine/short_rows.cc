@@ -1,6 +1,6 @@
 #include "plugins/cpu/engine/short_rows.h"
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 namespace mica::cpu {
 namespace {

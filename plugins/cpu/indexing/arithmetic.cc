@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "plugins/cpu/engine/iteration.h"
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/indexing/indexing.h"

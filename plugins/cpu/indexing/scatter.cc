@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "plugins/cpu/engine/iteration.h"
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/indexing/advanced.h"
 #include "plugins/cpu/indexing/indexing.h"

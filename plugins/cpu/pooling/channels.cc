@@ -6,7 +6,7 @@
 #include <limits>
 #include <new>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/pooling/window_loops.h"

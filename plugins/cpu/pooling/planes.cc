@@ -4,7 +4,7 @@
 
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/engine/iteration.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 namespace mica::cpu {
 namespace {

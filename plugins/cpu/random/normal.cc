@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/random/random.h"
 

@@ -16,7 +16,7 @@
 #include <new>
 #include <type_traits>
 
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <limits>
 
-#include "plugins/cpu/engine/float_maths-inl.h"
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/float_maths-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/reduce/column_loops.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <limits>
 
-#include "plugins/cpu/engine/float_maths-inl.h"
-#include "plugins/cpu/engine/memory-inl.h"
+#include "plugins/cpu/engine/lanes/float_maths-inl.h"
+#include "plugins/cpu/engine/lanes/memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #include <array>
 #include <type_traits>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/reduce/row_folds-inl.h"
 #include "plugins/cpu/reduce/row_folds.h"
 

@@ -1,7 +1,7 @@
 // Binding of plans to memory; see runner.h.
 #include "plugins/cpu/reduce/runner.h"
 
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
 
 namespace mica::cpu {

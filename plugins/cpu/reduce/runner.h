@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 #include "plugins/cpu/reduce/space.h"
 
 namespace mica::cpu {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/pointwise.h"
 
 namespace mica::cpu::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "test/support/mica_test.h"
 
 namespace mica::cpu {

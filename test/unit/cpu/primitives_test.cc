@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "test/support/mica_test.h"
 
 namespace mica::cpu {

@@ -6,13 +6,13 @@
 // again after rounding, so that no lane moves. Same results as by way of the lanes but
 // for the payload of a NaN. The plan (plan.cc) chooses between the two.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes_brain.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/lanes_brain.cc"
 #include "hwy/foreach_target.h"
 //
 #include <bit>
 
-#include "plugins/cpu/engine/float_ops-inl.h"
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/float_ops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -14,7 +14,7 @@
 
 #include <limits>
 
-#include "plugins/cpu/engine/sleef-inl.h"
+#include "plugins/cpu/engine/lanes/sleef-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -5,7 +5,7 @@
 // its low bits; uint64 takes negative floats through int64. Anything but zero
 // is true, a byte of bool memory too. Half and float8 types convert from and to float32 alone.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/casts.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/casts.cc"
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
@@ -14,7 +14,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "plugins/cpu/engine/memory-inl.h"
+#include "plugins/cpu/engine/lanes/memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

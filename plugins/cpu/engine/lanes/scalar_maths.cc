@@ -1,5 +1,5 @@
 // Scalar functions without a vector form; contracts in scalar_maths.h.
-#include "plugins/cpu/engine/scalar_maths.h"
+#include "plugins/cpu/engine/lanes/scalar_maths.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Bytecode to graph; see plan_graph.h.
-#include "plugins/cpu/engine/plan_graph.h"
+#include "plugins/cpu/engine/plans/plan_graph.h"
 
 #include <algorithm>
 #include <cstring>

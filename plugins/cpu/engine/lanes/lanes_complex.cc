@@ -9,14 +9,14 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes_complex.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/lanes_complex.cc"
 #include "hwy/foreach_target.h"
 //
 #include <cmath>
 #include <limits>
 
-#include "plugins/cpu/engine/complex_maths.h"
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/complex_maths.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

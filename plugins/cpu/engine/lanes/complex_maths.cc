@@ -1,5 +1,5 @@
 // Complex functions over std::complex<double>; contracts in complex_maths.h.
-#include "plugins/cpu/engine/complex_maths.h"
+#include "plugins/cpu/engine/lanes/complex_maths.h"
 
 #include <cmath>
 #include <complex>

@@ -7,7 +7,7 @@
 // form (digamma, lgamma of float64) run lane by lane, in double.
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/maths.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/maths.cc"
 #include "hwy/foreach_target.h"
 //
 #include <bit>
@@ -15,12 +15,12 @@
 #include <limits>
 #include <type_traits>
 
-#include "plugins/cpu/engine/erf-inl.h"
-#include "plugins/cpu/engine/erfinv-inl.h"
-#include "plugins/cpu/engine/float_maths-inl.h"
-#include "plugins/cpu/engine/loops-inl.h"
-#include "plugins/cpu/engine/scalar_maths.h"
-#include "plugins/cpu/engine/sleef-inl.h"
+#include "plugins/cpu/engine/lanes/erf-inl.h"
+#include "plugins/cpu/engine/lanes/erfinv-inl.h"
+#include "plugins/cpu/engine/lanes/float_maths-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
+#include "plugins/cpu/engine/lanes/scalar_maths.h"
+#include "plugins/cpu/engine/lanes/sleef-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -10,7 +10,7 @@
 #define MICA_CPU_MEMORY_INL_H_
 #endif
 
-#include "plugins/cpu/engine/casts-inl.h"
+#include "plugins/cpu/engine/lanes/casts-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

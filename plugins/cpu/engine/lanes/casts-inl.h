@@ -10,7 +10,7 @@
 
 #include <bit>
 
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -3,7 +3,7 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 #define MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 namespace mica::cpu {
 

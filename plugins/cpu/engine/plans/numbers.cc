@@ -1,5 +1,5 @@
 // Conversion of numbers to lanes; see numbers.h.
-#include "plugins/cpu/engine/numbers.h"
+#include "plugins/cpu/engine/plans/numbers.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <mica/plugin.h>
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 namespace mica::cpu {
 namespace {

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 #ifndef MICA_IVDEP
 #ifdef __clang__

@@ -1,11 +1,11 @@
 // The float32 and float64 lanes without the maths library: arithmetic,
 // comparison, rounding and classification (float_ops-inl.h). maths.cc adds the rest.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes_float.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/lanes_float.cc"
 #include "hwy/foreach_target.h"
 //
-#include "plugins/cpu/engine/float_ops-inl.h"
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/float_ops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

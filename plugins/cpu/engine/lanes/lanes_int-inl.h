@@ -14,7 +14,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "plugins/cpu/engine/loops-inl.h"
+#include "plugins/cpu/engine/lanes/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -11,7 +11,7 @@
 #define MICA_CPU_ERF_INL_H_
 #endif
 
-#include "plugins/cpu/engine/float_maths-inl.h"
+#include "plugins/cpu/engine/lanes/float_maths-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

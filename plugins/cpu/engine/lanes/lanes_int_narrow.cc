@@ -4,10 +4,10 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes_int_narrow.cc"
+#define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/lanes_int_narrow.cc"
 #include "hwy/foreach_target.h"
 //
-#include "plugins/cpu/engine/lanes_int-inl.h"
+#include "plugins/cpu/engine/lanes/lanes_int-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 
 namespace mica::cpu {
 namespace {

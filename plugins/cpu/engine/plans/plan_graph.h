@@ -6,7 +6,7 @@
 #ifndef MICA_PLUGINS_CPU_ENGINE_PLAN_GRAPH_H_
 #define MICA_PLUGINS_CPU_ENGINE_PLAN_GRAPH_H_
 
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 
 namespace mica::cpu {
 

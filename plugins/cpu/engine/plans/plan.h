@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "plugins/cpu/engine/hot.h"
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 namespace mica::cpu {
 

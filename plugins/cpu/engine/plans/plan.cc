@@ -1,10 +1,10 @@
 // The plan compiler; see plan.h. Two passes: the bytecode becomes a graph of
 // nodes, simplified as it is read (plan_graph.h); live nodes become steps (Emitter).
-#include "plugins/cpu/engine/plan.h"
+#include "plugins/cpu/engine/plans/plan.h"
 
 #include <algorithm>
 
-#include "plugins/cpu/engine/plan_graph.h"
+#include "plugins/cpu/engine/plans/plan_graph.h"
 
 namespace mica::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // Lane tables by dtype, and the byte movers that need no instruction set of
 // their own (baseline SSE4); contracts in lanes.h.
-#include "plugins/cpu/engine/lanes.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // Primitives made of the scalar functions of mica/maths/: one loop each, compiled
 // once, since nothing in them gains from a wider instruction set.
 #include <mica/maths/maths.h>
-#include "plugins/cpu/engine/scalar_maths.h"
+#include "plugins/cpu/engine/lanes/scalar_maths.h"
 
 namespace mica::cpu {
 namespace {
