@@ -1,4 +1,4 @@
-# The generated sources: one run of mica-gen over the two YAML files.
+# The generated sources: one run of mica-gen over the YAML files.
 #
 # mica-gen rewrites only the files whose text changes, and ninja looks at their
 # times again after the run (restat), so one touched entry recompiles only its
@@ -33,7 +33,11 @@ set(MICA_NATIVE_YAML native_functions.yaml CACHE STRING "The operators, from the
 set(MICA_DERIVATIVES_YAML derivatives.yaml CACHE STRING "The gradient formulas, from the source folder")
 get_filename_component(native ${MICA_NATIVE_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
 get_filename_component(derivatives ${MICA_DERIVATIVES_YAML} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
-set(yaml ${native} ${derivatives})
+# What it includes lies beside it.
+cmake_path(GET native PARENT_PATH folder)
+file(GLOB MICA_OPERATOR_FILES CONFIGURE_DEPENDS ${folder}/operators/*.yaml)
+list(PREPEND MICA_OPERATOR_FILES ${native})
+set(yaml ${MICA_OPERATOR_FILES} ${derivatives})
 set(headers)
 if(NOT EXISTS ${out}/headers.txt)
   file(WRITE ${out}/headers.txt "")

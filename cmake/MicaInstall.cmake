@@ -29,6 +29,7 @@ endif()
 # What `mica-gen --emit=opencl` of a vendor reads.
 install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/operators DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(config_dir ${libdir}/cmake/Mica)

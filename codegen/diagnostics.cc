@@ -11,9 +11,10 @@
 namespace mica::codegen {
 namespace {
 
-std::shared_ptr<const SourceFile> Make(std::string name, std::string text) {
+std::shared_ptr<const SourceFile> Make(std::string name, std::string folder, std::string text) {
   auto file = std::make_shared<SourceFile>();
   file->name = std::move(name);
+  file->folder = std::move(folder);
   file->text = std::move(text);
   std::string_view rest = file->text;
   while (!rest.empty()) {
@@ -49,11 +50,17 @@ std::shared_ptr<const SourceFile> SourceFile::Read(const std::string& path) {
   text << in.rdbuf();
   if (!in)
     throw std::runtime_error(StrCat("File (", path, ") cannot be read; expected a readable YAML file."));
-  return Make(path.substr(path.find_last_of('/') + 1), std::move(text).str());
+  const size_t name = path.find_last_of('/') + 1;
+  return Make(path.substr(name), path.substr(0, name), std::move(text).str());
+}
+
+std::shared_ptr<const SourceFile> SourceFile::ReadBeside(const std::string& path) const {
+  const auto file = Read(folder + path);
+  return Make(path, file->folder, file->text);
 }
 
 std::shared_ptr<const SourceFile> SourceFile::FromText(std::string name, std::string text) {
-  return Make(std::move(name), std::move(text));
+  return Make(std::move(name), "", std::move(text));
 }
 
 std::string Location::ToString() const {

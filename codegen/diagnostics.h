@@ -19,13 +19,16 @@ namespace mica::codegen {
 
 // A whole input file, kept for caret lines.
 struct SourceFile {
-  std::string name;  // as messages print it
+  std::string name;    // as messages print it
+  std::string folder;  // "path/to/", where the files that it includes are
   std::string text;
   std::vector<std::string_view> lines;
 
   // Reads `path`; throws std::runtime_error with a sentence if it cannot.
   static std::shared_ptr<const SourceFile> Read(const std::string& path);
   static std::shared_ptr<const SourceFile> FromText(std::string name, std::string text);
+  // Another file by its path from this one, which messages print.
+  std::shared_ptr<const SourceFile> ReadBeside(const std::string& path) const;
 };
 
 // Line and column count from 1; (0, 0) says the file as a whole.

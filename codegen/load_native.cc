@@ -330,12 +330,29 @@ const Entry* AddEntry(std::unique_ptr<Entry> entry, bool is_base, Model* model) 
   return model->entries.back().get();
 }
 
-// The operators and definitions of one file; a view with `copy:` is followed by its copy.
+// The file that an item `- include: path` names; it includes none itself.
+std::shared_ptr<const SourceFile> Included(const YAML::Node& item,
+                                           const std::shared_ptr<const SourceFile>& file) {
+  const PlacedText path = YamlMap(item, file, "An include", {"include"}).Placed("include");
+  try {
+    return file->ReadBeside(path.text());
+  } catch (const std::runtime_error& error) {
+    throw Mistake(path.At(0), error.what());
+  }
+}
+
+// The operators and definitions of one file and those that it includes; a view with `copy:` is followed by
+// its copy.
 template <typename Attempt>
-void ReadFile(const std::shared_ptr<const SourceFile>& file, bool is_base, Model* model, Attempt&& attempt) {
+void ReadFile(const std::shared_ptr<const SourceFile>& file, bool may_include, bool is_base, Model* model,
+              Attempt&& attempt) {
   const YAML::Node root = LoadYaml(file);
   if (!root.IsSequence()) throw Mistake({file, 1, 1}, "File holds no list; expected `- func: ...` items.");
   for (const YAML::Node& item : root) {
+    if (may_include && item.IsMap() && item["include"].IsDefined()) {
+      attempt([&] { ReadFile(Included(item, file), false, is_base, model, attempt); });
+      continue;
+    }
     if (item.IsMap() && item["def"].IsDefined()) {
       attempt([&] {
         const YamlMap map(item, file, "A definition", {"def", "body", "doc"});
@@ -368,8 +385,8 @@ std::unique_ptr<const Model> LoadModel(std::shared_ptr<const SourceFile> native,
       mistakes.push_back(mistake.what());
     }
   };
-  if (base) attempt([&] { ReadFile(base, true, model.get(), attempt); });
-  attempt([&] { ReadFile(native, false, model.get(), attempt); });
+  if (base) attempt([&] { ReadFile(base, true, true, model.get(), attempt); });
+  attempt([&] { ReadFile(native, true, false, model.get(), attempt); });
   CheckBodies(model.get(), &mistakes);
   if (derivatives) attempt([&] { ReadDerivatives(derivatives, model.get(), &mistakes); });
   if (!mistakes.empty()) throw std::runtime_error(Join(mistakes, "\n"));

@@ -1,6 +1,6 @@
 """Runs docs/guides/add-an-operator.md: adds its operator, builds, and calls it.
 
-The guide's YAML blocks are appended to copies of the two files, a second build folder
+The guide's YAML blocks are appended to copies of its two files, a second build folder
 (build/guide) is made from those, and the guide's check runs on the package that comes out.
 The source tree is not touched. Objects that did not change come from ccache, which knows
 them by paths that count from the build folder: it stands as deep as the presets' ones.
@@ -18,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guides" / "add-an-operator.md"
 FOLDER = ROOT / "build" / "guide"
+# The files that the guide makes longer, and its blocks.
+LONGER = {"operators/nn_activations.yaml": "native", "derivatives.yaml": "derivatives"}
 
 
 def block(name: str) -> str:
@@ -39,16 +41,16 @@ def run(*command: str, **options: object) -> None:
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    arguments = []
-    for name, option, file in (
-        ("native", "MICA_NATIVE_YAML", "native_functions.yaml"),
-        ("derivatives", "MICA_DERIVATIVES_YAML", "derivatives.yaml"),
-    ):
-        text = (ROOT / file).read_text().rstrip("\n") + "\n" + block(name)
+    (FOLDER / "operators").mkdir(parents=True, exist_ok=True)
+    for source in (*ROOT.glob("*.yaml"), *(ROOT / "operators").glob("*.yaml")):
+        file = str(source.relative_to(ROOT))
+        text = source.read_text() + (block(LONGER[file]) if file in LONGER else "")
         if not (FOLDER / file).exists() or (FOLDER / file).read_text() != text:
             (FOLDER / file).write_text(text)
-        arguments.append(f"-D{option}={FOLDER / file}")
+    arguments = [
+        f"-DMICA_NATIVE_YAML={FOLDER / 'native_functions.yaml'}",
+        f"-DMICA_DERIVATIVES_YAML={FOLDER / 'derivatives.yaml'}",
+    ]
     run("cmake", "--preset", "release", "-B", str(FOLDER), "-DMICA_TESTS=OFF", "-DMICA_BENCH=OFF", *arguments)
     start = time.monotonic()
     run("cmake", "--build", str(FOLDER), "--target", "package")
