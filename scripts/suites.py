@@ -44,6 +44,8 @@ SUITES = [
         cores=1,
         shares="installation",
     ),
+    # What the compiler read of each file, generated ones included: modules see those below them alone.
+    Suite("layering", "{python} scripts/layering.py", "tally", quick=True, needs=("release",), cores=1),
     # Other people's packages, on Mica under torch's name; the environment is made on first use.
     Suite(
         "torch-users",
