@@ -35,7 +35,13 @@ REACHES = {
     "keys/batched/": "test/python/test_vmap*.py test/oracle/test_vmap.py",
     "keys/functionalize/": "test/python/test_functionalize*.py test/oracle/test_functionalize.py",
     "keys/trace/": "test/python/test_trace*.py",
-    "plugins/cpu/": "test/unit/cpu test/oracle/test_operators.py test/oracle/test_loops_by_layout.py",
+    "plugins/cpu/": "test/unit/cpu",
+    "plugins/cpu/contraction/": "test/python/test_integer_products.py test/python/test_linalg.py",
+    "plugins/cpu/engine/": "test/oracle/test_loops_by_layout.py test/oracle/test_hot.py",
+    "plugins/cpu/indexing/": "test/oracle/test_indexed_assignment.py test/python/test_indexing.py",
+    "plugins/cpu/linalg/": "test/python/test_linalg.py",
+    "plugins/cpu/reduce/": "test/python/test_row_folds.py test/python/test_reduction_sizes.py",
+    "plugins/cpu/sorting/": "test/oracle/test_searching.py",
     "plugins/vision/": "test/python/test_vision.py",
     "bindings/python/src/": "test/python/test_tensor_object.py test/python/test_library.py test/python/test_modes.py",
     "bindings/python/mica/serialization": "test/python/*checkpoint*.py test/python/test_hostile_files.py "
@@ -161,7 +167,7 @@ def main() -> int:
         total, bad = total + count_catch2(output), bad or status != 0
     for interpreter, tests in ((PYTHON, chosen.python), (ORACLE, chosen.oracle)):
         if tests:
-            status, output = run([interpreter, "-m", "pytest", "-q", *chosen.options, *tests])
+            status, output = run([interpreter, "-m", "pytest", *chosen.options, *tests])
             # 5: no test of this half has the name that -k looks for.
             total, bad = total + count_pytest(output), bad or status not in (0, 5)
     print(f"{total.passed} passed, {total.failed} failed")
