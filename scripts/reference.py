@@ -24,7 +24,7 @@ from typing import Any
 from reference_forms import with_forms
 
 import mica
-from mica import _aliases
+from mica._functions import aliases as _aliases
 from mica.conformance.operators import ENTRIES, MADE, Entry, numbers, operator
 from mica.conformance.samples import Call, T
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import mica
-from mica._absent import _LACKING
+from mica._tensor.absent import _LACKING
 
 LISTED = sorted(name for names in _LACKING.values() for name in names.split())
 

@@ -1,4 +1,4 @@
-"""mica.masked, mica.signal.windows, mica._foreach and mica._statistics against torch."""
+"""mica.masked, mica.signal.windows, mica._functions.foreach and mica._functions.variadic against torch."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ import process_state
 
 import mica
 import mica.serialization
-from mica import _checkpoint_legacy, _checkpoint_read
+from mica.serialization import _legacy_reader as _checkpoint_legacy, _zip_reader as _checkpoint_read
 
 # What a load may raise: its refusals, and what says that a number is too large for the machine.
 EXPECTED = (pickle.UnpicklingError, MemoryError)

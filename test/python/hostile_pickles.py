@@ -12,9 +12,10 @@ import random
 import struct
 from collections.abc import Callable
 
-from mica import _pickle_kinds as kinds, _pickle_rules as rules, _unpickle
-from mica._checkpoint_read import Source
-from mica._pickle_kinds import Kind
+from mica.serialization import _plain_reader as _unpickle
+from mica.serialization._pickle import kinds, rules
+from mica.serialization._pickle.kinds import Kind
+from mica.serialization._zip_reader import Source
 
 NUMBERS = [
     0,
@@ -98,7 +99,7 @@ class Program:
             kinds.TEXT: self.text,
             kinds.SHORT_TEXT: self.text,
             _unpickle.CLASS: lambda: name("mica.Tensor"),
-            _unpickle.MEMORY: lambda: name("mica._serialization._SharedBytes") + self.bytes() + b"\x85R",
+            _unpickle.MEMORY: lambda: name("mica.serialization._tensors._SharedBytes") + self.bytes() + b"\x85R",
         }  # fmt: skip
 
     def any(self) -> bytes:

@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 import mica
-from mica import _checkpoint, _pickle_slots
+from mica.serialization import _zip_writer as _checkpoint
+from mica.serialization._pickle import slots as _pickle_slots
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 # Written once, by Mica and by torch 2.13, in both of torch's formats: they load for ever.
@@ -243,7 +244,7 @@ before = open(path, "rb").read()
 if how == "small":
     resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 else:
-    import mica._checkpoint as writer
+    import mica.serialization._zip_writer as writer
     whole = writer._add
     def add(archive, name, content):
         if name.endswith("data/1"):

@@ -3,7 +3,7 @@
 import pytest
 
 import mica
-from mica._associative_scan import associative_scan
+from mica._functions.associative_scan import associative_scan
 from mica.nn.functional import grouped_mm
 
 

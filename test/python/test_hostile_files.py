@@ -84,9 +84,9 @@ class Torch:
 class First(Torch):
     """Those of the plain pickles of Mica's first versions."""
 
-    storage = call("mica._serialization._SharedBytes", b"C\x10" + FOUR)
+    storage = call("mica.serialization._tensors._SharedBytes", b"C\x10" + FOUR)
     whole_numbers = storage
-    _tensor = "mica._serialization._rebuild_tensor"
+    _tensor = "mica.serialization._tensors._rebuild_tensor"
 
     def name(self, path: str) -> bytes:
         here = (
@@ -103,10 +103,10 @@ class First(Torch):
 
     def parameter(self, data: bytes, state: bytes = b"}") -> bytes:
         cls = self.name("torch.nn.parameter.Parameter")
-        return call("mica._serialization._rebuild_subclass", cls, data, b"\x88", state)
+        return call("mica.serialization._tensors._rebuild_subclass", cls, data, b"\x88", state)
 
     def meta(self, size: bytes, stride: bytes) -> bytes:
-        return call("mica._serialization._rebuild_meta", self.dtype("float32"), size, stride, b"\x89")
+        return call("mica.serialization._tensors._rebuild_meta", self.dtype("float32"), size, stride, b"\x89")
 
     def dtype(self, which: str) -> bytes:
         return call("mica._C._metadata_object", text(which))

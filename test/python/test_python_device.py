@@ -35,7 +35,7 @@ def run(program):
 def test_a_device_that_nobody_keeps_stays_until_it_is_disabled():
     program = """
 import gc
-from mica._python_device import _registered
+from mica._devices.python_backend import _registered
 for _ in range(30):
     mica.library.register_device("short.lived")
     gc.collect()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mica
-from mica import _save_file
+from mica.serialization import _atomic_file as _save_file
 
 STATE = {"w": mica.arange(1000.0), "name": "a"}
 

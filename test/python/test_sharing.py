@@ -113,7 +113,7 @@ def test_a_full_file_system_is_an_error_and_no_bus_error(monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    monkeypatch.setattr("mica._shared_memory._strategy", ["file_system"])
+    monkeypatch.setattr("mica._memory.shared._strategy", ["file_system"])
     with pytest.raises(RuntimeError, match="no room for 16 bytes"):
         mica.ones(4).share_memory_()
     assert left_behind() == []

@@ -22,29 +22,19 @@ for _name, _function in _C._functions[""].items():
     globals().setdefault(_name, _function)
 del _name, _function
 
-from mica import _absent as _absent, _tensor as _tensor, _tensor_legacy as _tensor_legacy  # noqa: E402
-from mica._aliases import install as _install_aliases  # noqa: E402
+from mica import _tensor as _tensor  # noqa: E402
+from mica._functions.aliases import install as _install_aliases  # noqa: E402
 
 _install_aliases(globals())
 
-from mica._legacy_types import install as _install_legacy_types  # noqa: E402
+from mica._tensor.legacy_types import install as _install_legacy_types  # noqa: E402
 
 _install_legacy_types(globals())
 
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402
 
-from mica._checks import *  # noqa: E402, F403
 from mica._devices import *  # noqa: E402, F403
-from mica._exchange import *  # noqa: E402, F403
-from mica._foreach import *  # noqa: E402, F403
-from mica._functions import *  # noqa: E402, F403
-from mica._grad_mode import (  # noqa: E402
-    enable_grad as enable_grad,
-    inference_mode as inference_mode,
-    no_grad as no_grad,
-    set_grad_enabled as set_grad_enabled,
-)
-from mica._random import (  # noqa: E402
+from mica._devices.random_state import (  # noqa: E402
     default_generator as default_generator,
     get_rng_state as get_rng_state,
     initial_seed as initial_seed,
@@ -52,19 +42,29 @@ from mica._random import (  # noqa: E402
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from mica._functions import *  # noqa: E402, F403
+from mica._functions.checks import *  # noqa: E402, F403
+from mica._functions.foreach import *  # noqa: E402, F403
+from mica._functions.grad_mode import (  # noqa: E402
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from mica._functions.variadic import *  # noqa: E402, F403
+from mica._functions.view_copies import *  # noqa: E402, F403
 from mica._runtime import (  # noqa: E402
     disable_plugin as disable_plugin,
     enable_plugin as enable_plugin,
     explain as explain,
     plugins as plugins,
 )
-from mica._statistics import *  # noqa: E402, F403
-from mica._tensor_str import set_printoptions as set_printoptions  # noqa: E402
-from mica._type_info import (  # noqa: E402
+from mica._tensor.dtype_limits import (  # noqa: E402
     finfo as finfo,
     iinfo as iinfo,
 )
-from mica._view_copies import *  # noqa: E402, F403
+from mica._tensor.exchange import *  # noqa: E402, F403
+from mica._tensor.printing import set_printoptions as set_printoptions  # noqa: E402
 
 newaxis = None
 _OF_AMP = (

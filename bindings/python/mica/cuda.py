@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mica import _C, _backend_functions
+from mica import _C
+from mica._devices import backend_module as _backend_functions
 
 
 class CUDAGraph:

@@ -14,11 +14,11 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor, dtype
-from mica._layer_rules import autocast_kernel, checked_device_type, checked_policy, vmap_kernel
-from mica._python_device import (
+from mica._devices.python_backend import (
     Device as Device,
     register_device as register_device,
 )
+from mica._runtime.layer_rules import autocast_kernel, checked_device_type, checked_policy, vmap_kernel
 from mica.ops import OpOverload
 from mica.utils._pytree import tree_flatten
 

@@ -1,6 +1,7 @@
 """mica.mps: the devices of the backend "mps". Programs ask before they use one."""
 
-from mica import _C, _backend_functions
+from mica import _C
+from mica._devices import backend_module as _backend_functions
 
 _backend_functions.install(globals(), "mps")
 

@@ -1,5 +1,5 @@
 """mica.multiprocessing: the standard library's, whose queues, pipes and processes take tensors by
-their memory, which both sides then see (_reductions.py), with torch's start_processes() and spawn()."""
+their memory, which both sides then see (_memory/forking_pickler.py), with torch's start_processes() and spawn()."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from multiprocessing import (
 )
 from typing import Any
 
-from mica import _reductions, _shared_memory
-from mica._reductions import init_reductions as init_reductions
+from mica._memory import forking_pickler as _reductions, shared as _shared_memory
+from mica._memory.forking_pickler import init_reductions as init_reductions
 
 reductions = _reductions
 

@@ -14,7 +14,7 @@ from typing import Any
 import mica
 from mica import _C, _tensor
 from mica._C import Tensor
-from mica._override import (
+from mica._interception.function_modes import (
     DisableFunction as DisableFunction,
     DisableFunctionSubclass as DisableFunctionSubclass,
 )

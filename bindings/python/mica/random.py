@@ -1,6 +1,6 @@
 """mica.random: the state of random generators."""
 
-from mica._random import (
+from mica._devices.random_state import (
     default_generator as default_generator,
     fork_rng as fork_rng,
     get_rng_state as get_rng_state,

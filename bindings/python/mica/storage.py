@@ -201,7 +201,7 @@ class _Memory:
         return self.clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        from mica._serialization import clone_storage
+        from mica.serialization._tensors import clone_storage
 
         if id(self) not in memo:
             memo[id(self)] = self._like(clone_storage(self._flat, memo))
@@ -227,7 +227,7 @@ class _Memory:
             raise TypeError(
                 "The bytes of an UntypedStorage have no dtype; give tensor() one, as dtype=mica.uint8."
             )
-        from mica._set_storage import tensor_of
+        from mica._tensor.set_storage import tensor_of
 
         return tensor_of(self, self._owner.dtype if dtype is None else dtype)
 
@@ -426,7 +426,7 @@ class UntypedStorage(_StorageBase):
         """Shares the memory; a descriptor of it, which is the caller's, and its size."""
         import os
 
-        from mica import _shared_memory
+        from mica._memory import shared as _shared_memory
 
         handle = _shared_memory.handle_of(self.share_memory_()._owner)
         if handle is None or handle.segment.fd < 0:
@@ -438,13 +438,13 @@ class UntypedStorage(_StorageBase):
         """The memory that a descriptor stands for."""
         import os
 
-        from mica import _shared_memory as memory
+        from mica._memory import shared as memory
 
         return cls(memory.lease(memory.Handle(memory.Segment(os.dup(fd), size), size)))
 
     def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Writes the number of elements if asked, and the bytes."""
-        from mica._checkpoint import _bytes_of
+        from mica.serialization._zip_writer import _bytes_of
 
         if save_size:
             f.write((self.nbytes() // element_size).to_bytes(8, "little"))

@@ -7,7 +7,7 @@ import functools
 
 import mica
 from mica import _C
-from mica._grad_mode import _Mode
+from mica._functions.grad_mode import _Mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ than one with dimensions, as in torch; here all arrays count alike.
 from __future__ import annotations
 
 import mica
-from mica import Tensor, _type_info, dtype
+from mica import Tensor, dtype
+from mica._tensor import dtype_limits as _type_info
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:

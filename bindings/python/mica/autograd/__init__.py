@@ -11,7 +11,7 @@ from mica._C import (
     Node as Node,
     Tensor as Tensor,
 )
-from mica._grad_mode import (
+from mica._functions.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
     no_grad as no_grad,

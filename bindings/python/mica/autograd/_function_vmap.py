@@ -7,7 +7,7 @@ from typing import Any
 
 from mica import _C
 from mica._C import Tensor
-from mica._layer_rules import info_of_vmap, opened, wrapped
+from mica._runtime.layer_rules import info_of_vmap, opened, wrapped
 from mica.autograd import function as functions
 
 

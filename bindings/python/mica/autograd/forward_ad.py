@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mica import _C
 from mica._C import Tensor
-from mica._grad_mode import _Mode
+from mica._functions.grad_mode import _Mode
 
 
 class _Thread(threading.local):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica._grouped_mm import grouped_mm as grouped_mm
-from mica._override import install as _install
+from mica._functions.grouped_mm import grouped_mm as grouped_mm
+from mica._interception.function_modes import install as _install
 from mica.nn._attention import (  # noqa: F401
     _canonical_mask,
     _in_projection,

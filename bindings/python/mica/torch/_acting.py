@@ -10,8 +10,9 @@ import warnings
 from typing import Any
 
 import mica
-from mica import _C, _grouped_mm
+from mica import _C
 from mica._C import Tensor
+from mica._functions import grouped_mm as _grouped_mm
 from mica.torch._table import VERSION
 
 counters: dict[str, Any] = collections.defaultdict(collections.Counter)

@@ -1,3 +1,3 @@
 """Tensors through DLPack capsules."""
 
-from mica._exchange import from_dlpack as from_dlpack, to_dlpack as to_dlpack
+from mica._tensor.exchange import from_dlpack as from_dlpack, to_dlpack as to_dlpack

@@ -96,7 +96,7 @@ PyObject* CloneState(PyObject* self, PyObject*) {
 PyObject* Reduce(PyObject* self, PyObject*) {
   return Guarded([&] {
     const Ref state = Own(GetState(self, nullptr)), device = Own(FromDevice(AsGenerator(self)->device()));
-    const Ref module = Own(PyImport_ImportModule("mica._random"));
+    const Ref module = Own(PyImport_ImportModule("mica._devices.random_state"));
     return Py_BuildValue("N(OsO)", Check(PyObject_GetAttrString(module.get(), "_rebuild_generator")),
                          device.get(), std::string(AsGenerator(self)->algorithm()).c_str(), state.get());
   });

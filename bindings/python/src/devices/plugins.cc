@@ -136,11 +136,11 @@ PyObject* AddPluginFolderFunction(PyObject*, PyObject* path) {
   });
 }
 
-// Asks mica._entry_points, which is imported now and not before: importlib.metadata
+// Asks mica._runtime.entry_points, which is imported now and not before: importlib.metadata
 // costs more than the rest of `import mica`.
 std::vector<FoundPlugin> FindByEntryPoints() {
   const GilAcquire gil;
-  const Ref module(PyImport_ImportModule("mica._entry_points"));
+  const Ref module(PyImport_ImportModule("mica._runtime.entry_points"));
   const Ref found(module ? PyObject_CallMethod(module.get(), "find", nullptr) : nullptr);
   std::vector<FoundPlugin> out;
   for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(found.get()); ++i) {

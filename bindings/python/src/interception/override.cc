@@ -198,13 +198,13 @@ bool MayAskModes() { return !Here().modes.empty() && !(Here().disabled & kModesT
 bool MayAskSubclasses() { return Here().disabled == 0; }
 
 PyObject* g_spellers = nullptr;  // a dictionary of functions
-// (args, kwargs) as mica/_spelling.py spells a call of a function that torch has in Python, of which torch
-// names plain tensors among the types too; empty for other functions.
+// (args, kwargs) as mica/_interception/argument_normalisation.py spells a call of a function that torch has
+// in Python, of which torch names plain tensors among the types too; empty for other functions.
 Ref Spelled(PyObject* function, PyObject* args, PyObject* kwargs) {
   if (!g_spellers) {
     const DisableSubclasses off(true);  // what is imported now is not the program's
     g_spellers = Check(PyDict_New());
-    const Ref module = Own(PyImport_ImportModule("mica._spelling"));
+    const Ref module = Own(PyImport_ImportModule("mica._interception.argument_normalisation"));
     Own(PyObject_CallMethod(module.get(), "fill", "O", g_spellers));
   }
   PyObject* const speller = PyDict_GetItemWithError(g_spellers, function);

@@ -326,7 +326,7 @@ PyMethodDef kTensorMethods[] = {
 namespace {
 PyObject* Repr(PyObject* self) {
   return Guarded([&] {
-    const Ref module = Own(PyImport_ImportModule("mica._tensor_str"));
+    const Ref module = Own(PyImport_ImportModule("mica._tensor.printing"));
     return Check(PyObject_CallMethod(module.get(), "tensor_repr", "O", self));
   });
 }

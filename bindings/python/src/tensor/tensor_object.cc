@@ -192,7 +192,7 @@ int SubclassClear(PyObject* o) {
 // does; subclasses are made through _make_subclass.
 PyObject* TensorNew(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return Guarded([&]() -> PyObject* {
-    const Ref module = Own(PyImport_ImportModule("mica._tensor_new"));
+    const Ref module = Own(PyImport_ImportModule("mica._tensor.legacy_constructor"));
     const Ref function = Own(PyObject_GetAttrString(module.get(), "new"));
     Ref all = Own(PyTuple_New(1 + PyTuple_GET_SIZE(args)));
     Py_INCREF(type);

@@ -91,7 +91,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     shareable = _workers.get_worker_info() is not None and first.device.type == "cpu"
     if not shareable or any(t.requires_grad or t.dtype != first.dtype for t in batch):
         return mica.stack(list(batch))
-    from mica import _shared_memory
+    from mica._memory import shared as _shared_memory
 
     out = _shared_memory.empty((len(batch), *first.shape), first.dtype)
     return mica.stack(list(batch), out=out)

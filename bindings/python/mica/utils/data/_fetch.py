@@ -36,7 +36,7 @@ class MapFetcher:
     def _gathered(self, t: Any, index: Any) -> Any:
         if _workers.get_worker_info() is None or t.device.type != "cpu":
             return t.index_select(0, index)
-        from mica import _shared_memory
+        from mica._memory import shared as _shared_memory
 
         out = _shared_memory.empty((len(index), *t.shape[1:]), t.dtype)
         return mica.index_select(t, 0, index, out=out)

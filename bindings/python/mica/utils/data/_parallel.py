@@ -82,7 +82,7 @@ class Link:
 
     def receive(self) -> tuple[int, int | None, int, Any]:
         """A worker's answer: its epoch, the batch's number, its kind and what it is."""
-        from mica import _shared_memory as memory
+        from mica._memory import shared as memory
 
         epoch, number, kind, opened, dropped, content = self.connection.recv()
         for key in dropped:
@@ -101,7 +101,7 @@ class Link:
 
     def lease(self, key: int, nbytes: int) -> Any:
         """A segment's first bytes as a tensor."""
-        from mica import _shared_memory as memory
+        from mica._memory import shared as memory
 
         return memory.lease(
             memory.Handle(self._segments[key], nbytes), functools.partial(self.freed.append, key)
@@ -136,7 +136,7 @@ class Pool:
         self._waited: dict[int, tuple[Link, list[Any]]] = {}  # by number: who loads it, and what came
         self._selector = selectors.DefaultSelector()
         self._process = os.getpid()
-        from mica import _reductions  # noqa: F401  (datasets go to spawned workers by it)
+        from mica._memory import forking_pickler as _reductions  # noqa: F401  (datasets go to spawned workers by it)
 
         context = _context(loader.multiprocessing_context)
         ends = [context.Pipe(duplex=True) for _ in range(loader.num_workers)]

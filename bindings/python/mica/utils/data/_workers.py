@@ -100,7 +100,7 @@ class Arena:
 
     def allocate(self, nbytes: int) -> Any:
         """A flat tensor of so many bytes in a segment that nobody uses."""
-        from mica import _shared_memory as memory
+        from mica._memory import shared as memory
 
         step = max(4096, 1 << max(nbytes.bit_length() - 3, 0))  # at most a fourth more than asked for
         size = -(-nbytes // step) * step
@@ -151,7 +151,7 @@ class _Pickler(reduction.ForkingPickler):
     """Writes a batch; its tensors are in the arena, or are copied there."""
 
     def __init__(self, file: Any, arena: Arena) -> None:
-        from mica import _shared_memory
+        from mica._memory import shared as _shared_memory
 
         super().__init__(file, 5)
         self._arena, self._handle = arena, _shared_memory.Handle
@@ -168,7 +168,7 @@ class _Pickler(reduction.ForkingPickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is not mica.Tensor:
             return NotImplemented
-        from mica import _reductions, _shared_memory as memory
+        from mica._memory import forking_pickler as _reductions, shared as memory
 
         if obj.device.type != "cpu" or mica._C._is_wrapper(obj):
             return NotImplemented
@@ -185,7 +185,7 @@ class _Pickler(reduction.ForkingPickler):
     def _copied(self, t: Any) -> Any:
         """The tensor in the arena. What the worker keeps stays its own. Tensors that share a storage
         which one of them fills share it still; of a larger one a view goes alone."""
-        from mica import _shared_memory as memory
+        from mica._memory import shared as memory
 
         base, whole = t._storage_ptr(), t._storage_nbytes()
         flat = self._copies.get(base)
@@ -306,7 +306,10 @@ def work(
 ) -> None:
     """The main function of a worker process."""
     global _info
-    from mica import _reductions, _shared_memory  # noqa: F401
+    from mica._memory import (
+        forking_pickler as _reductions,  # noqa: F401
+        shared as _shared_memory,  # noqa: F401
+    )
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends the workers
     for other in others:  # a forked worker has the main process's ends too

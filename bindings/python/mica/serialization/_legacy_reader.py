@@ -16,9 +16,10 @@ import sys
 from typing import Any
 
 import mica
-from mica import _checkpoint_read as reading, _pickle_rules as rules
 from mica._C import Tensor
-from mica._pickle_machine import Cut, Machine, Refused, shown
+from mica.serialization import _zip_reader as reading
+from mica.serialization._pickle import rules
+from mica.serialization._pickle.machine import Cut, Machine, Refused, shown
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
@@ -31,7 +32,7 @@ def begins_with_magic(head: bytes) -> bool:
 
 def write(obj: Any, file: Any, protocol: int) -> None:
     """Writes a checkpoint of the old format to an open binary file."""
-    from mica._checkpoint import _bytes_of, _Pickler
+    from mica.serialization._zip_writer import _bytes_of, _Pickler
 
     machine = {
         "protocol_version": PROTOCOL,

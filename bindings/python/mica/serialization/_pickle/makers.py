@@ -1,4 +1,4 @@
-"""Makes what the rules of _pickle_rules.py allow: tensors, their attributes, devices, containers.
+"""Makes what the rules of serialization/_pickle/rules.py allow: tensors, their attributes, devices, containers.
 
 Arguments are of the kinds that the rules ask for; what depends on several of them is checked here. Those
 that take a machine pay there for work beyond the file's own bytes; it is None for a trusted file.
@@ -11,9 +11,10 @@ import types
 from typing import Any
 
 import mica
-from mica import _C, _pickle_kinds as kinds
+from mica import _C
 from mica._C import Tensor
-from mica._pickle_machine import Machine, Refused, shown
+from mica.serialization._pickle import kinds
+from mica.serialization._pickle.machine import Machine, Refused, shown
 from mica.storage import TypedStorage, _Memory
 
 DEVICES = frozenset("cpu meta cuda mps xpu hpu xla ipu mtia privateuseone vulkan maia".split())  # noqa: SIM905

@@ -4,11 +4,11 @@ Note [Pickles of strangers]
 A pickle is a program for a machine with a stack and a memo. This machine knows the opcodes that
 build numbers, texts and containers, and asks its subclass for everything else: what a name stands
 for, what a call gives, what a state does to an object. So the rules for objects lie in one table
-(_pickle_rules.py), and nothing here imports, calls or sets an attribute.
+(serialization/_pickle/rules.py), and nothing here imports, calls or sets an attribute.
 
 Time and memory are linear in the pickle's length. Each opcode costs at most its own bytes, except
 where an object of the memo is used again at more than a fixed cost: as a key, whose hash reads all
-of it, or as what a call copies; and where keys collide (_pickle_slots.py). Those spend from a budget
+of it, or as what a call copies; and where keys collide (serialization/_pickle/slots.py). Those spend from a budget
 that is a multiple of the length.
 """
 
@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from mica._pickle_slots import TEXTS, Slots
+from mica.serialization._pickle.slots import TEXTS, Slots
 
 STEPS_PER_BYTE, FREE_STEPS = 16, 1 << 16
 DEEPEST_KEY = 64  # tuples in tuples: hash() recurses in C
@@ -117,7 +117,7 @@ class Machine:
     @functools.cache
     def rules_of_bytes(cls) -> list[Callable[[Any], None]]:
         """The rule of each byte; those in `opcodes` of a subclass come before those of all."""
-        from mica._pickle_opcodes import OPCODES, unknown
+        from mica.serialization._pickle.opcodes import OPCODES, unknown
 
         rules: list[Callable[[Any], None]] = [unknown] * 256
         for name, rule in {**OPCODES, **cls.opcodes}.items():

@@ -16,9 +16,10 @@ from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 import mica
-from mica import _C, _pickle_kinds as kinds, _pickle_makers as making
+from mica import _C
 from mica._C import Tensor
-from mica._pickle_kinds import (
+from mica.serialization._pickle import kinds, makers as making
+from mica.serialization._pickle.kinds import (
     ANYTHING,
     BYTES,
     CONTENT,
@@ -40,7 +41,7 @@ from mica._pickle_kinds import (
     TEXT,
     Kind,
 )
-from mica._pickle_machine import WAY_OUT, Foreign, Machine, Refused, shown
+from mica.serialization._pickle.machine import WAY_OUT, Foreign, Machine, Refused, shown
 from mica.storage import _TYPES
 
 _FAILURES = (RuntimeError, TypeError, ValueError, OverflowError, IndexError)

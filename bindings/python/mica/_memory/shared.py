@@ -6,7 +6,7 @@ its descriptor to each other, and no process can leave it behind), or with one i
 or with the resource tracker of multiprocessing when they are killed).
 
 A lease is one use of a segment: the buffer under a tensor's storage. It lives as long as the
-storage does. _reductions.py sends what is here to other processes.
+storage does. _memory/forking_pickler.py sends what is here to other processes.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Handle:
         self.segment, self.nbytes, self.key = segment, nbytes, key
 
     def __reduce__(self) -> Any:
-        from mica import _reductions
+        from mica._memory import forking_pickler as _reductions
 
         return _reductions.reduce_handle(self)
 

@@ -1,7 +1,7 @@
 """Reading torch's zip checkpoints: what mica.load() does.
 
 Nothing of a file is trusted. The archive's records must be stored, apart from each other and inside
-the file; with `weights_only` the pickle is read by the rules of _pickle_rules.py, which build tensors
+the file; with `weights_only` the pickle is read by the rules of serialization/_pickle/rules.py, which build tensors
 and containers and nothing else.
 """
 
@@ -17,9 +17,10 @@ import zlib
 from typing import Any
 
 import mica
-from mica import _C, _pickle_rules as rules
+from mica import _C
 from mica._C import Tensor
-from mica._pickle_machine import Foreign, Refused, shown
+from mica.serialization._pickle import rules
+from mica.serialization._pickle.machine import Foreign, Refused, shown
 from mica.storage import TypedStorage, UntypedStorage, _Memory, swap_width
 
 _ALIGNED = 16  # the widest element's bytes: what begins elsewhere in the file is read, not mapped

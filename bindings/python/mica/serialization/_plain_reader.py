@@ -1,5 +1,5 @@
 """Plain pickles of tensors, as Mica's first versions saved them and pickle.dumps() makes them; with
-`weights_only` by the rules of _pickle_rules.py and those of this file."""
+`weights_only` by the rules of serialization/_pickle/rules.py and those of this file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import pickle
 from typing import Any
 
 import mica
-from mica import _C, _pickle_makers as making, _pickle_rules as rules
+from mica import _C
 from mica._C import Tensor
-from mica._checkpoint_read import Source, safe_globals
-from mica._pickle_kinds import BYTES, COUNT, DTYPE, FLAG, SHORT_TEXT, SIZES, STATE, TENSOR, Kind
-from mica._pickle_machine import Refused, shown
-from mica._pickle_rules import Rule
-from mica._serialization import _SharedBytes
+from mica.serialization._pickle import makers as making, rules
+from mica.serialization._pickle.kinds import BYTES, COUNT, DTYPE, FLAG, SHORT_TEXT, SIZES, STATE, TENSOR, Kind
+from mica.serialization._pickle.machine import Refused, shown
+from mica.serialization._pickle.rules import Rule
+from mica.serialization._tensors import _SharedBytes
+from mica.serialization._zip_reader import Source, safe_globals
 
 CLASS = Kind(
     "the class of a tensor", lambda machine, value: isinstance(value, type) and issubclass(value, Tensor)
@@ -31,7 +32,7 @@ class _Strict(rules.Builder):
         self._placed: dict[int, tuple[Any, Tensor]] = {}
         calls = [
             Rule(
-                "mica._serialization._rebuild_tensor",
+                "mica.serialization._tensors._rebuild_tensor",
                 self._tensor,
                 MEMORY,
                 DTYPE,
@@ -41,11 +42,11 @@ class _Strict(rules.Builder):
                 SHORT_TEXT,
                 FLAG,
             ),
-            Rule("mica._serialization._rebuild_subclass", self._subclass, CLASS, TENSOR, FLAG, STATE),
-            Rule("mica._serialization._rebuild_meta", making.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
+            Rule("mica.serialization._tensors._rebuild_subclass", self._subclass, CLASS, TENSOR, FLAG, STATE),
+            Rule("mica.serialization._tensors._rebuild_meta", making.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
             Rule("mica._C._metadata_object", _metadata_object, SHORT_TEXT),
         ]
-        memory = Rule("mica._serialization._SharedBytes", _SharedBytes, BYTES, optional=1)
+        memory = Rule("mica.serialization._tensors._SharedBytes", _SharedBytes, BYTES, optional=1)
         self.table = {
             **{rule.path: rule for rule in calls},
             memory.path: _SharedBytes,

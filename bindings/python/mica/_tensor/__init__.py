@@ -186,7 +186,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     import copy
 
-    from mica._serialization import clone_storage
+    from mica.serialization._tensors import clone_storage
 
     with_history = self.requires_grad
     if _C._is_wrapper(self):
@@ -223,7 +223,7 @@ def __copy__(self: Tensor) -> Tensor:
 
 
 def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
-    from mica._serialization import reduce_tensor
+    from mica.serialization._tensors import reduce_tensor
 
     return reduce_tensor(self)
 
@@ -380,7 +380,7 @@ _where = _C._functions[""]["where"]
 
 def set_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Makes the tensor a view of a storage or of another tensor's."""
-    from mica._set_storage import set_
+    from mica._tensor.set_storage import set_
 
     return set_(self, *args, **kwargs)
 
@@ -390,7 +390,7 @@ def _to_backend(backend: str) -> Any:
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
         """The tensor on a device of the backend: the current one, or that of a number or name."""
-        from mica._backend_functions import _needed, _numbered
+        from mica._devices.backend_module import _needed, _numbered
 
         _needed(backend)
         options = {} if memory_format is None else {"memory_format": memory_format}
@@ -401,7 +401,7 @@ def _to_backend(backend: str) -> Any:
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy."""
-    from mica._set_storage import tensor_of
+    from mica._tensor.set_storage import tensor_of
     from mica.storage import _Memory
 
     if not args:
@@ -487,3 +487,5 @@ _C._add_tensor_attributes(
         **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }
 )
+
+from mica._tensor import absent as absent, legacy as legacy  # noqa: E402  (their names come last)

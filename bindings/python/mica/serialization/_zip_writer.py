@@ -3,7 +3,7 @@
 A checkpoint is a zip archive, nothing compressed: data.pkl, a pickle in which tensors are calls of
 torch._utils._rebuild_tensor_v2 over storages named by number, and data/<number> with the bytes of
 each storage, aligned to 64 bytes so that they can be mapped. Names of Mica are written as torch's,
-so both libraries read what either writes; _checkpoint_read.py is the other half.
+so both libraries read what either writes; serialization/_zip_reader.py is the other half.
 """
 
 from __future__ import annotations
@@ -232,14 +232,14 @@ def write(obj: Any, file: Any, protocol: int, root: str) -> None:
 
 def write_legacy(obj: Any, file: Any, protocol: int, root: str) -> None:
     """Writes a checkpoint of the format before zip to an open binary file."""
-    from mica import _checkpoint_legacy
+    from mica.serialization import _legacy_reader as _checkpoint_legacy
 
     _checkpoint_legacy.write(obj, file, protocol)
 
 
 def save_to_path(obj: Any, path: Any, protocol: int, writer: Any = write) -> None:
     """Writes so that a failure leaves an old file as it was."""
-    from mica._save_file import save_file
+    from mica.serialization._atomic_file import save_file
 
     name = Path(os.fsdecode(os.path.realpath(path))).stem or "archive"
     save_file(path, lambda file: writer(obj, file, protocol, name))

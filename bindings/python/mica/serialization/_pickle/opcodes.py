@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from mica._pickle_machine import ABSENT, WAY_OUT, Machine, shown
+from mica.serialization._pickle.machine import ABSENT, WAY_OUT, Machine, shown
 
 _U4 = struct.Struct("<I").unpack_from
 LONGEST_NAME = 1000  # characters of a global

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import mica
-from mica._assert_close import assert_close as assert_close
 from mica._C import Tensor
-from mica._opcheck import (
+from mica.testing._comparison import assert_close as assert_close
+from mica.testing._opcheck import (
     OpCheckError as OpCheckError,
     opcheck as opcheck,
 )

@@ -51,7 +51,7 @@ class _LegacyType(type):
                     f"Use x.to({cls._dtype})."
                 )
             return data.detach()
-        from mica._set_storage import tensor_of
+        from mica._tensor.set_storage import tensor_of
         from mica.storage import _Memory
 
         if len(args) == 1 and isinstance(data, _Memory):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
-from mica._override import install as _install
+from mica._interception.function_modes import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def einsum(*args: Any) -> Tensor:
     """Sums of products over named dimensions: einsum("ij,jk->ik", a, b), or with lists of numbers from 0 to 51
     that name them: einsum(a, [0, 1], b, [1, 2], [0, 2])."""
     if len(args) >= 2 and isinstance(args[0], Tensor):
-        from mica._equations import of_lists
+        from mica._functions.einsum_lists import of_lists
 
         return _generated["einsum"](*of_lists(args))
     if len(args) < 2 or not isinstance(args[0], str):
@@ -311,7 +311,7 @@ def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The `q` largest singular values of `A` (less `M`), about, and their vectors."""
-    from mica import _lowrank
+    from mica._functions import low_rank as _lowrank
 
     return _lowrank.svd_lowrank(A, q, niter, M)
 
@@ -320,7 +320,7 @@ def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The `q` largest principal components of the rows of `A`, about."""
-    from mica import _lowrank
+    from mica._functions import low_rank as _lowrank
 
     return _lowrank.pca_lowrank(A, q, center, niter)
 
@@ -340,8 +340,7 @@ def save(
 ) -> None:
     """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
     stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
-    from mica import _checkpoint
-    from mica.serialization import only_pickle
+    from mica.serialization import _zip_writer as _checkpoint, only_pickle
 
     only_pickle(pickle_module)
     writer = _checkpoint.write if _use_new_zipfile_serialization else _checkpoint.write_legacy

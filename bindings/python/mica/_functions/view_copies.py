@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
-from mica._override import install as _install
+from mica._interception.function_modes import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:

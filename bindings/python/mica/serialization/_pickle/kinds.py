@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import mica
 from mica._C import Tensor
-from mica._pickle_machine import Machine
+from mica.serialization._pickle.machine import Machine
 from mica.storage import _Memory
 
 MOST_DIMENSIONS = 64

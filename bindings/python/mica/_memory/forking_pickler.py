@@ -14,9 +14,10 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import mica
-from mica import _C, _shared_memory as memory
+from mica import _C
 from mica._C import Tensor
-from mica._serialization import _rebuild_subclass, reduce_tensor as _by_value
+from mica._memory import shared as memory
+from mica.serialization._tensors import _rebuild_subclass, reduce_tensor as _by_value
 from mica.storage import TypedStorage, UntypedStorage, _loaded, _Memory
 
 _opened: weakref.WeakValueDictionary[Any, memory.Segment] = weakref.WeakValueDictionary()

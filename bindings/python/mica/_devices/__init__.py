@@ -262,7 +262,7 @@ def share_memory_(self: Tensor) -> Tensor:
             "host does not drive `ipc_export` of the device table, which is reserved; "
             "send the tensor itself, whose values are copied."
         )
-    import mica._reductions as sharing  # multiprocessing sends it without a copy from now on
+    import mica._memory.forking_pickler as sharing  # multiprocessing sends it without a copy from now on
 
     sharing.memory.share(self)
     return self
@@ -272,7 +272,7 @@ def is_shared(self: Tensor) -> bool:
     """Whether other processes can see the tensor's memory."""
     import sys
 
-    memory = sys.modules.get("mica._shared_memory")  # not imported: nothing is shared
+    memory = sys.modules.get("mica._memory.shared")  # not imported: nothing is shared
     return self.device.type not in ("cpu", "meta") or (memory is not None and memory.is_shared(self))
 
 

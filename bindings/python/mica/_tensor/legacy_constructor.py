@@ -10,7 +10,7 @@ from mica._C import Tensor
 
 def new(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
     """An uninitialised tensor of the given sizes, the memory of a storage, or a copy of data in the default dtype."""
-    from mica._set_storage import tensor_of
+    from mica._tensor.set_storage import tensor_of
     from mica.storage import _Memory
 
     dtype = mica.get_default_dtype()

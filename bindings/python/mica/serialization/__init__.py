@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any
 
 import mica
-from mica import _checkpoint_read as reading
 from mica._functions import load as load, save as save
-from mica._pickle_machine import Refused
+from mica.serialization import _zip_reader as reading
+from mica.serialization._pickle.machine import Refused
 
 MAP_LOCATION = Callable[[Any, str], Any] | mica.device | str | dict[str, str] | None
 STORAGE = Any
@@ -122,7 +122,7 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that weights_only=True refuses."""
-    from mica._checkpoint_legacy import Survey
+    from mica.serialization._legacy_reader import Survey
 
     with _opened(f) as file:
         content = reading.Archive(file, "cpu", False, str(f)).content("data.pkl")
@@ -239,7 +239,7 @@ def _older(
     pickle_module: Any,
 ) -> Any:
     """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
-    from mica import _checkpoint_legacy
+    from mica.serialization import _legacy_reader as _checkpoint_legacy
 
     if head[257:262] == b"ustar":
         raise Refused(
@@ -255,6 +255,6 @@ def _older(
         legacy = _checkpoint_legacy.Legacy(file, map_location, name)
         legacy.pickle_module = pickle_module or pickle
         return legacy.load(weights_only, encoding)
-    from mica._unpickle import load_file
+    from mica.serialization._plain_reader import load_file
 
     return load_file(file, weights_only, map_location, name)

@@ -1,0 +1,1 @@
+"""How calls reach function modes and subclasses that see them first."""

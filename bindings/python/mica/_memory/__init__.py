@@ -1,0 +1,1 @@
+"""Memory that several processes map, and how tensors travel between them."""
