@@ -272,9 +272,7 @@ class _OfLists:
 
 def _inert(space: str, name: str) -> Any:
     """What torch's name of an operator that Mica lacks is, where its table has a line for it."""
-    from mica import _tensor
-
-    if _tensor.LIBRARY == "torch" and space == "mica":
+    if _C._library_name() == "torch" and space == "mica":
         from mica.torch import _table
 
         path = f"torch.ops.aten.{name}"

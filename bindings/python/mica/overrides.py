@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import mica
-from mica import _C, _tensor
+from mica import _C
 from mica._C import Tensor
 from mica._interception.function_modes import (
     DisableFunction as DisableFunction,
@@ -285,7 +285,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 def _shown(space: Any) -> Any:
     """The module as the program knows it: torch's while `import torch` gives Mica."""
-    if _tensor.LIBRARY != "torch" or isinstance(space, type):
+    if _C._library_name() != "torch" or isinstance(space, type):
         return space
     from mica.torch import namespace
 
@@ -312,7 +312,7 @@ def resolve_name(f: Any) -> str | None:
     if isinstance(f, OpPacket):
         return f._qualified
     name = _overridable()[1].get(f)
-    return name if name is None else f"{_tensor.LIBRARY}{name.removeprefix('mica')}"
+    return name if name is None else f"{_C._library_name()}{name.removeprefix('mica')}"
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:

@@ -211,12 +211,10 @@ class _Memory:
         return (_loaded, (type(self), self._flat))
 
     def __repr__(self) -> str:
-        from mica import _tensor
-
         values = "..." if self.device.type == "meta" else "\n ".join(map(str, self.tolist()))
         title = ", ".join([*self._details(), f"device={self.device}"])
         kind = "TypedStorage" if isinstance(self, TypedStorage) else "UntypedStorage"
-        return f"{'' if values == '...' else ' '}{values}\n[{_tensor.LIBRARY}.storage.{kind}({title}) of size {self.size()}]"
+        return f"{'' if values == '...' else ' '}{values}\n[{_C._library_name()}.storage.{kind}({title}) of size {self.size()}]"
 
     def _details(self) -> list[str]:
         return []

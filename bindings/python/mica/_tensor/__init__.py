@@ -4,59 +4,12 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._tensor.removable_handle import RemovableHandle
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-
-class RemovableHandle:
-    """What registering a hook returns: remove() takes the hook away, once.
-
-    Made of a function that does so, or of the dictionary that holds the hook under `id`.
-    """
-
-    next_id = 0
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        self._remove: Any = hooks_dict if callable(hooks_dict) else None
-        self._tables = [] if callable(hooks_dict) else [hooks_dict, *_as_list(extra_dict)]
-
-    def hooks_dict_ref(self) -> Any:
-        """The dictionary that holds the hook; None for a hook that lies in none."""
-        return self._tables[0] if self._tables else None
-
-    def remove(self) -> None:
-        if self._remove is not None:
-            self._remove()
-        for table in self._tables:
-            table.pop(self.id, None)
-        self._remove, self._tables = None, []
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-    def __reduce__(self) -> Any:
-        if self._remove is not None:
-            raise TypeError("The handle of a tensor's hook cannot be pickled: hooks are not.")
-        return (RemovableHandle._again, (self.id, self._tables))
-
-    @staticmethod
-    def _again(number: int, tables: Any) -> RemovableHandle:
-        handle = RemovableHandle(*tables[:1], extra_dict=tables[1:]) if tables else RemovableHandle({})
-        handle.id = number
-        RemovableHandle.next_id = max(RemovableHandle.next_id, number + 1)
-        return handle
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list) else [] if value is None else [value]
 
 
 def backward(
@@ -253,22 +206,19 @@ _TYPE_NAMES = {
 }
 
 
-LIBRARY = "mica"  # what type() calls the library: "torch" while the shim is installed
-
-
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The type's name, or this tensor in another dtype."""
     if dtype is None:
         name = repr(self.dtype).rpartition(".")[2]
         place = "" if self.device.type == "cpu" else f"{self.device.type}."
-        return f"{LIBRARY}.{place}{_TYPE_NAMES.get(name, name)}"
+        return f"{_C._library_name()}.{place}{_TYPE_NAMES.get(name, name)}"
     wanted = _C.get_default_dtype() if dtype is Tensor else getattr(dtype, "_dtype", dtype)
     if isinstance(dtype, str):
         module, _, name = dtype.rpartition(".")
         found = next((n for n, t in _TYPE_NAMES.items() if t == name), None)
         if found is None or module not in ("mica", "torch"):
             raise ValueError(
-                f"Argument `dtype` ('{dtype}') names no type; expected one as {LIBRARY}.FloatTensor."
+                f"Argument `dtype` ('{dtype}') names no type; expected one as {_C._library_name()}.FloatTensor."
             )
         wanted = getattr(_C, found)
     if not isinstance(wanted, _C.dtype):

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from mica import _C
 from mica._C import Node, Tensor
-from mica._tensor import RemovableHandle
+from mica._tensor.removable_handle import RemovableHandle
 
 
 class GradientEdge(NamedTuple):

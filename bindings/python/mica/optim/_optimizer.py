@@ -15,7 +15,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica._tensor import RemovableHandle
+from mica._tensor.removable_handle import RemovableHandle
 
 ParamsT = Any  # an iterable of parameters, of groups, or of names with parameters
 _params_t = ParamsT

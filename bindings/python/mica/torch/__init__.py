@@ -43,11 +43,10 @@ def install() -> None:
     import os
     from pathlib import Path
 
-    from mica import _C, _devices, _tensor
+    from mica import _C, _devices
     from mica.torch._finder import Finder
 
     _devices.reserve("cuda", "xpu", "mps")
-    _tensor.LIBRARY = "torch"
 
     finder = Finder()
     sys.meta_path.insert(0, finder)
@@ -69,10 +68,9 @@ def uninstall() -> None:
     """Takes the finder and torch's modules out again; objects that programs hold go on working."""
     import os
 
-    from mica import _C, _tensor
+    from mica import _C
     from mica.torch import _homes
 
-    _tensor.LIBRARY = "mica"
     _C._set_library_name("mica")
     _homes.restore()
     while _FINDERS:

@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from mica import _tensor
+from mica import _C
 from mica.torch import _homes, _table
 
 FILE = str(Path(__file__).with_name("__init__.py"))
@@ -48,7 +48,7 @@ class TorchModule(types.ModuleType):
             raise AttributeError(str(absent), name=name, obj=self) from None
         if isinstance(value, types.ModuleType) or callable(value):
             _names_of(self)[name] = value
-            if _tensor.LIBRARY == "torch":
+            if _C._library_name() == "torch":
                 _homes.move(value, self.__name__, name)
         return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from mica._tensor import RemovableHandle as RemovableHandle
+from mica._tensor.removable_handle import RemovableHandle as RemovableHandle
 from mica.nn.modules._backward_hooks import BackwardHooks
 
 

@@ -40,7 +40,10 @@ PyObject* SetLibraryName(PyObject*, PyObject* name) {
   });
 }
 
-PyMethodDef kFunctions[] = {{"_set_library_name", SetLibraryName, METH_O, nullptr},
+PyObject* GetLibraryName(PyObject*, PyObject*) { return PyUnicode_FromString(LibraryName()); }
+
+PyMethodDef kFunctions[] = {{"_library_name", GetLibraryName, METH_NOARGS, nullptr},
+                            {"_set_library_name", SetLibraryName, METH_O, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace mica::python {
 // "mica" or "torch"; lives for ever.
 const char* LibraryName();
 
-// Adds _set_library_name(name) to the module.
+// Adds _library_name() and _set_library_name(name) to the module.
 void InitLibraryName(PyObject* module);
 
 }  // namespace mica::python

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from mica._tensor import RemovableHandle
+from mica._tensor.removable_handle import RemovableHandle
 from mica.nn.modules import _backward_hooks
 from mica.nn.modules._where import add_path
 

@@ -211,8 +211,6 @@ class Builder(Machine):
         return found
 
     def _unallowed(self, path: str) -> Any:
-        from mica._tensor import LIBRARY
-
         path = path if len(path) < 200 else f"{path[:200]}..."
         if _LACKED.fullmatch(path):
             self.refuse(f"The file refers to {path}, a dtype or a kind of tensor that Mica lacks.")
@@ -221,8 +219,8 @@ class Builder(Machine):
             self.refuse(f"Trying to load unsupported GLOBAL {path} whose module {module} is blocked.")
         self.refuse(
             f"Unsupported global: GLOBAL {short} was not an allowed global by default. Please use "
-            f"`{LIBRARY}.serialization.add_safe_globals([{short}])` or the "
-            f"`{LIBRARY}.serialization.safe_globals([{short}])` context manager to allowlist this global if you trust "
+            f"`{_C._library_name()}.serialization.add_safe_globals([{short}])` or the "
+            f"`{_C._library_name()}.serialization.safe_globals([{short}])` context manager to allowlist this global if you trust "
             f"this class/function. The file refers to {path}, which weights_only=True does not build.",
             WAY_OUT,
         )
