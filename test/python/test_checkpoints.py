@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 import mica
-from mica.serialization import _zip_writer as _checkpoint
+from mica import storage
+from mica.serialization import _pickler
 from mica.serialization._pickle import slots as _pickle_slots
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -195,9 +196,9 @@ def test_damaged_files_give_sentences() -> None:
 def test_damaged_pickles_give_sentences() -> None:
     """The pickle alone changed, with its checksum made right."""
     buffer = io.BytesIO()
-    pickler = _checkpoint._Pickler(buffer, 2)
+    pickler = _pickler.Pickler(buffer, 2)
     pickler.dump(golden_object())
-    records = {f"_{key}": bytes(_checkpoint._bytes_of(flat)) for key, flat, _ in pickler.storages.values()}
+    records = {f"_{key}": bytes(storage.bytes_of(flat)) for key, flat, _ in pickler.storages.values()}
     draw = random.Random(1)
     for _ in range(1500):
         content = bytearray(buffer.getvalue())

@@ -109,6 +109,7 @@ _LAZY = (
     "version",
     "xpu",
 )
+_OF_SERIALIZATION = ("load", "save")
 _OF_OPERATORS = ("_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad")
 
 
@@ -158,6 +159,7 @@ if TYPE_CHECKING:
         set_autocast_enabled as set_autocast_enabled,
     )
     from mica.func import vmap as vmap
+    from mica.serialization import load as load, save as save
 
     _dirichlet_grad: Any
     _sample_dirichlet: Any
@@ -176,6 +178,10 @@ else:
             from mica import amp
 
             return getattr(amp, name)
+        if name in _OF_SERIALIZATION:
+            from mica import serialization
+
+            return getattr(serialization, name)
         if name.endswith("Storage"):
             from mica import storage
 
@@ -197,4 +203,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_OF_AMP, "vmap"})
+    return sorted({*globals(), *_LAZY, *_OF_AMP, *_OF_SERIALIZATION, "vmap"})

@@ -37,6 +37,14 @@ def _made(data: Any, dtype: Any, device: Any = None) -> Tensor:
     return _C.tensor(list(data), dtype=dtype, device=device)
 
 
+def bytes_of(flat: Tensor) -> Any:
+    """The storage's bytes, without a copy where it is on the CPU."""
+    if flat.numel() == 0:
+        return b""
+    host = flat.cpu()
+    return memoryview(_C._TensorBuffer(host if host.dtype == mica.uint8 else host.view(mica.uint8))).cast("B")
+
+
 class _Memory:
     """What both kinds of storages do. They view the memory of `_owner`, or of a part of a file `_fixed`."""
 
@@ -225,9 +233,7 @@ class _Memory:
             raise TypeError(
                 "The bytes of an UntypedStorage have no dtype; give tensor() one, as dtype=mica.uint8."
             )
-        from mica._tensor.set_storage import tensor_of
-
-        return tensor_of(self, self._owner.dtype if dtype is None else dtype)
+        return _made(0, self._owner.dtype if dtype is None else dtype, self.device).set_(self)
 
     @classmethod
     def from_buffer(
@@ -442,11 +448,9 @@ class UntypedStorage(_StorageBase):
 
     def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Writes the number of elements if asked, and the bytes."""
-        from mica.serialization._zip_writer import _bytes_of
-
         if save_size:
             f.write((self.nbytes() // element_size).to_bytes(8, "little"))
-        f.write(_bytes_of(self._flat))
+        f.write(bytes_of(self._flat))
 
     @classmethod
     def _new_with_file(cls, f: Any, element_size: int) -> Any:

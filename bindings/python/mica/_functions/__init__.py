@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._functions.determinism import (
+    are_deterministic_algorithms_enabled,
+    is_deterministic_algorithms_warn_only_enabled,
+    use_deterministic_algorithms,
+)
 from mica._interception.function_modes import install as _install
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -25,14 +30,12 @@ __all__ = [
     "is_floating_point",
     "is_storage",
     "is_tensor",
-    "load",
     "lu",
     "meshgrid",
     "nonzero",
     "norm",
     "numel",
     "pca_lowrank",
-    "save",
     "split",
     "svd_lowrank",
     "tensordot",
@@ -121,18 +124,7 @@ def set_default_tensor_type(t: Any) -> None:
     _C.set_default_dtype(legacy._dtype)
 
 
-_deterministic = [False, False]
 _precision = ["highest"]
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Whether use_deterministic_algorithms(True) was called."""
-    return _deterministic[0]
-
-
-def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether use_deterministic_algorithms() was called with warn_only."""
-    return _deterministic[1]
 
 
 def get_float32_matmul_precision() -> str:
@@ -145,21 +137,6 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"The precision ({precision}) is unknown; expected 'highest', 'high' or 'medium'.")
     _precision[0] = precision
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Mica's CPU kernels are deterministic anyway; what this changes is memory that nobody wrote, which
-    is filled (mica.utils.deterministic.fill_uninitialized_memory)."""
-    for name, value in (("mode", mode), ("warn_only", warn_only)):
-        if not isinstance(value, bool):
-            raise TypeError(
-                f"_set_deterministic_algorithms(): argument '{name}'{' (position 1)' if name == 'mode' else ''} must be "
-                f"bool, not {type(value).__name__}"
-            )
-    _deterministic[:] = [bool(mode), warn_only]
-    from mica.utils import deterministic
-
-    deterministic._apply()
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -330,51 +307,6 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     return Tensor.split(tensor, split_size_or_sections, dim)
 
 
-def save(
-    obj: Any,
-    f: Any,
-    pickle_module: Any = None,
-    pickle_protocol: int = 2,
-    _use_new_zipfile_serialization: bool = True,
-    _disable_byteorder_record: bool = False,
-) -> None:
-    """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
-    stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
-    from mica.serialization import _zip_writer as _checkpoint, only_pickle
-
-    only_pickle(pickle_module)
-    writer = _checkpoint.write if _use_new_zipfile_serialization else _checkpoint.write_legacy
-    if hasattr(f, "write"):
-        writer(obj, f, pickle_protocol, "archive")
-    else:
-        _checkpoint.save_to_path(obj, f, pickle_protocol, writer)
-
-
-def load(
-    f: Any,
-    map_location: Any = None,
-    pickle_module: Any = None,
-    *,
-    weights_only: bool | None = None,
-    mmap: bool | None = None,
-    **pickle_load_args: Any,
-) -> Any:
-    """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
-    tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
-    the tensors of a path are read from the file as they are used."""
-    from mica.serialization import load_from
-
-    unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
-    if unknown:
-        raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    if weights_only and pickle_module is not None:
-        raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
-    if weights_only is None:
-        weights_only = pickle_module is None
-    encoding = pickle_load_args.get("encoding", "utf-8")
-    return load_from(f, map_location, weights_only, mmap, encoding, pickle_module)
-
-
 # What takes no tensors, asks of any object, or is no operator's.
 _install(
     globals(),
@@ -386,8 +318,6 @@ _install(
         "is_deterministic_algorithms_warn_only_enabled",
         "is_storage",
         "is_tensor",
-        "load",
-        "save",
         "set_default_device",
         "set_default_tensor_type",
         "set_float32_matmul_precision",

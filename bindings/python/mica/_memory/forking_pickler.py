@@ -7,9 +7,6 @@ every view of it too, so that both processes see what either writes.
 
 from __future__ import annotations
 
-import os
-import weakref
-from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -19,8 +16,6 @@ from mica._C import Tensor
 from mica._memory import shared as memory
 from mica.serialization._tensors import _rebuild_subclass, reduce_tensor as _by_value
 from mica.storage import TypedStorage, UntypedStorage, _loaded, _Memory
-
-_opened: weakref.WeakValueDictionary[Any, memory.Segment] = weakref.WeakValueDictionary()
 
 
 class StorageWeakRef:
@@ -46,42 +41,6 @@ class StorageWeakRef:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
-
-
-def reduce_handle(handle: memory.Handle) -> Any:
-    """By its name or its descriptor; opening it gives a flat tensor of its bytes."""
-    segment = handle.segment
-    if segment.name is not None:
-        memory.count_users(segment.name, 1)  # for the process that opens it
-        return (_open_name, (segment.name, segment.nbytes, handle.nbytes))
-    if segment.fd < 0:
-        raise RuntimeError(
-            "The tensor's shared memory belongs to a loader's worker and cannot be sent on; send a clone()."
-        )
-    return (_open_fd, (reduction.DupFd(segment.fd), segment.nbytes, handle.nbytes))
-
-
-def _open_fd(duplicate: Any, capacity: int, nbytes: int) -> Tensor:
-    fd = duplicate.detach()
-    status = os.fstat(fd)
-    key = (status.st_dev, status.st_ino)
-    segment = _opened.get(key)
-    if segment is None:
-        _opened[key] = segment = memory.Segment(fd, capacity)
-    else:
-        os.close(fd)
-    return memory.lease(memory.Handle(segment, nbytes))
-
-
-def _open_name(name: str, capacity: int, nbytes: int) -> Tensor:
-    segment = _opened.get(name)
-    if segment is None:
-        fd = os.open(os.path.join(memory._DIRECTORY, name), os.O_RDWR | os.O_CLOEXEC)
-        _opened[name] = segment = memory.Segment(fd, capacity, name)
-        segment.close_fd()
-    else:
-        memory.count_users(name, -1)
-    return memory.lease(memory.Handle(segment, nbytes))
 
 
 def rebuild_tensor(

@@ -170,9 +170,18 @@ class Handle:
         self.segment, self.nbytes, self.key = segment, nbytes, key
 
     def __reduce__(self) -> Any:
-        from mica._memory import forking_pickler as _reductions
+        """By its name or its descriptor; opening it gives a flat tensor of its bytes."""
+        from multiprocessing.reduction import DupFd
 
-        return _reductions.reduce_handle(self)
+        segment = self.segment
+        if segment.name is not None:
+            count_users(segment.name, 1)  # for the process that opens it
+            return (_open_name, (segment.name, segment.nbytes, self.nbytes))
+        if segment.fd < 0:
+            raise RuntimeError(
+                "The tensor's shared memory belongs to a loader's worker and cannot be sent on; send a clone()."
+            )
+        return (_open_fd, (DupFd(segment.fd), segment.nbytes, self.nbytes))
 
 
 class _Lease:
@@ -198,6 +207,32 @@ def lease(handle: Handle, freed: Callable[[], None] | None = None) -> Tensor:
     buffer.handle, buffer.freed = handle, freed
     _leases[handle.segment.address] = buffer
     return mica._C._from_buffer(memoryview(buffer).cast("B"))
+
+
+_opened: weakref.WeakValueDictionary[Any, Segment] = weakref.WeakValueDictionary()
+
+
+def _open_fd(duplicate: Any, capacity: int, nbytes: int) -> Tensor:
+    fd = duplicate.detach()
+    status = os.fstat(fd)
+    key = (status.st_dev, status.st_ino)
+    segment = _opened.get(key)
+    if segment is None:
+        _opened[key] = segment = Segment(fd, capacity)
+    else:
+        os.close(fd)
+    return lease(Handle(segment, nbytes))
+
+
+def _open_name(name: str, capacity: int, nbytes: int) -> Tensor:
+    segment = _opened.get(name)
+    if segment is None:
+        fd = os.open(os.path.join(_DIRECTORY, name), os.O_RDWR | os.O_CLOEXEC)
+        _opened[name] = segment = Segment(fd, capacity, name)
+        segment.close_fd()
+    else:
+        count_users(name, -1)
+    return lease(Handle(segment, nbytes))
 
 
 def _fresh(nbytes: int) -> Tensor:

@@ -3,85 +3,43 @@
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import mica
-from mica._functions import load as load, save as save
-from mica.serialization import _zip_reader as reading
+from mica.serialization import _legacy_reader, _legacy_writer, _plain_reader, _zip_reader, _zip_writer
+from mica.serialization._atomic_file import save_file
+from mica.serialization._locations import (
+    default_restore_location as default_restore_location,
+    location_tag as location_tag,
+    register_package as register_package,
+)
 from mica.serialization._pickle.machine import Refused
+from mica.serialization._settings import (
+    MAP_PRIVATE as MAP_PRIVATE,
+    MAP_SHARED as MAP_SHARED,
+    LoadEndianness as LoadEndianness,
+    get_crc32_options as get_crc32_options,
+    get_default_load_endianness as get_default_load_endianness,
+    get_default_mmap_options as get_default_mmap_options,
+    set_crc32_options as set_crc32_options,
+    set_default_load_endianness as set_default_load_endianness,
+    set_default_mmap_options as set_default_mmap_options,
+)
 
 MAP_LOCATION = Callable[[Any, str], Any] | mica.device | str | dict[str, str] | None
 STORAGE = Any
 DEFAULT_PROTOCOL = 2
-MAGIC_NUMBER, PROTOCOL_VERSION = 0x1950A86A20F9469CFC6C, 1001  # of the format before zip
+MAGIC_NUMBER, PROTOCOL_VERSION = _legacy_reader.MAGIC, _legacy_reader.PROTOCOL  # of the format before zip
 STORAGE_KEY_SEPARATOR = ","
-MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
-
-
-class LoadEndianness(Enum):
-    """The byte order of files that do not tell theirs."""
-
-    NATIVE = 1
-    LITTLE = 2
-    BIG = 3
 
 
 class SourceChangeWarning(Warning):
     """Never given: files' sources are not compared."""
-
-
-_settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIVATE}
-
-
-def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of zip files that do not tell theirs; None for little."""
-    return _settings["endianness"]  # type: ignore[no-any-return]
-
-
-def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Sets the byte order of zip files that do not tell theirs; None for little."""
-    if not isinstance(endianness, LoadEndianness) and endianness is not None:
-        raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _settings["endianness"] = endianness
-
-
-def get_crc32_options() -> bool:
-    """What set_crc32_options() was given."""
-    return _settings["crc32"]  # type: ignore[no-any-return]
-
-
-def set_crc32_options(compute_crc32: bool) -> None:
-    """Remembers the wish. Mica writes the checksum of every record in any case: load() checks it."""
-    _settings["crc32"] = compute_crc32
-
-
-def get_default_mmap_options() -> int:
-    """How load(mmap=True) maps a file."""
-    return _settings["mmap"]  # type: ignore[no-any-return]
-
-
-class set_default_mmap_options:  # noqa: N801  (torch's name: a function and a context)
-    """Maps files privately (MAP_PRIVATE, the default) or so that writing a tensor writes the file."""
-
-    def __init__(self, flags: int) -> None:
-        if flags not in (MAP_PRIVATE, MAP_SHARED):
-            raise ValueError(
-                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
-                f"but got {flags}"
-            )
-        self.prev, _settings["mmap"] = _settings["mmap"], flags
-
-    def __enter__(self) -> None:
-        """Set already."""
-
-    def __exit__(self, *exc: object) -> None:
-        _settings["mmap"] = self.prev
 
 
 def _path_of(item: Any) -> tuple[str, Any]:
@@ -95,68 +53,38 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
         if isinstance(item, tuple) and (len(item) != 2 or not isinstance(item[1], str)):
             raise ValueError(f"Expected a pair of an object and its name in files, but got ({item!r:.80}).")
         path, obj = _path_of(item)
-        reading.safe_globals[path] = obj
+        _zip_reader.safe_globals[path] = obj
 
 
 def get_safe_globals() -> list[Any]:
     """What add_safe_globals() allowed."""
-    return list(reading.safe_globals.values())
+    return list(_zip_reader.safe_globals.values())
 
 
 def clear_safe_globals() -> None:
     """Allows nothing of one's own again."""
-    reading.safe_globals.clear()
+    _zip_reader.safe_globals.clear()
 
 
 @contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
     """A block in which these are allowed."""
-    before = dict(reading.safe_globals)
+    before = dict(_zip_reader.safe_globals)
     add_safe_globals(safe_globals)
     try:
         yield
     finally:
-        reading.safe_globals.clear()
-        reading.safe_globals.update(before)
+        _zip_reader.safe_globals.clear()
+        _zip_reader.safe_globals.update(before)
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that weights_only=True refuses."""
-    from mica.serialization._legacy_reader import Survey
-
     with _opened(f) as file:
-        content = reading.Archive(file, "cpu", False, str(f)).content("data.pkl")
-    survey = Survey(content, str(f))
+        content = _zip_reader.Archive(file, "cpu", False, str(f)).content("data.pkl")
+    survey = _legacy_reader.Survey(content, str(f))
     survey.load()
-    return sorted(name for name in survey.names if not reading.is_allowed(name))
-
-
-_packages: list[tuple[int, Any, Any]] = []
-
-
-def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
-    """Lets tagger(storage) name the place of storages in files, and deserializer(storage, location) put
-    them there again; either gives None for what is not its own. The lowest priority is asked first."""
-    _packages.append((priority, tagger, deserializer))
-    _packages.sort(key=lambda package: package[0])
-
-
-def location_tag(storage: Any) -> str:
-    """The name of the place where a storage is, as files have it."""
-    for _, tagger, _ in _packages:
-        location = tagger(storage)
-        if location is not None:
-            return str(location)
-    return str(storage.device)
-
-
-def default_restore_location(storage: Any, location: Any) -> Any:
-    """The storage at its place."""
-    for _, _, deserializer in _packages:
-        placed = deserializer(storage, location)
-        if placed is not None:
-            return placed
-    return storage.to(device=location)
+    return sorted(name for name in survey.names if not _zip_reader.is_allowed(name))
 
 
 class skip_data:  # noqa: N801  (torch's name: a context)
@@ -166,6 +94,48 @@ class skip_data:  # noqa: N801  (torch's name: a context)
         raise NotImplementedError(
             "mica.save() writes storages whole; save tensors of the device meta for their shapes alone."
         )
+
+
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
+    stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
+    _only_pickle(pickle_module)
+    write = _zip_writer.write if _use_new_zipfile_serialization else _legacy_writer.write
+    if hasattr(f, "write"):
+        write(obj, f, pickle_protocol, "archive")
+        return
+    root = Path(os.fsdecode(os.path.realpath(f))).stem or "archive"
+    save_file(f, lambda file: write(obj, file, pickle_protocol, root))
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
+    tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
+    the tensors of a path are read from the file as they are used."""
+    unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("weights_only=True reads with an unpickler of its own: leave pickle_module out.")
+    if weights_only is None:
+        weights_only = pickle_module is None
+    encoding = pickle_load_args.get("encoding", "utf-8")
+    return _load_from(f, map_location, weights_only, mmap, encoding, pickle_module)
 
 
 @contextmanager
@@ -187,7 +157,7 @@ def _is_seekable(file: Any) -> bool:
     return has_all and (not hasattr(file, "seekable") or file.seekable())
 
 
-def only_pickle(module: Any) -> None:
+def _only_pickle(module: Any) -> None:
     """Refuses a pickle module that save() would not use."""
     if getattr(module, "__name__", "pickle") not in ("pickle", "_pickle"):
         raise NotImplementedError(
@@ -196,10 +166,10 @@ def only_pickle(module: Any) -> None:
         )
 
 
-def load_from(
+def _load_from(
     f: Any, map_location: Any, weights_only: bool, mapped: Any, encoding: str, pickle_module: Any = None
 ) -> Any:
-    """What mica.load() does with a path or an open file."""
+    """What load() does with a path or an open file."""
     if hasattr(f, "read") and not (hasattr(f, "seek") and hasattr(f, "tell")):
         raise AttributeError(
             f"The file ({type(f).__name__}) has no seek() or no tell(). You can only torch.load from a file that is "
@@ -223,7 +193,7 @@ def load_from(
             )
         if start:
             source = io.BytesIO(source.read())
-        archive = reading.Archive(source, map_location, mapped, str(name))
+        archive = _zip_reader.Archive(source, map_location, mapped, str(name))
         archive.pickle_module = pickle_module or pickle
         return archive.load(weights_only, encoding)
 
@@ -239,22 +209,18 @@ def _older(
     pickle_module: Any,
 ) -> Any:
     """A file of torch before zip, or a plain pickle, as Mica's first versions wrote it."""
-    from mica.serialization import _legacy_reader as _checkpoint_legacy
-
     if head[257:262] == b"ustar":
         raise Refused(
             f"The file ({name}) is a tar archive, as torch before 0.1.10 wrote checkpoints; Mica does not read these. "
             "Load it with a later torch and save it again."
         )
-    if _checkpoint_legacy.begins_with_magic(head[:32]):
+    if _legacy_reader.begins_with_magic(head[:32]):
         if mapped:
             raise RuntimeError(
                 f"mmap=True needs a zip checkpoint; the file ({name}) has the format before zip. Load it without mmap "
                 "and save it again."
             )
-        legacy = _checkpoint_legacy.Legacy(file, map_location, name)
+        legacy = _legacy_reader.Legacy(file, map_location, name)
         legacy.pickle_module = pickle_module or pickle
         return legacy.load(weights_only, encoding)
-    from mica.serialization._plain_reader import load_file
-
-    return load_file(file, weights_only, map_location, name)
+    return _plain_reader.load_file(file, weights_only, map_location, name)

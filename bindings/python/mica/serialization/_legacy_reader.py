@@ -9,9 +9,7 @@ before one is made.
 
 from __future__ import annotations
 
-import io
 import os
-import pickle
 import sys
 from typing import Any
 
@@ -28,28 +26,6 @@ PROTOCOL = 1001
 def begins_with_magic(head: bytes) -> bool:
     """Whether a file of these first bytes (32 are enough) is one."""
     return MAGIC.to_bytes(10, "little") in head or str(MAGIC).encode() in head
-
-
-def write(obj: Any, file: Any, protocol: int) -> None:
-    """Writes a checkpoint of the old format to an open binary file."""
-    from mica.serialization._zip_writer import _bytes_of, _Pickler
-
-    machine = {
-        "protocol_version": PROTOCOL,
-        "little_endian": sys.byteorder == "little",
-        "type_sizes": {"short": 2, "int": 4, "long": 4},
-    }
-    for head in (MAGIC, PROTOCOL, machine):
-        pickle.dump(head, file, protocol)
-    buffer = io.BytesIO()
-    pickler = _Pickler(buffer, protocol, legacy=True)
-    pickler.dump(obj)
-    file.write(buffer.getvalue())
-    storages = {key: flat for key, flat, _ in pickler.storages.values()}
-    pickle.dump(sorted(storages), file, protocol)
-    for key in sorted(storages):
-        file.write(storages[key].numel().to_bytes(8, "little"))
-        file.write(_bytes_of(storages[key]))
 
 
 _NOTHING = object()

@@ -19,6 +19,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica.serialization import _locations, _settings
 from mica.serialization._pickle import rules
 from mica.serialization._pickle.machine import Foreign, Refused, shown
 from mica.storage import TypedStorage, UntypedStorage, _Memory, swap_width
@@ -200,11 +201,10 @@ class Source:
             location = str(wish) if not isinstance(wish, int) else f"cuda:{wish}"
         if location in ("cpu", "meta"):
             return flat if location == "cpu" else flat.to("meta")
-        if "mica.serialization" in sys.modules:
-            for _, _, deserializer in sys.modules["mica.serialization"]._packages:
-                placed = deserializer(UntypedStorage._over(flat), location)
-                if placed is not None:
-                    return placed._flat.view(mica.uint8)
+        for _, _, deserializer in _locations.packages:
+            placed = deserializer(UntypedStorage._over(flat), location)
+            if placed is not None:
+                return placed._flat.view(mica.uint8)
         why = "no plugin provides one"
         try:
             if _C._device_count(location.partition(":")[0]):
@@ -242,15 +242,11 @@ class Archive(Source):
         self._widths: dict[str, int] = {}
         self._is_swapped = self._order() != sys.byteorder
         if mapped and not self._is_swapped:
-            from mica import serialization
-
-            shared = serialization.get_default_mmap_options() == mmap.MAP_SHARED
+            shared = _settings.get_default_mmap_options() == mmap.MAP_SHARED
             self._buffer = _mapped(file, shared)
 
     def _order(self) -> str:
         """The byte order of the storages: what the file tells, or set_default_load_endianness(), or little."""
-        from mica import serialization
-
         if "byteorder" in self._records:
             order = self.content("byteorder")
             if order not in (b"little", b"big"):
@@ -258,7 +254,7 @@ class Archive(Source):
                     f"Unknown endianness type: the file ({self.name}) has the byte order {shown(order)}."
                 )
             return order.decode()
-        chosen = serialization.get_default_load_endianness()
+        chosen = _settings.get_default_load_endianness()
         if chosen is None:
             return "little"
         return sys.byteorder if chosen.name == "NATIVE" else chosen.name.lower()

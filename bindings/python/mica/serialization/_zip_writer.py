@@ -1,206 +1,21 @@
 """Writing torch's zip checkpoints: what mica.save() does.
 
-A checkpoint is a zip archive, nothing compressed: data.pkl, a pickle in which tensors are calls of
-torch._utils._rebuild_tensor_v2 over storages named by number, and data/<number> with the bytes of
-each storage, aligned to 64 bytes so that they can be mapped. Names of Mica are written as torch's,
-so both libraries read what either writes; serialization/_zip_reader.py is the other half.
+A checkpoint is a zip archive, nothing compressed: data.pkl, the pickle that serialization/_pickler.py writes,
+and data/<number> with the bytes of each storage, aligned to 64 bytes so that they can be mapped.
+serialization/_zip_reader.py is the other half.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import pickle
 import sys
 import zipfile
-from collections import OrderedDict
-from pathlib import Path
-from types import FunctionType
 from typing import Any
 
-import mica
-from mica._C import Tensor
-from mica.storage import _TYPES, TypedStorage, UntypedStorage, _Memory
+from mica.serialization._pickler import Pickler
+from mica.storage import bytes_of
 
 ALIGNMENT = 64
-STORAGE_OF = {dtype: name for name, dtype in _TYPES.items()}
-
-
-class _Name:
-    """A global that is written by its name in torch."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
-
-    def __call__(self) -> None:
-        """Never called: pickle asks that what makes an object can be."""
-
-
-def dtype_name(dtype: Any) -> str:
-    """float32 for mica.float32."""
-    return repr(dtype).rpartition(".")[2]
-
-
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
-    """Collects the storages that it meets, by number."""
-
-    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
-        super().__init__(file, protocol)
-        self._more = (None,) if legacy else ()  # the old format says of what a storage is a view
-        self.storages: dict[Any, tuple[str, Tensor, str]] = {}
-
-    def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, _Memory):
-            kind = None if isinstance(obj, UntypedStorage) else STORAGE_OF.get(dtype_name(obj.dtype))
-            flat = obj._flat if kind else obj._flat.view(mica.uint8)
-            obj = self.storage(flat, kind or "UntypedStorage")
-        return obj.id if isinstance(obj, _Storage) else None
-
-    def storage(self, flat: Tensor, kind: str) -> _Storage:
-        """The reference of a storage, by its address; `flat` views all of it."""
-        address: Any = flat._storage_ptr() or id(flat)
-        if flat.numel() == 0:  # no data that could be of two types
-            address = address, kind
-        key, _, first = self.storages.setdefault(address, (str(len(self.storages)), flat, kind))
-        if first != kind:
-            raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different types "
-                f"({first} and {kind}); save a clone() of one of them."
-            )
-        location = str(flat.device) if flat.device.type != "cpu" else "cpu"
-        if kind == "UntypedStorage" and self._more:
-            kind = "ByteStorage"  # readers of the old format ask the class for its dtype
-        home = "torch.storage" if kind == "UntypedStorage" else "torch"
-        return _Storage(("storage", _Name(home, kind), key, location, flat.numel(), *self._more))
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Tensor):
-            return self._tensor(obj)
-        if isinstance(obj, mica.Size):
-            return (_Name("torch", "Size"), (tuple(obj),))
-        if isinstance(obj, mica.device):
-            index = () if obj.index is None else (obj.index,)
-            return (_Name("torch", "device"), (obj.type, *index))
-        if isinstance(obj, mica.layout):
-            return (_Name("torch.serialization", "_get_layout"), (f"torch.{dtype_name(obj)}",))
-        return NotImplemented
-
-    def _tensor(self, t: Tensor) -> Any:
-        if type(t) is mica.nn.Parameter:
-            plain = _Plain(t)
-            state = dict(t.__dict__)
-            if state:
-                args = (plain, t.requires_grad, OrderedDict(), state)
-                return (_Name("torch._utils", "_rebuild_parameter_with_state"), args)
-            return (_Name("torch._utils", "_rebuild_parameter"), (plain, t.requires_grad, OrderedDict()))
-        if type(t) is not Tensor or t.__dict__:
-            args = (
-                _Name("torch._utils", "_rebuild_tensor_v2"),
-                type(t),
-                _PlainArguments(t),
-                dict(t.__dict__),
-            )
-            return (_Name("torch._tensor", "_rebuild_from_type_v2"), args)
-        return self._plain(t)
-
-    def _plain(self, t: Tensor) -> Any:
-        size, stride, grad = tuple(t.shape), t.stride(), t.requires_grad
-        if t.device.type == "meta":
-            return (_Name("torch._utils", "_rebuild_meta_tensor_no_storage"), (t.dtype, size, stride, grad))
-        name = dtype_name(t.dtype)
-        kind = STORAGE_OF.get(name)
-        place = (t.storage_offset(), size, stride, grad, OrderedDict())
-        if kind is not None:
-            return (
-                _Name("torch._utils", "_rebuild_tensor_v2"),
-                (self.storage(TypedStorage(t)._flat, kind), *place),
-            )
-        flat = UntypedStorage(t)._flat
-        reference = self.storage(flat, "UntypedStorage")
-        return (_Name("torch._utils", "_rebuild_tensor_v3"), (reference, *place, t.dtype))
-
-    def save_global(self, obj: Any, name: str | None = None) -> None:
-        written = _torch_name(obj)
-        if written is None:
-            super().save_global(obj, name)
-            return
-        module, name = written
-        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
-        self.memoize(obj)
-
-    def _save_name(self, obj: _Name) -> None:
-        key = (obj.module, obj.name)
-        known = self._names.get(key)
-        if known is not None:
-            self.write(self.get(self.memo[id(known)][0]))
-            return
-        self._names[key] = obj
-        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
-        self.memoize(obj)
-
-    def _save_plain(self, obj: _Plain) -> None:
-        self.save_reduce(*self._plain(obj.tensor))
-
-    def _save_plain_arguments(self, obj: _PlainArguments) -> None:
-        self.save(self._plain(obj.tensor)[1])
-
-    @property
-    def _names(self) -> dict[Any, _Name]:
-        return self.__dict__.setdefault("names", {})  # type: ignore[no-any-return]
-
-    dispatch = {
-        **pickle._Pickler.dispatch,  # type: ignore[attr-defined]
-        FunctionType: save_global,
-        _Name: _save_name,
-        mica.dtype: lambda self, obj: self._save_name(_Name("torch", dtype_name(obj))),
-    }
-
-
-class _Storage:
-    def __init__(self, id: tuple[Any, ...]) -> None:
-        self.id = id
-
-
-class _Plain:
-    """The tensor inside a Parameter."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-
-class _PlainArguments(_Plain):
-    """What the tensor inside a subclass is rebuilt of."""
-
-
-_Pickler.dispatch[_Plain] = _Pickler._save_plain
-_Pickler.dispatch[_PlainArguments] = _Pickler._save_plain_arguments
-
-
-def _torch_name(obj: Any) -> tuple[str, str] | None:
-    """The module and name in torch of a class or function of Mica, as torch itself would write them;
-    None for any other."""
-    module = getattr(obj, "__module__", None) or ""
-    if module.split(".")[0] not in ("mica", "torch"):
-        return None
-    from mica.torch import _homes, _table
-
-    name = obj.__qualname__
-    for spelled in ("torch.nn", "torch.optim", "torch", module.replace("mica", "torch", 1)):
-        with contextlib.suppress(Exception):
-            if _table.resolve(f"{spelled}.{name}") is obj:
-                return _homes.home(spelled, name) or spelled, name
-    return None
-
-
-def _bytes_of(flat: Tensor) -> Any:
-    """The storage's bytes, without a copy where it is on the CPU."""
-    from mica import _C
-
-    if flat.numel() == 0:
-        return b""
-    host = flat.cpu()
-    return memoryview(_C._TensorBuffer(host if host.dtype == mica.uint8 else host.view(mica.uint8))).cast("B")
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: Any) -> None:
@@ -218,7 +33,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: Any) -> None:
 def write(obj: Any, file: Any, protocol: int, root: str) -> None:
     """Writes a checkpoint to an open binary file."""
     buffer = io.BytesIO()
-    pickler = _Pickler(buffer, protocol)
+    pickler = Pickler(buffer, protocol)
     pickler.dump(obj)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _add(archive, f"{root}/data.pkl", buffer.getvalue())
@@ -226,20 +41,5 @@ def write(obj: Any, file: Any, protocol: int, root: str) -> None:
         _add(archive, f"{root}/.storage_alignment", str(ALIGNMENT).encode())
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())
         for key, flat, _ in pickler.storages.values():
-            _add(archive, f"{root}/data/{key}", _bytes_of(flat))
+            _add(archive, f"{root}/data/{key}", bytes_of(flat))
         _add(archive, f"{root}/version", b"3\n")
-
-
-def write_legacy(obj: Any, file: Any, protocol: int, root: str) -> None:
-    """Writes a checkpoint of the format before zip to an open binary file."""
-    from mica.serialization import _legacy_reader as _checkpoint_legacy
-
-    _checkpoint_legacy.write(obj, file, protocol)
-
-
-def save_to_path(obj: Any, path: Any, protocol: int, writer: Any = write) -> None:
-    """Writes so that a failure leaves an old file as it was."""
-    from mica.serialization._atomic_file import save_file
-
-    name = Path(os.fsdecode(os.path.realpath(path))).stem or "archive"
-    save_file(path, lambda file: writer(obj, file, protocol, name))

@@ -1,0 +1,49 @@
+"""The deterministic mode: use_deterministic_algorithms(), and whether it fills memory that nobody wrote."""
+
+from __future__ import annotations
+
+from mica import _C
+
+_deterministic = [False, False]  # the mode, and whether it only warns
+_fill = [True]
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether use_deterministic_algorithms(True) was called."""
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms() was called with warn_only."""
+    return _deterministic[1]
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Mica's CPU kernels are deterministic anyway; what this changes is memory that nobody wrote, which
+    is filled (mica.utils.deterministic.fill_uninitialized_memory)."""
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name}'{' (position 1)' if name == 'mode' else ''} must be "
+                f"bool, not {type(value).__name__}"
+            )
+    _deterministic[:] = [bool(mode), warn_only]
+    _apply()
+
+
+def _apply() -> None:
+    """Tells the factories what the flag and the mode come to."""
+    _C._set_fill_uninitialized(_fill[0] and _deterministic[0])
+
+
+def fill_uninitialized_memory() -> bool:
+    """Whether the mode fills what empty() and its kin give."""
+    return _fill[0]
+
+
+def set_fill_uninitialized_memory(fill: bool) -> None:
+    """Sets whether the mode fills what empty() and its kin give."""
+    if not isinstance(fill, bool):
+        raise RuntimeError(f"The flag is True or False; this value is of type ({type(fill).__name__}).")
+    _fill[0] = fill
+    _apply()
