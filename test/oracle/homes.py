@@ -1,4 +1,4 @@
-"""Which module defines a public class or function of torch: mica/torch/homes.txt, made and held to torch.
+"""Which module defines a public class or function of torch: mica/_torch_names/homes.txt, made and held to torch.
 
 Run with --write, under the environment with torch, it renews the file; test_surface.py compares.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FILE = ROOT / "bindings" / "python" / "mica" / "torch" / "homes.txt"
+FILE = ROOT / "bindings" / "python" / "mica" / "_torch_names" / "homes.txt"
 SKIPPED = (
     "_decomp _dynamo _functorch _guards _inductor _jit _library _logging _subclasses _vmap ao backends contrib "
     "cpu distributed export fx.experimental fx.passes jit monitor mtia nativert nested numa onnx package "

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mica.torch import _check, _inert, _table, describe
+from mica._torch_names import table
+from mica.torch import _check, _inert, describe
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 USAGE = ROOT / "test" / "data" / "torch_api_usage.tsv"
@@ -21,7 +22,7 @@ PROGRAMS = {
     "import torch; print(torch.__version__ >= '2.9', torch.__version__ < (3, 0))": "True True",
     "import torch.nn.functional as F; print(F.relu(F.linear.__class__ is not None or 0) if 0 else 'ok')": "ok",
     "from torch import nn; import torch; print(nn is torch.nn, isinstance(nn.Linear(2, 3), torch.nn.Module))": "True True",
-    "import importlib.metadata as m; print(m.version('torch'))": _table.VERSION,
+    "import importlib.metadata as m; print(m.version('torch'))": table.VERSION,
     "import importlib.util as u; print(u.find_spec('torch') is not None, u.find_spec('torch.nowhere'))": "True None",
     "import torch; print(torch.jit.is_scripting(), torch.cuda.is_available(), torch.distributed.is_available())": "False False False",
     "import torch, warnings; warnings.simplefilter('error')\ntry: torch.compile(len)\nexcept UserWarning: print('said', torch.compile(len) is len)": "said True",
@@ -96,7 +97,7 @@ def test_children_see_the_shim(tmp_path: Path) -> None:
         "    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(double, [3]))\n"
         "    print(subprocess.check_output([sys.executable, '-c', 'import torch; print(torch.__version__)'], text=True))\n"
     )
-    assert run("-m", "mica.torch", str(script)).split("\n") == ["[[3.0, 3.0]]", _table.VERSION]
+    assert run("-m", "mica.torch", str(script)).split("\n") == ["[[3.0, 3.0]]", table.VERSION]
 
 
 def test_modules_and_arguments(tmp_path: Path) -> None:
@@ -119,23 +120,23 @@ def test_install_after_torch_is_refused() -> None:
 
 
 def test_every_line_of_the_table_makes_something() -> None:
-    assert len(_table.hand()) > 1000
-    for name, line in _table.hand().items():
+    assert len(table.hand()) > 1000
+    for name, line in table.hand().items():
         if line.kind in ("module", "hidden"):
-            assert line.later or _table.is_module(name), name
-            _table.real_modules(name)
+            assert line.later or table.is_module(name), name
+            table.real_modules(name)
         elif line.kind != "absent":
-            _table._made(name, line)
+            table._made(name, line)
             assert line.kind in {"=", "is", *_inert._MAKERS}, name
 
 
 def test_no_line_waits_for_what_mica_has() -> None:
     """A line marked `later` that Mica's own name has overtaken says nothing any more."""
-    for name, line in _table.hand().items():
+    for name, line in table.hand().items():
         parent, _, last = name.rpartition(".")
-        overtaken = any(hasattr(real, last) for real in _table.real_modules(parent))
+        overtaken = any(hasattr(real, last) for real in table.real_modules(parent))
         empty = line.kind == "module" and not line.detail
-        assert not line.later or not (overtaken or empty and _table.real_modules(name)), name
+        assert not line.later or not (overtaken or empty and table.real_modules(name)), name
 
 
 def test_every_name_of_the_usage_table_is_described() -> None:
@@ -153,7 +154,7 @@ def test_every_name_of_the_usage_table_is_described() -> None:
 
 
 def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:
-    cls = _table.resolve("torch.distributed.tensor.DTensor")
+    cls = table.resolve("torch.distributed.tensor.DTensor")
     assert not isinstance(1, cls)
     with pytest.raises(NotImplementedError, match="torch.distributed.tensor.DTensor"):
         cls()
@@ -161,7 +162,7 @@ def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:
 
 @pytest.mark.parametrize("guard", ["_IncludeDispatchKeyGuard", "_ExcludeDispatchKeyGuard"])
 def test_guards_of_dispatch_keys_refuse_to_act(guard: str) -> None:
-    keys, guarded = _table.resolve("torch._C.DispatchKey"), _table.resolve(f"torch._C.{guard}")
+    keys, guarded = table.resolve("torch._C.DispatchKey"), table.resolve(f"torch._C.{guard}")
     with guarded(keys.Undefined):
         pass
     with pytest.raises(NotImplementedError, match="DispatchKey.Python"):

@@ -102,7 +102,7 @@ class _Lender(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        from mica.torch import _table
+        from mica._torch_names import table
 
         if fullname.startswith("torchgen"):
             return importlib.machinery.PathFinder.find_spec(fullname, [str(self._place(fullname))])
@@ -114,7 +114,7 @@ class _Lender(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 spec.loader = _Adapted(fullname, spec.origin)
             return spec
         found = self._place(fullname) / fullname.rpartition(".")[2]
-        if _importing[0] and not _table.is_module(fullname) and _is_module(found):
+        if _importing[0] and not table.is_module(fullname) and _is_module(found):
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
         return None
 

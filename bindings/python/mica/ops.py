@@ -273,11 +273,11 @@ class _OfLists:
 def _inert(space: str, name: str) -> Any:
     """What torch's name of an operator that Mica lacks is, where its table has a line for it."""
     if _C._library_name() == "torch" and space == "mica":
-        from mica.torch import _table
+        from mica._torch_names import table
 
         path = f"torch.ops.aten.{name}"
-        if _table.known(path):
-            return _table.resolve(path)
+        if table.known(path):
+            return table.resolve(path)
     raise AttributeError(f"No operator is named {space}::{name}.")
 
 

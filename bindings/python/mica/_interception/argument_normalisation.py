@@ -47,10 +47,10 @@ def _speller(function: Any, hidden: str) -> Speller | None:
 
 def fill(table: dict[Any, Speller]) -> None:
     """Puts the functions that torch has in Python into the table."""
-    from mica.torch import _homes
+    from mica._torch_names import homes
 
-    found = [(functional, name) for name in _homes.names("torch.nn.functional")]
-    found += [(mica, name) for name in _homes.names("torch.functional")]
+    found = [(functional, name) for name in homes.names("torch.nn.functional")]
+    found += [(mica, name) for name in homes.names("torch.functional")]
     found += [(mica.Tensor, name) for name in _METHODS]
     for space, name in found:
         function = getattr(space, name, None)

@@ -176,11 +176,11 @@ def _torch_name(obj: Any) -> tuple[str, str] | None:
     module = getattr(obj, "__module__", None) or ""
     if module.split(".")[0] not in ("mica", "torch"):
         return None
-    from mica.torch import _homes, _table
+    from mica._torch_names import homes, table
 
     name = obj.__qualname__
     for spelled in ("torch.nn", "torch.optim", "torch", module.replace("mica", "torch", 1)):
         with contextlib.suppress(Exception):
-            if _table.resolve(f"{spelled}.{name}") is obj:
-                return _homes.home(spelled, name) or spelled, name
+            if table.resolve(f"{spelled}.{name}") is obj:
+                return homes.home(spelled, name) or spelled, name
     return None

@@ -35,9 +35,9 @@ class Users(dict[str, Any]):
         found = self.get(path)
         parent, _, name = path.rpartition(".")
         if found is None and any(getattr(o, "__name__", None) == name for o in self.values()):
-            from mica.torch import _homes
+            from mica._torch_names import homes
 
-            if parent in _homes.modules():
+            if parent in homes.modules():
                 known = _of_mica(path)
                 found = known if any(known is o for o in self.values()) else None
         return found
@@ -55,11 +55,11 @@ def _of_mica(path: str) -> Any:
     """What Mica has under a name of torch; None if that is nothing, or no name of torch's."""
     if path.split(".")[0] != "torch":
         return None
-    from mica.torch import _table
+    from mica._torch_names import table
 
     try:
-        return _table.resolve(path)
-    except _table.Absent:
+        return table.resolve(path)
+    except table.Absent:
         return None
 
 

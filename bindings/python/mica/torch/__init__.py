@@ -5,7 +5,7 @@ Three ways in: `python -m mica.torch script.py [args]` (also `-m module`, `-c co
 MICA_TORCH=1 in the environment. `python -m mica.torch --check script.py` says, without
 running, which names of torch the program uses and whether Mica has them.
 
-One table decides what a name of torch is (names.txt and _table.py): a Mica object, something
+One table decides what a name of torch is (names.txt and table.py): a Mica object, something
 inert that is there because libraries import it, or absent. torch itself is never imported.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from mica.torch._table import VERSION as VERSION, Absent as Absent, describe as describe
+from mica._torch_names.table import VERSION as VERSION, Absent as Absent, describe as describe
 
 _FINDERS: list[Any] = []
 
@@ -69,10 +69,10 @@ def uninstall() -> None:
     import os
 
     from mica import _C
-    from mica.torch import _homes
+    from mica._torch_names import homes
 
     _C._set_library_name("mica")
-    _homes.restore()
+    homes.restore()
     while _FINDERS:
         finder = _FINDERS.pop()
         if finder in sys.meta_path:

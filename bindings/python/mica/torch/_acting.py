@@ -13,7 +13,7 @@ import mica
 from mica import _C
 from mica._C import Tensor
 from mica._functions import grouped_mm as _grouped_mm
-from mica.torch._table import VERSION
+from mica._torch_names.table import VERSION
 
 counters: dict[str, Any] = collections.defaultdict(collections.Counter)
 

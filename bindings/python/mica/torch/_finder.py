@@ -6,7 +6,8 @@ import importlib.abc
 import importlib.machinery
 from typing import TYPE_CHECKING, Any
 
-from mica.torch import _modules, _table
+from mica._torch_names import table
+from mica.torch import _modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,10 +22,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
-        if not _table.is_module(fullname):
+        if not table.is_module(fullname):
             return None
         return importlib.machinery.ModuleSpec(
-            fullname, self, origin=_modules.FILE, is_package=_table.is_package(fullname)
+            fullname, self, origin=_modules.FILE, is_package=table.is_package(fullname)
         )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mica import _C
-from mica.torch import _homes, _table
+from mica._torch_names import homes, table
 
 FILE = str(Path(__file__).with_name("__init__.py"))
 _made: dict[str, TorchModule] = {}
@@ -29,34 +29,34 @@ class TorchModule(types.ModuleType):
         own = _names_of(self)
         own["__file__"] = FILE
         own["_mica_replaced"] = {}
-        for real in reversed(_table.real_modules(name)) if name != "torch" else ():
+        for real in reversed(table.real_modules(name)) if name != "torch" else ():
             # Annotations of its classes are looked up here, so that it has what the source imports.
-            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or _table.is_leak(n, v))
+            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or table.is_leak(n, v))
             own["__file__"] = real.__file__
-        if _table.is_package(name):
+        if table.is_package(name):
             own["__path__"] = []
 
     def __getattr__(self, name: str) -> Any:
         path = f"{self.__name__}.{name}"
-        if name.startswith("__") and not _table.known(path):
+        if name.startswith("__") and not table.known(path):
             if name == "__all__":
                 return _public(self)
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         try:
-            value = _table.resolve(path)
-        except _table.Absent as absent:
+            value = table.resolve(path)
+        except table.Absent as absent:
             raise AttributeError(str(absent), name=name, obj=self) from None
         if isinstance(value, types.ModuleType) or callable(value):
             _names_of(self)[name] = value
             if _C._library_name() == "torch":
-                _homes.move(value, self.__name__, name)
+                homes.move(value, self.__name__, name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, TorchModule) and _table.is_hidden(f"{self.__name__}.{name}"):
+        if isinstance(value, TorchModule) and table.is_hidden(f"{self.__name__}.{name}"):
             return  # `import torch.nn.utils.weight_norm` leaves the function in its place
         if not name.startswith("__") and not isinstance(value, TorchModule):
-            for real in _table.real_modules(self.__name__):
+            for real in table.real_modules(self.__name__):
                 if hasattr(real, name) and self._is(real, name):
                     _names_of(self)["_mica_replaced"].setdefault(name, (real, getattr(real, name)))
                     setattr(real, name, value)
@@ -66,8 +66,8 @@ class TorchModule(types.ModuleType):
     def _is(self, real: types.ModuleType, name: str) -> bool:
         """Whether the module's name is that of Mica's, and no other of torch's with the same spelling."""
         try:
-            return _table.resolve(f"{self.__name__}.{name}") is getattr(real, name)
-        except _table.Absent:
+            return table.resolve(f"{self.__name__}.{name}") is getattr(real, name)
+        except table.Absent:
             return True
 
     def __delattr__(self, name: str) -> None:
@@ -82,17 +82,17 @@ class TorchModule(types.ModuleType):
         own = _names_of(self)
         if self.__name__ not in _walked:
             _walked.add(self.__name__)
-            for name in set(_table.names_in(self.__name__)) - own.keys():
+            for name in set(table.names_in(self.__name__)) - own.keys():
                 with contextlib.suppress(AttributeError, ImportError):
                     getattr(self, name)
         return own
 
     def __dir__(self) -> list[str]:
-        own = {n for n, value in _names_of(self).items() if not _table.is_leak(n, value)}
-        return sorted({*own, *_table.names_in(self.__name__)} - {"_mica_replaced"})
+        own = {n for n, value in _names_of(self).items() if not table.is_leak(n, value)}
+        return sorted({*own, *table.names_in(self.__name__)} - {"_mica_replaced"})
 
     def __repr__(self) -> str:
-        return f"<module '{self.__name__}' of Mica {_table.VERSION}>"
+        return f"<module '{self.__name__}' of Mica {table.VERSION}>"
 
     def __reduce__(self) -> Any:
         return (module, (self.__name__,))
@@ -100,7 +100,7 @@ class TorchModule(types.ModuleType):
 
 def _public(of: TorchModule) -> list[str]:
     """What `from module import *` gives: what the modules behind it declare, or all that has no underscore."""
-    declared = [getattr(real, "__all__", None) for real in _table.real_modules(of.__name__)]
+    declared = [getattr(real, "__all__", None) for real in table.real_modules(of.__name__)]
     if declared and None not in declared:
         return sorted({name for names in declared for name in names})
     return [name for name in dir(of) if not name.startswith("_")]
@@ -116,7 +116,7 @@ def module(name: str) -> TorchModule:
     """The one module of this name; ModuleNotFoundError if torch's tree on Mica has none."""
     made = _made.get(name)
     if made is None:
-        if not _table.is_module(name):
-            raise ModuleNotFoundError(f"No module named {name!r} on Mica; {_table.PAGE}", name=name)
+        if not table.is_module(name):
+            raise ModuleNotFoundError(f"No module named {name!r} on Mica; {table.PAGE}", name=name)
         made = _made[name] = TorchModule(name)
     return made

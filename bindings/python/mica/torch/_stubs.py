@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mica.torch import _homes, _table
+from mica._torch_names import homes, table
 
 HEAD = '"""{0} on Mica, for type checkers; made by `python -m mica.torch --stubs`."""\n\nfrom typing import Any\n\n'
 
@@ -26,14 +26,14 @@ def _modules() -> list[str]:
     package = Path(__file__).resolve().parent.parent
     files = (f.relative_to(package).with_suffix("").parts for f in package.rglob("*.py"))
     names = {".".join(("torch", *parts)).removesuffix(".__init__") for parts in files}
-    names |= {name for name, line in _table.hand().items() if line.kind == "module"} | _homes.modules()
+    names |= {name for name, line in table.hand().items() if line.kind == "module"} | homes.modules()
     names = {n for n in names if not any(part.startswith("_") for part in n.split("."))}
     return sorted(n for n in names if n.split(".")[1:2] not in _NOT_TORCH and _is_there(n))
 
 
 def _is_there(path: str) -> bool:
     try:
-        return _table.is_module(path)
+        return table.is_module(path)
     except ImportError:  # what another package's absence closes: torch.utils.tensorboard
         return False
 
@@ -95,11 +95,11 @@ def _line(path: str, name: str, modules: set[str]) -> str:
     child = f"{path}.{name}"
     if child in modules:
         return f"from {path} import {name} as {name}"
-    line = _table.hand().get(child)
+    line = table.hand().get(child)
     if line is not None and line.kind == "=":
         owner, _, own = line.detail.rpartition(".")
         return f"from {owner} import {own} as {name}" if own in static_names(owner) else f"{name}: Any"
-    for real in _table.real_modules(path):
+    for real in table.real_modules(path):
         value = real.__dict__.get(name) if path == "torch" else _value(real, name)
         for module in (str(getattr(value, "__module__", "")), real.__name__):
             if name in static_names(module):
@@ -109,12 +109,12 @@ def _line(path: str, name: str, modules: set[str]) -> str:
 
 def text(path: str, modules: set[str]) -> str:
     """The stub of one module."""
-    names = _table.names_in(path) | {m[len(path) + 1 :] for m in modules if m.rpartition(".")[0] == path}
-    for real in _table.real_modules(path):
+    names = table.names_in(path) | {m[len(path) + 1 :] for m in modules if m.rpartition(".")[0] == path}
+    for real in table.real_modules(path):
         names |= {
             n for n in static_names(real.__name__) if not n.startswith("_") and _value(real, n) is not None
         }
-        names |= {n for n in _homes.names_inside(path) if path != "torch" and _value(real, n) is not None}
+        names |= {n for n in homes.names_inside(path) if path != "torch" and _value(real, n) is not None}
     wanted = (
         n
         for n in sorted(names)

@@ -102,9 +102,9 @@ def real_modules(path: str) -> tuple[types.ModuleType, ...]:
 
 def _ancestor(path: str) -> tuple[types.ModuleType, ...]:
     """Mica's module that has what torch defines in a smaller one: torch.optim.adam is mica.optim."""
-    from mica.torch import _homes
+    from mica._torch_names import homes
 
-    names = _homes.names(path)
+    names = homes.names(path)
     parent, _, name = path.rpartition(".")
     if not names or any(part.startswith("_") for part in path.split(".")):
         return ()
@@ -144,10 +144,10 @@ def _is_space(path: str) -> bool:
 
 def is_package(path: str) -> bool:
     """Whether a module may have modules below it. All but Mica's plain files may."""
-    from mica.torch import _homes
+    from mica._torch_names import homes
 
     real = real_modules(path)
-    inside = path in _children() or path in _homes.packages()
+    inside = path in _children() or path in homes.packages()
     return inside or not real or any(hasattr(module, "__path__") for module in real)
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mica.torch import _table
+from mica._torch_names import table
 
 _FILE = Path(__file__).with_name("homes.txt")
 _moved: list[tuple[Any, str]] = []
@@ -76,7 +76,7 @@ def _move(value: Any, module: str, name: str) -> None:
     if not isinstance(own, str) or own.split(".")[0] != "mica" or getattr(value, "__name__", None) != name:
         return
     found = home(module, name)
-    if found is None or not _table.is_module(found):
+    if found is None or not table.is_module(found):
         return
     # torch.sigmoid is none of Python's in torch, and torch.nn.functional.sigmoid another function.
     if found != module and not isinstance(value, type) and not _shows(found, name, value):
@@ -92,8 +92,8 @@ def _move(value: Any, module: str, name: str) -> None:
 
 def _shows(module: str, name: str, value: Any) -> bool:
     try:
-        return _table.resolve(f"{module}.{name}") is value
-    except _table.Absent:
+        return table.resolve(f"{module}.{name}") is value
+    except table.Absent:
         return False
 
 
