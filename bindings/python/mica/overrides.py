@@ -18,6 +18,7 @@ from mica._interception.function_modes import (
     DisableFunction as DisableFunction,
     DisableFunctionSubclass as DisableFunctionSubclass,
 )
+from mica._torch_names import table
 
 has_torch_function = _C._has_function
 has_torch_function_variadic = _C._has_function_variadic
@@ -287,9 +288,7 @@ def _shown(space: Any) -> Any:
     """The module as the program knows it: torch's while `import torch` gives Mica."""
     if _C._library_name() != "torch" or isinstance(space, type):
         return space
-    from mica.torch import namespace
-
-    return namespace(space.__name__.replace("mica", "torch", 1))
+    return table.module(space.__name__.replace("mica", "torch", 1))
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:

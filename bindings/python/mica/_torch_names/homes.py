@@ -1,22 +1,15 @@
 """Where a class or function of Mica lives under torch's name: "torch.nn.modules.linear" for Linear.
 
-While the shim is installed, what a program takes from torch's modules says so in `__module__`, as do
-pickles that refer to it; uninstall() gives everything its own module back. homes.txt lists the
-modules as torch has them.
+homes.txt lists the modules as torch has them. Checkpoints name things by them, and so does what a program
+takes from torch's modules while the shim is installed (mica/torch/_relocation.py).
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
 from pathlib import Path
-from typing import Any
-
-from mica._torch_names import table
 
 _FILE = Path(__file__).with_name("homes.txt")
-_moved: list[tuple[Any, str]] = []
 
 
 @functools.cache
@@ -69,44 +62,3 @@ def names_inside(module: str) -> set[str]:
     """What torch defines in a module and in those inside of it."""
     start = module + "."
     return {n for home, held in _names().items() if home == module or home.startswith(start) for n in held}
-
-
-def _move(value: Any, module: str, name: str) -> None:
-    own = getattr(value, "__module__", None)
-    if not isinstance(own, str) or own.split(".")[0] != "mica" or getattr(value, "__name__", None) != name:
-        return
-    found = home(module, name)
-    if found is None or not table.is_module(found):
-        return
-    # torch.sigmoid is none of Python's in torch, and torch.nn.functional.sigmoid another function.
-    if found != module and not isinstance(value, type) and not _shows(found, name, value):
-        return
-    try:
-        value.__module__ = found
-    except (AttributeError, TypeError):
-        return  # a builtin of the extension module
-    _moved.append((value, own))
-    if found != "torch":  # inspect.getsource() looks into the file of the module
-        importlib.import_module(found).__dict__["__file__"] = sys.modules[own].__file__
-
-
-def _shows(module: str, name: str, value: Any) -> bool:
-    try:
-        return table.resolve(f"{module}.{name}") is value
-    except table.Absent:
-        return False
-
-
-def move(value: Any, module: str, name: str) -> None:
-    """Lets a class or function say that it lives where torch's does; a class's bases too."""
-    _move(value, module, name)
-    if isinstance(value, type):
-        for base in value.__mro__[1:]:
-            _move(base, "torch", base.__name__)
-
-
-def restore() -> None:
-    """Gives all of them their own modules back."""
-    while _moved:
-        value, own = _moved.pop()
-        value.__module__ = own

@@ -15,6 +15,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica._torch_names import homes, table
 from mica.storage import _TYPES, TypedStorage, UntypedStorage, _Memory
 
 STORAGE_OF = {dtype: name for name, dtype in _TYPES.items()}
@@ -176,8 +177,6 @@ def _torch_name(obj: Any) -> tuple[str, str] | None:
     module = getattr(obj, "__module__", None) or ""
     if module.split(".")[0] not in ("mica", "torch"):
         return None
-    from mica._torch_names import homes, table
-
     name = obj.__qualname__
     for spelled in ("torch.nn", "torch.optim", "torch", module.replace("mica", "torch", 1)):
         with contextlib.suppress(Exception):

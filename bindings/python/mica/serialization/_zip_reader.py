@@ -19,6 +19,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._torch_names import homes, table
 from mica.serialization import _locations, _settings
 from mica.serialization._pickle import rules
 from mica.serialization._pickle.machine import Foreign, Refused, shown
@@ -34,12 +35,10 @@ class Users(dict[str, Any]):
         """The object of a name; a name of torch is also that of the same thing in Mica."""
         found = self.get(path)
         parent, _, name = path.rpartition(".")
-        if found is None and any(getattr(o, "__name__", None) == name for o in self.values()):
-            from mica._torch_names import homes
-
-            if parent in homes.modules():
-                known = _of_mica(path)
-                found = known if any(known is o for o in self.values()) else None
+        is_named = found is None and any(getattr(o, "__name__", None) == name for o in self.values())
+        if is_named and parent in homes.modules():
+            known = _of_mica(path)
+            found = known if any(known is o for o in self.values()) else None
         return found
 
 
@@ -55,8 +54,6 @@ def _of_mica(path: str) -> Any:
     """What Mica has under a name of torch; None if that is nothing, or no name of torch's."""
     if path.split(".")[0] != "torch":
         return None
-    from mica._torch_names import table
-
     try:
         return table.resolve(path)
     except table.Absent:
@@ -86,12 +83,15 @@ class _Trusting:
 
     def find_class(self, module: str, name: str) -> Any:
         path = f"{module}.{name}"
-        for find in (rules.known, safe_globals.get, _of_mica):
+        for find in (rules.known, safe_globals.get):
             found = find(path)
             if found is not None:
                 return found
         if module.split(".")[0] == "torch":
-            raise Refused(f"The file refers to {path}, which Mica lacks.")
+            try:
+                return table.resolve(path)
+            except table.Absent as absent:
+                raise Refused(f"The file refers to {path}, which Mica lacks: {absent}") from None
         return super().find_class(module, name)  # type: ignore[misc]
 
     def persistent_load(self, pid: Any) -> Any:

@@ -5,7 +5,7 @@ Three ways in: `python -m mica.torch script.py [args]` (also `-m module`, `-c co
 MICA_TORCH=1 in the environment. `python -m mica.torch --check script.py` says, without
 running, which names of torch the program uses and whether Mica has them.
 
-One table decides what a name of torch is (names.txt and table.py): a Mica object, something
+One table decides what a name of torch is (mica/_torch_names): a Mica object, something
 inert that is there because libraries import it, or absent. torch itself is never imported.
 """
 
@@ -14,16 +14,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from mica._torch_names.table import VERSION as VERSION, Absent as Absent, describe as describe
+from mica._torch_names import table
+from mica._torch_names.table import Absent as Absent
+from mica._torch_names.version import VERSION as VERSION
+from mica.torch import _inert, _modules, _relocation
+from mica.torch._describe import describe as describe
+
+table.register(table.Shim(_modules.module, _inert.make, _modules.operator))
 
 _FINDERS: list[Any] = []
 
 
 def namespace(name: str = "torch") -> Any:
     """The module that `import <name>` gives once the shim is installed."""
-    from mica.torch._modules import module
-
-    return module(name)
+    return _modules.module(name)
 
 
 def install() -> None:
@@ -69,10 +73,9 @@ def uninstall() -> None:
     import os
 
     from mica import _C
-    from mica._torch_names import homes
 
     _C._set_library_name("mica")
-    homes.restore()
+    _relocation.restore()
     while _FINDERS:
         finder = _FINDERS.pop()
         if finder in sys.meta_path:

@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mica._torch_names import table
+from mica.torch._describe import describe
 
 _QUIET = re.compile(
     r"#[^\n]*|(?:\b[rRbBuUfF]{1,2})?(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\""
@@ -145,7 +145,7 @@ def report(found: dict[str, Counter[str]]) -> tuple[list[str], int]:
         kinds: Counter[str] = Counter()
         rows = []
         for name, count in sorted(names.items()):
-            kind, detail = table.describe(name)
+            kind, detail = describe(name)
             kinds[kind] += count
             if not owner or kind == "absent":
                 rows.append(f"  {kind:8} {count:5}  {name}" + (f"  ({detail})" if kind == "inert" else ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from typing import Any
 
-from mica._torch_names.table import VERSION
+from mica._torch_names.version import VERSION
 
 _TEXTS = {
     "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: Mica under torch's name\n",

@@ -8,12 +8,15 @@ taking it off again restores what was there.
 from __future__ import annotations
 
 import contextlib
+import sys
 import types
 from pathlib import Path
 from typing import Any
 
 from mica import _C
-from mica._torch_names import homes, table
+from mica._torch_names import table
+from mica._torch_names.version import VERSION
+from mica.torch import _relocation
 
 FILE = str(Path(__file__).with_name("__init__.py"))
 _made: dict[str, TorchModule] = {}
@@ -31,7 +34,7 @@ class TorchModule(types.ModuleType):
         own["_mica_replaced"] = {}
         for real in reversed(table.real_modules(name)) if name != "torch" else ():
             # Annotations of its classes are looked up here, so that it has what the source imports.
-            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or table.is_leak(n, v))
+            own.update((n, v) for n, v in vars(real).items() if n == "Tensor" or is_leak(n, v))
             own["__file__"] = real.__file__
         if table.is_package(name):
             own["__path__"] = []
@@ -49,7 +52,7 @@ class TorchModule(types.ModuleType):
         if isinstance(value, types.ModuleType) or callable(value):
             _names_of(self)[name] = value
             if _C._library_name() == "torch":
-                homes.move(value, self.__name__, name)
+                _relocation.move(value, self.__name__, name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -82,20 +85,45 @@ class TorchModule(types.ModuleType):
         own = _names_of(self)
         if self.__name__ not in _walked:
             _walked.add(self.__name__)
-            for name in set(table.names_in(self.__name__)) - own.keys():
+            for name in set(names_in(self.__name__)) - own.keys():
                 with contextlib.suppress(AttributeError, ImportError):
                     getattr(self, name)
         return own
 
     def __dir__(self) -> list[str]:
-        own = {n for n, value in _names_of(self).items() if not table.is_leak(n, value)}
-        return sorted({*own, *table.names_in(self.__name__)} - {"_mica_replaced"})
+        own = {n for n, value in _names_of(self).items() if not is_leak(n, value)}
+        return sorted({*own, *names_in(self.__name__)} - {"_mica_replaced"})
 
     def __repr__(self) -> str:
-        return f"<module '{self.__name__}' of Mica {table.VERSION}>"
+        return f"<module '{self.__name__}' of Mica {VERSION}>"
 
     def __reduce__(self) -> Any:
         return (module, (self.__name__,))
+
+
+def names_in(path: str) -> set[str]:
+    """The names of a module, for dir()."""
+    found = set(table.children().get(path, ()))
+    for real in table.real_modules(path):
+        own = vars(real)
+        found.update(
+            n for n in dir(real) if (path != "torch" or n not in table.OWN) and not is_leak(n, own.get(n))
+        )
+        found -= {n for n in found if _is_inner(n, own.get(n)) and not table.known(f"{path}.{n}")}
+    lines = table.hand()
+    return found - {n for n in found if (line := lines.get(f"{path}.{n}")) and line.kind == "absent"}
+
+
+def _is_inner(name: str, value: Any) -> bool:
+    """Whether a name belongs to Mica's own files: a private module, or what Python gives each file."""
+    return name in ("__builtins__", "__cached__") or (name[:1] == "_" and isinstance(value, types.ModuleType))
+
+
+def is_leak(name: str, value: Any) -> bool:
+    """Whether a module has a name only because its source imports it from Python's own library."""
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    top = str(home).partition(".")[0]
+    return name == "annotations" or (top in sys.stdlib_module_names and top != "builtins")
 
 
 def _public(of: TorchModule) -> list[str]:
@@ -110,6 +138,14 @@ def __getattr__(name: str) -> Any:
     if name == "root":  # torch.torch is torch
         return module("torch")
     raise AttributeError(f"module 'mica.torch._modules' has no attribute '{name}'")
+
+
+def operator(name: str) -> Any:
+    """The operator of this name, which Mica's main module does not show: torch._softmax; None without one."""
+    from mica import ops
+
+    found = getattr(ops.mica, name, None)
+    return found if isinstance(found, ops.OpPacket) else None
 
 
 def module(name: str) -> TorchModule:

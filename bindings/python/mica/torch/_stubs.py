@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mica._torch_names import homes, table
+from mica.torch._modules import names_in
 
 HEAD = '"""{0} on Mica, for type checkers; made by `python -m mica.torch --stubs`."""\n\nfrom typing import Any\n\n'
 
@@ -109,7 +110,7 @@ def _line(path: str, name: str, modules: set[str]) -> str:
 
 def text(path: str, modules: set[str]) -> str:
     """The stub of one module."""
-    names = table.names_in(path) | {m[len(path) + 1 :] for m in modules if m.rpartition(".")[0] == path}
+    names = names_in(path) | {m[len(path) + 1 :] for m in modules if m.rpartition(".")[0] == path}
     for real in table.real_modules(path):
         names |= {
             n for n in static_names(real.__name__) if not n.startswith("_") and _value(real, n) is not None
