@@ -18,7 +18,7 @@ def _record_stack() -> str:
     while len(stack) > 1 and stack[-1].filename.startswith(_PACKAGE):
         stack.pop()
     text = "".join(traceback.format_list(stack))
-    where = sys.modules.get("mica.nn.modules._where")  # not there: no module is in use
+    where = sys.modules.get("mica.nn.modules._error_location")  # not there: no module is in use
     module = where.path_of_frame(sys._getframe(1)) if where is not None else ""
     return text + (f"  in module {module}\n" if module else "")
 

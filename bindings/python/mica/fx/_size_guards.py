@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mica._C import Tensor
-from mica.fx._fitting import evaluate
 from mica.fx._graph import Graph
 from mica.fx._interpreter import Interpreter
 from mica.fx._node import Node
 from mica.fx._recording import record
+from mica.fx._size_expressions import evaluate
 from mica.fx._symint import Expression, Guard, Size, SymNumber, describe
 from mica.nn import Module
 

@@ -7,7 +7,7 @@ are not the graph's: where no other size works, the size is fixed, with the reas
 
 A number among an operator's arguments that is the same in all runs stays; another one is what
 Python read or computed (SymInts), the size of a value, or a polynomial of the symbols
-(_fitting.py), and becomes nodes. Where it is none of these, NotImplementedError names it. The
+(_size_expressions.py), and becomes nodes. Where it is none of these, NotImplementedError names it. The
 graph begins with its guards (SizeGuards), which compare the shapes of all values with the
 trace's for each new set of sizes."""
 
@@ -20,10 +20,10 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.fx._fitting import fit
 from mica.fx._graph import Graph
 from mica.fx._node import Node, TensorMetadata, map_aggregate
 from mica.fx._recording import Imagined, Recording, Value, record, to_graph
+from mica.fx._size_expressions import fit
 from mica.fx._size_guards import SizeGuards, check_guard, sym_size
 from mica.fx._symint import (
     Computed,

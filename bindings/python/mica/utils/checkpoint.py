@@ -14,18 +14,18 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
-from mica.utils._checkpoint_run import (
-    Call,
-    CheckpointError as CheckpointError,
-    Surroundings,
-    is_apart,
-    tensors_of,
-)
 from mica.utils._checkpoint_selective import (
     SAC_IGNORED_OPS as SAC_IGNORED_OPS,
     CheckpointPolicy as CheckpointPolicy,
     SelectiveCheckpointContext as SelectiveCheckpointContext,
     create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
+)
+from mica.utils._recompute import (
+    Call,
+    CheckpointError as CheckpointError,
+    Surroundings,
+    is_apart,
+    tensors_of,
 )
 
 ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]

@@ -13,7 +13,7 @@ from typing import Any
 
 from mica._tensor.removable_handle import RemovableHandle
 from mica.nn.modules import _backward_hooks
-from mica.nn.modules._where import add_path
+from mica.nn.modules._error_location import add_path
 
 # Every dictionary of hooks that a module has.
 TABLES = (
