@@ -10,8 +10,8 @@ from mica import _C
 from mica._C import Tensor
 from mica.autograd.forward_ad import direction
 from mica.func._reverse import Pullback
-from mica.func._trees import map_tensors, split_aux, tensors_of
-from mica.utils._pytree import tree_unflatten
+from mica.func._trees import split_aux, tensors_of
+from mica.utils._pytree import tree_map, tree_unflatten
 
 
 def _check_directions(name: str, primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], Any]:
@@ -49,7 +49,7 @@ def jvp(
         values = [_C._frame_value(t) for t in outputs]
         derivatives = [_C._frame_tangent(t) for t in outputs]
         if has_aux:
-            aux = map_tensors(_C._frame_value, aux)
+            aux = tree_map(_C._frame_value, aux)
     finally:
         _C._frame_exit(frame)
     for i, value in enumerate(values):

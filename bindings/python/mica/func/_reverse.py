@@ -8,8 +8,8 @@ from typing import Any
 
 from mica import _C
 from mica._C import Tensor
-from mica.func._trees import Argnums, checked_argnums, map_tensors, split_aux, tensors_of
-from mica.utils._pytree import tree_flatten, tree_unflatten
+from mica.func._trees import Argnums, checked_argnums, split_aux, tensors_of
+from mica.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def _input(leaf: Any) -> Tensor:
@@ -74,7 +74,7 @@ def _grad_and_value(
         leaves: list[Tensor] = []
         specs = []
         for n in numbers:
-            wrapped = map_tensors(_input, args[n])
+            wrapped = _input(args[n]) if isinstance(args[n], Tensor) else tree_map(_input, args[n])
             replaced[n] = wrapped
             if isinstance(wrapped, Tensor):
                 leaves.append(wrapped)
@@ -96,7 +96,7 @@ def _grad_and_value(
         )
         value = _C._frame_value(output)
         if has_aux:
-            aux = map_tensors(_C._frame_value, aux)
+            aux = tree_map(_C._frame_value, aux)
     finally:
         _C._frame_exit(frame)
     return (trees[0] if isinstance(argnums, int) else trees), value, aux
@@ -150,7 +150,7 @@ class Pullback:
                     )
             self.values = [_C._frame_value(t) for t in self.outputs]
             if has_aux:
-                self.aux = map_tensors(_C._frame_value, aux)
+                self.aux = tree_map(_C._frame_value, aux)
         finally:
             _C._frame_exit(frame)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mica._C import Tensor
-from mica.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from mica.utils._pytree import TreeSpec, tree_flatten
 
 Argnums = int | tuple[int, ...]
 
@@ -46,14 +45,6 @@ def tensors_of(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeSpec]
                 f"{name}: {what} must be a Tensor or a tree of Tensors, but it holds a {type(leaf).__name__}."
             )
     return leaves, spec
-
-
-def map_tensors(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The tree with its leaves replaced; a single tensor without any tree."""
-    if isinstance(tree, Tensor):
-        return function(tree)
-    leaves, spec = tree_flatten(tree)
-    return tree_unflatten([function(leaf) for leaf in leaves], spec)
 
 
 def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
