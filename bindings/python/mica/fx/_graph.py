@@ -247,6 +247,12 @@ class Graph:
         to_erase._unlink()
         self._count -= 1
 
+    def _draws(self, node: Node) -> bool:
+        """Whether the operator of a node draws random numbers; a composite is recorded in a graph of its own."""
+        from mica.fx._effects import draws
+
+        return draws(node)
+
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Erases what nobody uses and has no effect; says whether there was something."""
         impure = is_impure_node or Node.is_impure

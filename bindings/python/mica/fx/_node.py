@@ -220,13 +220,11 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            from mica.fx._effects import draws
-
             if self.target in _side_effectful_functions or getattr(self.target, "_fx_impure", False):
                 return True
             if not isinstance(self.target, OpOverload):
                 return False
-            return self.target.has_effect() or (impure_random and draws(self))
+            return self.target.has_effect() or (impure_random and self.graph._draws(self))
         if self.op == "call_module":
             return True
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")

@@ -51,13 +51,11 @@ def _is_micas(error: BaseException) -> bool:
 
 def path_of_frame(frame: Any) -> str:
     """The path of the module that a stack frame runs in, and its class; "" outside of modules."""
-    from mica.nn.modules.module import Module
-
     chain: list[Any] = []  # innermost first
     while frame is not None:
         if frame.f_code.co_name == "forward":
             held = frame.f_locals.get("self")
-            if isinstance(held, Module) and (not chain or chain[-1] is not held):
+            if hasattr(type(held), "named_modules") and (not chain or chain[-1] is not held):
                 chain.append(held)
         frame = frame.f_back
     names = [_name_in(outer, inner) for inner, outer in zip(chain, chain[1:])]

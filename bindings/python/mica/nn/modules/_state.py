@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mica
 from mica import _C, __future__ as settings
@@ -17,10 +17,25 @@ if TYPE_CHECKING:
 _EXTRA = "_extra_state"
 
 
-def _has_extra(module: Module, method: str) -> bool:
-    from mica.nn.modules.module import Module
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
-    return getattr(type(module), method) is not getattr(Module, method)
+
+class _IncompatibleKeys(_Keys):
+    """What load_state_dict found missing and unexpected."""
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+def _has_extra(module: Module, base: type[Module], method: str) -> bool:
+    """Whether the module's class defines the method, for which `base` (Module) has only a refusal."""
+    return getattr(type(module), method) is not getattr(base, method)
 
 
 def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -> dict[str, Any]:
@@ -46,7 +61,7 @@ def state_dict(module: Module, destination: Any, prefix: str, keep_vars: bool) -
     return destination  # type: ignore[no-any-return]
 
 
-def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> None:
+def save_own(module: Module, base: type[Module], destination: Any, prefix: str, keep_vars: bool) -> None:
     """Writes the module's own parameters, persistent buffers and extra state."""
     for name, parameter in module._parameters.items():
         if parameter is not None:
@@ -54,12 +69,13 @@ def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> 
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             destination[prefix + name] = buffer if keep_vars or is_lazy(buffer) else buffer.detach()
-    if _has_extra(module, "get_extra_state"):
+    if _has_extra(module, base, "get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
 
 def load_own(
     module: Module,
+    base: type[Module],
     state: Any,
     prefix: str,
     metadata: Any,
@@ -80,7 +96,7 @@ def load_own(
                 missing.append(prefix + name)
                 continue
             _load_tensor(table, name, prefix + name, own, state[prefix + name], assign, errors)
-    if _has_extra(module, "set_extra_state"):
+    if _has_extra(module, base, "set_extra_state"):
         if prefix + _EXTRA in state:
             module.set_extra_state(state[prefix + _EXTRA])
         else:
@@ -179,8 +195,6 @@ def _load(module: Module, state: Any, prefix: str, kept: Any, assign: bool, list
             part = {k: v for k, v in state.items() if k.startswith(below)}
             _load(child, part, below, kept, assign, lists)
     if module._load_state_dict_post_hooks:
-        from mica.nn.modules.module import _IncompatibleKeys
-
         keys = _IncompatibleKeys(lists[0], lists[1])
         for hook in tuple(module._load_state_dict_post_hooks.values()):
             if hook(module, keys) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mica import _C
 from mica._C import Tensor
@@ -20,6 +20,7 @@ from mica.nn.modules._hooks import (
     register_module_module_registration_hook as register_module_module_registration_hook,
     register_module_parameter_registration_hook as register_module_parameter_registration_hook,
 )
+from mica.nn.modules._state import _IncompatibleKeys
 from mica.nn.parameter import Buffer, Parameter
 
 T = TypeVar("T", bound="Module")
@@ -33,22 +34,6 @@ _global_forward_hooks_with_kwargs = _hooks._everywhere["_forward_hooks_with_kwar
 
 
 _warned: list[bool] = []  # that compile() does nothing
-
-
-class _Keys(NamedTuple):
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class _IncompatibleKeys(_Keys):
-    """What load_state_dict found missing and unexpected."""
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return super().__repr__()
-
-    __str__ = __repr__
 
 
 def _misfit(kind: str, name: str, expected: str, value: Any) -> TypeError:
@@ -415,7 +400,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return _state.state_dict(self, *given)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        _state.save_own(self, destination, prefix, keep_vars)
+        _state.save_own(self, Module, destination, prefix, keep_vars)
 
     def _load_from_state_dict(
         self,
@@ -429,7 +414,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     ) -> None:
         """Reads this module's own state; those below read theirs. Subclasses override it."""
         lists = (missing_keys, unexpected_keys, error_msgs)
-        _state.load_own(self, state_dict, prefix, local_metadata, strict, *lists)
+        _state.load_own(self, Module, state_dict, prefix, local_metadata, strict, *lists)
 
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
