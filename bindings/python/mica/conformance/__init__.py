@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mica.conformance.samples import T, args
+from mica.conformance.sample_calls import T, args
 
 __all__ = ["T", "args", "conform", "run", "show"]
 

@@ -7,7 +7,7 @@ are compared, and a test of its own puts the matrix together again.
 
 from __future__ import annotations
 
-from mica.conformance.samples import Call, T, args, t
+from mica.conformance.sample_calls import Call, T, args, t
 
 # Results, by number, that are compared by absolute value.
 GAUGE: dict[str, tuple[int, ...]] = {

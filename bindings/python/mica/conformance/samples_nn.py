@@ -6,7 +6,7 @@ The same language as there; `samples.py` adds `NN_SAMPLES` to its own.
 
 from __future__ import annotations
 
-from mica.conformance.samples import Call, args, b, i, t
+from mica.conformance.sample_calls import Call, args, b, i, t
 
 _IMAGE = t(2, 3, 4, 5)
 _POOL3 = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mica.conformance.samples import CUBE, S0, Call, T, V, X, args, b, i, pos, t
+from mica.conformance.sample_calls import CUBE, S0, Call, T, V, X, args, b, i, pos, t
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
