@@ -17,9 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import import_graph
+
 CXX = {".h", ".cc", ".c"}
 COMMENTED = CXX | {".cmake"}
 LONG, MAX_LINES = 500, 1000
+MAX_CIRCLE = 3  # files of Python that import each other
+SHIM = "mica.torch"
 DATA = {"bindings/python/mica/conformance/samples.py"}
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "test" / "opinfo"))
@@ -174,6 +178,32 @@ def included_from_root(tree: Tree) -> Iterator[Finding]:
                 yield Finding(path, number, f'spell the include ("{quoted}") by its path from the root')
 
 
+def python_circles(tree: Tree) -> Iterator[Finding]:
+    """At most 3 files of the Python package import each other, imports inside functions included."""
+    edges = import_graph.graph({p: "\n".join(tree.lines(p)) for p in tree.of({".py"})})
+    for circle in import_graph.circles(edges):
+        if len(circle) > MAX_CIRCLE:
+            target = next(name for name in edges[circle[0]] if name in circle)
+            yield Finding(
+                import_graph.path_of(circle[0], tree.paths),
+                edges[circle[0]][target],
+                f"({len(circle)}) files import each other: {', '.join(circle)}; what two of them need belongs below both",
+            )
+
+
+def shim_on_top(tree: Tree) -> Iterator[Finding]:
+    """Nothing outside of mica.torch imports it: it hands in what it makes (mica/_torch_names/table.py)."""
+    edges = import_graph.graph({p: "\n".join(tree.lines(p)) for p in tree.of({".py"})})
+    for name, targets in edges.items():
+        for target, line in targets.items():
+            if f"{target}.".startswith(f"{SHIM}.") and not f"{name}.".startswith(f"{SHIM}."):
+                yield Finding(
+                    import_graph.path_of(name, tree.paths),
+                    line,
+                    f"{name} imports {target}; ask mica._torch_names, or put what both need there",
+                )
+
+
 def notes(tree: Tree) -> Iterator[Finding]:
     """Each `Note [Title]` that is referred to has exactly one home: a line of its own."""
     homes: dict[str, tuple[str, int]] = {}
@@ -322,6 +352,8 @@ def python_lint(tree: Tree) -> Iterator[Finding]:
 RULES: list[Callable[[Tree], Iterator[Finding]]] = [
     include_arrows,
     included_from_root,
+    python_circles,
+    shim_on_top,
     notes,
     file_size,
     opening_comment,

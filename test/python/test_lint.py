@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import import_graph
 import lint
 
 GOOD = "// What this is.\n"
 
-# rule, path, content, line and a part of the finding
-CASES = [
+MICA = "bindings/python/mica"
+FROM = '"""It."""\n\nfrom mica import {0}\n\n__all__ = ["{0}"]\n'
+FOUR = {f"{MICA}/{one}.py": FROM.format(other) for one, other in ("ab", "bc", "cd", "da")}
+
+# rule, path, its content (or that of several files), line and a part of the finding
+CASES: list[tuple[str, str, str | dict[str, str], int, str]] = [
     (
         "include_arrows",
         "tensor/a.h",
@@ -80,6 +85,20 @@ CASES = [
     ("include_arrows", "kernels/a.cc", GOOD + "#include <dnnl.hpp>\n", 2, "stays inside plugins"),
     ("included_from_root", "tensor/a.cc", GOOD + '#include "a.h"\n', 2, "from the root"),
     ("included_from_root", "tensor/a.cc", GOOD + "#include <mica/a.h>\n", 2, "no header <mica/a.h>"),
+    (
+        "python_circles",
+        f"{MICA}/a.py",
+        FOUR,
+        3,
+        "(4) files import each other: mica.a, mica.b, mica.c, mica.d",
+    ),
+    (
+        "shim_on_top",
+        f"{MICA}/a.py",
+        '"""A."""\n\n\ndef f():\n    from mica.torch import install\n',
+        5,
+        "mica.a imports mica.torch",
+    ),
     ("notes", "tensor/a.h", "// See Note [Nowhere].\n", 1, "Note [Nowhere] has no home"),
     ("notes", "tensor/a.h", "// Note [Here]\n// Note [Here]\n", 2, "keep one"),
     ("file_size", "tensor/a.cc", GOOD * 1001, 1001, "(1001) lines"),
@@ -119,8 +138,10 @@ def run_rule(name: str, root: Path, files: dict[str, str]) -> list[lint.Finding]
 
 
 @pytest.mark.parametrize(("rule", "path", "content", "line", "text"), CASES)
-def test_rule_finds(rule: str, path: str, content: str, line: int, text: str, tmp_path: Path) -> None:
-    findings = run_rule(rule, tmp_path, {path: content})
+def test_rule_finds(
+    rule: str, path: str, content: str | dict[str, str], line: int, text: str, tmp_path: Path
+) -> None:
+    findings = run_rule(rule, tmp_path, {path: content} if isinstance(content, str) else content)
     assert len(findings) == 1
     assert (findings[0].path, findings[0].line) == (path, line)
     assert text in findings[0].text
@@ -139,9 +160,33 @@ def test_rule_holds_on_good_files(rule: str, tmp_path: Path) -> None:
         "kernels/c.cc": GOOD + "constexpr int64_t kBlock = 512, kTile = kBlock / 2;\n",
         "dispatcher/a.h": "// Note [Keys]\n// Here they are.\n\n// As Note [Keys] says.\n",
         "bindings/a.py": '"""What this is."""\n',
+        f"{MICA}/torch/b.py": FROM.format("torch"),
+        f"{MICA}/a.py": FROM.format("b"),
+        f"{MICA}/b.py": FROM.format("c"),
+        f"{MICA}/c.py": FROM.format("a"),
     }
     assert run_rule(rule, tmp_path, files) == []
 
 
 def test_every_rule_has_a_failing_case() -> None:
     assert {case[0] for case in CASES} == {rule.__name__ for rule in lint.RULES}
+
+
+def test_what_counts_as_an_import() -> None:
+    source = """
+import mica
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import mica.a
+else:
+    from . import b
+def f():
+    import mica.c.name
+    return importlib.import_module("mica.c.d"), importlib.import_module(name)
+"""
+    names = ["a", "b", "c/__init__", "c/d"]
+    sources = {f"{MICA}/e.py": source, f"{MICA}/__init__.py": "", **{f"{MICA}/{n}.py": "" for n in names}}
+    assert import_graph.graph(sources)["mica.e"] == {"mica.b": 7, "mica.c": 9, "mica.c.d": 10}
+    assert import_graph.graph({f"{MICA}/c/d.py": "from ..a import x", f"{MICA}/a.py": ""})["mica.c.d"] == {
+        "mica.a": 1
+    }

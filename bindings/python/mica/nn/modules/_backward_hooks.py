@@ -124,7 +124,7 @@ class _Identity:
 
 
 def _make_identity() -> Any:
-    from mica.autograd import Function
+    from mica.autograd.function import Function
 
     class BackwardHookFunction(Function):
         """The identity, a node for hooks."""
