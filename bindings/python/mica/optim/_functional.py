@@ -14,12 +14,17 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.optim._adadelta import Adadelta
 from mica.optim._adafactor import Adafactor
+from mica.optim._adagrad import Adagrad
 from mica.optim._adam import Adam
-from mica.optim._gradient_scaled import Adadelta, Adagrad, Adamax, NAdam, RAdam
+from mica.optim._adamax import Adamax
+from mica.optim._asgd import ASGD
 from mica.optim._muon import Muon
-from mica.optim._others import ASGD, Rprop
+from mica.optim._nadam import NAdam
+from mica.optim._radam import RAdam
 from mica.optim._rmsprop import RMSprop
+from mica.optim._rprop import Rprop
 from mica.optim._sgd import SGD
 from mica.optim._steps import GroupOptimizer, Rows, check_capturable, check_fused, check_hints
 
