@@ -62,8 +62,8 @@ from mica.distributions._positive import (
     Exponential as Exponential,
     FisherSnedecor as FisherSnedecor,
     Gamma as Gamma,
-    VonMises as VonMises,
 )
+from mica.distributions._von_mises import VonMises as VonMises
 from mica.distributions.constraint_registry import biject_to as biject_to, transform_to as transform_to
 from mica.distributions.distribution import (
     Distribution as Distribution,
