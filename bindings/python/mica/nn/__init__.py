@@ -38,6 +38,7 @@ from mica.nn.modules.activation import (
     PReLU as PReLU,
     ReLU as ReLU,
     ReLU6 as ReLU6,
+    RReLU as RReLU,
     Sigmoid as Sigmoid,
     SiLU as SiLU,
     Softmax as Softmax,
@@ -60,13 +61,7 @@ from mica.nn.modules.batchnorm import (
     BatchNorm3d as BatchNorm3d,
     SyncBatchNorm as SyncBatchNorm,
 )
-from mica.nn.modules.bilinear import (
-    Bilinear as Bilinear,
-    CrossMapLRN2d as CrossMapLRN2d,
-    EmbeddingBag as EmbeddingBag,
-    LocalResponseNorm as LocalResponseNorm,
-    RReLU as RReLU,
-)
+from mica.nn.modules.bilinear import Bilinear as Bilinear
 from mica.nn.modules.container import (
     Container as Container,
     ModuleDict as ModuleDict,
@@ -136,8 +131,10 @@ from mica.nn.modules.module import (
     Module as Module,
 )
 from mica.nn.modules.normalization import (
+    CrossMapLRN2d as CrossMapLRN2d,
     GroupNorm as GroupNorm,
     LayerNorm as LayerNorm,
+    LocalResponseNorm as LocalResponseNorm,
     RMSNorm as RMSNorm,
 )
 from mica.nn.modules.pooling import (
@@ -188,6 +185,7 @@ from mica.nn.modules.shapes import (
 )
 from mica.nn.modules.sparse import (
     Embedding as Embedding,
+    EmbeddingBag as EmbeddingBag,
 )
 from mica.nn.modules.transformer import (
     Transformer as Transformer,

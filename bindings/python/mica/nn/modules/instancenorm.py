@@ -7,7 +7,6 @@ from typing import Any
 from mica._C import Tensor
 from mica.nn import functional as F
 from mica.nn.modules.batchnorm import _NormBase
-from mica.nn.modules.module import Module
 
 
 class _InstanceNorm(_NormBase):
@@ -70,17 +69,3 @@ class InstanceNorm3d(_InstanceNorm):
     """Normalises each channel of each (C, D, H, W) by itself."""
 
     _channel = 4
-
-
-class LocalResponseNorm(Module):
-    """Divides by a power of the mean square of neighbouring channels."""
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -1,4 +1,4 @@
-"""Layer, root-mean-square and group normalisation."""
+"""Layer, root-mean-square and group normalisation, and that over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -116,3 +116,47 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha * mean of squares over `size` neighbouring channels)^beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """x / (k + alpha / size * sum of squares over `size` neighbouring channels)^beta, as Lua Torch had it.
+
+    As there, channel 0 stays in every sum once the window has left it.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d takes tensors of 4 dimensions; this one has {input.dim()}.")
+        reach = int((self.size - 1) / 2 + 1)  # so many channels on each side, the middle one among them
+        squares = input.square()
+        padded = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1))
+        sums = padded.unfold(1, 2 * reach - 1, 1).sum(-1)
+        sums = mica.cat([sums[:, :reach], sums[:, reach:] + squares[:, :1]], 1)
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
