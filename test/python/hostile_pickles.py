@@ -76,7 +76,7 @@ class Program:
         self.depth = self.stored = 0
         self.calls = rules_of(first)
         self.names = [*rules.TABLE, "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", "os.system"]
-        tensors = [rule for rule in self.calls if rule.path.endswith("serialization._rebuild_tensor")]
+        tensors = [rule for rule in self.calls if rule.path.endswith("_tensors._rebuild_tensor")]
         number, pair = self.number, lambda: self.items(self.text)
         self.of_kind: dict[Kind, Callable[[], bytes]] = {
             kinds.ANYTHING: self.any,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mica._torch_names import table
+from mica._torch_names.version import VERSION
 from mica.torch import _check, _inert, describe
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -22,7 +23,7 @@ PROGRAMS = {
     "import torch; print(torch.__version__ >= '2.9', torch.__version__ < (3, 0))": "True True",
     "import torch.nn.functional as F; print(F.relu(F.linear.__class__ is not None or 0) if 0 else 'ok')": "ok",
     "from torch import nn; import torch; print(nn is torch.nn, isinstance(nn.Linear(2, 3), torch.nn.Module))": "True True",
-    "import importlib.metadata as m; print(m.version('torch'))": table.VERSION,
+    "import importlib.metadata as m; print(m.version('torch'))": VERSION,
     "import importlib.util as u; print(u.find_spec('torch') is not None, u.find_spec('torch.nowhere'))": "True None",
     "import torch; print(torch.jit.is_scripting(), torch.cuda.is_available(), torch.distributed.is_available())": "False False False",
     "import torch, warnings; warnings.simplefilter('error')\ntry: torch.compile(len)\nexcept UserWarning: print('said', torch.compile(len) is len)": "said True",
@@ -97,7 +98,7 @@ def test_children_see_the_shim(tmp_path: Path) -> None:
         "    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(double, [3]))\n"
         "    print(subprocess.check_output([sys.executable, '-c', 'import torch; print(torch.__version__)'], text=True))\n"
     )
-    assert run("-m", "mica.torch", str(script)).split("\n") == ["[[3.0, 3.0]]", table.VERSION]
+    assert run("-m", "mica.torch", str(script)).split("\n") == ["[[3.0, 3.0]]", VERSION]
 
 
 def test_modules_and_arguments(tmp_path: Path) -> None:
