@@ -111,3 +111,8 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> A
     """The function or module itself, which follows its input where a trace would not."""
     _once("torch.jit.trace")
     return func
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value: torch.jit.annotate names a type for the compiler alone."""
+    return the_value

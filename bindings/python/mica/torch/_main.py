@@ -10,6 +10,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica._functions import grouped_mm as _grouped_mm
 from mica.nn import functional as F
 
 detach_, get_device, is_conj, is_inference, is_neg, is_signed = (
@@ -132,3 +133,146 @@ def set_warn_always(b: bool, /) -> None:
 def is_warn_always_enabled() -> bool:
     """What set_warn_always() said, False before."""
     return mica._C._is_warn_always()
+
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """`t` where `b` holds, else `f`."""
+    return t if b else f
+
+
+def sym_int(a: Any) -> Any:
+    """The whole part of a number; a traced one stays."""
+    from mica.fx._symint import SymInt
+
+    return a if isinstance(a, SymInt) else int(a)
+
+
+def sym_float(a: Any) -> Any:
+    """A number as a float."""
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The greater of two numbers, a float where one is."""
+    return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The lesser of two numbers, a float where one is."""
+    return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """The operator: `reduction` is 0 (none), 1 (mean over all elements) or 2 (sum)."""
+    return mica.ops.mica.kl_div(input, target, reduction, log_target=log_target)
+
+
+def grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Tensor:
+    """torch._grouped_mm: nn.functional.grouped_mm by position."""
+    return _grouped_mm.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+def assert_async(condition: Any, message: str = "") -> None:
+    """Raises RuntimeError with the message where the condition is false."""
+    if not condition:
+        raise RuntimeError(message or "_assert_async() is given a value that is zero.")
+
+
+def coo_to_csr(indices: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """torch._convert_indices_from_coo_to_csr: where each of `size` rows begins in sorted row numbers."""
+    rows = mica.arange(size + 1, dtype=indices.dtype, device=indices.device)
+    return mica.searchsorted(indices, rows, out_int32=out_int32)
+
+
+def csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """torch._convert_indices_from_csr_to_coo: the rows and columns of each element, or the other way round."""
+    dtype = mica.int32 if out_int32 else crow_indices.dtype
+    numbers = mica.arange(crow_indices.shape[-1] - 1, dtype=dtype, device=crow_indices.device)
+    rows = mica.repeat_interleave(numbers, crow_indices.diff())
+    pair = [rows, col_indices.to(dtype)]
+    return mica.stack(pair[::-1] if transpose else pair)
+
+
+def softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax from its output, in the input's dtype."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two int8 matrices, in int32."""
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.dim() != 2 or matrix.dtype != mica.int8:
+            raise RuntimeError(
+                f"`{name}` must be a matrix of int8; it is of {matrix.dim()} dimensions and {matrix.dtype}."
+            )
+    return self.to(mica.int32) @ mat2.to(mica.int32)
+
+
+def shape_as_tensor(x: Tensor) -> Tensor:
+    """The sizes, as an int64 tensor."""
+    return mica.tensor(list(x.shape), dtype=mica.int64)
+
+
+def _said_by(message: Any, otherwise: str) -> str:
+    return otherwise if message is None else str(message())
+
+
+def check_with(error_type: type[Exception], cond: Any, message: Any = None) -> None:
+    """Raises error_type, with what message() gives, unless cond holds."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"The condition must be a bool; it is of type ({type(cond).__name__}).")
+    if not cond:
+        raise error_type(_said_by(message, "A condition that must hold does not."))
+
+
+def check_is_size(i: int, message: Any = None, *, max: int | None = None) -> None:
+    """Raises unless 0 <= i <= max."""
+    check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Any = None) -> None:
+    """Raises error_type, with what message() gives, unless all elements hold."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"The condition must be a Tensor; it is of type ({type(cond).__name__}).")
+    if cond.dtype != mica.bool:
+        raise TypeError(f"The condition must be of bool; its dtype is ({cond.dtype}).")
+    check_with(error_type, bool(cond.all()), message)
+
+
+def check_tensor_all(cond: Tensor, message: Any = None) -> None:
+    """Raises RuntimeError unless all elements hold."""
+    check_tensor_all_with(RuntimeError, cond, message)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The dtype of an old tensor type ("torch.DoubleTensor", torch.DoubleTensor) becomes the default."""
+    found = getattr(mica, t.rpartition(".")[2], None) if isinstance(t, str) else t
+    dtype = getattr(found, "_dtype", None)
+    if dtype is None:
+        raise TypeError(f"A tensor type or its name is expected; this is ({t!r}).")
+    mica.set_default_dtype(dtype)
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """use_deterministic_algorithms() by a word or number: "default", "warn" or "error"; 0, 1 or 2."""
+    mode = _DEBUG_MODES.index(debug_mode) if debug_mode in _DEBUG_MODES else debug_mode
+    if mode not in (0, 1, 2):
+        raise (RuntimeError if isinstance(mode, (int, str)) else TypeError)(
+            f"The mode ({debug_mode!r}) is unknown; expected 'default', 'warn' or 'error', or 0, 1 or 2."
+        )
+    mica.use_deterministic_algorithms(mode != 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: what nondeterministic operators do is nothing, a warning or an error."""
+    if not mica.are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if mica.is_deterministic_algorithms_warn_only_enabled() else 2

@@ -1,4 +1,5 @@
-"""torch.testing._internal.common_utils.TestCase, which packages' own tests compare tensors with."""
+"""torch.testing: its older comparison, and the TestCase of _internal.common_utils, by which packages' own tests
+compare tensors."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import unittest
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import mica
 from mica import testing
 from mica._C import Tensor
 
@@ -29,3 +31,18 @@ class TestCase(unittest.TestCase):
             testing.assert_close(first, second, **options)
         else:
             super().assertEqual(first, second, msg)
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = True, msg: str = ""
+) -> None:
+    """torch.testing's older comparison: it does not ask for equal dtypes, and a nan equals a nan."""
+    mica.testing.assert_close(
+        mica.as_tensor(actual),
+        mica.as_tensor(expected),
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
+    )
