@@ -384,6 +384,40 @@ for weights_only in (True, False):
     assert run.stdout.split() == ["cuda", "1"] * 4, run.stderr
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_a_plain_pickle_of_before_the_files_moved(weights_only: bool) -> None:
+    t = mica.arange(6.0).reshape(2, 3)
+    content = pickle.dumps({"t": t, "row": t[1], "p": mica.nn.Parameter(t)}, protocol=2)
+    assert content.count(b"mica.serialization._tensors") > 2
+    content = content.replace(b"mica.serialization._tensors", b"mica._serialization")
+    found = mica.load(io.BytesIO(content), weights_only=weights_only)
+    assert found["row"].tolist() == [3.0, 4.0, 5.0] and type(found["p"]) is mica.nn.Parameter
+    found["t"].fill_(1)
+    assert found["row"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_only_the_shim_makes_is_refused_without_it() -> None:
+    """A name of torch that is a stand-in on Mica: reading a file imports no mica.torch for it."""
+    code = """
+import sys, mica, pickle, test_checkpoints as t
+content = b"ctorch.jit\\nScriptModule\\n."
+for weights_only in (True, False):
+    try:
+        mica.load(t.with_pickle(content), weights_only=weights_only)
+    except pickle.UnpicklingError as error:
+        print(weights_only, "torch.jit.ScriptModule" in str(error), "import mica.torch" in str(error))
+mica.load(t.with_pickle(b"ctorch.torch_version\\nTorchVersion\\n(V2.1\\ntR."), weights_only=False)
+print("mica.torch" in sys.modules)
+import mica.torch
+print(mica.load(t.with_pickle(content), weights_only=False).__name__)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    expected = ["True True False", "False True True", "False", "ScriptModule"]
+    assert run.stdout.splitlines() == expected, run.stderr
+
+
 @pytest.mark.parametrize("form", ["zip", "before zip", "first versions"])
 def test_the_default_device_is_not_asked(form: str) -> None:
     file = io.BytesIO()

@@ -37,4 +37,5 @@ def run() -> tuple[float, set[str]]:
 def test_import_is_light() -> None:
     megabytes, modules = run()
     assert not HEAVY & modules
+    assert not {"mica.serialization", "mica.storage", "mica.torch", "mica._torch_names"} & modules
     assert megabytes <= 40

@@ -16,6 +16,7 @@ from mica.serialization._pickle.rules import Rule
 from mica.serialization._tensors import _SharedBytes
 from mica.serialization._zip_reader import Source, safe_globals
 
+_FORMERLY, _TENSORS = "mica._serialization", "mica.serialization._tensors"  # files name the module of then
 CLASS = Kind(
     "the class of a tensor", lambda machine, value: isinstance(value, type) and issubclass(value, Tensor)
 )
@@ -58,6 +59,10 @@ class _Strict(rules.Builder):
         }
         self.rules = {id(self.table[rule.path]): rule for rule in [*calls, memory]}
 
+    def find_global(self, path: str) -> Any:
+        module, _, name = path.rpartition(".")
+        return super().find_global(f"{_TENSORS}.{name}" if module == _FORMERLY else path)
+
     def persistent(self, pid: Any) -> Any:
         self.refuse(f"the pickle refers to {shown(pid)}, which is no storage.")
 
@@ -93,11 +98,18 @@ def _metadata_object(name: str) -> Any:
     return found
 
 
+class _Trusting(pickle.Unpickler):
+    """Reads a pickle that is trusted, of this version or an earlier one."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(_TENSORS if module == _FORMERLY else module, name)
+
+
 def load_file(f: Any, weights_only: bool, map_location: Any, name: str) -> Any:
     """What an open file holds."""
     if weights_only:
         return _Strict(f.read(), Source(map_location, name)).load()
     from mica.utils._tree import map_tensors
 
-    obj = pickle.Unpickler(f).load()
+    obj = _Trusting(f).load()
     return obj if map_location is None else map_tensors(obj, lambda t: t.to(map_location))
