@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import homes
 import pytest
 
 HERE = Path(__file__).resolve().parent / "surface"
@@ -50,10 +51,10 @@ def test_program_prints_the_same(printed: dict[str, dict[str, str]], name: str) 
 
 @pytest.mark.filterwarnings("ignore")
 def test_classes_and_functions_live_where_torch_defines_them() -> None:
-    from mica._torch_names import homes
+    from mica._torch_names.homes import home
 
     assert homes.text() == homes.FILE.read_text(), "run test/oracle/homes.py --write"
     found = homes.homes()
     assert len(found) > 1000
     shown = {(m, n): h for (m, n), h in found.items() if m == "torch" or h == m or h.startswith(m + ".")}
-    assert {item: h for item, h in shown.items() if homes.home(*item) != h} == {}
+    assert {item: h for item, h in shown.items() if home(*item) != h} == {}
