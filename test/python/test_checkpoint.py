@@ -243,6 +243,21 @@ def test_no_second_run_without_need():
     assert calls == [True, False] and x.grad.item() == 2
 
 
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_a_gradient_taken_inside(early_stop):
+    """The second run comes then before the first has ended, and may go on beyond it."""
+
+    def slopes(x):
+        (slope,) = mica.autograd.grad(x.sin().exp().sin(), x, create_graph=True)
+        return slope * x
+
+    x = mica.full((), 0.3, dtype=mica.float64, requires_grad=True)
+    expected = mica.autograd.grad(slopes(x), x)
+    assert mica.autograd.grad(checkpoint(slopes, x, early_stop=early_stop), x) == expected
+    nested = checkpoint(lambda y: checkpoint(slopes, y, early_stop=early_stop), x, early_stop=early_stop)
+    assert mica.autograd.grad(nested, x) == expected
+
+
 def test_no_except_stops_the_early_stop():
     def f(x):
         try:

@@ -116,7 +116,7 @@ def checkpoint(
         compare=determinism_check == "default",
         debug=debug if _Defaults.debug is None else _Defaults.debug,
     )
-    with call.hooks(), first:
+    with call.first_run(), first:
         return function(*args, **kwargs)
 
 
