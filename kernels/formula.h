@@ -148,6 +148,15 @@ inline Dims Repeated(IntSpan list, int64_t count, int64_t otherwise) {
 inline bool AllNone(TensorSpan list) {
   return std::none_of(list.begin(), list.end(), [](const Tensor& t) { return t.defined(); });
 }
+// The views of one tensor that one call gives: none of them may be written while gradients are recorded.
+inline std::vector<Tensor> ViewsOfOne(std::vector<Tensor> views) {
+  for (const Tensor& view : views) {
+    TensorExtra* extra = view.impl()->extra;
+    if (extra && extra->view_base && extra->view_creation == static_cast<uint8_t>(ViewCreation::kDefault))
+      extra->view_creation = static_cast<uint8_t>(ViewCreation::kMultiOutput);
+  }
+  return views;
+}
 
 // --- shapes
 inline int64_t WrapDim(int64_t dim, int64_t ndim) { return mica::WrapDim(dim, ndim); }

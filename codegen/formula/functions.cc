@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {"filled(int count, int value) -> int[]", "Filled"},
     {"repeated(int[] list, int count, int otherwise) -> int[]", "Repeated"},
     {"all_none(Tensor?[] list) -> bool", "AllNone"},
+    {"views_of_one(Tensor[] views) -> Tensor[]", "ViewsOfOne"},
     // shapes
     {"wrap_dim(int dim, int ndim) -> int", "WrapDim"},
     {"wrap_dims(int[] dims, int ndim) -> int[]", "WrapDims"},

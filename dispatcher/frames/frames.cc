@@ -71,8 +71,11 @@ Tensor WrapResult(Tensor result, const Operator& op, const Frame& frame, const M
   if (origin.same && origin.written) return origin.wrapper;
   const bool view = origin.wrapper.defined() &&
                     (!(op.spec().flags & kNotDifferentiable) || KindOf(frame.kind).moves_memory);
-  const TensorExtra* extra = result.impl()->extra;
-  const bool many = extra && extra->view_creation == static_cast<uint8_t>(ViewCreation::kMultiOutput);
+  const auto is_of_many = [](const Tensor& t) {
+    const TensorExtra* extra = t.impl()->extra;
+    return extra && extra->view_creation == static_cast<uint8_t>(ViewCreation::kMultiOutput);
+  };
+  const bool many = is_of_many(result) || (view && is_of_many(origin.wrapper));
   Tensor wrapper = Wrap(std::move(result), frame, view ? origin.wrapper : Tensor());
   if (view) {
     const ViewCreation creation = !grad_enabled || (op.spec().flags & kNotDifferentiable)

@@ -15,6 +15,10 @@ bool Contains(TensorSpan list, const Tensor& t) {
   return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.is_same(t); });
 }
 
+void MarkOfFunction(const Tensor& view) {
+  view.impl()->extra->view_creation = static_cast<uint8_t>(ViewCreation::kCustomFunction);
+}
+
 Tensor AliasBelow(const Tensor& t) {
   if (frames::IsWrapper(t)) return frames::Alias(t);
   const BelowAutograd below;
@@ -56,9 +60,18 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
     MICA_CHECK(Contains(call.outputs, d), "A tensor that the custom function marked dirty, ", d.ToString(),
                ", is not among its outputs.");
   }
-  for (Tensor& t : results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    Tensor& t = results[i];
     if (!t.defined()) {
       if (node) node->AddOutput(Tensor());
+      continue;
+    }
+    // One tensor returned twice stays one; its gradient goes to the first of the two.
+    const auto same = std::find_if(call.outputs.begin(), call.outputs.begin() + i,
+                                   [&](const Tensor& x) { return x.defined() && x.is_same(t); });
+    if (same != call.outputs.begin() + i) {
+      if (node) node->AddOutput(t);
+      t = results[static_cast<size_t>(same - call.outputs.begin())];
       continue;
     }
     const bool is_input = Contains(call.inputs, t);
@@ -66,6 +79,7 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
     const bool differentiable = node && IsDifferentiable(t.dtype()) && !Contains(call.non_differentiable, t);
     if (!differentiable) {
       if (is_input && RequiresGrad(t)) t = DetachedAlias(t);
+      if (!node && !is_input && !is_dirty && t.is_view() && CurrentThread().grad_enabled) MarkOfFunction(t);
       if (node) node->AddOutput(t);  // backward takes zeros for it
     } else if (is_dirty) {
       MICA_CHECK(!IsDifferentiableView(t) || results.size() == 1,
@@ -78,7 +92,7 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
       RebaseHistory(t, *node, edge == call.inputs.end() ? 0 : static_cast<int>(edge - call.inputs.begin()));
     } else {
       if (is_input) t = AliasBelow(t);
-      if (t.is_view()) t.impl()->extra->view_creation = static_cast<uint8_t>(ViewCreation::kCustomFunction);
+      if (t.is_view()) MarkOfFunction(t);
       SetHistory(t, *node);
     }
   }

@@ -1,6 +1,7 @@
 // History: reading and giving grad_fn, gradient edges, views that follow writes.
 #include "keys/autograd/meta.h"
 
+#include "absl/strings/str_cat.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
 #include "keys/autograd/accumulate.h"
@@ -33,21 +34,35 @@ void Assign(Meta& meta, const Tensor& t, NodeRef node, uint32_t output_nr) {
   if (!t.is_inference()) meta.attr_version = t.version();
 }
 
-// Throws if what wrote the base since leaves open what the gradient of the view is.
-void CheckFollows(const Tensor& view) {
+// Throws if a write leaves open what the gradient of the view is: `op` writes the view itself or, where it
+// is NULL, something wrote its base since.
+void CheckViewWrite(const Tensor& view, const char* op) {
   const auto creation = static_cast<ViewCreation>(view.impl()->extra->view_creation);
-  if (__builtin_expect(creation == ViewCreation::kDefault || creation == ViewCreation::kMultiOutput, 1))
+  if (__builtin_expect(creation == ViewCreation::kDefault, 1)) return;
+  const std::string written = op ? absl::StrCat("is being modified inplace, by ", op)
+                                 : "its base or another view of its base has been modified inplace";
+  if (creation == ViewCreation::kMultiOutput) {
+    MICA_CHECK(
+        !op, "A view ", written,
+        ". This view is the output of a function that returns multiple views. Such functions do not "
+        "allow the output views to be modified inplace. Use the operator that is not in-place, or make "
+        "the view by itself (select, narrow).");
     return;
-  MICA_CHECK(
-      creation == ViewCreation::kCustomFunction, "A view was created in ",
-      creation == ViewCreation::kNoGrad ? "no_grad" : "inference",
-      " mode and its base or another view of its base has been modified inplace; whether gradients flow "
-      "through it is ambiguous. Make the view and the write both inside the block or both outside.");
-  const Meta* meta = GetMeta(view);
-  MICA_CHECK(
-      !meta || !meta->grad_fn, "Output ", meta->output_nr, " of ", meta->grad_fn->name(),
-      " is a view and its base or another view of its base has been modified inplace. A custom Function "
-      "returned the view, and its backward would be lost; clone the view inside the Function.");
+  }
+  if (creation == ViewCreation::kCustomFunction) {
+    const Meta* meta = GetMeta(view);
+    MICA_CHECK(!op && !(meta && meta->grad_fn), "A view ", written,
+               ". This view was created inside a custom Function, whose backward would be lost. Clone the "
+               "view inside the Function, or write before calling it.");
+    return;
+  }
+  const bool no_grad = creation == ViewCreation::kNoGrad;
+  MICA_CHECK(false, "A view was created in ", no_grad ? "no_grad" : "inference", " mode and ", written,
+             no_grad ? " with grad mode enabled" : " in normal mode",
+             "; whether gradients flow through it, or through a view of a view that was made so and is being "
+             "modified, is ambiguous. Move both the view and the write inside the ",
+             no_grad ? "no_grad" : "inference_mode",
+             " block (the write is not recorded) or both outside (it is).");
 }
 
 // A view whose base was written since: the grad_fn of the view taken anew.
@@ -61,7 +76,7 @@ NodeRef RegenerateGradFn(const Tensor& view) {
     if ((!meta || !meta->grad_fn) && !base.requires_grad()) return nullptr;
     if (meta && meta->attr_version == view.version()) return meta->grad_fn;
   }
-  CheckFollows(view);
+  CheckViewWrite(view, nullptr);
   // Without the lock, since operators run here.
   const uint32_t version = view.version();
   const Tensor again = ReplayView(base, ViewGeometry::Of(base, view));
@@ -177,24 +192,7 @@ void CheckInplace(const Tensor& t, const char* op) {
   if (!CurrentThread().grad_enabled) return;
   if (t.is_view() && IsDifferentiableView(t)) {
     const Tensor base = t.view_base();
-    const auto creation = static_cast<ViewCreation>(t.impl()->extra->view_creation);
-    MICA_CHECK(creation != ViewCreation::kNoGrad,
-               "A view was created in no_grad mode and is being modified inplace with grad mode enabled, by ",
-               op,
-               "; that is ambiguous. Make the view and the write both inside no_grad (the write is not "
-               "recorded) or both outside (it is).");
-    MICA_CHECK(creation != ViewCreation::kInference,
-               "A view was created in inference mode and is being modified inplace in normal mode, by ", op,
-               ", while grad mode is on; make the view outside inference mode.");
-    MICA_CHECK(
-        creation != ViewCreation::kMultiOutput, "A view is being modified inplace, by ", op,
-        ". This view is the output of a function that returns multiple views. Such functions do not "
-        "allow the output views to be modified inplace. Use the operator that is not in-place, or make "
-        "the view by itself (select, narrow).");
-    MICA_CHECK(creation != ViewCreation::kCustomFunction, "Operator ", op,
-               " writes a view that a custom Function returned; its backward would be lost. Clone the view "
-               "inside the Function, or "
-               "write before calling it.");
+    CheckViewWrite(t, op);
     MICA_CHECK(!base.requires_grad() || GradFn(base),
                "a view of a leaf Variable that requires grad is being used in an in-place operation, ", op,
                "; wrap it in no_grad, or work on a clone.");

@@ -2,9 +2,9 @@
 
 A program is a list of steps over a growing list of tensors, made from a seed;
 both libraries run the same steps. Where torch refuses a step or the backward,
-Mica refuses it too. Left out, since the two differ by design: writing one of
-several views (Mica allows it), writing a tensor whose elements share memory
-(torch's fill_ does it), writes between tensors that overlap in part (Mica reads
+Mica refuses it too. Left out, since the two differ by design: a write
+beside one of several views (Mica knows its gradient), writing a tensor whose
+elements share memory (torch's fill_ does it), writes between tensors that overlap in part (Mica reads
 the source whole first, torch refuses).
 """
 

@@ -151,7 +151,7 @@ class Fuzz:
         lambda r, t: t if t._is_view() else t.as_strided((2, 2), (3, 1), r.randint(0, 3)),
         lambda r, t: t.expand(1, *t.shape),
         lambda r, t: t.detach(),
-        lambda r, t: r.choice(t.split(1)),
+        lambda r, t: r.choice(t.tensor_split(t.shape[0])),
         lambda r, t: t.movedim(0, -1),
     )
     WRITES: tuple[Callable[[random.Random, mica.Tensor, mica.Tensor], Any], ...] = (
