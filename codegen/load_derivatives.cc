@@ -231,19 +231,21 @@ std::unique_ptr<Derivative> ReadDerivative(const YAML::Node& node,
                          "`, which formulas know as something else; expected another name of the argument."));
   }
   std::vector<bool> taken(entry->primary().schema.arguments.size(), false);
-  std::vector<std::string> keys = {"op", "output_differentiability", "node", "tangent", "part"};
+  std::vector<std::string> keys = {"op", "output_differentiability", "node", "tangent", "part", "keeps"};
+  const auto options = static_cast<std::ptrdiff_t>(keys.size());
   for (const auto& item : node) keys.push_back(item.first.Scalar());
   const YamlMap map(node, file, "A derivative", keys);
   derivative->output_differentiability = ReadOutputs(map, *entry);
   derivative->node = ReadNodeName(map);
   derivative->is_part = map.Flag("part", false);
+  derivative->keeps_saved = map.Flag("keeps", false);
   if (derivative->is_part && (entry->op_class != OpClass::kView || entry->num_outputs() != 1))
     throw Mistake(map.Placed("part").At(0),
                   StrCat("Operator (", entry->primary().full_name,
                          ") says `part: true` and makes no view; expected it of views of one part alone."));
   for (const auto& item : node) {
     const std::string key = item.first.Scalar();
-    if (std::find(keys.begin(), keys.begin() + 5, key) != keys.begin() + 5) continue;
+    if (std::find(keys.begin(), keys.begin() + options, key) != keys.begin() + options) continue;
     try {
       derivative->rules.push_back(ReadRule(Place(item.first, file), key,
                                            PlacedScalar(item.second, file, "A formula"), *entry, *model,

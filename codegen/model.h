@@ -168,6 +168,7 @@ struct Derivative {
   std::vector<GradientRule> rules;
   std::vector<bool> output_differentiability;  // one per Tensor result
   std::string node;                            // what grad_fn shows; empty: by the operator's name
+  bool keeps_saved = false;                    // what it saves stays after a backward
   bool is_part = false;                        // a view of one part: its gradient can be added there
   TangentRule tangent;
 };

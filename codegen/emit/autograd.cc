@@ -109,6 +109,7 @@ void DerivativeEmitter::EmitMember(const SavedName& s) {
 
 // The members that hold tensors, for ReleaseSaved.
 void DerivativeEmitter::EmitRelease() {
+  if (d_.keeps_saved) return;
   std::vector<std::string> resets;
   for (const SavedName& s : plan_.saved)
     if (s.kind == Kind::kTensor || s.kind == Kind::kTensors || s.kind == Kind::kResult)

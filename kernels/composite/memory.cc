@@ -85,6 +85,7 @@ void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> memor
   const int64_t before = self.impl()->storage->nbytes();
   ResizeTensor(self, size, StridesIn(memory_format.value_or(MemoryFormat::kContiguous), size));
   FillFrom(self, before);
+  if (!self.is_inference()) self.impl()->storage->BumpVersion();
 }
 
 void _become_view_(const Tensor& self, const Tensor& view, std::string_view name) {
