@@ -282,8 +282,9 @@ class AutogradInterface {
   virtual void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) = 0;  // of this thread
   virtual void PopSavedTensorHooks() = 0;
   // What this thread saves from here to the pop is copied just before this thread
-  // writes it in place.
-  virtual void PushCopyOnWrite() = 0;
+  // writes it in place. The returned function lists what is still saved so, or of it the copies alone.
+  using SavedLister = std::function<std::vector<Tensor>(bool copies)>;
+  virtual SavedLister PushCopyOnWrite() = 0;
   virtual void PopCopyOnWrite() = 0;
   // With a message, pushing hooks on this thread raises it; the message before.
   virtual std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) = 0;

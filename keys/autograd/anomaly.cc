@@ -60,24 +60,20 @@ void ReportFailure(const Node& node) {
     std::lock_guard lock(g_mutex);
     report = g_report;
   }
-  std::string text = absl::StrCat("An error occurred in the backward of ", node.name(), ".");
+  const auto say = [&](const std::string& text) { report ? report(text) : HostWarn(text); };
   const NodeExtra* extra = node.extra();
-  if (!extra || extra->stack.empty()) {
-    absl::StrAppend(&text, " Its forward call was not recorded; turn anomaly mode on before the forward.");
-  }
-  for (bool first = true; extra; first = false) {
-    if (!extra->stack.empty()) {
-      absl::StrAppend(&text,
-                      first ? " Its forward call was:\n"
-                            : "\nThat call was made in the backward of a node whose forward call was:\n",
-                      extra->stack);
-    }
-    extra = extra->parent ? extra->parent->extra() : nullptr;
-  }
-  if (report) {
-    report(text);
-  } else {
-    HostWarn(text);
+  const bool recorded = extra && !extra->stack.empty();
+  say(absl::StrCat("Error detected in ", node.name(), ", in its backward.",
+                   recorded
+                       ? " Its forward call was:\n"
+                       : " No forward pass information is there: turn anomaly mode on before the forward.",
+                   recorded ? extra->stack : ""));
+  for (const Node* at = &node; at->extra() && at->extra()->parent; at = at->extra()->parent.get()) {
+    const Node& parent = *at->extra()->parent;
+    const NodeExtra* of = parent.extra();
+    if (!of || of->stack.empty()) continue;
+    say(absl::StrCat("That call was made in the backward of ", parent.name(), ", whose forward call was:\n",
+                     of->stack));
   }
 }
 

@@ -10,6 +10,12 @@
 namespace mica::autograd {
 namespace {
 
+// Of a complex output there is no one gradient to begin with.
+void CheckRealRoot(DType dtype, int64_t i) {
+  MICA_CHECK(!IsComplex(dtype), "grad can be implicitly created only for real scalar outputs, and output (",
+             i, ") is of the dtype (", Name(dtype), "); give its gradient.");
+}
+
 // An output given as an edge: its gradient has the shape that the node's forward made.
 Tensor GradOfEdge(const GraphEdge& edge, int64_t i, const Tensor& grad) {
   const OutputInfo& info = static_cast<Node*>(edge.node.get())->output(static_cast<int>(edge.input_nr));
@@ -22,6 +28,7 @@ Tensor GradOfEdge(const GraphEdge& edge, int64_t i, const Tensor& grad) {
   MICA_CHECK(info.numel() == 1, "grad can be implicitly created only for scalar outputs, and output (", i,
              "), an edge of ", edge.node->name(), ", has the shape ", ShapeText(info.sizes()),
              "; give its gradient, or reduce it to one element first.");
+  CheckRealRoot(info.dtype, i);
   return ops::OnesLike(ops::ZerosOf(info.sizes(), info.dtype, info.device));
 }
 
@@ -33,6 +40,7 @@ Tensor GradOfTensor(const Tensor& t, int64_t i, Tensor grad) {
   MICA_CHECK(t.numel() == 1, "grad can be implicitly created only for scalar outputs, and output (", i,
              ") has the shape ", ShapeText(t.sizes()),
              "; give its gradient, or reduce it to one element first.");
+  CheckRealRoot(t.dtype(), i);
   return ops::OnesLike(t);
 }
 
@@ -94,10 +102,8 @@ void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoi
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Edge edge = InputEdge(inputs[i], i);
     const bool leaf = edge.node->variable() != nullptr;
-    MICA_CHECK(leaf || inputs[i].tensor.defined(), "Input (", i, "), ", TextOf(inputs[i]),
-               ", is an edge into the middle of the graph, which has no .grad to add to; give the tensor, or "
-               "use grad.");
-    if (!leaf) RetainGrad(inputs[i].tensor);
+    // An edge in the middle of the graph stands for no tensor whose .grad could take the gradient.
+    if (!leaf && inputs[i].tensor.defined()) RetainGrad(inputs[i].tensor);
     task.Capture(edge, true);  // as in torch, its node runs, and with it the hooks
   }
   task.Run();

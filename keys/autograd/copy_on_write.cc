@@ -1,6 +1,8 @@
 // A table from storage to the aliases of it that were saved.
 #include "keys/autograd/copy_on_write.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,6 +18,12 @@ struct Kept {
   Tensor tensor;  // an alias, later a copy
   uint32_t version = 0;
 };
+using KeptList = std::vector<std::weak_ptr<Kept>>;
+
+bool IsSamePart(const Tensor& a, const Tensor& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
 
 // The hooks, and the watcher of their thread's writes. A copy of a wrapper is made at
 // once: its level need not be the current one when its memory is written.
@@ -32,15 +40,38 @@ class CopyOnWrite final : public SavedTensorHooks, public WriteWatcher {
     if (outer) outer->BeforeWrite(written);
     const auto found = kept_.find(OwnerOf(written.impl()->storage));
     if (found == kept_.end()) return;
-    const std::vector<std::weak_ptr<Kept>> all = std::move(found->second);
+    const KeptList all = std::move(found->second);
     kept_.erase(found);
     const BelowAutograd below;
+    std::vector<std::pair<Tensor, Tensor>> copies;  // of each part of the memory one
+    std::erase_if(copied_, [](const std::weak_ptr<Kept>& gone) { return gone.expired(); });
     for (const std::weak_ptr<Kept>& weak : all) {
       const std::shared_ptr<Kept> kept = weak.lock();
       if (!kept || kept->tensor.version() != kept->version) continue;
-      kept->tensor = ops::CloneLike(kept->tensor, kept->tensor);
+      auto copy = std::find_if(copies.begin(), copies.end(),
+                               [&](const auto& made) { return IsSamePart(made.first, kept->tensor); });
+      if (copy == copies.end())
+        copy = copies.insert(copy, {kept->tensor, ops::CloneLike(kept->tensor, kept->tensor)});
+      kept->tensor = copy->second;
       kept->version = kept->tensor.version();
+      copied_.push_back(kept);
     }
+  }
+
+  std::vector<Tensor> Listed(bool copies) const {
+    std::vector<Tensor> found;
+    const auto add = [&](const KeptList& list) {
+      for (const std::weak_ptr<Kept>& weak : list) {
+        const std::shared_ptr<Kept> kept = weak.lock();
+        if (kept && std::none_of(found.begin(), found.end(),
+                                 [&](const Tensor& t) { return IsSamePart(t, kept->tensor); }))
+          found.push_back(kept->tensor);
+      }
+    };
+    add(copied_);
+    if (!copies)
+      for (const auto& [storage, list] : kept_) add(list);
+    return found;
   }
 
  private:
@@ -66,18 +97,20 @@ class CopyOnWrite final : public SavedTensorHooks, public WriteWatcher {
   }
 
   // Entries of storages that are gone cost a row and hold nothing.
-  absl::flat_hash_map<const StorageImpl*, std::vector<std::weak_ptr<Kept>>> kept_;
+  absl::flat_hash_map<const StorageImpl*, KeptList> kept_;
+  KeptList copied_;
 };
 
 thread_local std::vector<std::shared_ptr<CopyOnWrite>> t_blocks;  // innermost last
 
 }  // namespace
 
-void PushCopyOnWrite() {
+AutogradInterface::SavedLister PushCopyOnWrite() {
   auto hooks = std::make_shared<CopyOnWrite>();
   PushSavedTensorHooks(hooks);
   hooks->outer = SetWriteWatcher(hooks.get());
-  t_blocks.push_back(std::move(hooks));
+  t_blocks.push_back(hooks);
+  return [hooks](bool copies) { return hooks->Listed(copies); };
 }
 
 void PopCopyOnWrite() {

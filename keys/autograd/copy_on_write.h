@@ -5,10 +5,12 @@
 // only what is written costs memory. Behind graph.allow_mutation_on_saved_tensors.
 #pragma once
 
+#include "dispatcher/layers/autograd_interface.h"
+
 namespace mica::autograd {
 
 // On this thread; they nest, with each other and with other hooks.
-void PushCopyOnWrite();
+AutogradInterface::SavedLister PushCopyOnWrite();
 void PopCopyOnWrite();
 
 }  // namespace mica::autograd

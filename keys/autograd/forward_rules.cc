@@ -225,7 +225,8 @@ void Copy(KeySet, const Tensor& self, const Tensor& src, bool non_blocking) {
   Level level("mica::copy_");
   const Dual to = level.OpenWritten(self), from = level.Open(src);
   ::mica::ops::op::copy_::call(to.value, from.value, non_blocking);
-  level.Write(self, from.tangent);
+  // A copy here, too: who writes the tangent that make_dual got writes that of the source alone.
+  level.Write(self, from.tangent.defined() ? ops::Clone(from.tangent) : Tensor());
 }
 
 void BecomeView(KeySet, const Tensor& self, const Tensor& view, std::string_view name) {

@@ -188,7 +188,9 @@ class Table final : public AutogradInterface {
   HookRemover AddAccumulateHook(const Tensor& shown, AccumulateHook hook) override {
     const Tensor& leaf = Primal(shown);
     MICA_CHECK(autograd::RequiresGrad(leaf) && autograd::IsLeaf(leaf),
-               "A hook on accumulation needs a leaf tensor that requires grad.");
+               "post accumulate grad hooks cannot be registered on non-leaf tensors, nor on such as need no "
+               "gradient: ",
+               leaf.ToString(), ".");
     const uint64_t id = g_next_hook++;
     const NodeRef node = Accumulator(leaf);
     node->EnsureExtra().accumulated.push_back({id, std::move(hook)});
@@ -282,7 +284,7 @@ class Table final : public AutogradInterface {
     autograd::PushSavedTensorHooks(std::move(hooks));
   }
   void PopSavedTensorHooks() override { autograd::PopSavedTensorHooks(); }
-  void PushCopyOnWrite() override { autograd::PushCopyOnWrite(); }
+  SavedLister PushCopyOnWrite() override { return autograd::PushCopyOnWrite(); }
   void PopCopyOnWrite() override { autograd::PopCopyOnWrite(); }
   std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) override {
     return autograd::ForbidSavedTensorHooks(std::move(message));

@@ -27,7 +27,7 @@ void ValidateGradient(const Node& source, int index, const OutputInfo& expected,
   if (grad.sizes() != expected.sizes()) {
     MICA_CHECK(SumsTo(grad.sizes(), expected.sizes()), "The backward of ", source.name(),
                " returned a gradient of shape ", ShapeText(grad.sizes()), " for input (", index,
-               "), whose shape is ", ShapeText(expected.sizes()), ".");
+               "); expected shape ", ShapeText(expected.sizes()), ".");
     grad = ops::SumToSize(grad, expected.sizes());
   }
   if (grad.dtype() != expected.dtype) {

@@ -311,11 +311,6 @@ EDGE_ERRORS = [
         r"shape \[3\], and the output, an edge of MulBackward0, the shape \[2\]",
     ),
     (lambda x, y: mica.autograd.grad(y.sum(), graph.get_gradient_edge(leaf(1))), RuntimeError, "an edge of AccumulateGrad, appears to not have been used"),
-    (
-        lambda x, y: mica.autograd.backward(y.sum(), inputs=graph.get_gradient_edge(y)),
-        RuntimeError,
-        "an edge of MulBackward0, is an edge into the middle",
-    ),
     (lambda x, y: mica.autograd.grad(y.sum(), 3), TypeError, r"`inputs` must be a Tensor, a GradientEdge.*\(int\)"),
     (lambda x, y: mica.autograd.grad([y.sum(), "no"], x), TypeError, r"`outputs` holds a value of type \(str\)"),
 ]  # fmt: skip
@@ -368,7 +363,7 @@ def test_accumulate_hooks():
     handle.remove()
     (x * 2).backward()
     assert x.grad.item() == 2
-    with pytest.raises(RuntimeError, match="needs a leaf"):
+    with pytest.raises(RuntimeError, match="cannot be registered on non-leaf tensors"):
         (x * 2).register_post_accumulate_grad_hook(lambda p: None)
 
 

@@ -55,14 +55,31 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _C._forbid_saved_tensor_hooks(before)
 
 
+class _MutationContext:
+    """What allow_mutation_on_saved_tensors keeps, for debugging, under torch's names."""
+
+    def __init__(self, saved: Callable[[bool], Any]) -> None:
+        self._saved = saved
+
+    @property
+    def cloned(self) -> dict[int, Tensor]:
+        """The copies that were made before writes and are still needed."""
+        return dict(enumerate(self._saved(True)))
+
+    @property
+    def tid_to_weakhandle(self) -> dict[int, Tensor]:
+        """All that is saved and still needed."""
+        return dict(enumerate(self._saved(False)))
+
+
 @contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[None]:
+def allow_mutation_on_saved_tensors() -> Iterator[_MutationContext]:
     """Inside, a tensor that was saved for backward may be written in place: just before the
     write, what backward needs is copied. Only what is written costs memory. Backward may
     run inside or after."""
-    _C._push_copy_on_write()
+    context = _MutationContext(_C._push_copy_on_write())
     try:
-        yield
+        yield context
     finally:
         _C._pop_copy_on_write()
 
@@ -70,7 +87,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 class SavedTensor:
     """The place in a node that keeps a tensor: grad_fn._raw_saved_<name>."""
 
-    def __init__(self, node: Node, name: str, index: int = 0) -> None:
+    def __init__(self, node: Node | None = None, name: str = "", index: int = 0) -> None:
+        if node is None:
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden; read grad_fn._raw_saved_<name>."
+            )
         self._place = (node, name, index)
 
     def register_hooks(
@@ -83,8 +104,8 @@ class SavedTensor:
 
 def _raw_saved(node: Node, name: str) -> Any:
     value = getattr(node, f"_saved_{name}")
-    if isinstance(value, (tuple, list)) and all(isinstance(v, Tensor) for v in value):
-        return tuple(SavedTensor(node, name, i) for i in range(len(value)))
+    if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
+        return tuple(None if v is None else SavedTensor(node, name, i) for i, v in enumerate(value))
     if value is not None and not isinstance(value, Tensor):
         raise AttributeError(f"{node.name()} saves ({name}) as a plain value; read _saved_{name}.")
     return SavedTensor(node, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import mica
@@ -42,6 +43,10 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled: each operator records its stack, so use it for debugging alone.",
+            stacklevel=2,
+        )
 
     def __enter__(self) -> None:
         self._guard: Any = set_detect_anomaly(True, self._check_nan)

@@ -74,9 +74,9 @@ PyObject* Backward(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOOpp:_backward", &tensors, &grads, &inputs, &retain, &create))
       throw PythonErrorIsSet();
     const GradientPoints t = PointsOf(tensors, "tensors"), i = PointsOf(inputs, "inputs");
-    MICA_CHECK(
-        inputs == Py_None || !i.empty(),
-        "backward: Argument `inputs` is empty; name the tensors that get a gradient, or leave it out.");
+    MICA_CHECK(inputs == Py_None || !i.empty(),
+               "backward: Argument `inputs` cannot be empty; name the tensors that get a gradient, or leave "
+               "it out.");
     const std::vector<Tensor> g = TensorsOf(grads, "grad_tensors");
     Autograd().SetInterruptCheck(CheckInterrupt);
     RunLarge(
@@ -155,7 +155,8 @@ PyObject* SetAnomaly(PyObject*, PyObject* args) {
         },
         [](const std::string& report) {
           GilAcquire gil;
-          if (PyErr_WarnEx(PyExc_UserWarning, report.c_str(), 1) < 0) throw PythonException::Take();
+          // A warning that is made an error is printed: what backward raises is what failed.
+          if (PyErr_WarnEx(PyExc_UserWarning, report.c_str(), 1) < 0) PyErr_WriteUnraisable(nullptr);
         });
     return NewNone();
   });
@@ -190,10 +191,23 @@ PyObject* ForbidSavedHooks(PyObject*, PyObject* message) {
     return text ? NewStr(*text) : NewNone();
   });
 }
-PyObject* PushCopyOnWrite(PyObject*, PyObject*) {
+// _push_copy_on_write() -> a function: (only copies?) -> what is still saved for backward
+constexpr const char* kSavedLister = "mica.saved_lister";
+PyObject* ListSaved(PyObject* capsule, PyObject* copies) {
   return Guarded([&] {
-    Autograd().PushCopyOnWrite();
-    return NewNone();
+    auto* lister = static_cast<AutogradInterface::SavedLister*>(PyCapsule_GetPointer(capsule, kSavedLister));
+    return FromTensorList((*lister)(copies == Py_True));
+  });
+}
+PyObject* PushCopyOnWrite(PyObject*, PyObject*) {
+  static PyMethodDef method = {"saved", ListSaved, METH_O, "saved(only_copies) -> tuple of Tensors"};
+  return Guarded([&] {
+    auto lister = std::make_unique<AutogradInterface::SavedLister>(Autograd().PushCopyOnWrite());
+    const Ref capsule = Own(PyCapsule_New(lister.get(), kSavedLister, [](PyObject* o) {
+      delete static_cast<AutogradInterface::SavedLister*>(PyCapsule_GetPointer(o, kSavedLister));
+    }));
+    static_cast<void>(lister.release());
+    return Check(PyCFunction_New(&method, capsule.get()));
   });
 }
 PyObject* PopCopyOnWrite(PyObject*, PyObject*) {

@@ -7,6 +7,7 @@
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/plugins/host.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/imag.h"
 #include "mica/ops/permute.h"
@@ -100,13 +101,31 @@ PyObject* GetGradFn(PyObject* self, void*) {
 MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
 MICA_GETTER(GetIsLeaf, NewBool(IsLeaf(t)))
 MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
-MICA_GETTER(GetGrad, Autograd(t) ? Wrap(Autograd(t)->Grad(Resident(t))) : NewNone())
+PyObject* GetGrad(PyObject* self, void*) {
+  return Guarded([&] {
+    const Tensor t = frames::Behind(Unwrap(self));
+    if (!Autograd(t)) return NewNone();
+    Tensor grad = Autograd(t)->Grad(Resident(t));
+    if (!grad.defined() && !IsLeaf(t) && !Autograd(t)->RetainsGrad(t)) {
+      HostWarn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+          "won't "
+          "be populated during backward(); call retain_grad() on it first, or ask autograd.grad for the "
+          "gradient.");
+    }
+    return Wrap(std::move(grad));
+  });
+}
 MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
 MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
 
+void RefuseDeletion(PyObject* value, const char* name) {
+  MICA_CHECK(value, "The attribute `", name, "` of a Tensor cannot be deleted.");
+}
 int SetRequiresGrad(PyObject* self, PyObject* value, void*) {
   return GuardedInt([&] {
-    if (!value || !PyBool_Check(value)) Raise(PyExc_TypeError, "requires_grad must be set to True or False.");
+    RefuseDeletion(value, "requires_grad");
+    if (!PyBool_Check(value)) Raise(PyExc_TypeError, "requires_grad must be set to True or False.");
     if (value == Py_False && !HasHistory(Unwrap(self))) return 0;
     GetAutogradInterface().SetRequiresGrad(Unwrap(self), value == Py_True);
     return 0;
@@ -126,7 +145,8 @@ int SetGrad(PyObject* self, PyObject* value, void*) {
 }
 int SetData(PyObject* self, PyObject* value, void*) {
   return GuardedInt([&] {
-    if (!value || !IsTensor(value)) Raise(PyExc_TypeError, "data must be set to a Tensor.");
+    RefuseDeletion(value, "data");
+    if (!IsTensor(value)) Raise(PyExc_TypeError, "data must be set to a Tensor.");
     GetAutogradInterface().SetData(Unwrap(self), Unwrap(value));
     return 0;
   });
