@@ -46,6 +46,14 @@ class _Mode:
     def __call__(self, function: F) -> F:
         import functools
 
+        if isinstance(function, type):
+            import warnings
+
+            warnings.warn(
+                "Decorating classes is deprecated, and a class made so can be no base of another; decorate its methods.",
+                FutureWarning,
+                stacklevel=2,
+            )
         inside: Any = function
         while isinstance(inside, functools.partial):
             inside = inside.func
@@ -110,6 +118,32 @@ class set_grad_enabled(_Mode):
 
     def __exit__(self, *exc: object) -> None:
         _C._set_grad_enabled(self._previous)
+
+
+class set_multithreading_enabled(_Mode):
+    """Says whether backward may use threads, at once and until the block ends. It is kept for programs that ask:
+    Mica queues all of a backward from the caller's thread."""
+
+    _enabled = True
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+        self._previous = set_multithreading_enabled._enabled
+        set_multithreading_enabled._enabled = bool(mode)
+
+    def _fresh(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self._mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        set_multithreading_enabled._enabled = self._previous
+
+
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled said last."""
+    return set_multithreading_enabled._enabled
 
 
 class inference_mode(_Mode):

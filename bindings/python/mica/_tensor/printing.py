@@ -187,9 +187,13 @@ def _suffixes(self: Tensor, has_values: bool) -> list[str]:
             suffixes.append(f"dtype={self.dtype}")
     elif not has_default:
         suffixes.append(f"dtype={self.dtype}")
-    grad_fn = self.grad_fn
-    if grad_fn is not None:
-        suffixes.append(f"grad_fn=<{grad_fn.name().rsplit('::', 1)[-1]}>")
+    try:
+        grad_fn: Any = self.grad_fn
+        name = "" if grad_fn is None else grad_fn.name().rsplit("::", 1)[-1]
+    except RuntimeError:  # a view that was made under no_grad, of a base that was written since
+        name = "Invalid"
+    if name:
+        suffixes.append(f"grad_fn=<{name}>")
     elif self.requires_grad:
         suffixes.append("requires_grad=True")
     return suffixes

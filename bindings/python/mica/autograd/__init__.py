@@ -14,14 +14,17 @@ from mica._C import (
 from mica._functions.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
+    is_multithreading_enabled as is_multithreading_enabled,
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
+    set_multithreading_enabled as set_multithreading_enabled,
 )
 from mica.autograd import (
     forward_ad as forward_ad,
     functional as functional,
     graph as graph,
 )
+from mica.autograd._saved_hooks import SavedTensor as SavedTensor
 from mica.autograd.anomaly_mode import (
     detect_anomaly as detect_anomaly,
     set_detect_anomaly as set_detect_anomaly,

@@ -30,6 +30,16 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if kind == "functionalize":
         return _in_functionalize(cls, args)
     takes_ctx = cls.setup_context is functions.Function.setup_context
+    if (
+        takes_ctx
+        and kind == "jvp"
+        and cls.jvp is functions.Function.jvp
+        and any(_C._frame_owns(a) for a in args)
+    ):
+        raise RuntimeError(
+            f"{cls.__name__} has no tangent: You must implement the jvp function for custom autograd.Function to use it "
+            "with forward mode AD, or a forward(*args) without ctx and a static setup_context(ctx, inputs, output)."
+        )
     if takes_ctx and not (kind == "jvp" and _is_outermost()):
         raise RuntimeError(
             f"{cls.__name__} is used inside a transform ({kind}), where forward() must not take ctx: define "
@@ -108,7 +118,8 @@ def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
             output = cls.apply(*values)
             ctx = functions.FunctionCtx()
             cls.setup_context(ctx, tuple(values), output)
-            found = _call_jvp(cls, ctx, values, tangents)
+            _refuse_writes(cls, ctx)
+            found = _call_jvp(cls, ctx, values, tangents, output)
         else:
             output, found = _by_linearizing(cls, values, tangents)
     return _duals(output, found)
@@ -121,15 +132,23 @@ def _in_jvp_with_ctx(cls: Any, args: tuple[Any, ...]) -> Any:
     with _parent():
         ctx, output = functions._apply(cls, values)
         _refuse_writes(cls, ctx)
-        found = _call_jvp(cls, ctx, values, tangents)
+        found = _call_jvp(cls, ctx, values, tangents, output)
     return _duals(output, found)
 
 
-def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any]) -> Any:
+def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any], output: Any) -> Any:
     """jvp(), where a tensor without tangent has zeros unless set_materialize_grads(False) was called."""
     if ctx._materialize:
         tangents = [_zeros_of(v) if t is None else t for v, t in zip(values, tangents)]
-    return cls.jvp(ctx._in_jvp(), *tangents)
+    found = cls.jvp(ctx._in_jvp(), *tangents)
+    outputs = output if isinstance(output, tuple) else (output,)
+    for number, (o, t) in enumerate(zip(outputs, found if isinstance(found, tuple) else (found,))):
+        if t is not None and any(o is x for x in ctx._non_differentiable):
+            raise RuntimeError(
+                f"The jvp() of {cls.__name__} gives a tangent for output ({number}), which is marked as not "
+                "differentiable. You should return None at that position instead."
+            )
+    return found
 
 
 def _zeros_of(value: Any) -> Any:

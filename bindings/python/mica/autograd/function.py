@@ -153,6 +153,8 @@ class Function:
 
 def _apply(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any]:
     """The context and the output of a call outside of transforms."""
+    if cls.setup_context is not Function.setup_context:
+        args = _with_defaults(cls.forward, args)
     ctx, node, inputs = _context(cls, args)
     with mica.no_grad():
         if cls.setup_context is not Function.setup_context:
@@ -161,6 +163,18 @@ def _apply(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any
         else:
             output = cls.forward(ctx, *args)
     return ctx, _finish(cls, ctx, node, inputs, output)
+
+
+def _with_defaults(forward: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of forward(), with those left out that it has defaults for, as setup_context() gets them."""
+    code = getattr(forward, "__code__", None)
+    if code is not None and len(args) >= code.co_argcount:
+        return args
+    import inspect
+
+    bound = inspect.signature(forward).bind(*args)
+    bound.apply_defaults()
+    return bound.args
 
 
 def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, Any, list[Any]]:
@@ -200,8 +214,8 @@ def _formula(cls: type[Function]) -> Callable[..., Any]:
         return cls.backward
     if cls.backward is not Function.backward:
         raise RuntimeError(
-            f"{cls.__name__} defines both 'backward' and 'vjp', which are two names of one method; "
-            "implementing both for a custom Function is not allowed."
+            f"Implementing both 'backward' and 'vjp' for a custom Function, as {cls.__name__} does, is not allowed: they "
+            "are two names of one method."
         )
     return cls.vjp
 
@@ -219,6 +233,14 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         return _Once.apply(*(g.detach().requires_grad_() if isinstance(g, Tensor) else g for g in given))
 
     return wrapper
+
+
+class InplaceFunction(Function):
+    """torch's old base of functions that write an input; mark_dirty() is what says so."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 class _Once(Function):

@@ -231,7 +231,8 @@ def _check_repeats(check: _Check, tolerance: float) -> None:
             if not worst <= tolerance:
                 raise GradcheckError(
                     f"The gradient of output ({check.outputs[o]}) with respect to input ({check.numbers[n]}) "
-                    f"differs by ({worst:.9g}) between two runs of backward; nondet_tol ({tolerance:g}) is allowed."
+                    f"differs by ({worst:.9g}) between two runs of backward; nondet_tol ({tolerance:g}) is allowed. "
+                    "Backward is not reentrant."
                 )
 
 
@@ -281,7 +282,8 @@ def _check_undefined(check: _Check) -> None:
             )
         except RuntimeError as error:
             raise GradcheckError(
-                f"Backward fails when the cotangents of outputs ({named}) are undefined: {error}"
+                f"Expected backward function to handle undefined output grads; it fails when those of outputs ({named}) "
+                f"are undefined: {error}"
             ) from error
         for number, grad in zip(check.numbers, grads):
             if grad is not None and any(_real(grad)):

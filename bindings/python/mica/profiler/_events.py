@@ -60,22 +60,57 @@ class FunctionEvent(_Times):
 
     count = 1
 
-    def __init__(self, number: int, record: Record, origin: int) -> None:
-        self.id = number
-        self.name = self.key = self.trace_name = record.name
-        self.overload_name = record.overload
-        self.kind = record.kind
-        self.time_range = Interval((record.start - origin) / 1000, (record.end - origin) / 1000)
-        self.thread = record.thread
-        self.input_shapes = [_listed(s) for s in record.shapes]
-        self.input_dtypes = list(record.dtypes)
-        self.cpu_memory_usage = record.memory
-        self.flops = record.flops
-        self.stack = list(record.stack)
-        self.is_user_annotation = record.kind == "block"
-        self.scope = 7 if record.kind == "block" else 0
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        *,
+        overload_name: str = "",
+        kind: str = "operator",
+        input_shapes: Any = None,
+        input_dtypes: Any = None,
+        stack: Iterable[str] = (),
+        cpu_memory_usage: int = 0,
+        flops: int = 0,
+        node_id: int = -1,
+    ) -> None:
+        self.id = id
+        self.name = self.key = self.trace_name = name
+        self.overload_name = overload_name
+        self.kind = kind
+        self.time_range = Interval(start_us, end_us)
+        self.thread = thread
+        self.input_shapes = [_listed(s) for s in input_shapes or ()]
+        self.input_dtypes = list(input_dtypes or ())
+        self.cpu_memory_usage = cpu_memory_usage
+        self.flops = flops
+        self.stack = list(stack)
+        self.node_id = node_id
+        self.is_user_annotation = kind == "block"
+        self.scope = 7 if kind == "block" else 0
         self.cpu_parent: FunctionEvent | None = None
         self.cpu_children: list[FunctionEvent] = []
+
+    @classmethod
+    def of(cls, number: int, record: Record, origin: int) -> FunctionEvent:
+        """The event of what a recorder noted, its times from `origin` on."""
+        return cls(
+            number,
+            record.name,
+            record.thread,
+            (record.start - origin) / 1000,
+            (record.end - origin) / 1000,
+            overload_name=record.overload,
+            kind=record.kind,
+            input_shapes=record.shapes,
+            input_dtypes=record.dtypes,
+            stack=record.stack,
+            cpu_memory_usage=record.memory,
+            flops=record.flops,
+        )
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
@@ -232,7 +267,7 @@ class EventList(list[Any]):
 def events_of(recorder: Any) -> EventList:
     """The events of a recorder in the order of their starts, each knowing what it is inside of."""
     records = sorted(recorder.records, key=lambda r: (r.start, -r.end))
-    events = [FunctionEvent(n, record, recorder.began) for n, record in enumerate(records, 1)]
+    events = [FunctionEvent.of(n, record, recorder.began) for n, record in enumerate(records, 1)]
     inside: dict[int, list[FunctionEvent]] = {}  # by thread: the ranges that are open
     for event in events:
         stack = inside.setdefault(event.thread, [])

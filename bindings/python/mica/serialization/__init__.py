@@ -108,11 +108,18 @@ def save(
     stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
     _only_pickle(pickle_module)
     write = _zip_writer.write if _use_new_zipfile_serialization else _legacy_writer.write
-    if hasattr(f, "write"):
-        write(obj, f, pickle_protocol, "archive")
+    if hasattr(f, "__fspath__") or isinstance(f, (str, bytes)):
+        root = Path(os.fsdecode(os.path.realpath(f))).stem or "archive"
+        save_file(f, lambda file: write(obj, file, pickle_protocol, root))
         return
-    root = Path(os.fsdecode(os.path.realpath(f))).stem or "archive"
-    save_file(f, lambda file: write(obj, file, pickle_protocol, root))
+    if not callable(getattr(f, "write", None)):
+        kind = TypeError if hasattr(f, "write") else AttributeError
+        raise kind(
+            f"save() takes a path or an open file; a value of type ({type(f).__name__}) has no write()."
+        )
+    write(obj, f, pickle_protocol, "archive")
+    if hasattr(f, "flush"):  # who reads the file by its name next finds all of it
+        f.flush()
 
 
 def load(
