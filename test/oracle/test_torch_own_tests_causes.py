@@ -5,6 +5,7 @@ Each call runs on torch and on Mica, and the results agree; test_torch_sentences
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -131,3 +132,57 @@ def test_lerp_takes_any_number_as_its_weight(dtype: str) -> None:
     for m in (torch, mica):
         x = m.ones(2, dtype=m.bfloat16)
         assert m.lerp(x, x * 3, m.tensor(1, dtype=getattr(m, dtype))).tolist() == [3, 3]
+
+
+def test_old_constructors_of_a_tensor_give_views() -> None:
+    for m in (torch, mica):
+        y = m.ones(2, 2, requires_grad=True)
+        for made in (m.ones(1).new(y), m.Tensor(y)):
+            assert made.requires_grad and made.data_ptr() == y.data_ptr() and made is not y
+            assert made.grad_fn.name() == "AliasBackward0"
+        with pytest.raises(TypeError):
+            m.ones(1).new(y.double())
+
+
+def test_what_python_maps_has_no_gradient() -> None:
+    for m in (torch, mica):
+        x, y = m.ones(3), m.ones(3, requires_grad=True)
+        assert x.map2_(x, x, lambda a, b, c: a + b * c).tolist() == [2, 2, 2]
+        with pytest.raises(RuntimeError, match="requires grad"):
+            x.map_(y, lambda a, b: a)
+        with pytest.raises(RuntimeError, match="requires grad"):
+            x.map2_(x, y, lambda a, b, c: a)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+def test_no_complex_number_fills_slices_of_real_ones(dtype: str) -> None:
+    for m in (torch, mica):
+        with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
+            m.ones(2, 2, dtype=getattr(m, dtype)).index_fill_(1, m.tensor([0]), 1 + 1j)
+
+
+def holder(m: Any) -> Any:
+    """A class whose objects have no memory and hold another tensor."""
+
+    class Holder(m.Tensor):  # type: ignore[misc]
+        __slots__ = ("elem",)
+
+        @staticmethod
+        def __new__(cls: Any, elem: Any) -> Any:
+            made = m.Tensor._make_subclass(cls, elem.to("meta"))
+            made.elem = elem
+            return made
+
+        def clone(self) -> Any:
+            return type(self)(self.elem.clone())
+
+    return Holder
+
+
+def test_deep_copies_of_what_holds_another_tensor() -> None:
+    for m in (torch, mica):
+        given = holder(m)(m.ones(2))
+        given.note = ["bar"]
+        made = copy.deepcopy(given)
+        assert type(made) is type(given) and made.note == ["bar"] and made.note is not given.note
+        assert made.elem.tolist() == [1, 1] and made.elem is not given.elem

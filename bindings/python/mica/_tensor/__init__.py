@@ -138,12 +138,14 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only leaf tensors can be copied deeply; use x.detach().clone() for an interior one."
         )
     import copy
+    import copyreg
 
     from mica.serialization._tensors import clone_storage
 
     with_history = self.requires_grad
-    if _C._is_wrapper(self):
-        result = self.detach().clone()
+    holds_another = type(self).clone is not Tensor.clone and self.device.type == "meta"
+    if holds_another or _C._is_wrapper(self):
+        result = self.clone() if holds_another else self.detach().clone()
         if type(result) is not type(self):
             raise RuntimeError(
                 f"A wrapper subclass is copied by clone(), which returned a ({type(result).__name__}) where a "
@@ -158,6 +160,10 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = result
     if self.grad is not None:
         result.grad = copy.deepcopy(self.grad, memo)
+    if type(self) is not Tensor:
+        for slot in copyreg._slotnames(type(self)):  # type: ignore[attr-defined]
+            if hasattr(self, slot):
+                setattr(result, slot, copy.deepcopy(getattr(self, slot), memo))
     if self.__dict__:
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return result
@@ -349,22 +355,6 @@ def _to_backend(backend: str) -> Any:
     return move
 
 
-def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy."""
-    from mica._tensor.set_storage import tensor_of
-    from mica.storage import _Memory
-
-    if not args:
-        return self.new_empty(kwargs.pop("size", (0,)), **kwargs)
-    if isinstance(args[0], _Memory):
-        return tensor_of(args[0], self.dtype)
-    if all(isinstance(a, int) for a in args):
-        return self.new_empty(args, **kwargs)
-    if isinstance(args[0], _C.Size):
-        return self.new_empty(tuple(args[0]), **kwargs)
-    return args[0].detach().clone() if isinstance(args[0], Tensor) else new_tensor(self, args[0], **kwargs)
-
-
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
     """The tensor itself, in another dtype if one is given: every tensor is dense."""
     return self if dtype is None else self.to(dtype)
@@ -393,7 +383,6 @@ _C._add_tensor_attributes(
         **{f"is_{b}": _of_backend(b) for b in ("mps", "xpu", "ipu", "maia", "mtia", "xla", "vulkan")},
         "is_mkldnn": False,
         "is_sparse_csr": False,
-        "new": new,
         "to_dense": to_dense,
         "is_set_to": is_set_to,
         "set_": set_,

@@ -25,6 +25,31 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     return resize(self, tuple(tensor.shape))
 
 
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy; of a
+    tensor, a view."""
+    from mica._tensor.set_storage import tensor_of
+    from mica.storage import _Memory
+
+    if not args:
+        return self.new_empty(kwargs.pop("size", (0,)), **kwargs)
+    if isinstance(args[0], _Memory):
+        return tensor_of(args[0], self.dtype)
+    if all(isinstance(a, int) for a in args):
+        return self.new_empty(args, **kwargs)
+    if isinstance(args[0], _C.Size):
+        return self.new_empty(tuple(args[0]), **kwargs)
+    if not isinstance(args[0], Tensor):
+        return self.new_tensor(args[0], **kwargs)
+    other = args[0]
+    if other.dtype != self.dtype or other.device != self.device:
+        raise TypeError(
+            f"new() takes a Tensor of its own dtype ({self.dtype}) and device ({self.device}), and this one is of dtype "
+            f"({other.dtype}) on the device ({other.device})."
+        )
+    return other[...]
+
+
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replaces each element by callable(element, that of `tensor`); slow, for tests."""
     return _mapped(self, (tensor,), callable)
@@ -36,6 +61,11 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 
 
 def _mapped(self: Tensor, others: tuple[Tensor, ...], function: Any) -> Tensor:
+    if any(t.requires_grad for t in (self, *others)):
+        name = "map_()" if len(others) == 1 else "map2_()"
+        raise RuntimeError(
+            f"Can't call {name} with a Tensor that requires grad: Python's function has none. Use detach()."
+        )
     lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     return self.copy_(
         _C.tensor([function(*values) for values in zip(*lists)], dtype=self.dtype).reshape(self.shape)
@@ -98,6 +128,7 @@ _C._add_tensor_attributes(
         "solve": solve,
         "resize": resize,
         "resize_as": resize_as,
+        "new": new,
         "map_": map_,
         "map2_": map2_,
         "lu": lu,

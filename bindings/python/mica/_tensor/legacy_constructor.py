@@ -9,7 +9,8 @@ from mica._C import Tensor
 
 
 def new(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
-    """An uninitialised tensor of the given sizes, the memory of a storage, or a copy of data in the default dtype."""
+    """An uninitialised tensor of the given sizes, the memory of a storage, a view of a tensor, or a copy of data in the
+    default dtype."""
     from mica._tensor.set_storage import tensor_of
     from mica.storage import _Memory
 
@@ -21,7 +22,7 @@ def new(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
     elif len(args) == 1 and isinstance(args[0], mica.Size):
         result = mica.empty(args[0], dtype=dtype, device=device)
     elif len(args) == 1 and isinstance(args[0], Tensor):
-        result = args[0].detach()
+        result = args[0][...] if cls is Tensor else args[0].detach()
     elif len(args) == 1 and isinstance(args[0], _Memory):
         result = tensor_of(args[0], dtype)
     elif len(args) == 1:
