@@ -1,4 +1,4 @@
-// The exception that every room throws, and the macros that throw it.
+// The exception that every module throws, and the macros that throw it.
 //
 // MICA_CHECK is for the caller's mistake, MICA_INTERNAL for ours. A message is a
 // full sentence in the present tense with each value in parentheses after its

@@ -1,5 +1,5 @@
 """Odd corners of modules, optimizers, datasets and checkpoints beside torch's, each once a difference:
-see module_programs.py. What is common is in the files named after the rooms."""
+see module_programs.py. What is common is in the files named after the modules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-// What every C++ test includes: Catch2, and the helpers that several rooms share.
+// What every C++ test includes: Catch2, and the helpers that several modules share.
 //
 // Each folder of test/unit is one program, whose main is in main.cc. Write
-// TEST_CASE("what holds", "[room]"); tags name the room. MICA_REQUIRE_ERROR
+// TEST_CASE("what holds", "[module]"); tags name the module. MICA_REQUIRE_ERROR
 // checks the sentence that a mistake gives, because the sentence is part of what
 // an operator promises.
 #pragma once

@@ -1,4 +1,4 @@
-// Questions about a parsed schema that the other rooms ask, and Validate.
+// Questions about a parsed schema that the other modules ask, and Validate.
 #include <string>
 
 #include "schema/schema.h"

@@ -62,7 +62,7 @@ TEST_CASE("a function that fits its schema is taken, any other is told where it 
   }
 }
 
-TEST_CASE("the hash is that of the schema room", "[sdk]") {
+TEST_CASE("the hash is that of the schema module", "[sdk]") {
   static_assert(SchemaHash(kNeg) == schema::HashText(kNeg));
   CHECK(SchemaHash(kNeg) == schema::Hash(*schema::Parse(kNeg)));
   static_assert(NameOf(kNeg) == "mica::neg.out");

@@ -1,6 +1,6 @@
-# mica_room(<path> USES <target>... [GENERATED <file>...] [EXCEPT <file>...])
+# mica_module(<path> USES <target>... [GENERATED <file>...] [EXCEPT <file>...])
 #
-# The target of one folder of the house.#
+# The target of one module: a folder of the root.#
 # The target mica_<name> is an object library of the folder's *.cc (at any depth).
 # Who may include whom is checked, not built: scripts/lint.py reads the sources,
 # scripts/layering.py what the compiler read, generated code included.
@@ -11,7 +11,7 @@ function(mica_sources path out_sources)
   set(${out_sources} ${sources} PARENT_SCOPE)
 endfunction()
 
-function(mica_room path)
+function(mica_module path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;GENERATED;EXCEPT")
   string(REPLACE "/" "_" name ${path})
   mica_sources(${path} sources)
@@ -26,16 +26,16 @@ function(mica_room path)
   endif()
 endfunction()
 
-# libmica: the four rooms that every program shares.
+# libmica: the four modules that every program shares.
 function(mica_add_library)
-  set(rooms tensor schema dispatcher kernels)
+  set(modules tensor schema dispatcher kernels)
   add_library(mica SHARED)
   if(NOT MICA_WHEEL)  # a wheel holds no links, so there the library has one name
     set_target_properties(mica PROPERTIES
       VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   endif()
-  foreach(room IN LISTS rooms)
-    target_link_libraries(mica PRIVATE mica_${room})
+  foreach(module IN LISTS modules)
+    target_link_libraries(mica PRIVATE mica_${module})
   endforeach()
   target_include_directories(mica INTERFACE ${MICA_GENERATED_DIR})
   target_compile_features(mica INTERFACE cxx_std_20)
