@@ -1,7 +1,7 @@
 """The rows of the benchmark: what is compared with what, and the ratio to reach.
 
 Each function returns (name, mica, peer, peer's name, goal, threads); goals are Mica's time
-over the peer's, from DESIGN's budgets.
+over the peer's, from the budgets of docs/design.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`./dev bench [ops | train | data]`: Mica beside NumPy and torch in one process, interleaved.
 
-Without a name, the rows of DESIGN's budgets; `ops`, operators by size, dtype and layout
+Without a name, the budgets of docs/design.md; `ops`, operators by size, dtype and layout
 against torch, with the peak bytes of both, the geometric mean of each size and the rows that lose;
 `train`, a training step of each program of examples/pytorch; `data`, loaders with worker processes
 and checkpoints. Prints a table, and writes a JSON and a picture to build/bench. Options: --only TEXT

@@ -5,7 +5,7 @@
 //            [--stats] [--check]
 //   mica-gen --base native_functions.yaml --native MINE [--derivatives MINE] --out DIR
 //
-// The second form makes the operators of a plugin, which lives outside the house.
+// The second form makes the operators of a plugin, built outside of this repository.
 // Prints nothing when all is well. Exits with 1 and one message a mistake when a
 // file is wrong; with --check, with 2 when the output folder is not up to date.
 #include <cstdio>

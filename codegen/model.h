@@ -173,9 +173,9 @@ struct Derivative {
   TangentRule tangent;
 };
 
-// What formulas call besides operators: a C++ function of keys/autograd/helpers.h,
-// a function of the language (formula/functions.h), or a definition of the YAML
-// file, `- def: schema` with a `body:`, which becomes a C++ function.
+// What formulas call besides operators: a function of the language (formula/functions.h),
+// or a definition of the YAML file, `- def: schema` with a `body:`, which becomes a C++
+// function.
 struct Helper {
   Location location;
   schema::FunctionSchema schema;

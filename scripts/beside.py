@@ -1,6 +1,6 @@
 """Runs several commands side by side, one argument each, and shows what each printed.
 
-    python scripts/beside.py "python scripts/one.py 300" "python scripts/other.py"
+    python scripts/beside.py "python scripts/fuzz_operators.py 300" "python scripts/fuzz_checkpoints.py 300"
 
 Each command ends with a line "N passed, M failed"; the last line printed is their sum. A
 command that ends with another status than 0 and counts no failure counts as one.

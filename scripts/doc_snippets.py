@@ -12,8 +12,8 @@ The region lies between `snippet: model` and `end snippet` comments of the file
 (`# snippet: model`, `// snippet: model`); without `#name`, it is the whole file.
 Regions are compared without their common indentation. A block below a marker
 `<!-- guide: ... -->` is run instead, by the scripts/guide_*.py that names its page.
-A source of the form `output/<name>` is what a program of OUTPUTS prints, so that numbers in the
-pages are true. `--update` rewrites the pages. A page's own programs lie in docs/snippets/: each *.py
+A source of the form `output/<name>` or `output/<name>/<word>` is what a program of OUTPUTS prints,
+called with that word, so that numbers and sentences in the pages are true. `--update` rewrites the pages. A page's own programs lie in docs/snippets/: each *.py
 there is run. The last line printed counts the blocks and the programs.
 """
 
@@ -31,12 +31,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = {"python", "py", "cpp", "c++", "cc", "c"}
 BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
+_GENERATOR = str(BUILD / "bin" / "mica-gen")
+_SNIPPETS = ROOT / "docs" / "snippets"
 # Name: the command, and which of its lines a page shows.
 OUTPUTS = {
     "mica-gen-stats": (
-        ["mica-gen", "--native", "native_functions.yaml", "--derivatives", "derivatives.yaml", "--stats"],
+        [_GENERATOR, "--native", "native_functions.yaml", "--derivatives", "derivatives.yaml", "--stats"],
         r"generated|composed|by hand|batch rules|total",
-    )
+    ),
+    "errors": ([sys.executable, str(_SNIPPETS / "errors.py")], ""),
+    "explain": ([sys.executable, str(_SNIPPETS / "explain.py")], ""),
 }
 BLOCK = re.compile(
     r"(?:^<!-- (?:snippet: (?P<source>\S+)|(?P<guide>guide: .*?)) -->\n)?^```(?P<language>[\w+]+)\n(?P<body>.*?)^```$",
@@ -82,11 +86,14 @@ def blocks(page: Path) -> Iterator[Block]:
 
 def output(name: str) -> str:
     """What a program of OUTPUTS prints now; raises ValueError with a sentence when there is none."""
-    if name not in OUTPUTS:
-        raise ValueError(f"no program of OUTPUTS is named ({name})")
-    (program, *options), lines = OUTPUTS[name]
-    command = [str(BUILD / "bin" / program), *options]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    program, *words = name.split("/")
+    if program not in OUTPUTS:
+        raise ValueError(f"no program of OUTPUTS is named ({program})")
+    command, lines = OUTPUTS[program]
+    result = subprocess.run([*command, *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    if result.returncode:
+        raise ValueError(f"the program of ({name}) failed: {result.stderr or result.stdout}")
+    printed = result.stdout
     return "".join(line + "\n" for line in printed.splitlines() if re.match(lines, line))
 
 
@@ -149,7 +156,7 @@ def main() -> int:
                 print(f"{page.relative_to(ROOT)}:{block.line}: {problem}")
             elif block.source:
                 passed += 1
-    for program in sorted((ROOT / "docs" / "snippets").glob("*.py")):
+    for program in sorted(_SNIPPETS.glob("*.py")):
         result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
         if result.returncode == 0:
             passed += 1

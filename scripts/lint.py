@@ -28,6 +28,7 @@ DATA = {"bindings/python/mica/conformance/samples.py"}
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "test" / "opinfo"))
 import constants  # noqa: E402
+import references  # noqa: E402
 
 # Version 14 decides, because versions differ in what they write.
 CLANG_FORMAT = ["clang-format-14", f"--style=file:{ROOT / '.clang-format'}"]
@@ -228,6 +229,22 @@ def notes(tree: Tree) -> Iterator[Finding]:
             )
 
 
+def files_exist(tree: Tree) -> Iterator[Finding]:
+    """A file of the repository that a comment, a docstring or a page names is there."""
+    files = references.Files(tree.paths)
+    for path in tree.paths:
+        if "third_party" in path:
+            continue
+        for number, line in references.prose(path, tree.lines(path)):
+            for name in references.NAME.findall(line):
+                if files.dangling(name):
+                    yield Finding(path, number, f"no file is named ({name}); name the one that is meant")
+            if path.endswith(".md"):
+                for target in references.LINK.findall(line):
+                    if files.dangling_link(path, target):
+                        yield Finding(path, number, f"the link ({target}) leads to no file")
+
+
 def file_size(tree: Tree) -> Iterator[Finding]:
     """Source files have at most 1,000 lines; tables of samples are data."""
     for path, size in long_files(tree, MAX_LINES):
@@ -355,6 +372,7 @@ RULES: list[Callable[[Tree], Iterator[Finding]]] = [
     python_circles,
     shim_on_top,
     notes,
+    files_exist,
     file_size,
     opening_comment,
     dead_code,

@@ -1,6 +1,6 @@
 """Runs some tests on the release build, for the inner loop: what `./dev test` does with files and words.
 
-    ./dev test test/python/test_vmap.py           a file; or path::name, a folder, test/unit/cpu/gemm_test.cc
+    ./dev test test/python/test_vmap.py           a file; or path::name, a folder, test/unit/cpu/pooling_test.cc
     ./dev test -k "vmap and not slow" [path]...   tests by name (pytest's -k); every other option is pytest's
     ./dev test --changed                          what the changed files reach, by REACHES below
 

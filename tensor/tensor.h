@@ -231,7 +231,7 @@ Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device);
 Tensor WrappedNumber(const Scalar& value);
 // A view: same storage, own sizes, strides and byte offset into the storage.
 // Checks bounds and that no stride is negative. Sets view base (the root) and
-// the autograd bit on floating views, as DESIGN "Dispatcher" says, unless
+// the autograd bit on floating views, as docs/design.md says, unless
 // `detached`.
 Tensor MakeView(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset,
                 bool detached = false);

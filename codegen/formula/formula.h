@@ -101,7 +101,7 @@ struct EmitOptions {
 
 // One C++ expression of the type that CppValueType(root.type) says. Operators are
 // called as ::mica::ops::op::mul_Tensor::call(...), helpers as
-// ::mica::autograd::helper(...).
+// ::mica::composites::helper(...).
 std::string EmitFormula(const FormulaExpr& expr, const EmitOptions& options);
 // The statements of a function that returns the value (or, of an in-place
 // operator, returns nothing): `let`, `check`, `do` and the last `if` become ones

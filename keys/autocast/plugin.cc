@@ -2,7 +2,7 @@
 // plugin's entry.
 //
 // The operator runs with its cast arguments and without this layer. Composites without a
-// policy decompose here, so that their parts get their own (DESIGN.md, "Composites").
+// policy decompose here, so that their parts get their own (docs/design.md, "Composites").
 #include <mica/plugin.h>
 
 #include <deque>

@@ -43,7 +43,7 @@ _CANCELS = ("nn.functional.tanhshrink",)
 # What is in the result is whatever memory held.
 _UNSPECIFIED = ("empty", "empty_*", "new_empty*", "empty_like", "resize_", "resize_as_")
 
-# Random numbers follow torch's stream where DESIGN.md promises it; a float64 run would draw
+# Random numbers follow torch's stream where docs/design.md promises it; a float64 run would draw
 # others, so torch's own result is the reference.
 RANDOM = words(
     "bernoulli cauchy exponential geometric log_normal multinomial normal* rand* uniform "

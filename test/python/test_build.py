@@ -1,4 +1,4 @@
-"""Holds the built files to what ABI.md promises of them.
+"""Holds the built files to what docs/abi.md promises of them.
 
 Reads the release build (MICA_BUILD_DIR): which symbols a backend exports, what it
 links, and that each plugin's description names a file that is there.

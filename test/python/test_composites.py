@@ -1,4 +1,4 @@
-"""Composites under every layer (DESIGN.md, "Composites"): Mica's own and a third party's, with
+"""Composites under every layer (docs/design.md, "Composites"): Mica's own and a third party's, with
 and without a backend's fused kernel.
 
 A layer that has a rule for the composite uses it, one that has nothing to do lets it pass,

@@ -1,4 +1,4 @@
-"""`import mica` is light: it needs few modules and little memory (DESIGN.md, Budgets; `./dev bench` has its time)."""
+"""`import mica` is light: it needs few modules and little memory (docs/design.md, Budgets; `./dev bench` has its time)."""
 
 from __future__ import annotations
 

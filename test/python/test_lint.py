@@ -101,6 +101,12 @@ CASES: list[tuple[str, str, str | dict[str, str], int, str]] = [
     ),
     ("notes", "tensor/a.h", "// See Note [Nowhere].\n", 1, "Note [Nowhere] has no home"),
     ("notes", "tensor/a.h", "// Note [Here]\n// Note [Here]\n", 2, "keep one"),
+    ("files_exist", "tensor/a.h", "// What tensor/b.h says.\n", 1, "no file is named (tensor/b.h)"),
+    ("files_exist", "tensor/a.h", "/* As PLAN.md\n   says. */\n", 1, "(PLAN.md)"),
+    ("files_exist", "bindings/a.py", '"""A.\n\nSee bindings/b.py.\n"""\n', 3, "(bindings/b.py)"),
+    ("files_exist", "operators/a.yaml", "a: 1  # operators/b.yaml\n", 1, "(operators/b.yaml)"),
+    ("files_exist", "docs/a.md", "See `docs/b.h`.\n", 1, "(docs/b.h)"),
+    ("files_exist", "docs/a.md", "See [b](guides/).\n", 1, "the link (guides/) leads to no file"),
     ("file_size", "tensor/a.cc", GOOD * 1001, 1001, "(1001) lines"),
     ("opening_comment", "tensor/a.h", "#pragma once\n", 1, "open the file"),
     ("opening_comment", "tensor/b.cc", '#include "tensor/a.h"\n', 1, "open the file"),
@@ -159,11 +165,14 @@ def test_rule_holds_on_good_files(rule: str, tmp_path: Path) -> None:
         + '#include <dnnl.hpp>\n\n#include <mica/abi.h>\n#include "plugins/cpu/b.h"\n',
         "kernels/c.cc": GOOD + "constexpr int64_t kBlock = 512, kTile = kBlock / 2;\n",
         "dispatcher/a.h": "// Note [Keys]\n// Here they are.\n\n// As Note [Keys] says.\n",
-        "bindings/a.py": '"""What this is."""\n',
         f"{MICA}/torch/b.py": FROM.format("torch"),
         f"{MICA}/a.py": FROM.format("b"),
         f"{MICA}/b.py": FROM.format("c"),
         f"{MICA}/c.py": FROM.format("a"),
+        # Others' files, generated ones, patterns, and code are no references.
+        "bindings/a.py": '"""What this is: tensor/a.h, linux/hwcap.h, mica/ops/add.h, tensor/*.h."""\n'
+        + '\nNAME = "tensor/none.h"\n',
+        "docs/a.md": "[a](../tensor/a.h) and [folder](../tensor), `a.md`\n\n```sh\ncat tensor/b.h\n```\n",
     }
     assert run_rule(rule, tmp_path, files) == []
 

@@ -1,5 +1,6 @@
 """What scripts/run_suites.py runs side by side, and what it counts: rows of suites that print and end."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import run_suites
+import suites
 from suites import Suite
 
 BUILT = {"release": True}
@@ -54,3 +56,11 @@ def test_counts_and_failures(monkeypatch, capsys, tmp_path):
     for line in ("bad: FAILED here", "silent: The command", "dies: The command"):
         assert f"\n{line}" in said
     assert {path.stem for path in tmp_path.glob("*.log")} == {"good", "bad", "silent", "dies"}
+
+
+def test_the_page_names_every_suite():
+    page = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+    rows = re.findall(r"^\| `([\w-]+)` \|", page.read_text().partition("## The suites")[2], re.M)
+    # torch's own tests are a suite where their folder is named.
+    assert sorted({*rows, "torch-tests"}) == sorted({*(s.name for s in suites.SUITES), "torch-tests"})
+    assert len(rows) == len(set(rows))

@@ -1,7 +1,7 @@
 // Interception at the level of operators: dispatch modes and tensor subclasses with
 // __mica_dispatch__ (torch's spelling __torch_dispatch__ is accepted).
 //
-// Both are layers below Autograd (DESIGN.md, "Layers and their order"), so that they see
+// Both are layers below Autograd (docs/design.md, "Layers"), so that they see
 // the operators of a backward pass and the decompositions of composites. The key
 // DispatchMode is included in a thread's calls while a mode is active on it; the key
 // PythonSubclass stands on tensors of a subclass that wants operators. Their kernels are

@@ -12,7 +12,7 @@ void InitFrames(PyObject* module);           // frames.cc
 void InitVmap(PyObject* module);             // vmap.cc
 void InitFunctionalize(PyObject* module);    // functionalize.cc
 void InitTrace(PyObject* module);            // trace.cc
-void InitLibrary(PyObject* module);          // operator_object.cc, library.cc
+void InitLibrary(PyObject* module);          // library.cc
 void InitPlugins(PyObject* module);          // plugins.cc
 void InitDevices(PyObject* module);
 void InitAutocast(PyObject* module);     // autocast.cc
