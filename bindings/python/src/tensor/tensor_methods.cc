@@ -1,6 +1,6 @@
 // Methods of mica.Tensor that are written by hand because they answer without an
 // operator, or parse their arguments in a way of their own. All others are
-// generated, or written in Python (mica/_tensor.py).
+// generated, or written in Python (mica/_tensor/__init__.py).
 #include "bindings/python/src/creation/creation.h"
 #include "bindings/python/src/interception/override.h"
 #include "bindings/python/src/operators/arguments.h"
