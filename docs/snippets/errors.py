@@ -5,41 +5,42 @@ nothing fails. The page's other blocks are messages that Mica must not have.
 """
 
 import sys
+from collections.abc import Callable
 
 import mica
 
 
-def sizes():
+def sizes() -> None:
     # snippet: sizes
     mica.add(mica.ones(3), mica.ones(4))
     # end snippet
 
 
-def product():
+def product() -> None:
     # snippet: product
     mica.ones(2, 3) @ mica.ones(4, 5)
     # end snippet
 
 
-def dtype():
+def dtype() -> None:
     # snippet: dtype
     mica.zeros(3, dtype=mica.int32).normal_()
     # end snippet
 
 
-def overflow():
+def overflow() -> None:
     # snippet: overflow
     mica.full((2,), 300, dtype=mica.uint8)
     # end snippet
 
 
-def target():
+def target() -> None:
     # snippet: target
     mica.nn.functional.cross_entropy(mica.ones(2, 3), mica.tensor([0, 7]))
     # end snippet
 
 
-def version():
+def version() -> None:
     # snippet: version
     x = mica.ones(3, requires_grad=True)
     y = x.exp()
@@ -48,34 +49,36 @@ def version():
     # end snippet
 
 
-def batch():
+def batch() -> None:
     # snippet: batch
     mica.func.vmap(lambda x: x.item())(mica.ones(3))
     # end snippet
 
 
-def device():
+def device() -> None:
     # snippet: device
     mica.ones(2, device="cuda")
     # end snippet
 
 
-def matrix():
+def matrix() -> None:
     # snippet: matrix
     mica.linalg.cholesky(-mica.eye(3))
     # end snippet
 
 
-def seed():
+def seed() -> None:
     # snippet: seed
     mica.Generator().manual_seed("a")
     # end snippet
 
 
-CASES = {f.__name__: f for f in (sizes, product, dtype, overflow, target, version, batch, device, matrix, seed)}
+CASES = {
+    f.__name__: f for f in (sizes, product, dtype, overflow, target, version, batch, device, matrix, seed)
+}
 
 
-def raised(call) -> str:
+def raised(call: Callable[[], None]) -> str:
     try:
         call()
     except Exception as error:

@@ -366,6 +366,26 @@ PyObject* RestoreInclude(PyObject*, PyObject* args) {
   });
 }
 
+// _layers() -> [(name, bit)] of the layers that are known now, outermost first; _frame_kinds() -> [name].
+PyObject* Layers(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    for (const int bit : LayersHighestFirst()) {
+      const Ref row = Own(Py_BuildValue("(si)", KeyName(bit).c_str(), bit));
+      Check(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+PyObject* FrameKinds(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref list = Own(PyList_New(0));
+    for (int kind = 0; kind < frames::NumKinds(); ++kind)
+      Check(PyList_Append(list.get(), Own(PyUnicode_FromString(frames::KindOf(kind).name.c_str())).get()));
+    return list.release();
+  });
+}
+
 // _redispatch_below(operator, layer, args, kwargs): from a layer's kernel.
 PyObject* RedispatchBelow(PyObject*, PyObject* args) {
   return Guarded([&] {
@@ -393,6 +413,8 @@ PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nul
                             {"_restore_exclude", RestoreExclude, METH_O, nullptr},
                             {"_include", Include, METH_O, nullptr},
                             {"_restore_include", RestoreInclude, METH_VARARGS, nullptr},
+                            {"_layers", Layers, METH_NOARGS, nullptr},
+                            {"_frame_kinds", FrameKinds, METH_NOARGS, nullptr},
                             {"_redispatch_below", RedispatchBelow, METH_VARARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 
