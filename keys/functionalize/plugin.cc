@@ -8,8 +8,8 @@
 namespace mica::functionalize {
 namespace {
 
-// Composites that say nothing of what they write or view, and have a gradient that their parts
-// have not: what Autograd has a kernel for.
+// Whether a composite runs as one operator: its schema neither writes nor returns a view, and
+// Autograd has a kernel for the whole, whose gradient the parts would not have.
 bool StaysWhole(const Operator& op, const Scope& scope) {
   const OperatorSpec& spec = op.spec();
   if (!spec.composite || spec.written_args || spec.form != OpForm::kFunctional) return false;

@@ -1,4 +1,4 @@
-"""What integer of a trace is which function of its sizes, found from several runs.
+"""Finds how the integers of a trace depend on its sizes, from several runs.
 
 A number that differs between runs with different sizes is one of the sizes, or computed of
 them by C++ code (a gradient formula, a batch rule) that the trace does not see. `fit` looks

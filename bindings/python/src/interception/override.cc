@@ -1,4 +1,4 @@
-// Who wants a call, and asking them; see override.h.
+// Decides whether a mode or a subclass overrides a call, and calls the one that does; see override.h.
 #include "bindings/python/src/interception/override.h"
 
 #include <array>
