@@ -9,10 +9,12 @@ namespace {
 // c[m, n] += a[m, k] b[k, n], all row-major.
 template <typename T>
 void Multiply(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_t n) {
+  Patience patience;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t l = 0; l < k; ++l) {
       const T v = a[i * k + l];
       for (int64_t j = 0; j < n; ++j) c[i * n + j] += v * b[l * n + j];
+      patience.Spend(n);
     }
 }
 

@@ -19,6 +19,7 @@ WindowTable::WindowTable(IntSpan image_sizes, IntSpan grid, IntSpan kernel, IntS
   for (int64_t s : kernel) taps *= s;
   at.reserve(static_cast<size_t>(positions * taps));
   const int64_t dims = image_sizes.size();
+  Patience patience;
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t k = 0; k < taps; ++k) {
       int64_t place = 0, plane = 1, position = p, tap = k;
@@ -35,6 +36,7 @@ WindowTable::WindowTable(IntSpan image_sizes, IntSpan grid, IntSpan kernel, IntS
       }
       at.push_back(place < 0 ? -1 : place);
     }
+    patience.Spend(taps);
   }
 }
 
@@ -58,19 +60,22 @@ struct Relation {
   // Calls f(place in grid, place in weight, place in image) for each product.
   template <typename F>
   void ForEach(F&& f) const {
+    Patience patience;
     for (int64_t n = 0; n < batch; ++n)
       for (int64_t a = 0; a < groups * grid_channels; ++a)
         for (int64_t b = 0; b < image_channels; ++b) {
           const int64_t grid = (n * groups * grid_channels + a) * table.positions;
           const int64_t weight = (a * image_channels + b) * table.taps;
           const int64_t image = ((n * groups + a / grid_channels) * image_channels + b) * table.image;
-          for (int64_t p = 0; p < table.positions; ++p)
+          for (int64_t p = 0; p < table.positions; ++p) {
             for (int64_t k = 0; k < table.taps; ++k) {
               const int64_t place = table.at[static_cast<size_t>(p * table.taps + k)];
               if (place >= 0)
                 f(static_cast<size_t>(grid + p), static_cast<size_t>(weight + k),
                   static_cast<size_t>(image + place));
             }
+            patience.Spend(table.taps);
+          }
         }
   }
 };
@@ -153,14 +158,17 @@ WindowTable PlaneWindows(IntSpan plane, IntSpan kernel, IntSpan dilation, IntSpa
 // Calls f(place in columns [planes, taps, positions], place in images).
 template <typename F>
 void ForEachColumn(const WindowTable& t, int64_t planes, F&& f) {
+  Patience patience;
   for (int64_t c = 0; c < planes; ++c)
-    for (int64_t p = 0; p < t.positions; ++p)
+    for (int64_t p = 0; p < t.positions; ++p) {
+      patience.Spend(t.taps);
       for (int64_t k = 0; k < t.taps; ++k) {
         const int64_t place = t.at[static_cast<size_t>(p * t.taps + k)];
         if (place >= 0)
           f(static_cast<size_t>((c * t.taps + k) * t.positions + p),
             static_cast<size_t>(c * t.image + place));
       }
+    }
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "dispatcher/plugins/host.h"
 #include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
@@ -89,10 +88,11 @@ T Forward(const Alignment<T>& a, T* alpha, int64_t width) {
   const size_t n = a.count();
   if (a.steps == 0) return n == 1 ? T(0) : kNever<T>;
   for (size_t s = 0; s < std::min<size_t>(n, 2); ++s) alpha[s] = a.At(0, s);
+  Patience patience;
   for (int64_t t = 1; t < a.steps; ++t) {
     const T* before = alpha + (t - 1) * width;
     T* now = alpha + t * width;
-    CheckInterrupted();
+    patience.Spend(static_cast<int64_t>(16 * n));
     for (size_t s = 0; s < n; ++s)
       now[s] = a.At(t, s) +
                LogSum(before[s], s >= 1 ? before[s - 1] : kNever<T>, a.Skips(s) ? before[s - 2] : kNever<T>);
@@ -121,8 +121,9 @@ template <typename T>
 void Backward(const Alignment<T>& a, const T* alpha, int64_t width, int64_t classes, T loss, T scale,
               T* gradient) {
   std::vector<T> beta, share(static_cast<size_t>(classes));
+  Patience patience;
   for (int64_t t = a.steps; t-- > 0;) {
-    CheckInterrupted();
+    patience.Spend(static_cast<int64_t>(16 * a.count()) + classes);  // sums of logarithms take long
     beta = StepBack(a, t, beta);
     std::fill(share.begin(), share.end(), kNever<T>);
     for (size_t s = 0; s < a.count(); ++s) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/portable/patience.h"
 #include "tensor/tensor.h"
 
 namespace mica::portable {
@@ -70,17 +71,19 @@ class Offsets {
 // broadcast.
 Dims BroadcastStrides(const Tensor& t, IntSpan shape);
 
-// All elements in row-major order, and back.
+// All elements in row-major order, and back. Both ask for a Ctrl-C (patience.h).
 template <typename T>
 std::vector<T> ToLanes(const Tensor& t) {
   std::vector<T> out(static_cast<size_t>(t.numel()));
   Offsets at(t);
   int64_t offsets[Offsets::kBlock];
   const int64_t total = t.numel();
+  Patience patience;
   for (int64_t i = 0; i < total; i += Offsets::kBlock) {
     const int64_t n = std::min(Offsets::kBlock, total - i);
     at.Next(offsets, n);
     LoadLanes(kLaneFor<T>, t.dtype(), t.data_as<char>(), offsets, n, out.data() + i);
+    patience.Spend(n);
   }
   return out;
 }
@@ -89,10 +92,12 @@ void FromLanes(const std::vector<T>& in, const Tensor& t) {
   Offsets at(t);
   int64_t offsets[Offsets::kBlock];
   const int64_t total = t.numel();
+  Patience patience;
   for (int64_t i = 0; i < total; i += Offsets::kBlock) {
     const int64_t n = std::min(Offsets::kBlock, total - i);
     at.Next(offsets, n);
     StoreLanes(kLaneFor<T>, t.dtype(), in.data() + i, t.data_as<char>(), offsets, n);
+    patience.Spend(n);
   }
 }
 

@@ -129,8 +129,11 @@ void normal_(const Tensor& self, double mean, double std, Generator* generator) 
   // Other layouts are drawn one by one, also from 16 elements on.
   std::vector<double> values(static_cast<size_t>(parts.numel()));
   {
-    std::lock_guard lock(g.mutex());
-    for (double& v : values) v = DrawNormal(g, mean, std);
+    std::unique_lock lock(g.mutex());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i % 65536 == 65535) CheckInterrupted(lock);
+      values[i] = DrawNormal(g, mean, std);
+    }
   }
   FromLanes(values, Permuted(parts, MemoryOrder(parts)));
 }

@@ -94,6 +94,9 @@ class Windows {
   std::vector<std::vector<Range>> ranges_;
 };
 
+// What a step of the machine for one element costs, in elements of a plain loop.
+constexpr int64_t kStep = 16;
+
 template <typename T>
 void Window(const MicaCall* call, const MicaValue* args, Span<Tensor> outs) {
   const MicaProgram& p = *call->program;
@@ -103,6 +106,7 @@ void Window(const MicaCall* call, const MicaValue* args, Span<Tensor> outs) {
   Machine<T> machine(p, args, static_cast<DType>(call->compute_dtype));
   std::vector<std::vector<T>> results(static_cast<size_t>(outs.size()),
                                       std::vector<T>(static_cast<size_t>(outs[0].numel())));
+  Patience patience;
   windows.ForEach([&](int64_t place, int64_t plane, const std::vector<const Range*>& window) {
     int64_t count = 1, area = 1;
     for (const Range* r : window) {
@@ -111,6 +115,7 @@ void Window(const MicaCall* call, const MicaValue* args, Span<Tensor> outs) {
     }
     machine.SetCount(count);
     machine.SetArea(area);
+    patience.Spend(kStep * count);
     machine.Run(p.init, 1);
     windows.ForEachIn(window, [&](int64_t at) {
       machine.element()[0] = *machine.input(0) = in[static_cast<size_t>(plane + at)];

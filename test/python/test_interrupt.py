@@ -143,6 +143,7 @@ def test_backward() -> None:
 ENDS = """
 import mica, signal, time
 import mica.nn.functional as F
+from mica import nn
 mica.manual_seed(0)
 mica.set_num_threads(1)
 {setup}
@@ -160,6 +161,8 @@ signal.setitimer(signal.ITIMER_PROF, whole / 5)
 print("ended" if timed() < 0.8 * whole else f"not ended within ({{whole}}) seconds")
 """
 N = "n = 1 << 22; x = mica.rand(n); places = mica.randint(0, n, (n,)); "
+PLANE = "x = mica.rand(1, 1, 2000, 2000)"
+IMAGES = "x = mica.rand({0}, 32, 64, 64, dtype=mica.{1}); w = mica.rand(64, 32, 3, 3, dtype=mica.{1});"
 LONG = {
     "fft": ("x = mica.randn(1 << 23, dtype=mica.complex64)", "mica.fft.fft(x)"),
     "fft of a prime": ("x = mica.randn((1 << 22) + 15, dtype=mica.complex64)", "mica.fft.fft(x)"),
@@ -179,6 +182,37 @@ LONG = {
     "index_add": (N, "[x.index_add_(0, places, x.clone()) for _ in range(4)]"),
     "gather": ("n = 1 << 24; x = mica.rand(n); places = mica.randint(0, n, (n,))", "x.gather(0, places)"),
     "few costly rows": ("x = mica.rand(1500, 64)", "mica.cdist(x, x, p=1.5)"),
+    "topk of few": ("x = mica.ones(1 << 29, dtype=mica.int8)", "x.topk(3)"),
+    "topk of many": ("x = mica.rand(1 << 25)", "x.topk(1 << 22)"),
+    "kthvalue": ("x = mica.rand(1 << 28)", "x.kthvalue(1 << 20)"),
+    "softmax of few columns": ("x = mica.rand(1 << 25, 3)", "x.softmax(0)"),
+    "log_softmax of few columns": ("x = mica.rand(1 << 25, 3)", "x.log_softmax(0)"),
+    "softmax of a row": ("x = mica.rand(1 << 27, dtype=mica.float64)", "x.softmax(0)"),
+    "logsumexp of columns": ("x = mica.rand(1 << 23, 16, dtype=mica.float64)", "x.logsumexp(0)"),
+    "max_pool2d": (PLANE, "F.max_pool2d(x, 60, 1)"),
+    "max_pool2d of other windows": (PLANE, "F.max_pool2d(x, 80, 3)"),
+    "max_pool1d": ("x = mica.rand(1, 1, 1 << 21)", "F.max_pool1d(x, 2000, 1)"),
+    "avg_pool2d": (PLANE, "F.avg_pool2d(x, 80, 1)"),
+    "avg_pool2d of other windows": (PLANE, "F.avg_pool2d(x, 80, 3)"),
+    "gradient of avg_pool2d": (
+        "x = mica.rand(1, 1, 900, 900, requires_grad=True); y = F.avg_pool2d(x, 70, 1).sum()",
+        "y.backward(retain_graph=True)",
+    ),
+    "avg_pool2d in channels_last": (
+        "x = mica.rand(1, 64, 300, 300).contiguous(memory_format=mica.channels_last)",
+        "F.avg_pool2d(x, (280, 100), 1)",
+    ),
+    "convolution of float64": (IMAGES.format(8, "float64"), "F.conv2d(x, w)"),
+    "convolution of complex numbers": (IMAGES.format(8, "complex64"), "F.conv2d(x, w)"),
+    "gradient of a convolution of float64": (
+        IMAGES.format(8, "float64") + "w.requires_grad_(); y = F.conv2d(x, w).sum()",
+        "y.backward(retain_graph=True)",
+    ),
+    "gradient of ctc_loss": (
+        "x = mica.randn(400, 8, 5000, requires_grad=True); t = mica.ones(8, 100, dtype=mica.int64);"
+        "y = F.ctc_loss(x, t, [400] * 8, [100] * 8)",
+        "y.backward(retain_graph=True)",
+    ),
 }
 
 

@@ -58,9 +58,9 @@ class IntegerProduct {
   using Tag = TagOf<T>;
 
  public:
-  IntegerProduct(const Product& p, StopSign& sign)
+  IntegerProduct(const Product& p)
       : p_(p),
-        patience_(sign, kPoll),
+        patience_(kPoll),
         a_(static_cast<const T*>(p.a.data)),
         b_(static_cast<const T*>(p.b.data)),
         c_(static_cast<T*>(p.c.data)),
@@ -207,28 +207,28 @@ class IntegerProduct {
 };
 
 template <class T>
-void Multiply(const Product& p, StopSign& sign) {
-  IntegerProduct<T>(p, sign).Run();
+void Multiply(const Product& p) {
+  IntegerProduct<T>(p).Run();
 }
 
-void RunIntegers(const Product& p, StopSign& sign) {
+void RunIntegers(const Product& p) {
   switch (p.dtype) {
     case MICA_U8:
-      return Multiply<uint8_t>(p, sign);
+      return Multiply<uint8_t>(p);
     case MICA_I8:
-      return Multiply<int8_t>(p, sign);
+      return Multiply<int8_t>(p);
     case MICA_U16:
-      return Multiply<uint16_t>(p, sign);
+      return Multiply<uint16_t>(p);
     case MICA_I16:
-      return Multiply<int16_t>(p, sign);
+      return Multiply<int16_t>(p);
     case MICA_U32:
-      return Multiply<uint32_t>(p, sign);
+      return Multiply<uint32_t>(p);
     case MICA_I32:
-      return Multiply<int32_t>(p, sign);
+      return Multiply<int32_t>(p);
     case MICA_U64:
-      return Multiply<uint64_t>(p, sign);
+      return Multiply<uint64_t>(p);
     default:
-      return Multiply<int64_t>(p, sign);
+      return Multiply<int64_t>(p);
   }
 }
 
@@ -253,6 +253,7 @@ void IntegerGemm(const Product& given, int32_t threads) {
   const int64_t others = std::max<int64_t>(1, (by_rows ? p.n : p.m) * p.k);
   ParallelFor(by_rows ? p.m : p.n, std::max<int64_t>(1, kPart / others), 32, threads,
               [&](int64_t begin, int64_t end) {
+                const Watched watched(&sign);
                 Product part = p;
                 (by_rows ? part.m : part.n) = end - begin;
                 if (by_rows)
@@ -260,7 +261,7 @@ void IntegerGemm(const Product& given, int32_t threads) {
                 else
                   part.b = moved(p.b, p.b.col, begin);
                 part.c = moved(p.c, by_rows ? p.c.row : p.c.col, begin);
-                HWY_DYNAMIC_DISPATCH(RunIntegers)(part, sign);
+                HWY_DYNAMIC_DISPATCH(RunIntegers)(part);
               });
   sign.ThrowIfRaised();
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <mica/plugin.h>
 #include "plugins/cpu/engine/scratch.h"
@@ -17,6 +18,9 @@ namespace {
 bool forked = false;
 
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+// The sign of the call whose work this thread does.
+thread_local StopSign* t_sign = nullptr;
 
 // Grains in a step: some milliseconds of work at most, where an element costs little. The first
 // step is shorter, since nobody knows what an element costs.
@@ -31,8 +35,14 @@ bool Interrupted() {
   const MicaHost* host = plugin::Host();
   if (host == nullptr || host->interrupted == nullptr) return false;
   const ScratchAside aside;
+  const Watched nothing(nullptr);  // in a handler's calls
   return host->interrupted() != 0;
 }
+
+Watched::Watched(StopSign* sign) : outer_(std::exchange(t_sign, sign)) {}
+Watched::~Watched() { t_sign = outer_; }
+
+bool StopAsked() { return t_sign != nullptr && t_sign->Ask(); }
 
 void ThrowInterrupted() { MICA_PLUGIN_THROW(MICA_ERROR_INTERRUPTED, "The call was interrupted."); }
 
@@ -60,13 +70,14 @@ void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
                    void (*body)(void* context, int64_t begin, int64_t end), void* context) {
   using Clock = std::chrono::steady_clock;
   int64_t first = 0;
-  if (__builtin_mul_overflow(std::max<int64_t>(grain, 1), kFirstGrains, &first) || first > n - align)
-    return ParallelFor(n, grain, align, threads, body, context);
+  if (__builtin_mul_overflow(std::max<int64_t>(grain, 1), kFirstGrains, &first) || first > n) first = n;
   first = (first + align - 1) / align * align;
   const int64_t most = first * (kStepGrains / kFirstGrains);
   StopSign sign;
   ParallelFor(n, grain, align, threads, [&](int64_t begin, int64_t end) {
+    const Watched watched(&sign);
     int64_t step = first;
+    if (end - begin < first + align) return body(context, begin, end);
     Clock::time_point before = Clock::now();
     for (int64_t at = begin; at < end;) {
       const int64_t to = std::min(end, at + step);

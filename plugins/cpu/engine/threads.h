@@ -48,28 +48,42 @@ class StopSign {
   std::atomic<bool> raised_{false};
 };
 
-// Asks a sign once in so many elements, for loops over more of them than a Ctrl-C can wait for.
+// While it lives, what this thread's loops ask is `sign`, NULL: nothing. ParallelSteps has one.
+class Watched {
+ public:
+  explicit Watched(StopSign* sign);
+  ~Watched();
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  StopSign* outer_;  // of the call that a signal's handler interrupts
+};
+
+// Asks this thread's sign: whether a body of ParallelSteps is to leave the rest undone.
+bool StopAsked();
+
+// Asks once in so many elements, for loops over more of them than a Ctrl-C can wait for.
 class Patience {
  public:
-  Patience(StopSign& sign, int64_t elements) : sign_(sign), elements_(elements) {}
+  explicit Patience(int64_t elements) : elements_(elements) {}
   // Whether to leave the rest undone after `n` more elements.
   bool Ends(int64_t n) {
     done_ += n;
     if (done_ < elements_) return false;
     done_ = 0;
-    return sign_.Ask();
+    return StopAsked();
   }
 
  private:
-  StopSign& sign_;
   const int64_t elements_;
   int64_t done_ = 0;
 };
 
 // ParallelFor for a body that may be called several times within a piece, each time with
-// some milliseconds of work if an element takes no longer. Between the calls the host is
-// asked for a Ctrl-C; after one the rest is left undone and an Error of code
-// MICA_ERROR_INTERRUPTED is thrown.
+// some milliseconds of work if an element takes no longer. Between the calls, and where the
+// body itself asks (StopAsked), the host is asked for a Ctrl-C; after one the rest is left
+// undone and an Error of code MICA_ERROR_INTERRUPTED is thrown.
 void ParallelSteps(int64_t n, int64_t grain, int64_t align, int32_t threads,
                    void (*body)(void* context, int64_t begin, int64_t end), void* context);
 

@@ -25,20 +25,6 @@ constexpr int64_t kGrain = 8192;
 // Lines of as many elements ask for a Ctrl-C between their passes, of a millisecond and more.
 constexpr size_t kLongLine = size_t{1} << 18;
 
-// The sign of the call whose lines this thread transforms.
-thread_local StopSign* t_sign = nullptr;
-
-class Watched {
- public:
-  explicit Watched(StopSign* sign) : outer_(std::exchange(t_sign, sign)) {}
-  ~Watched() { t_sign = outer_; }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
-
- private:
-  StopSign* outer_;  // of the call that a signal's handler interrupts
-};
-
 // A box of elements: a tensor, or memory of the same sizes.
 struct Box {
   Box(const TensorRef& t, void* data) : data(static_cast<char*>(data)), ndim(t.ndim()) {
@@ -109,14 +95,12 @@ void Run(PassKind kind, bool wide, const Box& in, const Box& out, int32_t axis, 
   // Without another dimension the one line is the whole.
   const int64_t lines = cut == axis ? 1 : longer.sizes[cut];
   std::atomic<bool> failed{false};
-  StopSign sign;
   ParallelSteps(lines, std::max<int64_t>(1, kGrain * lines / total), 1, threads,
                 [&](int64_t begin, int64_t end) {
                   Pass part = pass;
                   if (cut != axis) part.sizes[cut] = end - begin;
                   part.in = in.data + (cut == axis ? 0 : begin * in.strides[cut]);
                   part.out = out.data + (cut == axis ? 0 : begin * out.strides[cut]);
-                  const Watched watched(&sign);
                   try {
                     BestPass()(part);
                   } catch (const Interruption&) {
@@ -125,7 +109,6 @@ void Run(PassKind kind, bool wide, const Box& in, const Box& out, int32_t axis, 
                     failed = true;
                   }
                 });
-  sign.ThrowIfRaised();
   if (failed) throw std::bad_alloc();
 }
 
@@ -210,7 +193,7 @@ void FftC2r(const MicaCall* call, MicaTensor* self, MicaIntSpan dim, int64_t nor
 }  // namespace
 
 void BetweenPasses(size_t length) {
-  if (length >= kLongLine && t_sign != nullptr && t_sign->Ask()) throw Interruption();
+  if (length >= kLongLine && StopAsked()) throw Interruption();
 }
 
 void RegisterFft(plugin::Registrar& r) {

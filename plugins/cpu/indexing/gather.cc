@@ -88,7 +88,6 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
   const int64_t along = dim == last ? 0 : in.stride(last), size = in.size(static_cast<int>(dim));
   const int64_t lines = at.numel() / std::max<int64_t>(length, 1);
   std::atomic<bool> valid{true};
-  StopSign sign;
   VisitSize(in.itemsize(), [&](auto unit) {
     using T = decltype(unit);
     const auto line = [&](int64_t number) {
@@ -103,7 +102,7 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
         rest /= at.size(static_cast<int>(d));
       }
       const int64_t apart = result.stride(last), stride = at.stride(last);
-      for (int64_t i = 0; i < length && (i == 0 || !sign.Ask()); i += kLineElements) {
+      for (int64_t i = 0; i < length && (i == 0 || !StopAsked()); i += kLineElements) {
         const int64_t n = std::min(kLineElements, length - i), place = first + i * stride;
         const bool inside = at.dtype() == MICA_I64
                                 ? GatherLine(to + i * apart, apart, from + i * along, along, step,
@@ -120,7 +119,6 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
                       if (!line(number)) valid.store(false, std::memory_order_relaxed);
                   });
   });
-  sign.ThrowIfRaised();
   // The portable kernel names the index.
   if (!valid) throw plugin::NotImplemented();
 }

@@ -137,13 +137,11 @@ void WriteSlices(const Slices& s, T* to, Rows to_rows, const T* from, Rows from_
   }
   const int64_t grain = std::max<int64_t>(1, kIndexGrain / (block * count));
   const int64_t piece = std::max<int64_t>(1, kLineElements / block);
-  StopSign sign;
   ParallelSteps(outer * blocks, grain, 1, threads, [&](int64_t begin, int64_t end) {
     for (int64_t place = begin; place < end; ++place)
-      for (int64_t row = 0; row < count && (row == 0 || !sign.Ask()); row += piece)
+      for (int64_t row = 0; row < count && (row == 0 || !StopAsked()); row += piece)
         part(place, row, std::min(count, row + piece));
   });
-  sign.ThrowIfRaised();
 }
 
 }  // namespace mica::cpu

@@ -13,16 +13,23 @@ namespace {
 
 using plugin::TensorRef;
 
-// Calls f(layer, row, column) for the elements of a window.
+// Calls f(layer, row, column) for the elements of a window; false once the call is to end. A large window
+// asks at each of its rows, of others every sixteenth.
 template <class F>
-void ForEachIn(const Window& layer, const Window& row, const Window& column, F&& f) {
+bool ForEachIn(const Window& layer, const Window& row, const Window& column, size_t number,
+               Patience& patience, F&& f) {
+  const int64_t width = column.end - column.begin, area = (row.end - row.begin) * width;
+  const bool asks = area > kWindowPatience / 16;
   for (int64_t z = layer.begin; z < layer.end; ++z)
-    for (int64_t y = row.begin; y < row.end; ++y)
+    for (int64_t y = row.begin; y < row.end; ++y) {
       for (int64_t x = column.begin; x < column.end; ++x) f(z, y, x);
+      if (asks && patience.Ends(width)) return false;
+    }
+  return asks || number % 16 != 15 || !patience.Ends(16 * (layer.end - layer.begin) * area);
 }
 
 template <class T>
-void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out) {
+void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out, Patience& patience) {
   AlikeWindows alike = FindAlike(w);
   if (in.column != 1) alike.last = alike.first;
   const auto lanes = static_cast<int64_t>(alike.last - alike.first);
@@ -33,15 +40,21 @@ void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out) {
         const Window& column = w.columns[x];
         if (lanes > 0 && x == alike.first && layer.begin < layer.end && row.begin < row.end) {
           // Windows that are alike by vectors; the numbers of elements are not asked for.
-          WindowLoopsOf<T>().mean[alike.step](&in.at(layer.begin, row.begin, column.begin),
-                                              TapsOver(w, 0, 0, layer, row, column, distance), lanes,
-                                              w.Divisor<T>(layer, row, column), out);
+          const T* from = &in.at(layer.begin, row.begin, column.begin);
+          const Taps taps = TapsOver(w, 0, 0, layer, row, column, distance);
+          const T divisor = w.Divisor<T>(layer, row, column);
+          if (!InParts(lanes, taps, patience, [&](int64_t first, int64_t n) {
+                WindowLoopsOf<T>().mean[alike.step](from + first * alike.step, taps, n, divisor, out + first);
+              }))
+            return;
           out += lanes;
           x += static_cast<size_t>(lanes - 1);
           continue;
         }
         T sum = 0;
-        ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) { sum += in.at(z, y, x); });
+        if (!ForEachIn(layer, row, column, x, patience,
+                       [&](int64_t z, int64_t y, int64_t x) { sum += in.at(z, y, x); }))
+          return;
         // A window that lies in the padding alone has no elements and averages to 0.
         const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
         *out++ = any ? sum / w.Divisor<T>(layer, row, column) : T(0);
@@ -49,14 +62,16 @@ void AveragePlane(const PlaneView<T>& in, const AverageWindows& w, T* out) {
 }
 
 template <class T>
-void SpreadPlane(const T* grad, const AverageWindows& w, T* to, const Planes& plane) {
+void SpreadPlane(const T* grad, const AverageWindows& w, T* to, const Planes& plane, Patience& patience) {
   for (const Window& layer : w.layers)
     for (const Window& row : w.rows)
-      for (const Window& column : w.columns) {
+      for (size_t number = 0; number < w.columns.size(); ++number) {
+        const Window& column = w.columns[number];
         const T share = *grad++ / w.Divisor<T>(layer, row, column);
-        ForEachIn(layer, row, column, [&](int64_t z, int64_t y, int64_t x) {
-          to[(z * plane.height + y) * plane.width + x] += share;
-        });
+        if (!ForEachIn(layer, row, column, number, patience, [&](int64_t z, int64_t y, int64_t x) {
+              to[(z * plane.height + y) * plane.width + x] += share;
+            }))
+          return;
       }
 }
 
@@ -64,8 +79,8 @@ template <class T>
 void Average(const PlaneReader& in, const Planes& planes, const AverageWindows& w, const PlaneWriter& out,
              int32_t threads) {
   EachPlane(planes.count, PlaneGrain(planes.area() + w.made()), in.scratch_bytes(), out.scratch_bytes(),
-            threads, [&](int64_t p, char* read, char* written) {
-              AveragePlane(in.Read<T>(p, read), w, out.Begin<T>(p, written));
+            threads, [&](int64_t p, char* read, char* written, Patience& patience) {
+              AveragePlane(in.Read<T>(p, read), w, out.Begin<T>(p, written), patience);
               out.End(p, written);
             });
 }
@@ -74,10 +89,10 @@ template <class T>
 void Spread(const DenseInput& small, const Planes& planes, const AverageWindows& w, const PlaneWriter& large,
             int32_t threads) {
   EachPlane(planes.count, PlaneGrain(planes.area() + w.made()), 0, large.scratch_bytes(), threads,
-            [&](int64_t p, char*, char* written) {
+            [&](int64_t p, char*, char* written, Patience& patience) {
               T* to = large.Begin<T>(p, written);
               std::memset(to, 0, static_cast<size_t>(planes.area()) * sizeof(T));
-              SpreadPlane(small.data<T>() + p * w.made(), w, to, planes);
+              SpreadPlane(small.data<T>() + p * w.made(), w, to, planes, patience);
               large.End(p, written);
             });
 }

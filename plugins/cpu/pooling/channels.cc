@@ -9,6 +9,7 @@
 #include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/pooling/each_plane.h"
 #include "plugins/cpu/pooling/window_loops.h"
 
 namespace mica::cpu {
@@ -59,7 +60,7 @@ Taps TapsOf(const PlaneWindows& w, const Images& images, const Window& layer, co
             const Window& column, const int64_t* distance) {
   return TapsOver(w, images.size[1], images.size[2], layer, row, column, distance);
 }
-bool IsEmpty(const Taps& taps) { return taps.count[0] * taps.count[1] * taps.count[2] == 0; }
+bool IsEmpty(const Taps& taps) { return taps.all() == 0; }
 
 // Brings the rows that a row of windows reads to float32, one after the other.
 class Widener {
@@ -108,6 +109,7 @@ void ForEachWindow(const Images& in, const PlaneWindows& w, const Images& out, i
       no_memory = true;
       return;
     }
+    Patience patience(kWindowPatience);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / rows / layers, z = i / rows % layers, y = i % rows;
       const Window &layer = w.layers[static_cast<size_t>(z)], &row = w.rows[static_cast<size_t>(y)];
@@ -118,8 +120,10 @@ void ForEachWindow(const Images& in, const PlaneWindows& w, const Images& out, i
       int64_t offset = out.Offset(image, z, y);
       for (const Window& column : w.columns) {
         T* to = narrow ? reinterpret_cast<T*>(scratch) + widener.floats() : out.t.data<T>() + offset;
-        f(TapsOf(w, in, layer, row, column, from.distance), from.data + column.begin * from.distance[2],
-          layer, row, column, to, i, &column - w.columns.data());
+        const Taps taps = TapsOf(w, in, layer, row, column, from.distance);
+        f(taps, from.data + column.begin * from.distance[2], layer, row, column, to, i,
+          &column - w.columns.data());
+        if (patience.Ends(taps.all() * out.channels)) return;
         if (narrow) cast(out.t.data<uint16_t>() + offset, to, nullptr, nullptr, out.channels);
         offset += out.distance[2];
       }
@@ -156,7 +160,7 @@ void Means(const Images& in, const AverageWindows& w, const Images& out, int32_t
                    });
 }
 
-// Calls f(image, first channel, channels) for parts of the channels of all images of `large`,
+// Calls f(image, first channel, channels, patience) for parts of the channels of all images of `large`,
 // zeroed before.
 template <class T, class F>
 void ForEachPart(const Images& large, int32_t threads, F f) {
@@ -164,13 +168,14 @@ void ForEachPart(const Images& large, int32_t threads, F f) {
   const int64_t pixels = large.size[0] * large.size[1] * large.size[2];
   ParallelSteps(large.batch * parts, PlaneGrain(pixels * kChannelsAtOnce), 1, threads,
                 [&](int64_t begin, int64_t end) {
+                  Patience patience(kWindowPatience);
                   for (int64_t i = begin; i < end; ++i) {
                     const int64_t image = i / parts, c = i % parts * kChannelsAtOnce;
                     const int64_t n = std::min(kChannelsAtOnce, large.channels - c);
                     T* to = large.t.data<T>() + large.Offset(image, 0, 0) + c;
                     for (int64_t p = 0; p < pixels; ++p)
                       std::memset(to + p * large.distance[2], 0, static_cast<size_t>(n) * sizeof(T));
-                    f(image, c, n, to);
+                    f(image, c, n, to, patience);
                   }
                 });
 }
@@ -178,7 +183,7 @@ void ForEachPart(const Images& large, int32_t threads, F f) {
 template <class T>
 void Shares(const Images& small, const AverageWindows& w, const Images& large, int32_t threads) {
   const WindowLoops<T>& loops = WindowLoopsOf<T>();
-  ForEachPart<T>(large, threads, [&](int64_t image, int64_t c, int64_t n, T* to) {
+  ForEachPart<T>(large, threads, [&](int64_t image, int64_t c, int64_t n, T* to, Patience& patience) {
     for (size_t z = 0; z < w.layers.size(); ++z)
       for (size_t y = 0; y < w.rows.size(); ++y) {
         const Window &layer = w.layers[z], &row = w.rows[y];
@@ -190,6 +195,7 @@ void Shares(const Images& small, const AverageWindows& w, const Images& large, i
             loops.spread(to + taps.first * large.distance[2], taps, n, w.Divisor<T>(layer, row, column),
                          grad);
           grad += small.distance[2];
+          if (patience.Ends(taps.all() * n)) return;
         }
       }
   });
@@ -197,13 +203,14 @@ void Shares(const Images& small, const AverageWindows& w, const Images& large, i
 
 template <class T>
 void Scatter(const Images& grad, const Images& indices, const Images& large, int32_t threads) {
-  ForEachPart<T>(large, threads, [&](int64_t image, int64_t c, int64_t n, T* to) {
+  ForEachPart<T>(large, threads, [&](int64_t image, int64_t c, int64_t n, T* to, Patience& patience) {
     for (int64_t z = 0; z < grad.size[0]; ++z)
       for (int64_t y = 0; y < grad.size[1]; ++y) {
         const T* from = grad.t.data<T>() + grad.Offset(image, z, y) + c;
         const int64_t* at = indices.t.data<int64_t>() + indices.Offset(image, z, y) + c;
         for (int64_t x = 0; x < grad.size[2]; ++x, from += grad.distance[2], at += indices.distance[2])
           for (int64_t k = 0; k < n; ++k) to[at[k] * large.distance[2] + k] += from[k];
+        if (patience.Ends(n * grad.size[2])) return;
       }
   });
 }

@@ -15,9 +15,10 @@ namespace {
 
 using plugin::TensorRef;
 
+// False once the call is to end.
 template <class T>
-void MaxOfWindow(const PlaneView<T>& in, const Planes& plane, const PlaneWindows& w, const Window& layer,
-                 const Window& row, const Window& column, T* out, int64_t* index) {
+bool MaxOfWindow(const PlaneView<T>& in, const Planes& plane, const PlaneWindows& w, const Window& layer,
+                 const Window& row, const Window& column, T* out, int64_t* index, Patience& patience) {
   // A wide dilation may leave a window in the padding alone: minus infinity, at 0.
   const bool any = layer.begin < layer.end && row.begin < row.end && column.begin < column.end;
   int64_t best = any ? (layer.begin * plane.height + row.begin) * plane.width + column.begin : 0;
@@ -32,15 +33,17 @@ void MaxOfWindow(const PlaneView<T>& in, const Planes& plane, const PlaneWindows
           best = line + x;
         }
       }
+      if (patience.Ends(column.end - column.begin)) return false;
     }
   *out = most;
   *index = best;
+  return true;
 }
 
 // Windows that are alike by vectors, where columns lie side by side.
 template <class T>
-void MaxOfPlane(const PlaneView<T>& in, const Planes& plane, const PlaneWindows& w, T* out,
-                int64_t* indices) {
+void MaxOfPlane(const PlaneView<T>& in, const Planes& plane, const PlaneWindows& w, T* out, int64_t* indices,
+                Patience& patience) {
   AlikeWindows alike = FindAlike(w);
   if (in.column != 1 || plane.area() >= INT32_MAX) alike.last = alike.first;
   const auto lanes = static_cast<int64_t>(alike.last - alike.first);
@@ -50,12 +53,18 @@ void MaxOfPlane(const PlaneView<T>& in, const Planes& plane, const PlaneWindows&
       const bool any = lanes > 0 && layer.begin < layer.end && row.begin < row.end;
       for (size_t x = 0; x < w.columns.size(); ++x, ++out, ++indices) {
         if (!any || x != alike.first) {
-          MaxOfWindow(in, plane, w, layer, row, w.columns[x], out, indices);
+          if (!MaxOfWindow(in, plane, w, layer, row, w.columns[x], out, indices, patience)) return;
           continue;
         }
-        WindowLoopsOf<T>().largest[alike.step](
-            &in.at(layer.begin, row.begin, w.columns[x].begin),
-            TapsOver(w, plane.height, plane.width, layer, row, w.columns[x], distance), lanes, out, indices);
+        const T* from = &in.at(layer.begin, row.begin, w.columns[x].begin);
+        Taps taps = TapsOver(w, plane.height, plane.width, layer, row, w.columns[x], distance);
+        const int64_t place = taps.first;
+        if (!InParts(lanes, taps, patience, [&](int64_t first, int64_t n) {
+              taps.first = place + first * alike.step;
+              WindowLoopsOf<T>().largest[alike.step](from + first * alike.step, taps, n, out + first,
+                                                     indices + first);
+            }))
+          return;
         x += static_cast<size_t>(lanes - 1);
         out += lanes - 1;
         indices += lanes - 1;
@@ -69,12 +78,12 @@ void MaxPlanes(const PlaneReader& input, const Planes& in, const PlaneWindows& w
   const int64_t made = w.made();
   EachPlane(in.count, PlaneGrain(in.area() + 4 * made), input.scratch_bytes(),
             output.scratch_bytes() + indices.scratch_bytes(), threads,
-            [&](int64_t p, char* read, char* written) {
+            [&](int64_t p, char* read, char* written, Patience& patience) {
               const PlaneView<T> from = input.Read<T>(p, read);
               char* places = written + output.scratch_bytes();
               T* to = output.Begin<T>(p, written);
               int64_t* at = indices.Begin<int64_t>(p, places);
-              MaxOfPlane(from, in, w, to, at);
+              MaxOfPlane(from, in, w, to, at, patience);
               output.End(p, written);
               indices.End(p, places);
             });
@@ -94,12 +103,16 @@ template <class T>
 void Distribute(const DenseInput& grad, const DenseInput& indices, const Planes& out, const Planes& in,
                 const PlaneWriter& result, int32_t threads) {
   EachPlane(in.count, PlaneGrain(in.area() + 2 * out.area()), 0, result.scratch_bytes(), threads,
-            [&](int64_t p, char*, char* written) {
+            [&](int64_t p, char*, char* written, Patience& patience) {
               const T* from = grad.data<T>() + p * out.area();
               const int64_t* at = indices.data<int64_t>() + p * out.area();
               T* to = result.Begin<T>(p, written);
               std::memset(to, 0, static_cast<size_t>(in.area()) * sizeof(T));
-              for (int64_t i = 0; i < out.area(); ++i) to[at[i]] += from[i];
+              for (int64_t first = 0; first < out.area(); first += kWindowPatience) {
+                const int64_t n = std::min(kWindowPatience, out.area() - first);
+                for (int64_t i = first; i < first + n; ++i) to[at[i]] += from[i];
+                if (patience.Ends(n)) return;
+              }
               result.End(p, written);
             });
 }

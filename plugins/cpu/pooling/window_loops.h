@@ -13,6 +13,7 @@ namespace mica::cpu {
 struct Taps {
   int64_t count[3], distance[3];
   int64_t first, step[3];
+  int64_t all() const { return count[0] * count[1] * count[2]; }
 };
 
 template <class T>

@@ -169,6 +169,8 @@ struct ArgReduction {
 };
 
 constexpr int64_t kBlockBytes = kBlock * 8;
+// Elements between two questions for a Ctrl-C.
+constexpr int64_t kPatience = 1 << 20;
 constexpr int64_t kMemory = 6 * kBlockBytes;
 
 // A piece of operand 0 in lanes; `buffers` has room for two blocks.
@@ -203,6 +205,7 @@ void Along(const ArgReduction& arg, int64_t begin, int64_t end) {
   int64_t* where = reinterpret_cast<int64_t*>(memory + 3 * kBlockBytes);
   const Iteration& inner = arg.space.inner;
   const int64_t size = DtypeSize(arg.lane);
+  Patience patience(kPatience);
   for (int64_t position = begin; position < end;) {
     const int64_t n = arg.space.outer.PieceLength(position, end, kBlock);
     for (int64_t j = 0; j < n; ++j) {
@@ -217,6 +220,7 @@ void Along(const ArgReduction& arg, int64_t begin, int64_t end) {
           arg.loops.search(data, m, p, best + j * size, where + j, p == 0);
         }
         p += m;
+        if (p < inner.numel && patience.Ends(m)) return;
       }
     }
     WriteOutput(arg, arg.values, position, n, best, memory + 4 * kBlockBytes);
@@ -234,6 +238,7 @@ void Across(const ArgReduction& arg, int64_t begin, int64_t end) {
   char* best = memory + 2 * kBlockBytes;
   int64_t* where = reinterpret_cast<int64_t*>(memory + 3 * kBlockBytes);
   const int64_t size = DtypeSize(arg.lane);
+  Patience patience(kPatience);
   for (int64_t position = begin; position < end;) {
     const int64_t n = arg.space.outer.PieceLength(position, end, kBlock);
     for (int64_t r = 0; r < arg.space.inner.numel; ++r) {
@@ -244,6 +249,7 @@ void Across(const ArgReduction& arg, int64_t begin, int64_t end) {
       } else {
         arg.loops.update(data, n, r, best, where);
       }
+      if (patience.Ends(n)) return;
     }
     WriteOutput(arg, arg.values, position, n, best, memory + 4 * kBlockBytes);
     WriteOutput(arg, arg.indices, position, n, reinterpret_cast<char*>(where), memory + 5 * kBlockBytes);

@@ -23,6 +23,8 @@ namespace mica::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kWidth = 512;
 constexpr int64_t kRows = 32;
+// Elements between two questions for a Ctrl-C: a few milliseconds.
+constexpr int64_t kPatience = 1 << 20;
 
 // Rows of columns in memory, `stride` bytes apart.
 struct Matrix {
@@ -87,7 +89,8 @@ template <class T, bool kNan>
 void AddRows(const Matrix& m, Levels<kWidth>* totals) {
   const int64_t n = m.columns;
   T sums[kWidth];
-  for (int64_t begin = 0; begin < m.rows; begin += kRows) {
+  Patience patience(kPatience);
+  for (int64_t begin = 0; begin < m.rows && !patience.Ends(kRows * n); begin += kRows) {
     const int64_t end = std::min(m.rows, begin + kRows);
     int64_t r = begin;
     std::fill_n(sums, n, T{0});
@@ -146,7 +149,8 @@ void AddExps(const T* x, const T* shift, int64_t n, T* sums) {
 template <class T>
 void Shifts(const Matrix& m, T* shift) {
   std::fill_n(shift, m.columns, -std::numeric_limits<T>::infinity());
-  for (int64_t r = 0; r < m.rows; ++r) {
+  Patience patience(kPatience);
+  for (int64_t r = 0; r < m.rows && !patience.Ends(m.columns); ++r) {
     const T* x = m.Row<T>(r);
     MICA_IVDEP
     for (int64_t j = 0; j < m.columns; ++j) shift[j] = x[j] > shift[j] ? x[j] : shift[j];
@@ -165,7 +169,8 @@ void LogSumExpColumns(const Matrix& m, double, void* out) {
     T shift[kNarrow + kRoom] = {};
     Shifts<T>(part, shift);
     Levels<kNarrow> totals(part.columns);
-    for (int64_t r = 0; r < m.rows;) {
+    Patience patience(kPatience);
+    for (int64_t r = 0; r < m.rows && !patience.Ends(kRows * part.columns);) {
       T sums[kNarrow + kRoom] = {};
       for (const int64_t end = std::min(m.rows, r + kRows); r < end; ++r)
         AddExps<T>(part.Row<T>(r), shift, part.columns, sums);

@@ -173,6 +173,7 @@ int Fold::Row(const Iteration& inner, const int64_t* shifts, int64_t begin, int6
     flags |= RunMain(n);
     position += n;
     if (cascades) flags |= Ascend(width);
+    if (patience_.Ends(n)) break;
   }
   flags |= Settle(width);
   return flags | FoldLanes(touched_);
@@ -194,6 +195,7 @@ int Fold::Lanes(const Space& space, int64_t position, int64_t n) {
     for (int k = 0; k < space.num_inputs; ++k) shifts[k] = space.inner.Offset(k, r);
     flags |= Step(space, shifts, position, n, r);
     if (cascades) flags |= Ascend(n);
+    if (patience_.Ends(n)) break;
   }
   return flags | Settle(n);
 }

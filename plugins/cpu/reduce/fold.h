@@ -10,9 +10,13 @@
 
 #include <cstdint>
 
+#include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/reduce/runner.h"
 
 namespace mica::cpu {
+
+// Elements between two questions for a Ctrl-C: a few milliseconds of a long program.
+inline constexpr int64_t kProgramPatience = 32768;
 
 // The plans of a stage, found once a call.
 struct StagePlans {
@@ -40,7 +44,8 @@ class Fold {
   void Given(int state, char* lanes) { main_.ReadState(state, lanes); }
 
   // Folds positions [begin, end) of the row whose operands are shifted by
-  // `shifts`; leaves one lane in each state. Returns the primitives' flags.
+  // `shifts`; leaves one lane in each state. Returns the primitives' flags. Long ones ask
+  // whether to stop (threads.h), and what they leave is then of no use.
   int Row(const Iteration& inner, const int64_t* shifts, int64_t begin, int64_t end);
   // Folds all positions of the inner space for `n` lanes from outer `position`.
   int Lanes(const Space& space, int64_t position, int64_t n);
@@ -72,6 +77,7 @@ class Fold {
   bool in_place_;        // combine may write over its left operand
   int64_t touched_ = 0;  // lanes that hold more than the initial state
   int64_t steps_ = 0;
+  Patience patience_{kProgramPatience};
   bool level_used_[kLevels] = {};
   char* initial_[kMaxOwn];
   char* current_[kMaxOwn];

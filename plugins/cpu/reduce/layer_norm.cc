@@ -18,6 +18,9 @@ namespace {
 
 using plugin::OwnedTensor;
 
+// Elements between two questions for a Ctrl-C: some milliseconds of gradients.
+constexpr int64_t kPatience = 1 << 20;
+
 // Rows of `length` elements of a dense tensor; declines what is not.
 struct Rows {
   Rows(const MicaTensor* input, MicaIntSpan normalized_shape)
@@ -139,19 +142,23 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   std::mutex mutex;
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
-  ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
-                [&](int64_t begin, int64_t end) {
-                  std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
-                  for (int64_t r = begin; r < end; ++r) {
-                    loops.layer_norm_backward(
-                        Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
-                        wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
-                        Data(input) + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
-                  }
-                  const std::lock_guard<std::mutex> lock(mutex);
-                  for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];
-                  for (size_t i = 0; i < own_bias.size(); ++i) dbias[i] += own_bias[i];
-                });
+  StopSign sign;
+  ParallelFor(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
+              [&](int64_t begin, int64_t end) {
+                const Watched watched(&sign);
+                Patience patience(kPatience);
+                std::vector<double> own_weight(dweight.size()), own_bias(dbias.size());
+                for (int64_t r = begin; r < end && !patience.Ends(rows.length); ++r) {
+                  loops.layer_norm_backward(
+                      Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
+                      wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
+                      Data(input) + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
+                }
+                const std::lock_guard<std::mutex> lock(mutex);
+                for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];
+                for (size_t i = 0; i < own_bias.size(); ++i) dbias[i] += own_bias[i];
+              });
+  sign.ThrowIfRaised();
   const auto vector = [&](bool wanted, const MicaTensor* like, const std::vector<double>& values) {
     if (!wanted) return OwnedTensor();
     OwnedTensor t = like != nullptr ? Like(like)

@@ -37,6 +37,9 @@ bool InLane(const ReduceCall& call, int32_t dtype) {
   return HasRowLoops(dtype) && LaneOf(call.call->compute_dtype) == LaneOf(dtype);
 }
 
+// Elements of one row that nobody waits for.
+constexpr int64_t kQuickRow = 1 << 22;
+
 // Rows that are folded in one call.
 constexpr int64_t kRows = 256;
 
@@ -59,7 +62,7 @@ void WriteLanes(const ReduceCall& call, const Space& space, int i, int32_t lane,
   if (target == buffer.bytes) space.outer.Deliver(k, 0, position, n, target);
 }
 
-// All of a dense tensor, small or on one thread: no space to make.
+// All of a small dense tensor: no space to make.
 void FoldWhole(const ReduceCall& call, RowFold fold, int32_t lane, const DenseRows& row) {
   char results[2][16];
   fold(row, results[0], results[1]);
@@ -88,7 +91,7 @@ bool RunDenseRows(const ReduceCall& call, RowKind kind) {
   for (int d = 0; d < self->dl.ndim; ++d) numel *= self->dl.shape[d];
   const int32_t threads = ThreadsOf(call.call);
   if (outputs == 1 && (self->flags & MICA_TENSOR_CONTIGUOUS) != 0 && numel > 0 &&
-      (threads == 1 || numel < 2 * kGrain)) {
+      numel < (threads == 1 ? kQuickRow : 2 * kGrain)) {
     FoldWhole(call, fold, lane, {static_cast<const char*>(self->dl.data), 0, 1, numel, correction});
     return true;
   }

@@ -135,7 +135,9 @@ void SplitRow(Reduction& reduction, int32_t threads, int64_t output) {
   for (int k = 0; k < space.num_inputs; ++k) shifts[k] = space.outer.Offset(k, output);
   const Plan& main = *reduction.stage.main;
   const int64_t plane = IsComplex(main.lane) ? main.lane_size / 2 : main.lane_size;
+  StopSign sign;
   ParallelFor(space.inner.numel, kGrain, main.block, threads, [&](int64_t begin, int64_t end) {
+    const Watched watched(&sign);
     char* memory = Scratch(reduction.Memory());
     if (memory == nullptr) {
       reduction.no_memory = true;
@@ -155,6 +157,7 @@ void SplitRow(Reduction& reduction, int32_t threads, int64_t output) {
     const std::lock_guard<std::mutex> lock(mutex);
     parts.push_back(part);
   });
+  sign.ThrowIfRaised();
   if (reduction.no_memory) return;
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
   Worker worker(reduction, Scratch(reduction.Memory()));

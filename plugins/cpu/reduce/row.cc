@@ -109,6 +109,7 @@ struct Worker {
   std::vector<std::unique_ptr<Runner>> finishes;
   Runner map;
   int64_t lane_bytes = 0;
+  Patience patience{kProgramPatience};
 };
 
 int OneRow(const RowCall& row, Worker& worker, int64_t position) {
@@ -135,6 +136,7 @@ int OneRow(const RowCall& row, Worker& worker, int64_t position) {
     flags |= worker.map.Run(n);
     worker.map.Deliver(space.inner, shifts, space.num_inputs, p, n);
     p += n;
+    if (worker.patience.Ends(n)) break;
   }
   return flags;
 }
@@ -161,6 +163,7 @@ int ManyRows(const RowCall& row, Worker& worker, int64_t position, int64_t n) {
     worker.map.Target(space.outer, shifts, space.num_inputs, position, n);
     flags |= worker.map.Run(n);
     worker.map.Deliver(space.outer, shifts, space.num_inputs, position, n);
+    if (worker.patience.Ends(n)) break;
   }
   return flags;
 }

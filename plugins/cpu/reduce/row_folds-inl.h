@@ -14,6 +14,7 @@
 
 #include "plugins/cpu/engine/lanes/float_maths-inl.h"
 #include "plugins/cpu/engine/lanes/memory-inl.h"
+#include "plugins/cpu/engine/threads.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
@@ -27,6 +28,19 @@ using Tag = hn::ScalableTag<T>;
 // Whether a vector's first elements can be loaded and stored alone.
 template <class S>
 inline constexpr bool kLoadsSome = HWY_TARGET != HWY_SSE4 && sizeof(S) >= 4;
+
+// Elements of a row between two questions for a Ctrl-C: some milliseconds.
+inline constexpr int64_t kLongRow = int64_t{1} << 22;
+
+// Calls f(begin, end) for pieces of [0, n); false once somebody stops them.
+template <class F>
+HWY_INLINE bool InLongPieces(int64_t n, F f) {
+  for (int64_t begin = 0; begin < n; begin += kLongRow) {
+    if (begin > 0 && StopAsked()) return false;
+    f(begin, HWY_MIN(n, begin + kLongRow));
+  }
+  return true;
+}
 
 HWY_INLINE double Total(VecD v) { return hn::GetLane(hn::SumOfLanes(TagD(), v)); }
 // Of floats too the lanes are added as doubles.
@@ -84,9 +98,11 @@ HWY_INLINE void SumStretches(const S* x, int64_t n, F f, Add add, Rest rest) {
 template <class S, class F>
 HWY_INLINE double SumBy(const S* x, int64_t n, F f) {
   double total = 0;
-  SumStretches(
-      x, n, f, [&](auto v) HWY_ATTR { total += Total(v); },
-      [&](int64_t i) HWY_ATTR { total += f.Scalar(Memory<S>::Get(x[i])); });
+  InLongPieces(n, [&](int64_t begin, int64_t end) HWY_ATTR {
+    SumStretches(
+        x + begin, end - begin, f, [&](auto v) HWY_ATTR { total += Total(v); },
+        [&](int64_t i) HWY_ATTR { total += f.Scalar(Memory<S>::Get(x[begin + i])); });
+  });
   return total;
 }
 
@@ -103,12 +119,15 @@ double Product(const void* data, int64_t n) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   auto p0 = hn::Set(d, 1), p1 = p0, p2 = p0, p3 = p0;
   int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    p0 = hn::Mul(p0, M::Load(x + i));
-    p1 = hn::Mul(p1, M::Load(x + i + lanes));
-    p2 = hn::Mul(p2, M::Load(x + i + 2 * lanes));
-    p3 = hn::Mul(p3, M::Load(x + i + 3 * lanes));
-  }
+  const bool whole = InLongPieces(n, [&](int64_t, int64_t end) HWY_ATTR {
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      p0 = hn::Mul(p0, M::Load(x + i));
+      p1 = hn::Mul(p1, M::Load(x + i + lanes));
+      p2 = hn::Mul(p2, M::Load(x + i + 2 * lanes));
+      p3 = hn::Mul(p3, M::Load(x + i + 3 * lanes));
+    }
+  });
+  if (!whole) return 0;
   HWY_ALIGN LaneOf<S> parts[HWY_MAX_BYTES / sizeof(LaneOf<S>)];
   hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), d, parts);
   for (int64_t half = lanes / 2; half > 0; half /= 2)
@@ -158,9 +177,13 @@ double Extreme(const void* data, int64_t n) {
     *best = kMax ? hn::Max(*best, v) : hn::Min(*best, v);
     nan = hn::Or(nan, hn::VecFromMask(d, hn::IsNaN(v)));
   };
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    take(M::Load(x + i), &best0);
-    take(M::Load(x + i + lanes), &best1);
+  for (int64_t end = HWY_MIN(n, kLongRow);; end = HWY_MIN(n, end + kLongRow)) {
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      take(M::Load(x + i), &best0);
+      take(M::Load(x + i + lanes), &best1);
+    }
+    if (end == n) break;
+    if (StopAsked()) return 0;
   }
   for (; i + lanes <= n; i += lanes) take(M::Load(x + i), &best0);
   if constexpr (kLoadsSome<S>) {

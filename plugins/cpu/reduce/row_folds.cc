@@ -60,14 +60,16 @@ template <class T>
 HWY_INLINE void SumPairs(const T* x, int64_t n, double* total) {
   const Tag<T> d;
   total[0] = total[1] = 0;
-  SumStretches(
-      x, 2 * n, Same(),
-      [&](auto v) HWY_ATTR {
-        HWY_ALIGN T parts[HWY_MAX_BYTES / sizeof(T)];
-        hn::Store(v, d, parts);
-        for (size_t k = 0; k < hn::Lanes(d); ++k) total[k % 2] += static_cast<double>(parts[k]);
-      },
-      [&](int64_t i) HWY_ATTR { total[i % 2] += static_cast<double>(x[i]); });
+  InLongPieces(2 * n, [&](int64_t begin, int64_t end) HWY_ATTR {
+    SumStretches(
+        x + begin, end - begin, Same(),
+        [&](auto v) HWY_ATTR {
+          HWY_ALIGN T parts[HWY_MAX_BYTES / sizeof(T)];
+          hn::Store(v, d, parts);
+          for (size_t k = 0; k < hn::Lanes(d); ++k) total[k % 2] += static_cast<double>(parts[k]);
+        },
+        [&](int64_t i) HWY_ATTR { total[i % 2] += static_cast<double>(x[begin + i]); });
+  });
 }
 
 template <class T>
@@ -99,8 +101,11 @@ HWY_INLINE Complex<T> MultiplyPairs(const Complex<T>* x, int64_t n) {
   const Planes<T> one = {hn::Set(d, 1), hn::Zero(d)};
   Planes<T> parts[kParts] = {one, one, one, one};
   int64_t i = 0;
-  for (; i + kParts * lanes <= n; i += kParts * lanes)
-    for (int64_t k = 0; k < kParts; ++k) parts[k].Times(x + i + k * lanes);
+  const bool whole = InLongPieces(n, [&](int64_t, int64_t end) HWY_ATTR {
+    for (; i + kParts * lanes <= end; i += kParts * lanes)
+      for (int64_t k = 0; k < kParts; ++k) parts[k].Times(x + i + k * lanes);
+  });
+  if (!whole) return {};
   for (int64_t k = 1; k < kParts; ++k) parts[0].Times(parts[k]);
   HWY_ALIGN T re[HWY_MAX_BYTES / sizeof(T)], im[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(parts[0].re, d, re);
@@ -146,12 +151,14 @@ HWY_INLINE uint64_t SumInts(const S* x, int64_t n) {
   using Part = std::conditional_t<sizeof(S) <= 2, Narrow, uint64_t>;
   constexpr int64_t kStretch = 16384;
   uint64_t total = 0;
-  for (int64_t begin = 0; begin < n; begin += kStretch) {
-    const int64_t end = std::min(n, begin + kStretch);
-    Part part = 0;
-    for (int64_t i = begin; i < end; ++i) part += static_cast<Part>(NumberOf(x[i]));
-    total += static_cast<uint64_t>(part);
-  }
+  InLongPieces(n, [&](int64_t from, int64_t to) HWY_ATTR {
+    for (int64_t begin = from; begin < to; begin += kStretch) {
+      const int64_t end = std::min(to, begin + kStretch);
+      Part part = 0;
+      for (int64_t i = begin; i < end; ++i) part += static_cast<Part>(NumberOf(x[i]));
+      total += static_cast<uint64_t>(part);
+    }
+  });
   return total;
 }
 
@@ -165,8 +172,12 @@ HWY_INLINE S ExtremeInt(const S* x, int64_t n) {
   if (n >= 4 * lanes) {
     hn::Vec<decltype(d)> v[4];
     for (int64_t k = 0; k < 4; ++k) v[k] = hn::LoadU(d, x + k * lanes);
-    for (i = 4 * lanes; i + 4 * lanes <= n; i += 4 * lanes)
-      for (int64_t k = 0; k < 4; ++k) v[k] = better(v[k], hn::LoadU(d, x + i + k * lanes));
+    i = 4 * lanes;
+    const bool whole = InLongPieces(n, [&](int64_t, int64_t end) HWY_ATTR {
+      for (; i + 4 * lanes <= end; i += 4 * lanes)
+        for (int64_t k = 0; k < 4; ++k) v[k] = better(v[k], hn::LoadU(d, x + i + k * lanes));
+    });
+    if (!whole) return best;
     HWY_ALIGN S parts[HWY_MAX_BYTES / sizeof(S)];
     hn::Store(better(better(v[0], v[1]), better(v[2], v[3])), d, parts);
     for (int64_t k = 0; k < lanes; ++k) best = (kMax ? parts[k] > best : parts[k] < best) ? parts[k] : best;
@@ -183,7 +194,9 @@ void FoldInts(const DenseRows& r, void* out, void*) {
       static_cast<uint64_t*>(out)[i] = SumInts(x, r.n);
     } else if constexpr (kKind == RowKind::kProduct) {
       uint64_t product = 1;
-      for (int64_t k = 0; k < r.n; ++k) product *= static_cast<uint64_t>(NumberOf(x[k]));
+      InLongPieces(r.n, [&](int64_t begin, int64_t end) HWY_ATTR {
+        for (int64_t k = begin; k < end; ++k) product *= static_cast<uint64_t>(NumberOf(x[k]));
+      });
       static_cast<uint64_t*>(out)[i] = product;
     } else if constexpr (std::is_same_v<S, Truth>) {
       const auto* bytes = reinterpret_cast<const uint8_t*>(x);

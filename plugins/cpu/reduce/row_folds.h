@@ -1,6 +1,7 @@
 // Reductions of dense rows, many rows a call: sums, products, extremes, moments.
 //
-// The loops of a dtype for the best instruction set; elements of a row lie side by side.
+// The loops of a dtype for the best instruction set; elements of a row lie side by side. A long
+// row asks whether to stop (threads.h), and has no result then.
 // Floats compute in their lane and carry their sums in double; sums and products of bool and
 // the integers are those of int64. Used where a program's hint and the layout allow (loops.cc).
 #ifndef MICA_PLUGINS_CPU_REDUCE_ROW_FOLDS_H_

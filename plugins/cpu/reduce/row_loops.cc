@@ -12,15 +12,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 
-// Stores f(i) for each whole vector of n elements; how many elements that were.
+// Stores f(i) for each whole vector of n elements; how many elements that were. Stopped, it says all.
 template <class S, class F>
 HWY_INLINE int64_t StoreVectors(S* out, int64_t n, F f) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag<LaneOf<S>>()));
   int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto first = f(i);
-    Memory<S>::StoreTwo(first, f(i + lanes), out + i);
-  }
+  const bool whole = InLongPieces(n, [&](int64_t, int64_t end) HWY_ATTR {
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      const auto first = f(i);
+      Memory<S>::StoreTwo(first, f(i + lanes), out + i);
+    }
+  });
+  if (!whole) return n;
   for (; i + lanes <= n; i += lanes) Memory<S>::Store(f(i), out + i);
   return i;
 }
@@ -110,16 +113,18 @@ void SoftmaxBackward(void* out, const void* grad, const void* output, int64_t n)
   const S* y = static_cast<const S*>(output);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = n / lanes * lanes;
   double sum = 0;
-  for (int64_t i = 0; i < whole;) {
-    auto s0 = hn::Zero(d), s1 = s0;
-    const int64_t end = HWY_MIN(whole, i + 32 * lanes);
-    for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
-      s1 = hn::Add(s1, hn::Mul(M::Load(g + i + lanes), M::Load(y + i + lanes)));
+  InLongPieces(whole, [&](int64_t i, int64_t to) HWY_ATTR {
+    while (i < to) {
+      auto s0 = hn::Zero(d), s1 = s0;
+      const int64_t end = HWY_MIN(to, i + 32 * lanes);
+      for (; i + 2 * lanes <= end; i += 2 * lanes) {
+        s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
+        s1 = hn::Add(s1, hn::Mul(M::Load(g + i + lanes), M::Load(y + i + lanes)));
+      }
+      for (; i < end; i += lanes) s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
+      sum += Total(hn::Add(s0, s1));
     }
-    for (; i < end; i += lanes) s0 = hn::Add(s0, hn::Mul(M::Load(g + i), M::Load(y + i)));
-    sum += Total(hn::Add(s0, s1));
-  }
+  });
   for (int64_t i = whole; i < n; ++i) sum += static_cast<double>(M::Get(g[i]) * M::Get(y[i]));
   const T s = static_cast<T>(sum);
   const auto all = hn::Set(d, s);
@@ -199,30 +204,32 @@ struct LayerNormRow {
   HWY_INLINE T ScaledAt(int64_t i) const { return w != nullptr ? M::Get(g[i]) * w[i] : M::Get(g[i]); }
 
   void AddParameters(double* dweight, double* dbias, int64_t n) const {
-    if (dweight != nullptr) {
+    InLongPieces(dweight != nullptr ? n : 0, [&](int64_t begin, int64_t end) HWY_ATTR {
       MICA_IVDEP
-      for (int64_t i = 0; i < n; ++i) dweight[i] += static_cast<double>(M::Get(g[i]) * HatAt(i));
-    }
-    if (dbias != nullptr) {
+      for (int64_t i = begin; i < end; ++i) dweight[i] += static_cast<double>(M::Get(g[i]) * HatAt(i));
+    });
+    InLongPieces(dbias != nullptr ? n : 0, [&](int64_t begin, int64_t end) HWY_ATTR {
       MICA_IVDEP
-      for (int64_t i = 0; i < n; ++i) dbias[i] += static_cast<double>(M::Get(g[i]));
-    }
+      for (int64_t i = begin; i < end; ++i) dbias[i] += static_cast<double>(M::Get(g[i]));
+    });
   }
 
   void Gradient(S* dx, int64_t n) const {
     const Tag<T> d;
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = n / lanes * lanes;
     double sum = 0, dot = 0;
-    for (int64_t i = 0; i < whole;) {
-      auto sums = hn::Zero(d), dots = sums;
-      for (const int64_t end = HWY_MIN(whole, i + 32 * lanes); i < end; i += lanes) {
-        const V s = Scaled(i);
-        sums = hn::Add(sums, s);
-        dots = hn::Add(dots, hn::Mul(s, Hat(i)));
+    InLongPieces(whole, [&](int64_t i, int64_t to) HWY_ATTR {
+      while (i < to) {
+        auto sums = hn::Zero(d), dots = sums;
+        for (const int64_t end = HWY_MIN(to, i + 32 * lanes); i < end; i += lanes) {
+          const V s = Scaled(i);
+          sums = hn::Add(sums, s);
+          dots = hn::Add(dots, hn::Mul(s, Hat(i)));
+        }
+        sum += Total(sums);
+        dot += Total(dots);
       }
-      sum += Total(sums);
-      dot += Total(dots);
-    }
+    });
     for (int64_t i = whole; i < n; ++i) {
       sum += static_cast<double>(ScaledAt(i));
       dot += static_cast<double>(ScaledAt(i) * HatAt(i));

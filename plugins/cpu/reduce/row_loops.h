@@ -2,7 +2,8 @@
 //
 // The loops of a dtype for the best instruction set; `n` elements side by side. They
 // compute in the dtype's lane, float32 for half types, whose elements are widened as
-// they are read and rounded once as they are written. Used where a program's hint and
+// they are read and rounded once as they are written. A long row asks whether to stop
+// (threads.h), and has no result then. Used where a program's hint and
 // the layout allow (loops.cc), and by layer_norm.cc.
 #ifndef MICA_PLUGINS_CPU_REDUCE_ROW_LOOPS_H_
 #define MICA_PLUGINS_CPU_REDUCE_ROW_LOOPS_H_

@@ -13,9 +13,6 @@
 namespace mica::cpu {
 namespace {
 
-// Elements between two questions for a Ctrl-C: a few milliseconds of logcumsumexp.
-constexpr int64_t kPatience = 32768;
-
 constexpr int8_t kIdentity[kMaxInputs] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 void RunProgram(const ReduceCall& call) {
@@ -27,7 +24,6 @@ void RunProgram(const ReduceCall& call) {
   if (space.outer.numel == 0 || space.inner.numel == 0) return;
   std::atomic<int> flags{0};
   std::atomic<bool> no_memory{false};
-  StopSign sign;
   const int64_t grain = std::max<int64_t>(16, 32768 / space.inner.numel);
   ParallelSteps(space.outer.numel, grain, 16, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
     char* memory = Scratch(stage.Memory() + Runner::MemoryOf(*finish_plan) + 4096);
@@ -41,7 +37,7 @@ void RunProgram(const ReduceCall& call) {
     finish.Bind(finish_plan, program, call, kIdentity, space.inner.numel, &arena);
     int raised = 0;
     int64_t shifts[kMaxOperands];
-    Patience patience(sign, kPatience);
+    Patience patience(kProgramPatience);
     for (int64_t position = begin; position < end;) {
       const int64_t n = space.outer.PieceLength(position, end, fold.block());
       fold.Reset(n);
@@ -58,7 +54,6 @@ void RunProgram(const ReduceCall& call) {
     }
     flags |= raised;
   });
-  sign.ThrowIfRaised();
   if (no_memory) throw std::bad_alloc();
   if (const int raised = flags) ThrowFlags(raised);
 }

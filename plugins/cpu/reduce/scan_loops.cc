@@ -62,12 +62,12 @@ void Accumulate(const void* data, int64_t n, int64_t, void* out, int64_t*, Carry
 
 // Four rows, in step, as far as nobody stops them.
 template <class T, bool kProduct>
-void AccumulateRows(const char* const* data, char* const* out, int64_t n, StopSign* sign) {
+void AccumulateRows(const char* const* data, char* const* out, int64_t n) {
   using A = Accumulator<T>;
   constexpr int kRows = 4;
   A total[kRows];
   std::fill_n(total, kRows, static_cast<A>(kProduct));
-  for (int64_t begin = 0; begin < n && (begin == 0 || !sign->Ask()); begin += kPatience) {
+  for (int64_t begin = 0; begin < n && (begin == 0 || !StopAsked()); begin += kPatience) {
     const int64_t end = std::min(n, begin + kPatience);
     for (int64_t i = begin; i < end; ++i) {
       for (int r = 0; r < kRows; ++r) {
@@ -117,7 +117,7 @@ void ExtremeColumns(const void* data, int64_t n, int64_t row, void* bests, int64
 // The rows of a dense sum or product, as far as they come in fours, of dtype T in and
 // out; the number of rows done.
 template <class T, bool kProduct>
-int64_t AccumulateFours(const Space& space, int64_t begin, int64_t end, StopSign* sign) {
+int64_t AccumulateFours(const Space& space, int64_t begin, int64_t end) {
   const Iteration& outer = space.outer;
   const int last = outer.ndim - 1;
   const int64_t in = outer.operands[0].strides[last], out = outer.operands[1].strides[last];
@@ -131,12 +131,12 @@ int64_t AccumulateFours(const Space& space, int64_t begin, int64_t end, StopSign
       data[r] = steps ? data[r - 1] + in : outer.operands[0].data + outer.Offset(0, o + r);
       results[r] = steps ? results[r - 1] + out : outer.operands[1].data + outer.Offset(1, o + r);
     }
-    AccumulateRows<T, kProduct>(data, results, space.inner.numel, sign);
+    AccumulateRows<T, kProduct>(data, results, space.inner.numel);
   }
   return o - begin;
 }
 
-using Fours = int64_t (*)(const Space& space, int64_t begin, int64_t end, StopSign* sign);
+using Fours = int64_t (*)(const Space& space, int64_t begin, int64_t end);
 
 Fours FindFours(int32_t lane, bool product) {
   switch (lane) {
@@ -244,14 +244,14 @@ struct Scan {
     if (target == buffer) it.Deliver(2, shifts[1], position, n, target);
   }
 
-  void Along(int64_t begin, int64_t end, char* memory, StopSign* sign) const {
+  void Along(int64_t begin, int64_t end, char* memory) const {
     const int64_t n = space.inner.numel;
     char* lanes = memory + 2 * kBytes;
     int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
-    for (int64_t o = begin + (fours != nullptr ? fours(space, begin, end, sign) : 0); o < end; ++o) {
+    for (int64_t o = begin + (fours != nullptr ? fours(space, begin, end) : 0); o < end; ++o) {
       Carry carry;
       const int64_t shifts[2] = {space.outer.Offset(1, o), extreme ? space.outer.Offset(2, o) : 0};
-      Patience patience(*sign, kPatience);
+      Patience patience(kPatience);
       for (int64_t p = 0; p < n;) {
         const int64_t m = space.inner.PieceLength(p, n, kBlock);
         loops.row(Read(space.inner, space.outer.Offset(0, o), p, m, memory), m, p, lanes, indices, &carry);
@@ -263,10 +263,10 @@ struct Scan {
   }
 
   // Extremes of rows that lie side by side.
-  void Across(int64_t begin, int64_t end, char* memory, StopSign* sign) const {
+  void Across(int64_t begin, int64_t end, char* memory) const {
     char* lanes = memory + 2 * kBytes;
     int64_t* indices = reinterpret_cast<int64_t*>(memory + 3 * kBytes);
-    Patience patience(*sign, kPatience);
+    Patience patience(kPatience);
     for (int64_t position = begin; position < end;) {
       const int64_t m = space.outer.PieceLength(position, end, kBlock);
       for (int64_t r = 0; r < space.inner.numel; ++r) {
@@ -322,7 +322,6 @@ bool RunScanLoop(const ReduceCall& call) {
   const bool across = scan.fours == nullptr && !GoesAlong(space);
   if (across && !scan.extreme) return false;
   std::atomic<bool> no_memory{false};
-  StopSign sign;
   const int64_t grain = std::max<int64_t>(across ? 64 : 1, 16384 / n);
   ParallelSteps(space.outer.numel, grain, across ? 64 : 1, ThreadsOf(call.call),
                 [&](int64_t begin, int64_t end) {
@@ -331,9 +330,8 @@ bool RunScanLoop(const ReduceCall& call) {
                     no_memory = true;
                     return;
                   }
-                  across ? scan.Across(begin, end, memory, &sign) : scan.Along(begin, end, memory, &sign);
+                  across ? scan.Across(begin, end, memory) : scan.Along(begin, end, memory);
                 });
-  sign.ThrowIfRaised();
   if (no_memory) throw std::bad_alloc();
   return true;
 }

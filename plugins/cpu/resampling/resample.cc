@@ -28,6 +28,9 @@ int32_t ResamplingDtype(const TensorRef& t) {
   }
 }
 
+// Places of a table between two questions for a Ctrl-C.
+constexpr int64_t kChecked = int64_t{1} << 20;
+
 // Planes [spatial..., inner] of an image, and the passes over them in their order.
 struct Plan {
   int64_t planes = 1, inner = 1;
@@ -82,16 +85,23 @@ struct Plan {
   void CheckPlaces(ResamplePass& p) {
     std::vector<int64_t>& count = counts.emplace_back(static_cast<size_t>(p.out), 0);
     bool adjacent = true;
-    for (int64_t i = 0; i < p.out * p.taps; ++i) {
-      const int64_t at = p.places[i], tap = i % p.taps;
-      MICA_PLUGIN_CHECK(at >= (p.weights ? -1 : 0) && at < p.in, MICA_ERROR_INDEX,
-                        "Index (" + std::to_string(at) + ") of a table is out of range for size (" +
-                            std::to_string(p.in) + ").");
-      p.whole &= at >= 0;
-      if (at < 0) continue;
-      int64_t& have = count[static_cast<size_t>(i / p.taps)];
-      adjacent &= have == tap && at == p.places[i - tap] + tap;
-      have = tap + 1;
+    int64_t checked = 0;
+    for (int64_t o = 0; o < p.out; ++o) {
+      const int64_t* const places = p.places + o * p.taps;
+      int64_t& have = count[static_cast<size_t>(o)];
+      for (int64_t tap = 0; tap < p.taps; ++tap) {
+        const int64_t at = places[tap];
+        MICA_PLUGIN_CHECK(at >= (p.weights ? -1 : 0) && at < p.in, MICA_ERROR_INDEX,
+                          "Index (" + std::to_string(at) + ") of a table is out of range for size (" +
+                              std::to_string(p.in) + ").");
+        p.whole &= at >= 0;
+        if (at < 0) continue;
+        adjacent &= have == tap && at == places[0] + tap;
+        have = tap + 1;
+      }
+      if ((checked += p.taps) < kChecked) continue;
+      checked = 0;
+      if (Interrupted()) ThrowInterrupted();
     }
     for (const int64_t c : count) adjacent &= c > 0;
     if (adjacent) p.counts = count.data();

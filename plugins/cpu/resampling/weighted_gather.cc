@@ -14,6 +14,9 @@ namespace {
 
 using plugin::TensorRef;
 
+// Elements between two questions for a Ctrl-C.
+constexpr int64_t kPatience = int64_t{1} << 20;
+
 int32_t TapsDtype(const TensorRef& t) {
   if (t.dtype() == MICA_F64) return MICA_F64;
   if (t.dtype() == MICA_F16 || t.dtype() == MICA_BF16 || t.dtype() == MICA_F32) return MICA_F32;
@@ -42,6 +45,7 @@ void Scatter(const TapShape& s, const T* grad, const int64_t* indices, const T* 
              int32_t threads) {
   const int64_t work = s.places + s.taps * s.length;
   ParallelSteps(s.batch * s.channels, 16384 / (work + 1) + 1, 1, threads, [&](int64_t begin, int64_t end) {
+    Patience patience(kPatience);
     for (int64_t p = begin; p < end; ++p) {
       T* x = out + p * s.places;
       std::memset(x, 0, static_cast<size_t>(s.places) * sizeof(T));
@@ -50,8 +54,12 @@ void Scatter(const TapShape& s, const T* grad, const int64_t* indices, const T* 
         const int64_t* at = indices + taps + k * s.length;
         const T* w = weights + taps + k * s.length;
         const T* g = grad + p * s.length;
-        for (int64_t i = 0; i < s.length; ++i)
-          if (at[i] >= 0) x[at[i]] += w[i] * g[i];
+        for (int64_t first = 0; first < s.length; first += kPatience) {
+          const int64_t last = std::min(s.length, first + kPatience);
+          for (int64_t i = first; i < last; ++i)
+            if (at[i] >= 0) x[at[i]] += w[i] * g[i];
+          if (patience.Ends(last - first)) return;
+        }
       }
     }
   });

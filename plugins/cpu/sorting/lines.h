@@ -74,7 +74,7 @@ inline int64_t LengthAlong(const plugin::TensorRef& t, int64_t dim) {
   return t.ndim() == 0 ? 1 : t.size(static_cast<int>(dim));
 }
 
-// What f of ForEachLines throws after a Ctrl-C.
+// What leaves f of ForEachLines after a Ctrl-C.
 struct Stopped {};
 
 // Calls f(begin, end) for pieces of [0, n), one after another, and asks for a Ctrl-C between them.
@@ -82,7 +82,7 @@ template <class F>
 void InPieces(int64_t n, F f) {
   constexpr int64_t kPiece = 1 << 20;  // a few milliseconds of memory's time
   for (int64_t begin = 0; begin < n; begin += kPiece) {
-    if (begin > 0 && Interrupted()) throw Stopped();
+    if (begin > 0 && StopAsked()) throw Stopped();
     f(begin, std::min(n, begin + kPiece));
   }
 }
@@ -93,7 +93,7 @@ void ForEachLines(const MicaCall* call, const plugin::TensorRef& in, int64_t dim
   const int64_t length = LengthAlong(in, dim);
   if (length >= UINT32_MAX) throw plugin::NotImplemented();
   const int64_t lines = in.numel() / std::max<int64_t>(length, 1);
-  std::atomic<bool> no_memory{false}, stopped{false};
+  std::atomic<bool> no_memory{false};
   VisitOrdered(in.dtype(), [&](auto rule) {
     ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / 8 / std::max<int64_t>(length, 1)), 1,
                   ThreadsOf(call), [&](int64_t begin, int64_t end) {
@@ -102,11 +102,10 @@ void ForEachLines(const MicaCall* call, const plugin::TensorRef& in, int64_t dim
                     } catch (const std::bad_alloc&) {
                       no_memory = true;
                     } catch (const Stopped&) {
-                      stopped = true;
+                      return;
                     }
                   });
   });
-  if (stopped) ThrowInterrupted();
   if (no_memory) throw std::bad_alloc();
 }
 

@@ -25,14 +25,19 @@ Entry<Bits> Ranked(Rule, Line<const Bits> from, int64_t length, int64_t rank,
   int64_t digit = 0;
   if (!all) {
     std::vector<uint32_t> counts(size_t{1} << kDigit);
-    for (int64_t j = 0; j < length; ++j) ++counts[static_cast<size_t>(Rule::KeyOf(from[j]) >> kShift)];
+    InPieces(length, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) ++counts[static_cast<size_t>(Rule::KeyOf(from[j]) >> kShift)];
+    });
     for (; rank >= counts[static_cast<size_t>(digit)]; ++digit) rank -= counts[static_cast<size_t>(digit)];
   }
   entries.clear();
-  for (int64_t j = 0; j < length; ++j) {
-    const Bits key = Rule::KeyOf(from[j]);
-    if (all || key >> kShift == static_cast<Bits>(digit)) entries.emplace_back(key, static_cast<uint32_t>(j));
-  }
+  InPieces(length, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const Bits key = Rule::KeyOf(from[j]);
+      if (all || key >> kShift == static_cast<Bits>(digit))
+        entries.emplace_back(key, static_cast<uint32_t>(j));
+    }
+  });
   std::nth_element(entries.begin(), entries.begin() + rank, entries.end());
   return entries[static_cast<size_t>(rank)];
 }

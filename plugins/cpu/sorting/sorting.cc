@@ -19,38 +19,42 @@ using plugin::TensorRef;
 // Under this a comparison sort is faster than counting.
 constexpr int64_t kShort = 256;
 
-// Sorts by key, equal keys in their order, with `spare` as room of the same size.
-template <class Key>
+// Sorts by key, equal keys in their order or, if there is none yet, by position; `spare` is room of
+// the same size.
+template <bool kByPosition, class Key>
 void RadixSort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
-  constexpr size_t kDigits = sizeof(Key);
+  constexpr size_t kPlaces = kByPosition ? sizeof(uint32_t) : 0, kDigits = kPlaces + sizeof(Key);
+  const auto digit_of = [](const Entry<Key>& e, size_t digit) {
+    if (digit < kPlaces) return static_cast<size_t>(e.position() >> (digit * 8) & 255);
+    return static_cast<size_t>(e.key() >> ((digit - kPlaces) * 8) & 255);
+  };
   std::vector<uint32_t> counts(kDigits * 256);
   const auto n = static_cast<int64_t>(entries.size());
   InPieces(n, [&](int64_t begin, int64_t end) {
     for (const Entry<Key>* e = entries.data() + begin; e < entries.data() + end; ++e)
-      for (size_t digit = 0; digit < kDigits; ++digit)
-        ++counts[digit * 256 + (e->key() >> (digit * 8) & 255)];
+      for (size_t digit = 0; digit < kDigits; ++digit) ++counts[digit * 256 + digit_of(*e, digit)];
   });
   spare.resize(entries.size());
   for (size_t digit = 0; digit < kDigits; ++digit) {
     uint32_t* count = counts.data() + digit * 256;
     // A digit that all share moves nothing.
-    if (count[entries[0].key() >> (digit * 8) & 255] == entries.size()) continue;
+    if (count[digit_of(entries[0], digit)] == entries.size()) continue;
     uint32_t before = 0;
     for (size_t i = 0; i < 256; ++i) before += std::exchange(count[i], before);
     InPieces(n, [&](int64_t begin, int64_t end) {
       for (const Entry<Key>* e = entries.data() + begin; e < entries.data() + end; ++e)
-        spare[count[e->key() >> (digit * 8) & 255]++] = *e;
+        spare[count[digit_of(*e, digit)]++] = *e;
     });
     entries.swap(spare);
   }
 }
 
-template <class Key>
+template <bool kByPosition, class Key>
 void Order(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
   if (static_cast<int64_t>(entries.size()) <= kShort) {
     std::sort(entries.begin(), entries.end());
   } else {
-    RadixSort(entries, spare);
+    RadixSort<kByPosition>(entries, spare);
   }
 }
 
@@ -75,7 +79,7 @@ void SelectFew(Rule, Line<const Bits> from, int64_t length, Bits flip, int64_t k
   const bool falls = key_at(length - 1) < key_at(0);
   const auto greatest = [&] { return static_cast<Bits>(first[kept - 1].key()); };
   Bits keys[kGlance];
-  for (int64_t done = 0; done < length; done += kGlance) {
+  const auto glance = [&](int64_t done) {
     const int64_t count = std::min(kGlance, length - done);
     const int64_t begin = falls ? length - done - count : done;
     if (from.step == 1 && count == kGlance)
@@ -86,7 +90,7 @@ void SelectFew(Rule, Line<const Bits> from, int64_t length, Bits flip, int64_t k
       const Bits most = greatest();
       Bits any = 0;
       for (int64_t i = 0; i < kGlance; ++i) any |= static_cast<Bits>(keys[i] <= most);
-      if (!any) continue;
+      if (!any) return;
     }
     if (falls) {  // of equal keys the earlier comes first
       for (int64_t i = count - 1; i >= 0; --i)
@@ -95,30 +99,37 @@ void SelectFew(Rule, Line<const Bits> from, int64_t length, Bits flip, int64_t k
       for (int64_t i = 0; i < count; ++i)
         if (n < kept || keys[i] < greatest()) insert(keys[i], begin + i);
     }
-  }
+  };
+  InPieces(length, [&](int64_t from, int64_t to) {
+    for (int64_t done = from; done < to; done += kGlance) glance(done);
+  });
 }
 
 // The `kept` least entries in order. Once there are as many, only those below the greatest of
 // them are looked at again; a few more are gathered before they are thinned out.
 template <class Bits, class KeyAt>
-void Select(KeyAt key_at, int64_t length, int64_t kept, std::vector<Entry<Bits>>& entries) {
+void Select(KeyAt key_at, int64_t length, int64_t kept, std::vector<Entry<Bits>>& entries,
+            std::vector<Entry<Bits>>& spare) {
   const int64_t room = std::min(length, std::max<int64_t>(2 * kept, kShort));
   entries.resize(static_cast<size_t>(room));
   const auto first = entries.begin();
   int64_t n = 0;
   uint64_t limit = std::numeric_limits<uint64_t>::max();
-  for (int64_t j = 0; j < length; ++j) {
-    const Bits key = key_at(j);
-    // Of equal keys the earlier comes first, so that this one stays out.
-    if (limit != std::numeric_limits<uint64_t>::max() && key >= limit) continue;
-    first[n++] = {key, static_cast<uint32_t>(j)};
-    if (n < room) continue;
-    std::nth_element(first, first + kept - 1, first + n);
-    limit = first[kept - 1].key();
-    n = kept;
-  }
+  InPieces(length, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const Bits key = key_at(j);
+      // Of equal keys the earlier comes first, so that this one stays out.
+      if (limit != std::numeric_limits<uint64_t>::max() && key >= limit) continue;
+      first[n++] = {key, static_cast<uint32_t>(j)};
+      if (n < room) continue;
+      std::nth_element(first, first + kept - 1, first + n);
+      limit = first[kept - 1].key();
+      n = kept;
+    }
+  });
   if (n > kept) std::nth_element(first, first + kept - 1, first + n);
-  std::sort(first, first + kept);
+  entries.resize(static_cast<size_t>(kept));
+  Order<true>(entries, spare);
 }
 
 template <class Rule, class Bits>
@@ -131,14 +142,14 @@ void SortLine(Rule rule, Line<const Bits> from, int64_t length, bool descending,
     entries.resize(static_cast<size_t>(kept));
     if (kept > 0) SelectFew(rule, from, length, flip, kept, entries.data());
   } else if (kept * 4 <= length) {
-    Select(key_at, length, kept, entries);
+    Select(key_at, length, kept, entries, spare);
   } else {
     entries.resize(static_cast<size_t>(length));
     InPieces(length, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin; j < end; ++j)
         entries[static_cast<size_t>(j)] = {key_at(j), static_cast<uint32_t>(j)};
     });
-    Order(entries, spare);
+    Order<false>(entries, spare);
   }
   InPieces(kept, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
