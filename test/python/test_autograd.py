@@ -214,6 +214,37 @@ def test_scatter_reduce_of_zeros() -> None:
     assert x.grad.tolist() == [5, 0, 0] and src.grad.tolist() == [0, 2, 3]
 
 
+@pytest.mark.parametrize("dtype", [mica.float64, mica.complex128])
+def test_gradient_of_cumprod(dtype: Any) -> None:
+    """As by the products of all others, where zeros stand anywhere; also the second one, and the tangent."""
+    mica.manual_seed(0)
+    for zeros in ([], [0], [3], [0, 1], [2, 5], [6], [0, 3, 6], list(range(7))):
+        x, grad = (mica.randn(7, 2, dtype=dtype) for _ in range(2))
+        x[zeros, 0] = 0
+        x.requires_grad_()
+        (found,) = mica.autograd.grad(x.cumprod(0), x, grad)
+        expected = mica.zeros(7, 2, dtype=dtype)
+        for i in range(7):
+            for j in range(i, 7):
+                others = [k for k in range(j + 1) if k != i]
+                expected[i] += grad[j] * x.detach()[others].prod(0).conj()
+        assert mica.allclose(found, expected, rtol=1e-12, atol=1e-12)
+        assert mica.autograd.gradgradcheck(lambda y: y.cumprod(0), (x,), check_fwd_over_rev=True)
+        assert mica.autograd.gradcheck(lambda y: y.cumprod(0), (x,), check_forward_ad=True)
+
+
+def test_gradient_of_cumprod_takes_as_many_steps_for_any_length() -> None:
+    def calls(n: int) -> int:
+        x = mica.ones(n, requires_grad=True)
+        y = x.cumprod(0).sum()
+        with mica.profiler.profile() as found:
+            y.backward()
+        assert x.grad is not None and x.grad.tolist() == list(range(n, 0, -1))
+        return len(found.events())
+
+    assert calls(5) == calls(5000)
+
+
 @pytest.mark.parametrize("name", ["prod", "cumprod", "logcumsumexp"])
 def test_gradients_at_zeros(name: str) -> None:
     """Zeros among the factors, and cotangents of zero, give no NaN in either gradient."""

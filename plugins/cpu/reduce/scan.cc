@@ -64,7 +64,7 @@ void RunScan(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* c
              int64_t num_outputs) {
   const ReduceCall scan = MakeReduceCall(call, args, outputs, num_outputs);
   if (RunScanLoop(scan)) return;
-  const MicaCall wide = InDouble(*call, {"cumsum", "cumprod", "logcumsumexp"});
+  const MicaCall wide = InDouble(*call, {"cumsum", "cumprod", "linear_scan", "logcumsumexp"});
   RunProgram(MakeReduceCall(&wide, args, outputs, num_outputs));
 }
 

@@ -245,6 +245,7 @@ SAMPLES: dict[str, list[Call]] = {
     "cummax": _SCAN,
     "cummin": _SCAN,
     "logcumsumexp": _SCAN,
+    "_linear_scan": [args(X, X, 0), args(CUBE, CUBE, 1), args(S0, S0, 0), args(NONE, NONE, 0)],
     "diff": [args(X), args(X, 2), args(X, 1, 0), args(V, 1, 0, t(1), t(2))],
     # rows
     "softmax.int": [
