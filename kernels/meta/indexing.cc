@@ -287,6 +287,19 @@ void nll_loss_forward(MetaResult& result, const Tensor& self, const Tensor& targ
   AddOutput(result, each ? self.sizes().subspan(0, 1) : IntSpan(), self.dtype(), self.device());
   AddOutput(result, {}, self.dtype(), self.device());
 }
+void _multilabel_margin(MetaResult& result, const Tensor& self, const Tensor& target) {
+  const int64_t classes = self.ndim() - 1;
+  MICA_CHECK(self.ndim() > 0 && self.sizes() == target.sizes(), "Shapes ", ShapeText(self.sizes()),
+             " of `self` and ", ShapeText(target.sizes()), " of `target` are not the same rows of classes.");
+  MICA_CHECK_IMPLEMENTED(IsFloating(self.dtype()), "multilabel_margin_loss does not support the dtype (",
+                         Name(self.dtype()), ") of `self`; expected a real floating one.");
+  MICA_CHECK(IsInteger(target.dtype()),
+             "multilabel_margin_loss expects classes of an integer dtype, but `target` has dtype (",
+             Name(target.dtype()), ").");
+  CheckSameDevice(self, target, "self", "target");
+  AddOutput(result, self.sizes().subspan(0, classes), self.dtype(), self.device());
+  for (int i = 0; i < 2; ++i) AddOutput(result, self.sizes(), self.dtype(), self.device());
+}
 void nll_loss_backward(MetaResult& result, const Tensor& grad_output, const Tensor& self,
                        const Tensor& target, const Tensor& weight, int64_t reduction, int64_t,
                        const Tensor& total_weight) {

@@ -1,7 +1,13 @@
-// Negative log likelihood of class indices, and its gradient.
+// Losses of class indices: the negative log likelihood with its gradient, and the margins between
+// classes that are targets and those that are none.
 //
-// `self` is [classes] or [batch, classes]; other ranks are brought to these by
+// Of the likelihood `self` is [classes] or [batch, classes]; other ranks are brought to these by
 // composites. Rows whose class is `ignore_index` count for nothing.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
 #include "kernels/portable/lanes.h"
 #include "mica/kernels/portable_declarations.h"
 
@@ -92,6 +98,76 @@ void nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tens
     const double g = grad[targets.each ? row : 0];
     WriteAt(out, place, -w * (reduction == kMean ? g / total : g));
   });
+}
+
+namespace {
+
+// A row of classes: `targets` lists some of them, up to the first -1.
+class MarginRow {
+ public:
+  MarginRow(const double* x, const int64_t* targets, int64_t classes)
+      : x_(x), targets_(targets), classes_(classes) {
+    while (count_ < classes && targets[count_] >= 0) ++count_;
+  }
+  void Mark(double* marks) const {
+    for (int64_t k = 0; k < count_; ++k) marks[targets_[k]] = 1;
+  }
+  // The mean over all pairs of a target and a class that is none of max(0, 1 - x[target] + x[class]), and
+  // its derivative by each class. The classes below a target's reach follow each other in falling order, so
+  // that a search and a running sum stand for a loop; NaN is below any.
+  double Loss(const double* marks, double* slopes, Patience* patience) const {
+    std::vector<std::pair<double, int64_t>> others;
+    for (int64_t c = 0; c < classes_; ++c)
+      if (marks[c] == 0 && !std::isnan(x_[c])) others.emplace_back(x_[c], c);
+    std::sort(others.begin(), others.end(), std::greater<>());
+    patience->Spend(16 * classes_);
+    std::vector<long double> sums = {0};
+    for (const auto& [x, c] : others) sums.push_back(sums.back() + x);
+    std::vector<int64_t> reaching(others.size() + 1, 0);  // targets that reach so many of the others
+    long double loss = 0;
+    for (int64_t k = 0; k < count_; ++k) {
+      const double least = 1 - x_[targets_[k]];
+      const auto end = std::partition_point(others.begin(), others.end(),
+                                            [least](const auto& other) { return least + other.first > 0; });
+      const int64_t inside = end - others.begin();
+      ++reaching[static_cast<size_t>(inside)];
+      slopes[targets_[k]] -= static_cast<double>(inside);
+      if (inside > 0) loss += sums[static_cast<size_t>(inside)] + static_cast<long double>(inside) * least;
+    }
+    int64_t targets = 0;
+    for (size_t k = others.size(); k > 0; --k)
+      slopes[others[k - 1].second] += static_cast<double>(targets += reaching[k]);
+    for (int64_t c = 0; c < classes_; ++c) slopes[c] /= static_cast<double>(classes_);
+    return static_cast<double>(loss) / static_cast<double>(classes_);
+  }
+
+ private:
+  const double* x_;
+  const int64_t* targets_;
+  int64_t classes_, count_ = 0;
+};
+
+}  // namespace
+
+void _multilabel_margin(const Tensor& self, const Tensor& target, const Tensor& loss, const Tensor& slope,
+                        const Tensor& is_target) {
+  const int64_t classes = self.sizes()[self.ndim() - 1];
+  const std::vector<double> x = ToLanes<double>(self);
+  const std::vector<int64_t> targets = ToLanes<int64_t>(target);
+  for (size_t i = 0; i < targets.size(); ++i)
+    MICA_CHECK(targets[i] >= -1 && targets[i] < classes, "Argument `target` is out of range: element (", i,
+               ") is (", targets[i], "); expected one of the (", classes,
+               ") classes, or -1 behind the last.");
+  std::vector<double> losses, slopes(x.size(), 0.0), marks(x.size(), 0.0);
+  Patience patience;
+  for (int64_t at = 0; at < self.numel(); at += classes) {
+    const MarginRow row(x.data() + at, targets.data() + at, classes);
+    row.Mark(marks.data() + at);
+    losses.push_back(row.Loss(marks.data() + at, slopes.data() + at, &patience));
+  }
+  FromLanes(losses, loss);
+  FromLanes(slopes, slope);
+  FromLanes(marks, is_target);
 }
 
 }  // namespace mica::portable

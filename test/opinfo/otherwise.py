@@ -248,8 +248,8 @@ OTHERWISE = (
         "nn.functional.multilabel_margin_loss",
         "sizes",
         "value",
-        "its terms are pairs of elements, of which there are many more than elements",
-        1e-13,
+        "torch adds up all pairs of elements one by one; Mica's sum of 8191 x 8191 pairs is within 1e-16 of the exact one",
+        1e-11,
     ),
     Otherwise(
         "nn.functional.embedding_bag",
@@ -288,12 +288,6 @@ OTHERWISE = (
         "*",
         "torch 0, reference 0",
         "a number's correlation with itself is 1: its gradient is what rounding leaves of two equal terms",
-    ),
-    Otherwise(
-        "nn.functional.multilabel_margin_loss",
-        "sizes",
-        "OutOfMemoryError",
-        "Mica holds classes x classes numbers of each row (docs/roadmap.md)",
     ),
     Otherwise(
         "addbmm",

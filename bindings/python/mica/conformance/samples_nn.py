@@ -93,6 +93,7 @@ _LOSSES = {
     ],
     "multi_margin_loss": [args(_X, i(3, high=4), p, 0.6, None, r) for p in (1, 2) for r in (0, 1)]
     + [args(_X, i(3, high=4), 1, 1, t(4, low=0.1, grad=False)), args(t(4), i(high=4))],
+    "_multilabel_margin": [args(_X, i(3, 4, low=-1, high=4)), args(t(2, 3, 4), i(2, 3, 4, low=-1, high=4))],
     "multilabel_margin_loss_forward": [args(_X, i(3, 4, low=-1, high=4), r) for r in (0, 1, 2)],
     "multilabel_margin_loss": [args(_X, i(3, 4, low=-1, high=4)), args(t(4), i(4, high=4))],
 }
