@@ -18,6 +18,7 @@
 #include "plugins/cpu/normalization/normalization.h"
 #include "plugins/cpu/pooling/pooling.h"
 #include "plugins/cpu/random/random.h"
+#include "plugins/cpu/recurrent/recurrent.h"
 #include "plugins/cpu/reduce/distances.h"
 #include "plugins/cpu/reduce/reduction.h"
 #include "plugins/cpu/resampling/resampling.h"
@@ -154,6 +155,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterIndexing(r);
   RegisterNormalization(r);
   RegisterRandom(r);
+  RegisterRecurrent(r);
   RegisterSorting(r);
   RegisterSearching(r);
   RegisterSelection(r);

@@ -213,6 +213,7 @@ LONG = {
         "y = F.ctc_loss(x, t, [400] * 8, [100] * 8)",
         "y.backward(retain_graph=True)",
     ),
+    "lstm": ("net = nn.LSTM(256, 256); x = mica.rand(6000, 4, 256)", "net(x)"),
 }
 
 
