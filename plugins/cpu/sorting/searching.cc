@@ -59,6 +59,29 @@ void RunOf(const Task& t, int32_t threads) {
     t.right ? Run<T, true, int64_t>(t, threads) : Run<T, false, int64_t>(t, threads);
 }
 
+// The loop of a dtype whose elements are compared where they lie; NULL where there is none.
+using Loop = void (*)(const Task& t, int32_t threads);
+Loop LoopOf(int32_t dtype) {
+  switch (dtype) {
+    case MICA_U8:
+      return RunOf<uint8_t>;
+    case MICA_I8:
+      return RunOf<int8_t>;
+    case MICA_I16:
+      return RunOf<int16_t>;
+    case MICA_I32:
+      return RunOf<int32_t>;
+    case MICA_I64:
+      return RunOf<int64_t>;
+    case MICA_F32:
+      return RunOf<float>;
+    case MICA_F64:
+      return RunOf<double>;
+    default:
+      return nullptr;
+  }
+}
+
 template <class I>
 bool Repeat(const I* repeats, int64_t n, I* to, int64_t total) {
   for (int64_t i = 0; i < n; ++i) {
@@ -74,11 +97,11 @@ bool Repeat(const I* repeats, int64_t n, I* to, int64_t total) {
 void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor* self, int32_t, int32_t right,
                   MicaStr side, MicaTensor* sorter, MicaTensor* out) {
   const TensorRef lines(sorted_sequence), values(self), to(out);
-  const int32_t dtype = lines.dtype(), threads = ThreadsOf(call);
-  const bool known = dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_I32 || dtype == MICA_I64;
+  const int32_t dtype = lines.dtype();
+  const Loop loop = LoopOf(dtype);
   const bool dense = lines.contiguous() && values.contiguous() && to.contiguous();
   // The portable kernel reads strided lines where they lie.
-  if (!known || !dense || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
+  if (loop == nullptr || !dense || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
     throw plugin::NotImplemented();
   if (values.numel() == 0) return;
   Task t = {};
@@ -90,10 +113,7 @@ void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor*
   t.per_line = lines.ndim() == 1 ? t.count : values.size(values.ndim() - 1);
   t.right = right != 0 || (side.size == 5 && std::string_view(side.data, 5) == "right");
   t.narrow = to.dtype() == MICA_I32;
-  if (dtype == MICA_F32) RunOf<float>(t, threads);
-  if (dtype == MICA_F64) RunOf<double>(t, threads);
-  if (dtype == MICA_I32) RunOf<int32_t>(t, threads);
-  if (dtype == MICA_I64) RunOf<int64_t>(t, threads);
+  loop(t, ThreadsOf(call));
 }
 
 MicaTensor* RepeatInterleave(const MicaCall*, MicaTensor* repeats, MicaOptInt output_size) {
