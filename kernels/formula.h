@@ -18,6 +18,7 @@
 #include "tensor/number_range.h"
 #include "tensor/promote.h"
 #include "tensor/scalar_math.h"
+#include "tensor/scalar_type_name.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -200,6 +201,7 @@ inline bool IsMeta(const Tensor& self) { return self.device().is_meta(); }
 inline bool IsSame(const Tensor& a, const Tensor& b) { return a.is_same(b); }
 
 // --- dtypes
+inline std::string_view TypeName(DType dtype) { return ScalarTypeName(dtype); }
 inline DType DefaultDType() { return mica::DefaultDType(); }
 inline DType DefaultDType(const Scalar& number) { return number.DefaultDType(); }
 // The dtype in which a half-precision tensor's statistics are computed.

@@ -24,7 +24,8 @@ int64_t CheckedNumel(IntSpan sizes) {
     else
       overflow |= __builtin_mul_overflow(product, sizes[i], &product);
   }
-  MICA_CHECK(!overflow, "Storage size calculation overflowed with sizes=", ShapeText(sizes),
+  MICA_CHECK(!overflow, empty ? "Stride" : "Storage size",
+             " calculation overflowed with sizes=", ShapeText(sizes),
              "; a shape has at most 2^63 - 1 elements.");
   return empty ? 0 : product;
 }

@@ -298,9 +298,14 @@ void EmitCopiesToOut(const Function& f, Printer& p) {
       "auto computed_ = $call$;\n"
       "Tensor values_[] = {$values$};\n"
       "loan_.Settle(values_, [](const Tensor& t) { return ops::clone(t); });");
-  for (size_t i = 0; i < outputs; ++i)
-    p.Print({{"out", outs[i]}, {"i", StrCat(i)}, {"name", CppString(f.full_name)}},
-            "CopyToOut($out$, values_[$i$], loan_);\nLogWrite($out$, $name$);");
+  for (size_t i = 0; i < outputs; ++i) {
+    const std::string& result = f.entry->functional->schema.returns[i].name;
+    p.Print({{"out", outs[i]},
+             {"i", StrCat(i)},
+             {"name", CppString(f.full_name)},
+             {"result", CppString(result.empty() ? "result" : result)}},
+            "CopyToOut($out$, values_[$i$], loan_, $result$);\nLogWrite($out$, $name$);");
+  }
 }
 
 // An in-place or out form.
@@ -319,8 +324,8 @@ void EmitWriting(const Function& f, Printer& p) {
 
 // Shared by all: in an anonymous namespace of each shard.
 constexpr const char* kHelpers = R"(
-[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value) {
-  MICA_CHECK(CanCast(value.dtype(), out.dtype()), CannotHold(value.dtype(), out.dtype()), "; `out` of dtype (", Name(out.dtype()), ") cannot hold a result of dtype (", Name(value.dtype()), ").");
+[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value, const char* name = "result") {
+  MICA_CHECK(CanCast(value.dtype(), out.dtype()), CannotHold(value.dtype(), out.dtype(), name), "; `out` of dtype (", Name(out.dtype()), ") cannot hold a result of dtype (", Name(value.dtype()), ").");
   CheckNoInternalOverlap(out, "out");
   if (!(out.sizes() == value.sizes())) {
     CheckResizable(out, value.sizes());
@@ -334,9 +339,9 @@ constexpr const char* kHelpers = R"(
   return out.numel() == value.numel() ? ops::view(value, out.sizes()) : value;
 }
 // Nothing is left to copy where the value was computed in the memory of `out`.
-[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value, const MemoryLoan& loan) {
+[[maybe_unused]] void CopyToOut(const Tensor& out, const Tensor& value, const MemoryLoan& loan, const char* name) {
   if (loan.Fills(value, out)) return out.impl()->storage->BumpVersion();
-  CopyToOut(out, value);
+  CopyToOut(out, value, name);
 }
 // By Autograd, or by an outer level of a transform.
 [[maybe_unused]] bool Recorded(const Tensor& t) {

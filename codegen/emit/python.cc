@@ -204,14 +204,14 @@ class FunctionEmitter {
       p_.Line(StrCat("return FromFactory(b, ", f.schema.FindArgument("pin_memory"), ", ", grad,
                      ", Run(work, [&] { return ", call, "; }));"));
     } else if (f.schema.returns.size() > 1) {
-      EmitResultNames(f);
+      EmitResultNames(f, "");
       p_.Line(StrCat("return ToPython(names, Run(work, [&] { return ", call, "; }));"));
     } else {
       p_.Line(StrCat("return ToPython(Run(work, [&] { return ", call, "; }));"));
     }
   }
 
-  void EmitResultNames(const Function& f) {
+  void EmitResultNames(const Function& f, const std::string& suffix) {
     const auto& returns = f.schema.returns;
     const bool named =
         std::all_of(returns.begin(), returns.end(), [](const auto& r) { return !r.name.empty(); });
@@ -222,7 +222,7 @@ class FunctionEmitter {
     std::string fields;
     for (const auto& r : returns) StrAppend(&fields, "\"", r.name, "\", ");
     p_.Line(StrCat("static const char* const fields[] = {", fields, "nullptr};"));
-    p_.Line(StrCat("static ResultNames names = {\"", f.schema.name, "\", fields};"));
+    p_.Line(StrCat("static ResultNames names = {\"", f.schema.name, suffix, "\", fields};"));
   }
 
   // `const T a3 = ...;`
@@ -299,9 +299,22 @@ class FunctionEmitter {
       }
     }
     p_.Line(StrCat("if (b.Given(", at, ")) {"));
+    const bool factory = f.schema.FindArgument("pin_memory") >= 0;
+    const int dtype = f.schema.FindArgument("dtype");
+    if (dtype >= 0 && (factory || f.entry->op_class == OpClass::kReduction))
+      p_.Line(StrCat("  CheckOut(b, ", at, ", ", dtype, ", ", f.schema.FindArgument("device"), ");"));
     p_.Line(StrCat("  Run(work, [&] { ops::op::", out.struct_name, "::call(", Join(names, ", "), "); });"));
-    p_.Line(StrCat("  return b.NewReference(", at, ");"));
+    p_.Indent();
+    EmitOutReturn(f, at);
+    p_.Outdent();
     p_.Line("}");
+  }
+
+  void EmitOutReturn(const Function& f, size_t at) {
+    const size_t count = f.schema.returns.size();
+    if (count < 2) return p_.Line(StrCat("return b.NewReference(", at, ");"));
+    EmitResultNames(f, "_out");
+    p_.Line(StrCat("return FromOuts(names, b, ", at, ", ", count, ");"));
   }
 
   Printer& p_;

@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
     // dtypes
     {"default_dtype() -> ScalarType", "DefaultDType"},
     {"default_dtype(Scalar a) -> ScalarType", "DefaultDType"},
+    {"scalar_type_name(ScalarType dtype) -> str", "TypeName"},
     {"statistics_dtype(ScalarType dtype) -> ScalarType", "StatisticsDType"},
     {"largest(ScalarType dtype) -> float", "Largest"},
     {"epsilon(ScalarType dtype) -> float", "Epsilon"},

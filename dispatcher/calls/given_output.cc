@@ -29,12 +29,12 @@ void CheckResizable(const Tensor& out, IntSpan sizes) {
              "empty tensor.");
 }
 
-std::string CannotHold(DType result, DType out) {
+std::string CannotHold(DType result, DType out, const char* name) {
   const char *from = ScalarTypeName(result), *to = ScalarTypeName(out);
   return absl::StrCat("The result type ", from, " can't be cast to the desired output type ", to,
                       ": Expected out tensor to have dtype ", absl::AsciiStrToLower(from), ", but got ",
-                      absl::AsciiStrToLower(to), " instead (Expected result to be safely castable from ",
-                      from, " dtype, but got result with dtype ", to, ")");
+                      absl::AsciiStrToLower(to), " instead (Expected ", name, " to be safely castable from ",
+                      from, " dtype, but got ", name, " with dtype ", to, ")");
 }
 
 void WarnOfResize(const Tensor& out, IntSpan sizes) {

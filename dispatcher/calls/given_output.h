@@ -14,8 +14,9 @@ namespace mica {
 // storage.
 void CheckResizable(const Tensor& out, IntSpan sizes);
 
-// How torch says that a result does not fit `out`'s dtype; programs and tests match each half of it.
-std::string CannotHold(DType result, DType out);
+// How torch says that a result, by its name, does not fit `out`'s dtype; programs and tests match each
+// half of it.
+std::string CannotHold(DType result, DType out, const char* name = "result");
 
 // A given output against what the meta function says: resized (out=) or refused. With `keeps_shape` its
 // shape is its own business.

@@ -274,6 +274,16 @@ void Mirror(const Tensor& wrapper) {
   if (wrapper.impl()->storage != value.impl()->storage) Refresh(wrapper);
 }
 
+bool IsReadable(const Tensor& t) {
+  const Tensor* inner = &t;
+  for (; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {
+    const Wrapper& w = WrapperOf(*inner);
+    if (w.hidden > 0 || (!KindOf(w.kind).unreadable.empty() && !IsConstant(*inner, w))) return false;
+  }
+  return !inner->device().is_meta() && !inner->keys().has(keys::kNoData) &&
+         !inner->keys().has(keys::kPythonSubclass);
+}
+
 void CheckReadable(const Tensor& t, const char* what) {
   const Tensor* inner = &t;
   for (; IsWrapper(*inner); inner = &WrapperOf(*inner).value) {

@@ -192,6 +192,9 @@ inline Tensor Unwrap(const Tensor& t, const Frame& frame) {
   return w ? w->value : t;
 }
 
+// Whether its elements can be read: neither on the meta device, nor of a kind that lets nobody read, nor
+// of a subclass that has operators of its own.
+bool IsReadable(const Tensor& t);
 // Raises where `t` hides dimensions, so that its memory is not what it shows, or where its
 // kind lets nobody read: `what`, as in "item()", reads elements.
 void CheckReadable(const Tensor& t, const char* what);

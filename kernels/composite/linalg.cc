@@ -9,6 +9,7 @@
 #include "mica/ops/add.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/amax.h"
+#include "mica/ops/any.h"
 #include "mica/ops/cat.h"
 #include "mica/ops/ceil.h"
 #include "mica/ops/clamp_min.h"
@@ -98,6 +99,10 @@ Tensor Taylor(const Tensor& a) {
 }
 
 }  // namespace
+
+bool _any_true(const Tensor& mask) {
+  return frames::IsReadable(mask) && ops::item(ops::any(mask, std::nullopt)).ToBool();
+}
 
 int64_t _linalg_failure(const Tensor& info) { return FirstFailure(InfoOnHost(info)); }
 

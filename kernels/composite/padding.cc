@@ -32,6 +32,11 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
              "Number of paddings (", pad.size(), ") does not fit the number of dimensions (", self.ndim(),
              ") of `self`; expected a pair for each dimension but the first one or two.");
   const bool wraps = mode == "circular";
+  for (int64_t d = self.ndim() - count - 1; d < self.ndim() && !wraps; ++d)
+    MICA_CHECK(
+        self.sizes()[d] != 0, "Expected ", count + 1, "D or ", count + 2,
+        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
+        ShapeText(self.sizes()), ".");
   Tensor x = self;
   Dims outer(pad.begin(), pad.end());
   for (int64_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 // Meta functions of the matrix products.
 #include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
+#include "tensor/scalar_type_name.h"
 
 namespace mica::meta {
 namespace {
@@ -80,6 +81,10 @@ void addmm(MetaResult& result, const Tensor& self, const Tensor& mat1, const Ten
 }
 void baddbmm(MetaResult& result, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
              const Scalar&, const Scalar&) {
+  MICA_CHECK(self.dtype() == batch1.dtype() && self.dtype() == batch2.dtype(),
+             "Input dtypes must be the same, but the dtype of `self` is (", Name(self.dtype()),
+             "), that of `batch1` (", Name(batch1.dtype()), ") and that of `batch2` (", Name(batch2.dtype()),
+             ").");
   CheckPair(batch1, batch2, 3, 3, "batch1", "batch2");
   WithAddend(result, self, batch1, batch2, "batch1", "batch2");
 }
@@ -90,6 +95,10 @@ void mv(MetaResult& result, const Tensor& self, const Tensor& vec) {
   ComputeIn(result, self.dtype());
 }
 void dot(MetaResult& result, const Tensor& self, const Tensor& tensor) {
+  MICA_CHECK(self.ndim() != 1 || tensor.ndim() != 1 || self.dtype() == tensor.dtype(),
+             "dot : expected both vectors to have same dtype, but found ", ScalarTypeName(self.dtype()),
+             " and ", ScalarTypeName(tensor.dtype()), ": those of `self` and `tensor`, (", Name(self.dtype()),
+             ") and (", Name(tensor.dtype()), ").");
   CheckPair(self, tensor, 1, 1, "self", "tensor");
   CheckInner(self, tensor, 0, 0, "self", "tensor");
   AddOutput(result, {}, self.dtype(), self.device());

@@ -179,15 +179,15 @@ void _index(MetaResult& result, const Tensor& self, TensorSpan indices) {
 
 void _index_put(MetaResult& result, const Tensor& self, TensorSpan indices, const Tensor& values, bool) {
   const Dims sizes = IndexedSizes(self, indices);
+  MICA_CHECK(CanExpandTo(values.sizes(), sizes), "shape mismatch: value tensor of shape ",
+             ShapeText(values.sizes()), " cannot be broadcast to indexing result of shape ", ShapeText(sizes),
+             ".");
   MICA_CHECK(self.dtype() == values.dtype(),
              "Index put requires the source and destination dtypes match, got ", ScalarTypeName(self.dtype()),
              " for the destination and ", ScalarTypeName(values.dtype()),
              " for the source; `self` has the dtype (", Name(self.dtype()), ") and `values` the dtype (",
              Name(values.dtype()), ").");
   CheckSameDevice(self, values, "self", "values");
-  MICA_CHECK(CanExpandTo(values.sizes(), sizes), "shape mismatch: value tensor of shape ",
-             ShapeText(values.sizes()), " cannot be broadcast to indexing result of shape ", ShapeText(sizes),
-             ".");
   AddLike(result, self);
 }
 

@@ -131,8 +131,8 @@ void _linalg_svd(MetaResult& result, const Tensor& A, bool full_matrices, bool c
 
 void _linalg_lstsq(MetaResult& result, const Tensor& A, const Tensor& B, double, std::string_view driver) {
   CheckMatrices(A, "A");
-  CheckMatrices(B, "B");
   CheckSameDType(A, B, "A", "B");
+  CheckMatrices(B, "B");
   CheckSameDevice(A, B, "A", "B");
   const int64_t m = A.size(-2), n = A.size(-1);
   MICA_CHECK(driver == "gels" || driver == "gelsy" || driver == "gelsd" || driver == "gelss",

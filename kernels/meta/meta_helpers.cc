@@ -68,9 +68,8 @@ void CheckSameDType(const Tensor& a, const Tensor& b, const char* a_name, const 
 }
 
 void CheckInRange(const Scalar& value, DType dtype, const char* name) {
-  MICA_CHECK(HoldsNumber(dtype, value), "Argument `", name, "` (", value.ToString(),
-             ") is out of the range of the dtype (", Name(dtype),
-             "): the value cannot be converted without overflow.");
+  MICA_CHECK(HoldsNumber(dtype, value), "value cannot be converted to type ", Name(dtype),
+             " without overflow: argument `", name, "` (", value.ToString(), ") is out of its range.");
 }
 
 void CheckDims(const Tensor& t, int64_t ndim, const char* name) {

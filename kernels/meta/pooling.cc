@@ -229,8 +229,10 @@ int64_t Windows(int64_t in, int64_t kernel, int64_t dilation, int64_t pad, int64
              dilation, "), stride (", stride, ") and padding (", pad,
              ") are not all in range; expected positive ones and a padding of 0 or more.");
   const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
-  MICA_CHECK(room >= 0, "Padded size (", in + 2 * pad, ") is smaller than the reach (",
-             dilation * (kernel - 1) + 1, ") of the kernel.");
+  MICA_CHECK(room >= 0,
+             "The kernel does not fit: calculated shape of the array of sliding blocks as empty, since the "
+             "padded size (",
+             in + 2 * pad, ") is smaller than the reach (", dilation * (kernel - 1) + 1, ") of the kernel.");
   return room / stride + 1;
 }
 }  // namespace
@@ -248,8 +250,8 @@ void col2im(MetaResult& result, const Tensor& self, IntSpan output_size, IntSpan
   }
   MICA_CHECK(self.sizes()[n - 2] % area == 0, "Size (", self.sizes()[n - 2], ") of dimension (", n - 2,
              ") is to be divisible by the product of kernel_size (", area, ").");
-  MICA_CHECK(self.sizes()[n - 1] == windows, "Number of columns (", self.sizes()[n - 1],
-             ") is not the number of windows (", windows, ").");
+  MICA_CHECK(self.sizes()[n - 1] == windows, "Size (", self.sizes()[n - 1], ") of dimension (", n - 1,
+             ") does not match the calculated number of sliding blocks (", windows, ").");
   Dims sizes;
   if (n == 3) sizes.push_back(self.sizes()[0]);
   sizes.push_back(self.sizes()[n - 2] / area);

@@ -11,6 +11,7 @@
 #include "mica/kernels/portable_declarations.h"
 #include "tensor/number_range.h"
 #include "tensor/random.h"
+#include "tensor/scalar_type_name.h"
 
 namespace mica::portable {
 namespace {
@@ -108,9 +109,20 @@ void WarnOfGaps(DType d, int64_t bound, const char* name) {
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
+  const Tensor parts = Parts(self);
+  const DType dtype = parts.dtype();
+  MICA_CHECK_IMPLEMENTED(IsFloating(dtype) && ItemSize(dtype) > 1,
+                         "The distribution uniform is not defined for the dtype ", Name(dtype),
+                         "; expected float16, bfloat16, float32 or float64.");
+  const double most = LargestNumber(dtype);
+  for (const auto& [name, bound] : {std::pair("from", from), std::pair("to", to)})
+    MICA_CHECK(std::abs(bound) <= most, name, " is out of bounds for ", ScalarTypeName(dtype),
+               ": uniform_ is to draw from [", from, ", ", to, ").");
   MICA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to,
              ".");
-  const Tensor parts = Parts(self);
+  MICA_CHECK(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", ScalarTypeName(dtype),
+             ">::max(), but found to=", to, " and from=", from,
+             ", whose difference is beyond the largest number of the dtype.");
   FillInSteps(parts, [&](void* data, int64_t n, int64_t) {
     FillUniform(GeneratorOf(generator), data, n, parts.dtype(), from, to);
   });

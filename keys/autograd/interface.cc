@@ -14,6 +14,7 @@
 #include "keys/autograd/inspect.h"
 #include "keys/autograd/meta.h"
 #include "keys/autograd/saved_tensor.h"
+#include "tensor/no_data.h"
 #include "tensor/shape.h"
 
 namespace mica::autograd {
@@ -307,6 +308,13 @@ class Table final : public AutogradInterface {
   void CheckInplace(const Tensor& t, const char* op) override { autograd::CheckInplace(t, op); }
 };
 
+// Whether data can be put behind `t`: it is of no transform, or of dual levels and without a tangent.
+bool IsReplaceable(const Tensor& t) {
+  for (const Tensor* at = &t; frames::IsWrapper(*at); at = &frames::WrapperOf(*at).value)
+    if (frames::WrapperOf(*at).kind != forward::JvpKind() || forward::HasTangent(*at)) return false;
+  return true;
+}
+
 // The tensor keeps its identity, its requires_grad, its history and its grad;
 // everything else becomes that of `data`. A view leaves its base.
 void Table::SetData(const Tensor& t, const Tensor& data) {
@@ -315,12 +323,17 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
              "data's dtype is (",
              Name(data.dtype()), ").");
   MICA_CHECK_IMPLEMENTED(
-      !frames::IsWrapper(t) && !frames::IsWrapper(data),
+      IsReplaceable(t) && IsReplaceable(data) && (!frames::IsWrapper(t) || t.dtype() == data.dtype()),
       "The data of a tensor cannot be replaced inside a transform (mica.func); use copy_.");
+  if (t.is_same(data)) return;
+  if (t.is_view()) autograd::LeaveBase(t);
+  if (frames::IsWrapper(data)) return SetData(t, frames::WrapperOf(data).value);
+  if (frames::IsWrapper(t)) {
+    SetData(frames::WrapperOf(t).value, data);
+    return frames::Refresh(t);
+  }
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
-  if (to == from) return;
-  if (t.is_view()) autograd::LeaveBase(t);
   StorageImpl* const storage = OwnerOf(from->storage);
   storage->Retain();
   StorageImpl* old = std::exchange(to->storage, storage);
@@ -330,7 +343,8 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
                                (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
   to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
-  to->keys = (to->keys - keys::kBackends) | (from->keys & keys::kBackends);
+  const KeySet of_data = keys::kBackends | KeySet::Of(keys::kNoData);
+  to->keys = (to->keys - of_data) | (from->keys & of_data);
   to->SetSizesStrides(from->sizes(), from->strides());
   old->Release();
   RefreshAccumulator(t);

@@ -35,7 +35,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   }
   // Composites that make or read memory.
   for (const char* name : {"mica::empty.memory_format", "mica::empty_strided", "mica::empty_like",
-                           "mica::_linalg_failure", "mica::_linalg_failure_code"})
+                           "mica::_linalg_failure", "mica::_linalg_failure_code", "mica::_any_true"})
     scope.AddBoxedKernel(name, "functionalize", {&RunWhole, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::copy_", "functionalize", {&RunCopy, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::resize_", "functionalize", {&RunResize, nullptr, nullptr}, here);

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 import torch
+from linalg_calls import LINALG
 
 import mica
 
 CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **LINALG,
     "a power in place": (
         "operation's result requires dtype",
         lambda m: m.ones(3).float_power_(m.ones(3)),
@@ -33,43 +35,10 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "movedim: repeated dim in `destination`",
         lambda m: m.ones(2, 3).movedim((0, 1), (-1, 1)),
     ),
-    "a condition's norm": (
-        "linalg.cond got an invalid norm type: wrong",
-        lambda m: m.linalg.cond(m.ones(2, 2), "wrong"),
-    ),
-    "a norm of matrices": (
-        "linalg.matrix_norm: Order 3.5 not supported",
-        lambda m: m.linalg.matrix_norm(m.ones(2, 2), 3.5),
-    ),
-    "dimensions of a nuclear norm": (
-        "must be different",
-        lambda m: m.linalg.matrix_norm(m.ones(2, 2), "nuc", (0, -2)),
-    ),
-    "factors of a vector": (
-        "linalg.qr: The input tensor A must have at least 2 dimensions",
-        lambda m: m.linalg.qr(m.ones(2)),
-    ),
-    "least squares of a vector": (
-        "input must have at least 2 dimensions",
-        lambda m: m.linalg.lstsq(m.ones(2), m.ones(2)),
-    ),
-    "an inverse of a vector": (
-        "expected a tensor with 2 or more dimensions",
-        lambda m: m.linalg.pinv(m.ones(2)),
-    ),
-    "an inverse of a tensor": (
-        "Expected self to satisfy the requirement",
-        lambda m: m.linalg.tensorinv(m.ones(2, 3, 4), 1),
-    ),
-    "an equation of tensors": (
-        "Expected self to satisfy the requirement",
-        lambda m: m.linalg.tensorsolve(m.ones(2, 3, 6), m.ones(3)),
-    ),
     "inner products": (
         r"inner\(\) the last dimension must match on both input tensors but got shapes \[2, 3\] and \[2, 2\]",
         lambda m: m.inner(m.ones(2, 3), m.ones(2, 2)),
     ),
-    "a product of no matrices": ("expected at least 2 tensors", lambda m: m.linalg.multi_dot([])),
     "a real transform of complex numbers": (
         "rfft expects a real input tensor",
         lambda m: m.fft.rfft(m.ones(3, dtype=m.complex64)),
@@ -141,11 +110,6 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "For integral input tensors, argument beta must not be a floating point number",
         lambda m: m.addr(*[m.ones(s, dtype=m.int32) for s in ((2, 2), 2, 2)], beta=2.0),
     ),
-    "singular": (
-        "The diagonal element 2 is zero, the inversion could not be completed",
-        lambda m: m.linalg.inv(m.ones(2, 2)),
-    ),
-    "not positive-definite": ("the leading minor of order 1 is not positive-definite", lambda m: m.linalg.cholesky(-m.eye(2))),
     "dtypes of lerp": ("expected dtype", lambda m: m.lerp(m.ones(2, dtype=m.float64), m.ones(2), 1)),
     "the weight of lerp": (
         "expected dtype",
@@ -237,6 +201,90 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "unsupported operation: some elements of the input tensor",
         lambda m: onto_itself(m, "scatter_"),
     ),
+    "negative deviations": (
+        "normal expects all elements of std >= 0.0",
+        lambda m: m.normal(m.zeros(2), m.tensor([-1.0, 1])),
+    ),
+    "a range wider than the dtype": (
+        "uniform_ expects to-from <= std::numeric_limits<Half>::max",
+        lambda m: m.empty(0, dtype=m.float16).uniform_(-60000, 60000),
+    ),
+    "a range out of the dtype": (
+        "from is out of bounds for",
+        lambda m: m.empty(1, dtype=m.float16).uniform_(-1e9, 0),
+    ),
+    "polar of two dtypes": (
+        "Expected object of scalar type Double but got scalar type Float for second argument",
+        lambda m: m.polar(m.ones(1, dtype=m.float64), m.ones(1)),
+    ),
+    "negative rtol": (
+        "rtol must be greater than or equal to zero, but got -0.5",
+        lambda m: m.isclose(m.ones(1), m.ones(1), rtol=-0.5),
+    ),
+    "negative atol": (
+        "atol must be greater than or equal to zero, but got -0.5",
+        lambda m: m.isclose(m.ones(1), m.ones(1), atol=-0.5),
+    ),
+    "a value out of the dtype": (
+        "value cannot be converted to type .* without overflow",
+        lambda m: m.ones(1).masked_fill(m.tensor([True]), 1j),
+    ),
+    "a state of one row": (
+        "doesn't match hidden",
+        lambda m: m.nn.LSTMCell(4, 5)(m.ones(3, 4), (m.ones(3, 5), m.ones(1, 5))),
+    ),
+    "a state of other size": ("inconsistent hidden_size", lambda m: m.nn.GRUCell(4, 5)(m.ones(3, 4), m.ones(3, 1))),
+    "a cell's input": ("inconsistent input_size", lambda m: m.nn.RNNCell(4, 5)(m.ones(3, 1))),
+    "a projection of a GRU": (
+        "proj_size argument is only supported for LSTM, not RNN or GRU",
+        lambda m: m.nn.GRU(4, 5, proj_size=2),
+    ),
+    "no grid": ("meshgrid expects a non-empty TensorList", lambda m: m.meshgrid()),
+    "a grid of two devices": (
+        "meshgrid expects all tensors to have the same device",
+        lambda m: m.meshgrid(m.ones(2), m.ones(2, device="meta"), indexing="ij"),
+    ),
+    "memory of another dtype": (
+        "can't alias tensor with dtype '.*' into dtype '.*'",
+        lambda m: m.asarray(m.ones(2), dtype=m.float64, copy=False),
+    ),
+    "memory of a list": (
+        "can't alias arbitrary sequence into a tensor",
+        lambda m: m.asarray([1], copy=False),
+    ),
+    "out of another dtype": (
+        r"dtype Long does not match dtype of out parameter \(Float\)",
+        lambda m: m.zeros(2, dtype=m.int64, out=m.ones(2)),
+    ),
+    "out on another device": (
+        "device type meta does not match device type of out parameter",
+        lambda m: m.rand(2, device="meta", out=m.ones(2)),
+    ),
+    "gradients of new integers": (
+        "Only Tensors of floating point and complex dtype can require gradients",
+        lambda m: m.ones(2, dtype=m.int64).new_zeros(2, requires_grad=True),
+    ),
+    "strides beyond int64": ("Stride calculation overflowed", lambda m: m.empty([0, 4, 2**61])),
+    "a sequence without items": (
+        "could not determine the shape of object type 'Hollow'",
+        lambda m: m.tensor(Hollow()),
+    ),
+    "values at a mask": (
+        "shape mismatch: value tensor of shape",
+        lambda m: m.arange(4).__setitem__(m.arange(4) > 0, m.tensor([])),
+    ),
+    "blocks of fold": (
+        "match the calculated number of sliding blocks",
+        lambda m: m.nn.functional.fold(m.ones(1, 6, 10), (4, 5), (2, 3)),
+    ),
+    "a kernel beyond the image": (
+        "calculated shape of the array of sliding blocks as",
+        lambda m: m.nn.functional.fold(m.ones(1, 12, 12), (4, 5), (2, 2), dilation=8),
+    ),
+    "padding of no channels": (
+        "Expected 3D or 4D .* with possibly 0 batch size and other non-zero dimensions",
+        lambda m: m.nn.functional.pad(m.ones(3, 0, 4, 4), (1, 1, 1, 1), mode="reflect"),
+    ),
 }  # fmt: skip
 
 
@@ -248,6 +296,16 @@ def view_under(m: Any, mode: Any) -> Any:
 
 def x_of(m: Any) -> Any:
     return m.ones((), requires_grad=True)
+
+
+class Hollow:
+    """A sequence whose items cannot be read."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, i: int) -> Any:
+        raise TypeError
 
 
 def onto_itself(m: Any, name: str) -> Any:

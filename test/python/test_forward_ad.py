@@ -198,6 +198,24 @@ def test_a_dual_number_of_what_requires_grad_says_so() -> None:
         assert mica.autograd.grad(tangent.sum(), x)[0].tolist() == [6, 12]
 
 
+def test_data_of_constants_of_a_dual_level_can_be_replaced() -> None:
+    outside = mica.zeros(2)
+    with dual_level():
+        inside = mica.empty(())
+        inside.set_(mica.arange(4.0).untyped_storage(), 1, (3,), (1,))
+        assert inside.tolist() == [1, 2, 3]
+        assert (2 * inside).tolist() == [2, 4, 6]
+        outside.data = inside
+        assert outside.tolist() == [1, 2, 3]
+        inside.add_(1)
+        assert outside.tolist() == [2, 3, 4]  # one memory
+        dual = make_dual(mica.ones(3), mica.ones(3))
+        for to, data in ((dual, inside), (inside, dual), (outside, dual)):
+            with pytest.raises(NotImplementedError, match="cannot be replaced inside a transform"):
+                to.data = data
+    assert outside.tolist() == [2, 3, 4]
+
+
 def test_gradients_of_constants_of_a_dual_level() -> None:
     with dual_level():
         x = mica.ones(2, requires_grad=True)

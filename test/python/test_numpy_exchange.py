@@ -160,7 +160,7 @@ def test_asarray_without_a_copy_shares_or_raises(place: int, dtype: Any) -> None
     try:
         tensor = mica.asarray(given, dtype=dtype, copy=False)
     except ValueError as error:
-        assert "cannot share memory" in str(error)
+        assert "can't alias tensor with dtype" in str(error)
         assert dtype is not None and hasattr(given, "dtype")
         return
 
@@ -180,7 +180,7 @@ def test_asarray_without_a_copy_shares_or_raises(place: int, dtype: Any) -> None
 
 @pytest.mark.parametrize("given", [1, 1.5, [1], (1.0,), np.float32(1), np.int64(2), range(3)], ids=repr)
 def test_asarray_of_what_has_no_memory(given: Any) -> None:
-    with pytest.raises((ValueError, RuntimeError), match="cannot share memory"):
+    with pytest.raises((ValueError, RuntimeError), match="can't alias"):
         mica.asarray(given, copy=False)
 
 

@@ -178,3 +178,14 @@ def test_a_range_fills_an_out_of_as_many_elements(name: str) -> None:
     out = mica.zeros(2, 3)
     FACTORIES[name](out=out)
     assert out.shape == (2, 3) and same(out.view(6), FACTORIES[name](dtype=mica.float32))
+
+
+def test_results_in_out_are_named() -> None:
+    x = mica.tensor([[1.0, 3.0], [2.0, 0.0]])
+    values, indices = mica.empty(2), mica.empty(2, dtype=mica.int64)
+    found = mica.max(x, 1, out=(values, indices))
+    assert type(found) is mica.return_types.max_out
+    assert found.values is values and found.indices is indices
+    factors = [mica.empty(0) for _ in range(3)]
+    assert mica.linalg.svd(x, out=factors).S is factors[1]
+    assert isinstance(mica.var_mean(x), tuple)

@@ -234,6 +234,10 @@ def test_randomness() -> None:
     assert (same[0] == same[1]).all() and (different[0] != different[1]).all()
     dropped = vmap(lambda a: mica.nn.functional.dropout(a, 0.5), randomness="same")(mica.ones(4, 64))
     assert (dropped[0] == dropped[3]).all() and 0 < dropped[0].count_nonzero() < 64
+    normal = vmap(lambda std: mica.normal(mica.zeros(2), std), randomness="different")
+    assert normal(mica.ones(3, 2)).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="all elements of std >= 0.0"):  # of any example
+        normal(mica.tensor([[1.0, 1], [1, -1]]))
     with pytest.raises(RuntimeError, match="randomness='different'"):
         vmap(draw)(X)
 

@@ -97,3 +97,18 @@ def test_operator_without_dispatch(name: str) -> None:
             result, error = run(f, call, wrap)
         if error is None:  # it needs no memory: a question of shape, or no tensor given
             assert type(result) is not Wrapped or result.inner is not None
+
+
+def test_views_without_dispatch_have_no_memory_either() -> None:
+    x = Wrapped(mica.arange(6.0).view(2, 3))
+    plain = mica.ones(2)
+    with no_dispatch():
+        column = x.t()[1]
+        plain.set_(column)
+        for view in (column, plain):
+            assert (view.shape, view.stride(), view.storage_offset()) == ((2,), (3,), 1)
+            with pytest.raises(RuntimeError, match="no memory of its own"):
+                view + 1
+    for view in (column, plain):
+        with pytest.raises(NotImplementedError, match="no memory of its own"):
+            view.tolist()

@@ -15,18 +15,21 @@ from mica import _C, ops
 
 @functools.cache
 def _fields() -> dict[str, tuple[str, ...]]:
-    """The names of the results, by operator."""
+    """The names of the results, by operator; `max_out` is what max() with out= gives."""
     found: dict[str, tuple[str, ...]] = {}
+    with_out = set()
     for full in _C._operator_names():
         space, _, name = full.partition("::")
         base = name.partition(".")[0]
-        if space != "mica" or base.startswith("_") or base in found:
+        if space != "mica" or base.startswith("_"):
             continue
-        results = str(ops.overload(full).schema)
-        named = re.findall(r"Tensor (\w+)", results.rpartition("-> (")[2])
+        results = str(ops.overload(full).schema).rpartition("-> (")[2]
+        named = re.findall(r"Tensor (\w+)", results)
         if len(named) > 1 and results.endswith(")"):
-            found[base] = tuple(named)
-    return found
+            found.setdefault(base, tuple(named))
+        elif "!" in results:
+            with_out.add(base)
+    return found | {f"{base}_out": found[base] for base in with_out if base in found}
 
 
 def __getattr__(name: str) -> Any:

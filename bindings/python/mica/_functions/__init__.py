@@ -164,9 +164,13 @@ def einsum(*args: Any) -> Tensor:
         from mica._functions.einsum_lists import of_lists
 
         return _generated["einsum"](*of_lists(args))
-    if len(args) < 2 or not isinstance(args[0], str):
-        raise TypeError("einsum() takes an equation and then its operands.")
     operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand; the call has no operand."
+        )
+    if not isinstance(args[0], str):
+        raise TypeError("einsum() takes an equation and then its operands.")
     return _generated["einsum"](args[0], list(operands))
 
 
@@ -193,7 +197,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             "meshgrid", "meshgrid: in an upcoming release, it will be required to pass the indexing argument."
         )
     if not items:
-        raise RuntimeError("meshgrid() got no tensors; expected at least one vector.")
+        raise RuntimeError("meshgrid expects a non-empty TensorList; expected at least one vector.")
     for t in items:
         if Tensor.dim(t) > 1:
             raise RuntimeError(
@@ -201,7 +205,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             )
         if t.dtype != items[0].dtype:
             raise RuntimeError(
-                f"The tensors of meshgrid() are {items[0].dtype} and {t.dtype}; expected one dtype."
+                f"meshgrid expects all tensors to have the same dtype; these are {items[0].dtype} and {t.dtype}."
+            )
+        if t.device != items[0].device:
+            raise RuntimeError(
+                f"meshgrid expects all tensors to have the same device; these are on {items[0].device} and {t.device}."
             )
     swap = indexing == "xy" and len(items) >= 2
     if swap:
@@ -243,9 +251,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             f"tensordot() takes two Tensors; these are of types ({type(a).__name__}, {type(b).__name__})."
         )
     if isinstance(dims, int):
-        if dims < 0 or dims > min(a.ndim, b.ndim):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}.")
+        if dims > min(a.ndim, b.ndim):
             raise RuntimeError(
-                f"Number of dimensions (`dims`, {dims}) is not between 0 and those of `a` ({a.ndim}) and `b` ({b.ndim})."
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}: `a` has ({a.ndim}) dimensions and "
+                f"`b` ({b.ndim})."
             )
         dims = (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
     if (

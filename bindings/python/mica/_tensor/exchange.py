@@ -39,16 +39,17 @@ def _check_alias(shared: Tensor | None, obj: Any, dtype: Any, device: Any) -> No
     """asarray(copy=False) of what cannot share its memory is refused."""
     if shared is None:
         if _is_numpy(obj):
-            raise RuntimeError("A number of NumPy's cannot share memory with a tensor; leave copy=False out.")
-        raise ValueError(f"An object of type ({type(obj).__name__}) cannot share memory with a tensor.")
-    for what, given, wanted in (
-        ("dtype", shared.dtype, dtype),
-        ("device", shared.device, device if device is None else _C.device(device)),
-    ):
-        if wanted is not None and given != wanted:
-            raise ValueError(
-                f"A tensor of {what} ({given}) cannot share memory with one of {what} ({wanted})."
+            raise RuntimeError(
+                "can't alias NumPy scalars. Leave copy=False out, or make an array of the number."
             )
+        raise ValueError(
+            f"can't alias arbitrary sequence into a tensor: an object of type ({type(obj).__name__}) has no memory to share."
+        )
+    place = shared.device if device is None else _C.device(device)
+    if place != shared.device:
+        raise ValueError(f"can't alias tensor from device '{shared.device}' to '{place}'.")
+    if dtype not in (None, shared.dtype):
+        raise ValueError(f"can't alias tensor with dtype '{shared.dtype}' into dtype '{dtype}'.")
 
 
 def asarray(

@@ -97,7 +97,9 @@ def _reinforce(self: Tensor, reward: Any) -> None:
 
 
 def _refuse(name: str, there: str) -> Any:
-    raise RuntimeError(f"Tensor.{name}() went from torch long ago; use mica.linalg.{there}().")
+    raise RuntimeError(
+        f"This function was deprecated since version 1.9 and is now removed: {name}(); use mica.linalg.{there}()."
+    )
 
 
 def eig(self: Tensor, eigenvectors: bool = False) -> Any:
@@ -118,6 +120,11 @@ def lstsq(self: Tensor, other: Tensor) -> Any:
 def solve(self: Tensor, other: Tensor) -> Any:
     """Refuses: see mica.linalg.solve."""
     _refuse("solve", "solve")
+
+
+def matrix_rank(self: Tensor, tol: float | None = None, symmetric: bool = False) -> Any:
+    """Refuses: see mica.linalg.matrix_rank."""
+    _refuse("matrix_rank", "matrix_rank")
 
 
 _C._add_tensor_attributes(

@@ -5,6 +5,7 @@ names.txt says under which names they stand.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,11 @@ def range_(start: float = 0, end: float | None = None, step: float = 1, **option
         start, end = 0, start
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"From ({start}) to ({end}) no number of steps of ({step}) leads.")
+    warnings.warn(
+        "torch.range is deprecated and will be removed: it takes the end in, as Python's range does not; use arange.",
+        UserWarning,
+        stacklevel=2,
+    )
     out = options.pop("out", None)
     options.setdefault("dtype", mica.get_default_dtype() if out is None else out.dtype)
     found = mica.arange(int((end - start) / step) + 1, **options) * step + start

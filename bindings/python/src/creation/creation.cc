@@ -280,7 +280,13 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, Device device,
                                  ": new(): invalid data type '" + TypeName(data) +
                                  "'; expected numbers, nested sequences of them, or an array.");
     }
-    list = Own(PySequence_List(data));
+    PyObject* const items = PySequence_List(data);
+    if (!items && PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Clear();
+      Raise(PyExc_ValueError, std::string("could not determine the shape of object type '") + TypeName(data) +
+                                  "', whose items cannot be read.");
+    }
+    list = Own(items);
     data = list.get();
   } else if (!ItemsOf(data) && IsNumpy(data)) {
     return ConvertTensor(FromNumpyCopy(data), dtype, device);

@@ -227,11 +227,14 @@ void RunSubclass(const BoxedKernel&, const Operator& op, KeySet keys, const Mica
   });
 }
 
-void RunWithoutData(const BoxedKernel&, const Operator& op, KeySet, const MicaValue*, int64_t, MicaValue*) {
-  MICA_THROW(
-      kRuntime, "The operator ", std::string(op.name()),
+// Views need no memory, and inherit the key; everything else would read from NULL.
+void RunWithoutData(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                    MicaValue* results) {
+  MICA_CHECK(
+      op.schema().is_view(), "The operator ", std::string(op.name()),
       " came to a tensor of a wrapper subclass, which has no memory of its own. Give it the tensor that "
       "is wrapped, in __mica_dispatch__, and do not switch the subclass's dispatch off around it.");
+  op.RedispatchBoxed(keys & KeySet::Below(keys::kNoData), args, n, results);
 }
 
 bool IsShownWhole(const Operator& op) {

@@ -11,6 +11,7 @@
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/layers/autograd_interface.h"
+#include "tensor/scalar_type_name.h"
 
 namespace mica::python {
 namespace {
@@ -347,10 +348,35 @@ PyObject* ToPythonTuple(ResultNames& names, Tensor* tensors, int count) {
   return result.release();
 }
 
+void CheckOut(BoundArguments& b, int out, int dtype, int device) {
+  const Tensor& t = b.GetTensor(out);
+  if (const auto wanted = dtype < 0 ? std::nullopt : b.OptDType(dtype))
+    MICA_CHECK(t.dtype() == *wanted, "dtype ", ScalarTypeName(*wanted),
+               " does not match dtype of out parameter (", ScalarTypeName(t.dtype()),
+               "): Expected out tensor to have dtype ", Name(*wanted), ", but got ", Name(t.dtype()),
+               " instead; give no `dtype`, or an `out` of it.");
+  if (const auto wanted = device < 0 ? std::nullopt : b.OptDevice(device))
+    MICA_CHECK(t.device().backend == wanted->backend, "device type ", wanted->ToString(),
+               " does not match device type of out parameter (", t.device().ToString(),
+               "); give no `device`, or an `out` on it.");
+}
+
+PyObject* FromOuts(ResultNames& names, const BoundArguments& b, int i, int count) {
+  if (!names.fields) return b.NewReference(i);
+  std::vector<Tensor> outs;
+  for (int k = 0; k < count; ++k) outs.push_back(b.Out(i, k));
+  return ToPythonTuple(names, outs.data(), count);
+}
+
 PyObject* FromFactory(const BoundArguments& b, int pin_memory, int requires_grad, Tensor result) {
   if (b.Given(pin_memory) && b.OptBool(pin_memory).value_or(false))
     result = PinMemory(result, PinningBackend());
-  if (b.Given(requires_grad) && b.Bool(requires_grad)) GetAutogradInterface().SetRequiresGrad(result, true);
+  if (b.Given(requires_grad) && b.Bool(requires_grad)) {
+    MICA_CHECK(IsDifferentiable(result.dtype()),
+               "Only Tensors of floating point and complex dtype can require gradients; the dtype is (",
+               Name(result.dtype()), ").");
+    GetAutogradInterface().SetRequiresGrad(result, true);
+  }
   return Wrap(std::move(result));
 }
 

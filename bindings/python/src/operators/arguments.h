@@ -279,6 +279,11 @@ PyObject* ToPython(ResultNames& names, std::tuple<T...> results) {
       },
       results);
 }
+// Raises where argument `out` is of another dtype or device than the arguments of these numbers say; -1:
+// there is none.
+void CheckOut(BoundArguments& b, int out, int dtype, int device);
+// The tensors of the tuple that argument `i`, an `out`, is.
+PyObject* FromOuts(ResultNames& names, const BoundArguments& b, int i, int count);
 // What a factory made, with its arguments `pin_memory` and `requires_grad`, by number, done.
 PyObject* FromFactory(const BoundArguments& b, int pin_memory, int requires_grad, Tensor result);
 

@@ -75,7 +75,9 @@ class RNNBase(Module):
                 f"({hidden_size})."
             )
         if proj_size and mode != "LSTM":
-            raise ValueError(f"proj_size ({proj_size}) is for LSTM alone; expected 0 for {mode}.")
+            raise ValueError(
+                f"proj_size argument is only supported for LSTM, not RNN or GRU; it is ({proj_size}) for {mode}."
+            )
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -281,7 +283,9 @@ class RNN(RNNBase):
         dtype: Any = None,
     ) -> None:
         if proj_size:
-            raise ValueError(f"proj_size ({proj_size}) is for LSTM alone; expected 0 for RNN.")
+            raise ValueError(
+                f"proj_size argument is only supported for LSTM, not RNN or GRU; it is ({proj_size}) for RNN."
+            )
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
         self.nonlinearity = nonlinearity
@@ -377,6 +381,10 @@ class RNNCellBase(Module):
             raise ValueError(f"Number of dimensions ({input.ndim}) of `input` is not 1 or 2.")
         batched = input.ndim == 2
         x = input if batched else input.unsqueeze(0)
+        if x.size(1) != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {x.size(1)}, expected {self.input_size}."
+            )
         full = []
         for state in states:
             if state is None:
@@ -384,6 +392,12 @@ class RNNCellBase(Module):
             elif state.ndim not in (1, 2):
                 raise ValueError(f"Number of dimensions ({state.ndim}) of a state is not 1 or 2.")
             full.append(state if state.ndim == 2 else state.unsqueeze(0))
+            if full[-1].shape != (x.size(0), self.hidden_size):
+                raise RuntimeError(
+                    f"Input batch size {x.size(0)} doesn't match hidden batch size {full[-1].size(0)}, or the state has "
+                    f"inconsistent hidden_size: its shape is {tuple(full[-1].shape)}, and hidden_size "
+                    f"({self.hidden_size})."
+                )
         hx = full if name == "lstm_cell" else full[0]
         result = OPERATORS[name](x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         if batched:
