@@ -164,6 +164,7 @@ void ForEach(F&& f, const Tensor& out, const T&... inputs) {
   Offsets to(out);
   int64_t offsets[Offsets::kBlock];
   double values[kInputs][Offsets::kBlock], result[Offsets::kBlock];
+  Patience patience;
   for (int64_t begin = 0; begin < out.numel(); begin += Offsets::kBlock) {
     const int64_t n = std::min(Offsets::kBlock, out.numel() - begin);
     for (size_t k = 0; k < kInputs; ++k) {
@@ -176,6 +177,7 @@ void ForEach(F&& f, const Tensor& out, const T&... inputs) {
     (std::make_index_sequence<kInputs>());
     to.Next(offsets, n);
     StoreLanes(Lane::kF64, out.dtype(), result, out.data_as<char>(), offsets, n);
+    patience.Spend(16 * n);  // a series each
   }
 }
 

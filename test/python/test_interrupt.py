@@ -213,6 +213,10 @@ LONG = {
         "y = F.ctc_loss(x, t, [400] * 8, [100] * 8)",
         "y.backward(retain_graph=True)",
     ),
+    "gradient of gamma draws": (
+        "x = mica.rand(1 << 22) + 1",
+        "mica._C._find_operator('_standard_gamma_grad')(x, x)",
+    ),
     "lstm": ("net = nn.LSTM(256, 256); x = mica.rand(6000, 4, 256)", "net(x)"),
 }
 
