@@ -99,6 +99,51 @@ def test_rounding_is_no_difference(monkeypatch):
     assert run(program) is None
 
 
+INEXACT = [
+    # torch keeps the mean of bfloat16 in bfloat16 for the gradient.
+    [
+        "torch.manual_seed(5)\nv1 = torch.randn((2, 4, 2), dtype=torch.bfloat16).requires_grad_()",
+        "torch.manual_seed(1)\nv2 = torch.randn((2, 4, 2), dtype=torch.bfloat16)",
+        "v3 = torch.nn.functional.layer_norm(v1, (2,), v2[0, 0].clone(), v2[0, 1].clone())",
+        "(v3 * v2).sum().backward()",
+    ],
+    # torch's exponential overflows before i0 does.
+    ["v1 = torch.arange(85, 95)", "v2 = torch.i0(v1)"],
+]
+
+
+@pytest.mark.parametrize("program", INEXACT)
+def test_where_torch_is_inexact_mica_has_to_be_exact(monkeypatch, program):
+    assert run(program) is not None and confirmed(program) is None
+    right = mica.i0
+    monkeypatch.setattr(mica, "i0", lambda x: right(x) * 1.25)
+    monkeypatch.setattr(
+        mica.Tensor, "backward", lambda x: (right_backward(x), [g.mul_(2) for g in leaves(x)])
+    )
+    assert confirmed(program) is not None
+
+
+right_backward = mica.Tensor.backward
+
+
+def leaves(x: mica.Tensor) -> list[mica.Tensor]:
+    """The gradients of the leaves that a result was computed from."""
+    found, open_nodes = [], [x.grad_fn]
+    while open_nodes:
+        node = open_nodes.pop()
+        found += [node.variable.grad] if hasattr(node, "variable") else []
+        open_nodes += [next_node for next_node, _ in node.next_functions if next_node is not None]
+    return found
+
+
+def test_a_spectrum_that_is_zero_but_for_rounding_is_no_difference():
+    program = [
+        "v1 = torch.fft.fft(torch.ones(5, dtype=torch.float64)).conj()",
+        "v2 = torch.count_nonzero(v1)",
+    ]
+    assert run(program) is None
+
+
 def test_a_seed_draws_one_program():
     assert grow(7)[0] == grow(7)[0] != grow(8)[0]
 
@@ -108,6 +153,11 @@ def test_known_differences_match_and_are_reported_when_they_are_gone():
     listed = known.Known(text)
     assert [entry.reason for entry in listed.mended()] == ["It adds."]
     assert len(listed.entries[0].program) == 2
+
+
+def test_a_listed_program_that_differs_in_another_way_is_reported():
+    text = "# Its dtype.\nmatch dtype: torch\\.cummax\nv1 = torch.cummax(torch.ones((), dtype=torch.complex64), 0)"
+    assert [entry.reason for entry in known.Known(text).mended()] == ["Its dtype."]
 
 
 def test_every_listed_difference_is_there():

@@ -127,6 +127,11 @@ class Draw:
             raise Skip
         return self.rng.choice(names[-5:] if self.chance(0.6) else names)
 
+    def operands(self, *expressions: str) -> list[Any]:
+        """The tensors that expressions start with."""
+        named = [self.session.values.get(text.partition(".")[0]) for text in expressions]
+        return [t for t in named if isinstance(t, torch.Tensor)]
+
     def real(self, rank: int = 0) -> str:
         return self.tensor(lambda t: t.is_floating_point() and t.dim() >= rank)
 
@@ -140,22 +145,21 @@ class Draw:
 
     def shared(self, name: str) -> bool:
         """Whether another value has the same memory."""
-        place = [self.value(n).untyped_storage().data_ptr() for n in (name, *self.names())]
-        return place.count(place[0]) > 2
+        places = [place(self.value(n)) for n in (name, *self.names())]
+        return places.count(places[0]) > 2
 
     def shares_gradient(self, name: str) -> bool:
         """Whether a tensor is one of several gradients, of which torch gives some the same memory."""
         held = [v for n in self.session.gradients for v in tensors(self.session.values.get(n))]
-        place = self.value(name).untyped_storage().data_ptr()
-        return [t.untyped_storage().data_ptr() for t in held].count(place) > 1
+        return [place(t) for t in held].count(place(self.value(name))) > 1
 
     def same_strides(self, name: str) -> bool:
         return tuple(self.value(name).stride()) == tuple(self.session.spaces["mica"][name].stride())
 
     def source(self, target: str, name: str) -> str:
         """An operand of a write; a copy where it may share the target's memory."""
-        pointers = {self.value(n).untyped_storage().data_ptr() for n in (target, name)}
-        return name if len(pointers) == 2 or self.value(name).is_inference() else f"{name}.clone()"
+        places = {place(self.value(n)) for n in (target, name)}
+        return name if len(places) == 2 or self.value(name).is_inference() else f"{name}.clone()"
 
     def shape(self, rank: int | None = None, large: float = 0.04) -> tuple[int, ...]:
         if rank is None:
@@ -217,6 +221,11 @@ class Draw:
             return f"{name}.narrow({self.dim(name)}, 0, 1)" if 0 not in t.shape else name
         sizes = tuple(n if self.chance(0.7) else 1 for n in t.shape)[self.rng.randint(0, min(1, t.dim())) :]
         return self.make(sizes, self.dtype(), self.chance(0.3))
+
+
+def place(t: torch.Tensor) -> int:
+    """The address of a tensor's memory; of zeros that have none, 0."""
+    return 0 if t._is_zerotensor() else int(t.untyped_storage().data_ptr())
 
 
 def tensors(value: Any) -> list[torch.Tensor]:

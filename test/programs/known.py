@@ -31,6 +31,11 @@ class Entry:
             and re.search(self.pattern, shown) is not None
         )
 
+    def shows(self) -> bool:
+        """Whether the program still differs, and in the way that the entry says."""
+        found = run(self.program)
+        return found is not None and self.matches(self.program[found[0]], found[1])
+
 
 def statements(text: str) -> list[str]:
     """A program's statements."""
@@ -59,5 +64,5 @@ class Known:
         return any(entry.matches(statement, difference) for entry in self.entries)
 
     def mended(self) -> list[Entry]:
-        """Those whose program shows no difference any more."""
-        return [entry for entry in self.entries if run(entry.program) is None]
+        """Those whose program shows their difference no more."""
+        return [entry for entry in self.entries if not entry.shows()]

@@ -70,6 +70,14 @@ GUARDS = re.compile(
 )
 
 
+NARROW = re.compile(r"torch\.(?:float16|bfloat16|float32|(complex)64)\b")
+
+
+def widened(statement: str) -> str:
+    """A statement with float64 and complex128 in place of narrower dtypes."""
+    return NARROW.sub(lambda found: "torch.complex128" if found[1] else "torch.float64", statement)
+
+
 @functools.lru_cache(4096)
 def compiled(statement: str) -> types.CodeType:
     return compile(statement, "<step>", "exec")
@@ -108,13 +116,13 @@ def version(value: Any) -> int:
 
 
 class Session:
-    """Three namespaces that the same statements run in."""
+    """Three namespaces that the same statements run in, or four."""
 
-    def __init__(self, nudges: int = 0, everything: bool = False) -> None:
+    def __init__(self, nudges: int = 0, everything: bool = False, exact: bool = False) -> None:
         self.everything = everything  # short values are nudged, too
-        self.libraries = {"torch": torch, "shadow": torch, "mica": mica}
+        libraries = {"torch": torch, "shadow": torch, "mica": mica} | ({"exact": torch} if exact else {})
         self.spaces: dict[str, dict[str, Any]] = {
-            name: {"torch": library, "log": []} for name, library in self.libraries.items()
+            name: {"torch": library, "log": []} for name, library in libraries.items()
         }
         self.noise = np.random.default_rng(nudges)
         self.epsilon = EPSILON["float64"]  # of the coarsest dtype so far
@@ -122,7 +130,11 @@ class Session:
         self.convolves = False  # torch adds the gradients of a convolution's bias one after another
         self.largest = 1  # elements of the largest tensor so far
         self.versions: dict[tuple[str, str], int] = {}
-        self.random = torch.get_rng_state()
+        self.exact: dict[str, Any] = {}  # the tensors and plain values of the fourth namespace
+        torch.manual_seed(0)
+        mica.manual_seed(0)
+        # torch's stream of random numbers is one; the namespaces beside torch's own have theirs.
+        self.random = dict.fromkeys(("shadow", "exact"), torch.get_rng_state())
         self.rounded: dict[str, np.ndarray] = {}  # Mica's results of the statement that differ from torch's
         self.gradients: set[str] = set()  # names of what transforms and autograd.grad gave
 
@@ -138,7 +150,6 @@ class Session:
 
     def step(self, statement: str) -> Difference | None:
         """Runs a statement everywhere and compares what it made and changed."""
-        code = compiled(statement)
         self.convolves |= "onv" in statement
         if "torch.func." in statement or "autograd.grad(" in statement or statement.endswith(".grad"):
             self.gradients.add(statement.partition(" = ")[0])
@@ -146,9 +157,11 @@ class Session:
         for name, space in self.spaces.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                errors[name] = self.attempt(name, code, space)
+                errors[name] = self.attempt(name, statement, space)
         if kind_of(errors["torch"]) != kind_of(errors["shadow"]):
             raise Chaotic
+        if kind_of(errors["torch"]) != kind_of(errors.get("exact", errors["torch"])):
+            del self.spaces["exact"]  # mixes dtypes that are equal elsewhere: nothing more is excused
         if errors["torch"] is not None and errors["mica"] is None and not GUARDS.search(str(errors["torch"])):
             raise Wider
         raised = self.compare_errors(errors["torch"], errors["mica"])
@@ -160,17 +173,20 @@ class Session:
             raise Refused  # how far a call comes before it refuses is not compared
         return raised or self.compare_values(errors["torch"] is not None)
 
-    def attempt(self, name: str, code: types.CodeType, space: dict[str, Any]) -> Exception | None:
-        if name == "shadow":  # torch's stream of random numbers is one; the shadow has its own
-            state = torch.get_rng_state()
-            torch.set_rng_state(self.random)
+    def attempt(self, name: str, statement: str, space: dict[str, Any]) -> Exception | None:
+        state = torch.get_rng_state()
+        if name in self.random:
+            torch.set_rng_state(self.random[name])
+        if name == "exact":
+            torch.set_default_dtype(torch.float64)
         try:
-            exec(code, space)
+            exec(compiled(widened(statement) if name == "exact" else statement), space)
         except Exception as error:  # noqa: BLE001 - whatever is raised is compared
             return error
         finally:
-            if name == "shadow":
-                self.random = torch.get_rng_state()
+            torch.set_default_dtype(torch.float32)
+            if name in self.random:
+                self.random[name] = torch.get_rng_state()
                 torch.set_rng_state(state)
         return None
 
@@ -189,6 +205,7 @@ class Session:
         """Compares names, the flags of all values, and the content of what is new or written."""
         spaces = {name: self.leaves(space) for name, space in self.spaces.items()}
         expected, found, shadow = spaces["torch"], spaces["mica"], spaces["shadow"]
+        self.exact = spaces.get("exact", {})
         for name in expected.keys() ^ found.keys():  # the gradient of a gradient that one of them records
             if name.count(".grad") + (name.partition("[")[0].partition(".")[0] in self.gradients) >= 2:
                 for values in (expected, found, shadow):
@@ -211,6 +228,9 @@ class Session:
         for name in fresh:
             if isinstance(shadow[name], torch.Tensor):
                 self.nudge(shadow[name], self.rounded.pop(name, None))
+            exact = self.exact.get(name)
+            if isinstance(exact, torch.Tensor) and isinstance(found[name], mica.Tensor):
+                move(exact, torch.from_numpy(to_numpy(mica, found[name].detach().clone())))
         for name, leaves in (("torch", expected), ("mica", found)):
             self.versions |= {(name, path): version(v) for path, v in leaves.items() if is_tensor(v)}
         return None
@@ -299,12 +319,29 @@ class Session:
             same = self.same(e, f, s)
             if gradient and e.dtype.kind in "fc":  # which products of 0 and infinity a formula has is its own
                 same |= np.isnan(e) | np.isnan(f)
+            same |= self.is_exact(name, f, e)
         if same.all():
             return None
         at = tuple(int(k) for k in np.argwhere(~same)[0])
         wrong = int(same.size - same.sum())
         text = f"({wrong}) of ({same.size}) elements differ; at {list(at)} Mica has ({f[at]!r}), torch ({e[at]!r})"
         return Difference("value", name, text, self.is_small(e, f))
+
+    def is_exact(self, name: str, f: np.ndarray, e: np.ndarray) -> np.ndarray:
+        """Where Mica's result is what float64 gives for Mica's values, or where both are about as far from that.
+
+        Within one operator values cancel that nobody nudges: where torch is off by a little (d), Mica may be
+        off by 4 d.
+        """
+        exact = self.exact.get(name)
+        if not isinstance(exact, torch.Tensor) or tuple(exact.shape) != f.shape:
+            return np.zeros(f.shape, bool)
+        x = to_numpy(torch, exact.detach().clone())
+        agrees = self.same(x, f, x)
+        if e.dtype.kind not in "fc":
+            return agrees
+        little = np.maximum(np.abs(x) / 20, 16 * self.tolerance)
+        return agrees | (np.abs(f - x) <= 4 * np.minimum(np.abs(e - x), little))
 
     @staticmethod
     def is_small(e: np.ndarray, f: np.ndarray) -> bool:
@@ -339,21 +376,14 @@ class Session:
 
     def nudge(self, value: torch.Tensor, found: np.ndarray | None) -> None:
         """Moves a shadow's tensor: to what Mica has, where that is rounded in another way, and some units further."""
-        if not (value.is_floating_point() or value.is_complex()) or value.is_conj() or value.is_neg():
-            return
-        if not value.numel() or not alone(value) or value._is_zerotensor():
-            return
-        with torch.inference_mode(value.is_inference()):
-            if found is not None and tuple(found.shape) == tuple(value.shape):
-                value.data.copy_(torch.from_numpy(np.array(found)))
-                if not self.everything:
-                    return
-            if value.dtype == torch.bfloat16:
-                return  # has too few bits to tell rounded values from short ones; its unit covers both
-            memory = value.detach().clone().contiguous()
-            memory = (torch.view_as_real(memory) if value.is_complex() else memory).numpy()
-            moved = torch.from_numpy(np.ascontiguousarray(self.moved(memory))).reshape(memory.shape)
-            value.data.copy_(torch.view_as_complex(moved) if value.is_complex() else moved)
+        if found is not None:
+            move(value, torch.from_numpy(found))
+        if not has_roundings(value) or value.dtype == torch.bfloat16:
+            return  # bfloat16 has too few bits to tell rounded values from short ones; its unit covers both
+        memory = value.detach().clone().contiguous().resolve_conj().resolve_neg()
+        memory = (torch.view_as_real(memory) if value.is_complex() else memory).numpy()
+        moved = torch.from_numpy(np.ascontiguousarray(self.moved(memory))).reshape(memory.shape)
+        move(value, torch.view_as_complex(moved) if value.is_complex() else moved)
 
     def moved(self, memory: np.ndarray) -> np.ndarray:
         """Real numbers with noise on those that have long mantissas."""
@@ -364,6 +394,21 @@ class Session:
             noise = self.noise.uniform(0.5, 1, memory.shape) * self.noise.choice([-1, 1], memory.shape)
             noisy = memory * (1 + NUDGE * unit * noise)
         return np.where(long, noisy, memory).astype(memory.dtype)
+
+
+def has_roundings(value: torch.Tensor) -> bool:
+    """Whether a tensor holds numbers that may be rounded, each in memory of its own."""
+    rounds = value.is_floating_point() or value.is_complex()
+    return rounds and value.numel() > 0 and alone(value) and not value._is_zerotensor()
+
+
+def move(value: torch.Tensor, content: torch.Tensor) -> bool:
+    """Gives a tensor other roundings, which counts as no write; says whether it has."""
+    if not has_roundings(value) or value.shape != content.shape:
+        return False
+    with torch.inference_mode(value.is_inference()):
+        value.data.copy_(content)
+    return True
 
 
 def alone(t: torch.Tensor) -> bool:
@@ -384,9 +429,11 @@ def sentence(error: Exception | None) -> str:
     return f"{type(error).__name__} ({str(error).splitlines()[0] if str(error) else ''})"
 
 
-def run(program: list[str], nudges: int = 0, everything: bool = False) -> tuple[int, Difference] | None:
+def run(
+    program: list[str], nudges: int = 0, everything: bool = False, exact: bool = False
+) -> tuple[int, Difference] | None:
     """The index of the first statement after which the two differ, and what differs."""
-    session = Session(nudges, everything)
+    session = Session(nudges, everything, exact)
     try:
         for index, statement in enumerate(program):
             found = session.step(statement)
@@ -400,12 +447,13 @@ def run(program: list[str], nudges: int = 0, everything: bool = False) -> tuple[
 def confirmed(program: list[str], kinds: str = "", runs: int = 3) -> Difference | None:
     """The difference after the program's last statement, if it does not depend on the nudges.
 
-    One that may be rounding has to outlast nudges of all values, exact ones with them.
+    One that may be rounding has to outlast nudges of all values, exact ones with them; one of values, that
+    float64 says otherwise, too.
     """
     found = None
     for nudges in range(runs):
         everything = found is not None and found.small
-        result = run(program, nudges, everything)
+        result = run(program, nudges, everything, exact=True)
         if result is None or result[0] != len(program) - 1 or kinds not in ("", result[1].kind):
             return None
         found = result[1]

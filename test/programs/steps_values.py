@@ -107,6 +107,8 @@ def binary(d: Draw) -> None:
     else:
         options = f", alpha={d.pick(2, 3)}" if d.chance(0.2) else ""
         name = d.rng.choice(["add", "sub"] if options else BINARY)
+        if name == "atan2" and {"uint8", "int8", "int16"} & {tensor_dtype(t) for t in d.operands(x, y)}:
+            raise Skip  # torch squares and negates them in its gradient, where they wrap
         d.let(f"torch.{name}({x}, {y}{options})")
 
 
@@ -301,7 +303,8 @@ def solved(d: Draw) -> None:
         f"torch.trace({good})",
         f"torch.linalg.matrix_norm({good}, {d.pick(2, 1, repr('fro'), repr('nuc'))})",
     )
-    d.let(f"{solution}.contiguous()")  # in torch most lie column by column, in Mica row by row
+    # In torch most lie column by column, in Mica row by row; a copy of either is not what is saved for backward.
+    d.let(f"{solution}.clone(memory_format=torch.contiguous_format)")
 
 
 @step(0.7)
