@@ -232,6 +232,8 @@ void GraphTask::Run() {
   for (const NodeRef& root : roots_) {
     State& s = states_[StateOf(root.get())];
     if (s.dependencies != 0 || !s.visited) continue;
+    // As in torch: of several roots, those that lead to nothing asked for run no hooks; a lone one does.
+    if (filtered_ && roots_.size() > 1 && !s.needed && !s.captured) continue;
     s.visited = false;  // each root once
     PushReady(StateOf(root.get()));
   }

@@ -104,7 +104,7 @@ def resampled(d: Draw) -> None:
 def normalised(d: Draw) -> None:
     x, sizes = pixels(d, d.pick(1, 2))
     dtype = tensor_dtype(d.value(x.split(".")[0]))
-    if 0 in sizes or sizes[0] * math.prod(sizes[2:]) < 3 or sizes[1] > 2000 or sizes[-1] > 5000:
+    if 0 in sizes or sizes[1] > 2000 or sizes[-1] > 5000:
         raise Skip
     channel, last = (sizes[1],), (sizes[-1],)
     how = d.rng.randrange(5)

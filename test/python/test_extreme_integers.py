@@ -69,3 +69,18 @@ def test_a_large_number_has_no_dtype_of_its_own() -> None:
     with pytest.raises(OverflowError):
         mica.tensor([1], dtype=mica.uint64) + 2**64
     assert mica.tensor([1.0]).add(2**63).tolist() == [float(2**63)]
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int16"])
+def test_trapezoids_of_narrow_integers_do_not_wrap(name):
+    dtype = getattr(mica, name)
+    most = mica.iinfo(dtype).max
+    y, x = [most, most, 3, most], [0, most - 1, 1, most]
+    wide = np.asarray(y, np.float32), np.asarray(x, np.float32)
+    values, places = mica.tensor(y, dtype=dtype), mica.tensor(x, dtype=dtype)
+    areas = (wide[0][1:] + wide[0][:-1]) / 2
+    steps = np.diff(wide[1])
+    assert mica.trapezoid(values).item() == areas.sum()
+    assert mica.cumulative_trapezoid(values).tolist() == areas.cumsum().tolist()
+    assert mica.trapezoid(values, places).item() == (areas * steps).sum()
+    assert mica.cumulative_trapezoid(values, places).tolist() == (areas * steps).cumsum().tolist()
