@@ -176,7 +176,6 @@ def test_operators_refuse_a_wrapper_without_dispatch() -> None:
     x: Any = Wrapped(mica.ones(2))
     for call in (
         lambda: x + 1,
-        lambda: x.view(2, 1),
         lambda: mica.ones(2) @ x,
         lambda: x.add_(1),
         lambda: x.sum(),
@@ -305,6 +304,22 @@ def test_a_thread_and_a_process_may_end_within_a_mode() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0]\n", "")
+
+
+def test_a_subclass_enters_a_mode_for_the_alias_of_a_result() -> None:
+    inside, outside = Log(), Log()
+
+    class Entering(Wrapped):
+        @classmethod
+        def __mica_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            with inside:
+                return cls(func(args[0].inner, *args[1:]))
+
+    with outside, mica.autograd.forward_ad.dual_level():
+        assert type(Entering(mica.ones(2)) + 1) is Entering  # the class is put on an alias
+        mica.ones(2).sin()
+    assert inside.names == ["mica::add.Scalar", "mica::alias"]
+    assert "mica::alias" not in outside.names and outside.names[-1] == "mica::sin"
 
 
 def test_reentrant_dispatch_records_again() -> None:

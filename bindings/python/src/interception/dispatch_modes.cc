@@ -8,7 +8,7 @@
 // grad. Composites with a formula, those without a gradient, and factories are shown whole.
 #include "bindings/python/src/interception/dispatch_modes.h"
 
-#include <vector>
+#include <utility>
 
 #include "bindings/python/src/creation/convert.h"
 #include "bindings/python/src/interception/override.h"
@@ -244,6 +244,12 @@ bool IsShownWhole(const Operator& op) {
 }
 
 }  // namespace
+
+WithoutModes::WithoutModes() : modes_(std::exchange(Modes(), {})) { IncludeModes(false); }
+WithoutModes::~WithoutModes() {
+  Modes() = std::move(modes_);
+  IncludeModes(!Modes().empty());
+}
 
 void StartDispatchLayers() {
   static bool started = false;

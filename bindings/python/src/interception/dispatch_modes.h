@@ -8,6 +8,8 @@
 // boxed fallbacks, registered when the first mode or subclass comes.
 #pragma once
 
+#include <vector>
+
 #include "bindings/python/src/module/object.h"
 #include "tensor/tensor.h"
 
@@ -15,6 +17,18 @@ namespace mica::python {
 
 // Registers the layers' kernels; does nothing the second time.
 void StartDispatchLayers();
+
+// While it lives, no mode that was active on this thread is; what an interceptor enters meanwhile is.
+class WithoutModes {
+ public:
+  WithoutModes();
+  ~WithoutModes();
+  WithoutModes(const WithoutModes&) = delete;
+  WithoutModes& operator=(const WithoutModes&) = delete;
+
+ private:
+  std::vector<Ref> modes_;
+};
 
 void InitDispatchModes(PyObject* module);
 void InitSubclasses(PyObject* module);  // subclasses.cc

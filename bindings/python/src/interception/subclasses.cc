@@ -57,7 +57,7 @@ PyObject* MakeSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* AsSubclass(PyObject* self, PyObject* cls) {
   return Guarded([&]() -> PyObject* {
     PyTypeObject* const type = SubclassOf(cls, "as_subclass");
-    const ExcludeGuard modes(KeySet::Of(keys::kDispatchMode));  // one may keep the alias as a plain tensor
+    const WithoutModes plain;  // one may keep the alias as a plain tensor
     return NewObject(type, ops::alias(Unwrap(self)), false).release();
   });
 }
