@@ -831,6 +831,7 @@ UNSAMPLED: dict[str, str] = {
         "another shape in place: compared in test/opinfo and test_autograd_programs.py",
     ),
     "copy_": "in place only: see test_copy",
+    "copy_.Scalar": "in place only: fill_ writes the number",
     **dict.fromkeys(
         [
             "t_",
