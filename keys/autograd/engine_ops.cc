@@ -25,7 +25,6 @@
 #include "mica/ops/view_as_real.h"
 #include "mica/ops/zero.h"
 #include "mica/ops/zeros.h"
-#include "mica/ops/zeros_like.h"
 
 namespace mica::autograd::ops {
 
@@ -66,11 +65,6 @@ Tensor OnesLike(const Tensor& t) {
   }
   return op::ones_like::call(t, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                              MemoryFormat::kPreserve);
-}
-
-Tensor ZerosLike(const Tensor& t) {
-  return op::zeros_like::call(t, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                              MemoryFormat::kPreserve);
 }
 
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like) {

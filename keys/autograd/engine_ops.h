@@ -41,7 +41,6 @@ void CopyInto(const Tensor& to, const Tensor& from);
 void Zero(const Tensor& t);
 Tensor ZerosOf(IntSpan sizes, DType dtype, Device device);
 Tensor OnesLike(const Tensor& t);
-Tensor ZerosLike(const Tensor& t);
 // Uninitialised, of the dtype and device of `like`.
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like);
 Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);

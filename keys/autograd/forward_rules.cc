@@ -165,7 +165,7 @@ class TwoBackwards {
       which.push_back(i);
       recorded.push_back(y);
       // Of ones: a formula may branch or take logarithms by the sign of its gradient.
-      cotangents.push_back(ops::ZerosLike(y));  // a gradient that is ill-defined elsewhere is not at 0
+      cotangents.push_back(ops::OnesLike(y));
       SetRequiresGrad(cotangents.back(), true);
     }
     if (recorded.empty()) return;
