@@ -95,10 +95,12 @@ void mv(MetaResult& result, const Tensor& self, const Tensor& vec) {
   ComputeIn(result, self.dtype());
 }
 void dot(MetaResult& result, const Tensor& self, const Tensor& tensor) {
-  MICA_CHECK(self.ndim() != 1 || tensor.ndim() != 1 || self.dtype() == tensor.dtype(),
-             "dot : expected both vectors to have same dtype, but found ", ScalarTypeName(self.dtype()),
-             " and ", ScalarTypeName(tensor.dtype()), ": those of `self` and `tensor`, (", Name(self.dtype()),
-             ") and (", Name(tensor.dtype()), ").");
+  MICA_CHECK(self.ndim() == 1 && tensor.ndim() == 1, "1D tensors expected, but got ", self.ndim(), "D and ",
+             tensor.ndim(), "D tensors; the shape of `self` is ", ShapeText(self.sizes()),
+             " and that of `tensor` ", ShapeText(tensor.sizes()), ".");
+  MICA_CHECK(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ",
+             ScalarTypeName(self.dtype()), " and ", ScalarTypeName(tensor.dtype()),
+             ": those of `self` and `tensor`, (", Name(self.dtype()), ") and (", Name(tensor.dtype()), ").");
   CheckPair(self, tensor, 1, 1, "self", "tensor");
   CheckInner(self, tensor, 0, 0, "self", "tensor");
   AddOutput(result, {}, self.dtype(), self.device());

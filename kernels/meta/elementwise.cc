@@ -32,7 +32,8 @@ void CheckValue(const Tensor& self, const Tensor& value) {
   MICA_CHECK(value.ndim() == 0,
              "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.ndim(),
              " dimension(s).");
-  MICA_CHECK(!IsComplex(value.dtype()) || IsComplex(self.dtype()), "Dtype (", Name(value.dtype()),
+  MICA_CHECK(!IsComplex(value.dtype()) || IsComplex(self.dtype()), "value cannot be converted to type ",
+             Name(self.dtype()), " without overflow: dtype (", Name(value.dtype()),
              ") of `value` does not fit dtype (", Name(self.dtype()), ") of `self`.");
 }
 // The result is contiguous, as in torch.

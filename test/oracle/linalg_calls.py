@@ -86,6 +86,11 @@ LINALG: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "dot : expected both vectors to have same dtype, but found Float and Double",
         lambda m: m.vdot(m.ones(2), m.ones(2, dtype=m.float64)),
     ),
+    "dot of a matrix": ("1D tensors expected", lambda m: m.vdot(m.ones(1, 1), m.ones(3))),
+    "a norm of matrices along one dimension": (
+        "matrix_norm: dim must be a 2-tuple",
+        lambda m: m.linalg.norm(m.ones(2, 2), "fro", 0),
+    ),
     "baddbmm of two dtypes": (
         "Input dtypes must be the same",
         lambda m: m.baddbmm(m.ones(1, 2, 2, dtype=m.int16), m.ones(1, 2, 2), m.ones(1, 2, 2)),

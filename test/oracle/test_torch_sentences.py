@@ -225,6 +225,14 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "atol must be greater than or equal to zero, but got -0.5",
         lambda m: m.isclose(m.ones(1), m.ones(1), atol=-0.5),
     ),
+    "a complex value": (
+        "value cannot be converted to type .* without overflow",
+        lambda m: m.ones(1).masked_fill(m.tensor([True]), m.tensor(1j)),
+    ),
+    "a quantile of integers": (
+        r"quantile\(\) input tensor must be either float or double dtype",
+        lambda m: m.quantile(m.arange(3), 0.5),
+    ),
     "a value out of the dtype": (
         "value cannot be converted to type .* without overflow",
         lambda m: m.ones(1).masked_fill(m.tensor([True]), 1j),
