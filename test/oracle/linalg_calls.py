@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+
+def phases(m: Any, of: Callable[[Any], Any]) -> None:
+    """Backward of a function that depends on the phases of vectors of a complex matrix."""
+    rows = [[1 + 2j, 0.5j, -1.0], [2.0, 1.5 - 1j, 0.25], [0.75j, 1.0, -2 + 1j]]
+    of(m.tensor(rows, requires_grad=True)).abs().backward()
+
+
 LINALG: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "a condition's norm": (
         "linalg.cond got an invalid norm type: wrong",
@@ -98,5 +105,18 @@ LINALG: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "the gradient of R": (
         "The derivative of linalg.qr depends on Q",
         lambda m: m.linalg.qr(m.ones(2, 3, requires_grad=True), mode="r")[1].sum().backward(),
+    ),
+    "phases of eigenvectors": ("ill-defined", lambda m: phases(m, lambda a: m.linalg.eig(a)[1].sum())),
+    "phases of Hermitian eigenvectors": (
+        "ill-defined",
+        lambda m: phases(m, lambda a: m.linalg.eigh(a + a.mH)[1].sum()),
+    ),
+    "phases of left singular vectors": (
+        "ill-defined",
+        lambda m: phases(m, lambda a: m.linalg.svd(a)[0].sum()),
+    ),
+    "phases of singular vectors": (
+        "ill-defined",
+        lambda m: phases(m, lambda a: (m.linalg.svd(a)[0] + m.linalg.svd(a)[2]).sum()),
     ),
 }  # fmt: skip
