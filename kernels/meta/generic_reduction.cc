@@ -100,21 +100,23 @@ void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResul
   for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, sizes, dtypes.output, self.device());
 }
 
-// The shape is the first tensor's; the others broadcast to it.
-void CheckOthersExpand(const OperatorSpec& spec, const MicaValue* args, const Tensor& self) {
+// The shape is the first tensor's. The others of a row broadcast to it; a step of a scan takes one element of each.
+void CheckOthers(const OperatorSpec& spec, const MicaValue* args, const Tensor& self, bool broadcast) {
   for (int i = 0; i < spec.num_functional_args; ++i) {
     if (args[i].tag != MICA_VALUE_TENSOR) continue;
     const Tensor& other = Tensor::Ref(args[i].u.tensor);
     CheckSameDevice(self, other, "self", "another argument");
-    MICA_CHECK(CanExpandTo(other.sizes(), self.sizes()), "Shape ", ShapeText(other.sizes()),
-               " of an argument does not broadcast to shape ", ShapeText(self.sizes()), " of the first.");
+    MICA_CHECK(broadcast ? CanExpandTo(other.sizes(), self.sizes()) : other.sizes() == self.sizes(), spec.name,
+               ": shape ", ShapeText(other.sizes()), " of an argument ",
+               broadcast ? "does not broadcast to" : "is not the", " shape ", ShapeText(self.sizes()),
+               " of the first.");
   }
 }
 
 void GenericScan(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   const Tensor& self = FirstTensor(spec, args);
   WrapDim(args[spec.dims_arg].u.i, self.ndim());
-  CheckOthersExpand(spec, args, self);
+  CheckOthers(spec, args, self, false);
   const DTypes dtypes = RuleDTypes(spec, args, self.dtype());
   ComputeIn(result, dtypes.compute);
   for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, self.sizes(), dtypes.output, self.device());
@@ -124,7 +126,7 @@ void GenericRow(const OperatorSpec& spec, const MicaValue* args, MetaResult& res
   const Tensor& self = FirstTensor(spec, args);
   const MicaValue& dims = args[spec.dims_arg];
   if (dims.tag == MICA_VALUE_INT) WrapDim(dims.u.i, self.ndim());
-  CheckOthersExpand(spec, args, self);
+  CheckOthers(spec, args, self, true);
   const DTypes dtypes = RuleDTypes(spec, args, self.dtype());
   ComputeIn(result, dtypes.compute);
   for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, self.sizes(), dtypes.output, self.device());

@@ -212,6 +212,7 @@ REFUSED = [
     ("ops._pad_backward(mica.ones(3, 4), [2, 2], 2)", RuntimeError, "its padded size \\(4\\)"),
     ("ops._pad_backward(mica.ones(3, 4), [1, 2], 0)", RuntimeError, "its padded size \\(4\\)"),
     ("ops._pad_backward(mica.ones(3, 4), [1, 1], 3)", RuntimeError, "mode \\(3\\)"),
+    ("ops._linear_scan(mica.ones(2, 2, 3), mica.ones(2, 3), -1)", RuntimeError, "is not the shape"),
     ("ops._pad_backward(mica.ones(3, 4), [-(2**63), 0], 1)", RuntimeError, "beyond the range of int64"),
     ("mica.ones(3, dtype=mica.uint8) < 2**63", RuntimeError, "."),
     ("mica.combinations(mica.ones(3), r=2**40)", mica.OutOfMemoryError, "."),
