@@ -100,14 +100,15 @@ void GenericReduction(const OperatorSpec& spec, const MicaValue* args, MetaResul
   for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, sizes, dtypes.output, self.device());
 }
 
-// The shape is the first tensor's. The others of a row broadcast to it; a step of a scan takes one element of each.
+// The shape is the first tensor's. The others of a row broadcast to it; a step of a scan takes one element of
+// each.
 void CheckOthers(const OperatorSpec& spec, const MicaValue* args, const Tensor& self, bool broadcast) {
   for (int i = 0; i < spec.num_functional_args; ++i) {
     if (args[i].tag != MICA_VALUE_TENSOR) continue;
     const Tensor& other = Tensor::Ref(args[i].u.tensor);
     CheckSameDevice(self, other, "self", "another argument");
-    MICA_CHECK(broadcast ? CanExpandTo(other.sizes(), self.sizes()) : other.sizes() == self.sizes(), spec.name,
-               ": shape ", ShapeText(other.sizes()), " of an argument ",
+    MICA_CHECK(broadcast ? CanExpandTo(other.sizes(), self.sizes()) : other.sizes() == self.sizes(),
+               spec.name, ": shape ", ShapeText(other.sizes()), " of an argument ",
                broadcast ? "does not broadcast to" : "is not the", " shape ", ShapeText(self.sizes()),
                " of the first.");
   }

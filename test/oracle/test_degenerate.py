@@ -305,6 +305,12 @@ ELEMENTS: list[tuple[str, Expression, list[list[float]], list[str]]] = [
     ("0 ** x", lambda lib, x: [(0**x).sum()], [[v] for v in ZEROS], ["float64"]),
     ("zeros ** x", lambda lib, x: [(lib.zeros_like(x) ** x).sum()], [[v] for v in ZEROS], ["float64"]),
     ("xlogy", lambda lib, x: [lib.xlogy(x, x + 1).sum()], [ZEROS], ["float64"]),
+    (
+        "xlog1py of bytes",
+        lambda lib, x: [lib.special.xlog1py(x, lib.tensor(1, dtype=lib.uint8)).sum()],
+        [ZEROS],
+        ["float32", "float64"],
+    ),
     ("hypot", lambda lib, x: [lib.hypot(x, x * 2).sum()], [ZEROS], ["float64"]),
     ("atan2", lambda lib, x: [lib.atan2(x, x * 2).sum()], [[v] for v in ZEROS], ["float64"]),
     ("abs", lambda lib, x: [lib.abs(x).sum()], [ZEROS], DTYPES),

@@ -153,3 +153,20 @@ def test_assignment(index: str, dtype: str) -> None:
         if why and not any(matches(index, name, ours, theirs) for matches in DIFFERENT.values()):
             found.append(f"{name}: {why}")
     assert not found, f"{len(found)} values differ from torch:\n" + "\n".join(found[:60])
+
+
+@pytest.mark.parametrize("index", [slice(None), slice(0, 3), slice(None, 9, 1), slice(-3, None), slice(1, 3)])
+def test_what_was_written_over_is_forgotten(index: slice) -> None:
+    """A slice of all elements leaves nothing of their history: hooks of it see no further gradient."""
+
+    def run(library: Any) -> tuple[list[Any], list[Any]]:
+        seen: list[Any] = []
+        x = library.ones(3, requires_grad=True)
+        y = x * x
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        y[index] = 5.0
+        (once,) = library.autograd.grad((y * y).sum(), [x], create_graph=True)
+        (twice,) = library.autograd.grad(once.sum(), [x], allow_unused=True)
+        return seen, [once.tolist(), None if twice is None else twice.tolist()]
+
+    assert run(mica) == run(torch)

@@ -369,7 +369,12 @@ class Session:
         spread = np.percentile(drift, 75) if e.size else 0
         share = self.tolerance * np.sqrt(1 + self.largest / 1024)
         share = max(share, self.epsilon * self.largest / 8) if self.convolves else share
-        tolerance = share * (np.abs(e) + scale) + 16 * drift + 8 * spread + 4 * share
+        tolerance = (
+            share * (np.abs(e) + scale)
+            + 16 * drift
+            + 8 * spread
+            + (4 if self.epsilon < 1e-4 else 0.25) * share
+        )
         unstable = (np.isnan(e) != np.isnan(s)) | (np.isinf(e) != np.isinf(s)) | (np.isinf(e) & (e != s))
         close = np.isfinite(e) & np.isfinite(f) & (np.abs(e - f) <= tolerance)
         return np.asarray(close | (e == f) | (np.isnan(e) & np.isnan(f)) | unstable)

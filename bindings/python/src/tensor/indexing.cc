@@ -43,7 +43,8 @@ Tensor Select(const Tensor& t, int64_t dim, int64_t index, int64_t shown) {
   return ops::select(t, dim, index);
 }
 
-Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice) {
+// A slice of all that is written is the tensor itself, so that what had its value before is forgotten.
+Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice, bool is_written) {
   Py_ssize_t start, stop, step;
   const auto* s = reinterpret_cast<PySliceObject*>(slice);
   MICA_CHECK_INDEX(t.ndim() > dim, "A slice indexes dimension (", dim, ") of a tensor that has ", t.ndim(),
@@ -52,6 +53,7 @@ Tensor Slice(const Tensor& t, int64_t dim, PyObject* slice) {
   Check(PySlice_Unpack(slice, &start, &stop, &step));
   MICA_CHECK_VALUE(step > 0, "The step must be greater than zero, and the step of a slice of a tensor is (",
                    step, "); use flip() to reverse.");
+  if (is_written && start == 0 && step == 1 && t.size(dim) <= stop) return t;
   return ops::slice(t, dim, start, stop, step);
 }
 
@@ -83,6 +85,7 @@ struct Walk {
   std::vector<Tensor> indices;  // by dimension of `view`; undefined: all of it
   int64_t dim = 0;
   int64_t selected = 0;  // dimensions that integers took away
+  bool is_written = false;
 
   // An index on the CPU goes where the indexed tensor is.
   void Record(Tensor index) {
@@ -96,7 +99,7 @@ struct Walk {
     if (IsPlainInt(key)) {
       view = Select(view, dim, ToInt(key), dim + selected++);
     } else if (PySlice_Check(key)) {
-      view = Slice(view, dim, key);
+      view = Slice(view, dim, key, is_written);
       ++dim;
     } else if (key == Py_None) {
       view = ops::unsqueeze(view, dim);
@@ -150,9 +153,9 @@ bool IsListOfKeys(PyObject* key) {
   return false;
 }
 
-Walk WalkKey(const Tensor& self, PyObject* key) {
-  Walk w{self, {}};
-  if (IsListOfKeys(key)) return WalkKey(self, Ref(PyList_AsTuple(key)).get());
+Walk WalkKey(const Tensor& self, PyObject* key, bool is_written) {
+  Walk w{self, {}, 0, 0, is_written};
+  if (IsListOfKeys(key)) return WalkKey(self, Ref(PyList_AsTuple(key)).get(), is_written);
   if (!PyTuple_Check(key)) {
     w.Take(key, self.ndim(), true);
     return w;
@@ -177,7 +180,7 @@ PyObject* GetItem(PyObject* self, PyObject* key) {
       if (PyObject* result = Override({"__getitem__"}, self, key)) return result;
     const Tensor& t = Unwrap(self);
     if (IsPlainInt(key)) return Wrap(Select(t, 0, ToInt(key), 0));
-    Walk w = WalkKey(t, key);
+    Walk w = WalkKey(t, key, false);
     if (w.indices.empty()) return Wrap(w.view.is_same(t) ? ops::alias(t) : std::move(w.view));
     return Wrap(Run(Work().Add(w.view).Add(w.indices), [&] { return ops::index(w.view, w.indices); }));
   });
@@ -268,7 +271,7 @@ int SetItem(PyObject* self, PyObject* key, PyObject* value) {
     if (key == Py_False) return 0;  // no elements, whatever the value
     const Walk w = IsPlainInt(key)  ? Walk{Select(t, 0, ToInt(key), 0), {}}
                    : key == Py_True ? Walk{ops::unsqueeze(t, 0), {}, 0}
-                                    : WalkKey(t, key);
+                                    : WalkKey(t, key, true);
     if (!w.indices.empty()) {
       SetViaIndices(w, value);
       return 0;
