@@ -31,14 +31,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = {"python", "py", "cpp", "c++", "cc", "c"}
 BUILD = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release"))
-_GENERATOR = str(BUILD / "bin" / "mica-gen")
 _SNIPPETS = ROOT / "docs" / "snippets"
 # Name: the command, and which of its lines a page shows.
 OUTPUTS = {
-    "mica-gen-stats": (
-        [_GENERATOR, "--native", "native_functions.yaml", "--derivatives", "derivatives.yaml", "--stats"],
-        r"generated|composed|by hand|batch rules|total",
-    ),
     "errors": ([sys.executable, str(_SNIPPETS / "errors.py")], ""),
     "explain": ([sys.executable, str(_SNIPPETS / "explain.py")], ""),
 }

@@ -1,7 +1,7 @@
 """Runs docs/guides/add-an-operator.md: adds its operator, builds, and calls it.
 
 The guide's YAML blocks are appended to copies of its two files, a second build folder
-(build/guide) is made from those, and the guide's check runs on the package that comes out.
+(build/guide) is made from those, and the guide's check and its kit run on the package that comes out.
 The source tree is not touched. Objects that did not change come from ccache, which knows
 them by paths that count from the build folder: it stands as deep as the presets' ones.
 """
@@ -57,7 +57,8 @@ def main() -> None:
     print(f"built in {time.monotonic() - start:.0f} s")
     environment = os.environ | {"PYTHONPATH": str(FOLDER / "python")}
     run(sys.executable, "-c", block("check"), env=environment)
-    print("1 passed, 0 failed")
+    run(*block("kit").replace("python", sys.executable, 1).split(), env=environment)
+    print("2 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -108,6 +108,27 @@ def test_expectations_surprise_both_ways() -> None:
         expectations.read("add value")
 
 
+def test_a_device_of_few_operators_lists_those() -> None:
+    rows = [Row("value", name, "int8", unsupported=1, reason="why") for name in ("sub", "mul")]
+    rows += [Row("value", "relu", "int8", passed=1)]
+    text = expectations.write(rows, "x")
+    assert text.splitlines()[1:] == ["rest unsupported", "relu supported"]
+    assert expectations.surprises(rows, expectations.read(text), True) == []
+    more = [*rows, Row("value", "new", "int8", unsupported=1, reason="why")]
+    assert expectations.surprises(more, expectations.read(text), True) == []
+    (found,) = expectations.surprises(
+        [*rows, Row("value", "abs", "int8", passed=1)], expectations.read(text), True
+    )
+    assert found == "value abs int8 is listed as unsupported, and passes"
+    (found,) = expectations.surprises(rows[:2], expectations.read(text), True)
+    assert found == "The line (relu supported) fits no row"
+    (found,) = expectations.surprises(rows[2:], expectations.read(text), True)
+    assert found == "The line (rest unsupported) fits no row"
+    lost = [*rows[:2], Row("value", "relu", "int8", unsupported=1, reason="why")]
+    (found,) = expectations.surprises(lost, expectations.read(text), True)
+    assert found == "value relu int8 is unsupported and not listed: why"
+
+
 class Balanced(html.parser.HTMLParser):
     """Raises when a tag is closed that was not opened last."""
 

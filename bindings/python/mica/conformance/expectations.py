@@ -3,7 +3,8 @@
 A line is `operator checks dtypes`, as `sum value,out float16 bfloat16`: checks are joined
 by commas, and `*` stands for all that the operator has; after a `!` the dtypes are all
 others, as in `add.Tensor value,inplace !float32 !float64`. A row of the device itself is
-`runtime <its name>`. What follows `#` is a comment. A surprise either way is a failure: a
+`runtime <its name>`. After the line `rest unsupported` an operator without a line has no support at all, and one
+that has it all says so, `relu supported`: the list of a device that knows few operators. What follows `#` is a comment. A surprise either way is a failure: a
 row that is unsupported and not listed, and a listed one that is supported.
 """
 
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from mica.conformance.results import UNSUPPORTED, Row
 
 _RUNTIME = "runtime"
+_REST = "rest unsupported"
+_SUPPORTED = "supported"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Line:
     others: bool = False  # all dtypes but those
 
     def fits(self, row: Row) -> bool:
+        if self.text == _REST:
+            return row.check != _RUNTIME
         if row.name != self.name or not ({"*", row.check} & self.checks):
             return False
         return row.check == _RUNTIME or "*" in self.dtypes or (row.dtype in self.dtypes) != self.others
@@ -36,6 +41,8 @@ class Line:
 
 def _line(text: str) -> Line:
     words = text.split()
+    if text == _REST or words[1:] == [_SUPPORTED]:
+        return Line(text, words[0], frozenset())
     if words[0] == _RUNTIME:
         return Line(text, " ".join(words[1:]), frozenset([_RUNTIME]))
     dtypes = frozenset(w.removeprefix("!") for w in words[2:])
@@ -57,15 +64,21 @@ def surprises(rows: Iterable[Row], listed: list[Line], whole: bool) -> list[str]
     by_name: dict[str, list[Line]] = defaultdict(list)
     for line in listed:
         by_name[line.name].append(line)
+    rest = by_name.pop("rest", [])
+    names = set()
     for row in rows:
         place = " ".join(filter(None, (row.check, row.name, row.dtype)))
-        fitting = [line for line in by_name[row.name] if line.fits(row)]
+        names.add(row.name)
+        fitting = [line for line in by_name[row.name] or rest if line.fits(row)]
         used.update(fitting)
         if row.verdict == UNSUPPORTED and not fitting:
             found.append(f"{place} is unsupported and not listed: {row.reason}")
         elif row.verdict != UNSUPPORTED and fitting:
             found.append(f"{place} is listed as unsupported, and {row.verdict}")
     if whole:
+        used.update(
+            line for line in listed if not line.checks and line.name in names
+        )  # those said to be supported
         found += [f"The line ({line.text}) fits no row" for line in listed if line not in used]
     return found
 
@@ -89,9 +102,14 @@ def write(rows: Iterable[Row], device: str) -> str:
         every[row.name][row.check].add(row.dtype)
         if row.verdict == UNSUPPORTED:
             lacking[row.name][row.check].add(row.dtype)
+    none = {name for name, checks in lacking.items() if checks == every[name]}
+    full = every.keys() - lacking.keys()
+    few = 2 * len(none) > len(every)
+    if few:
+        lines += [_REST, *(f"{name} {_SUPPORTED}" for name in every if name in full)]
     for name, checks in lacking.items():
-        if checks == every[name]:
-            lines.append(f"{name} * *")
+        if name in none:
+            lines += [] if few else [f"{name} * *"]
             continue
         said: dict[str, list[str]] = defaultdict(list)
         for c, dtypes in checks.items():
