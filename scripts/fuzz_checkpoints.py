@@ -1,6 +1,6 @@
 """Loads hostile checkpoints for some seconds: `fuzz_checkpoints.py 300` (or --release, --seed 7 --count 1).
 
-test/python/hostile_checkpoints.py makes and loads them, in the package of preset asan, in processes
+test/serialization/hostile_checkpoints.py makes and loads them, in the package of preset asan, in processes
 of some thousands each. An input that crashes its process is told with the seed that makes it again.
 The last line printed counts the processes.
 """

@@ -3,7 +3,7 @@
     python scripts/fuzz_operators.py 300                      # five minutes, a seed of its own
     python scripts/fuzz_operators.py --seed 7 --calls 40 mica::roll mica::pad
 
-test/python/bad_input.py, in the package of preset asan, draws and makes the calls. With
+test/errors/bad_input.py, in the package of preset asan, draws and makes the calls. With
 seconds given, rounds over all operators follow one another until the time is up; the
 first round is always finished. A process that crashes or hangs is told with its last
 call, the end of its report, and the command that shows it again; the operators after it

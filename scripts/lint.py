@@ -3,7 +3,7 @@
 `./dev lint` runs them over every file that git knows or would add; each finding
 is one line `file:line: what is wrong; what to do`. `--fix` formats instead. The
 last line printed counts the rules that held. The rules are plain functions from
-the list of files to findings, listed in RULES; test/python/test_lint.py shows
+the list of files to findings, listed in RULES; test/repository/test_lint.py shows
 each of them failing.
 """
 

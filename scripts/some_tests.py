@@ -1,8 +1,8 @@
 """Runs some tests on the release build, for the inner loop: what `./dev test` does with files and words.
 
-    ./dev test test/python/test_vmap.py           a file; or path::name, a folder, test/unit/cpu/pooling_test.cc
+    ./dev test test/transforms/test_vmap.py       a file; or path::name, a folder, test/unit/cpu/pooling_test.cc
     ./dev test -k "vmap and not slow" [path]...   tests by name (pytest's -k); every other option is pytest's
-    ./dev test --changed                          what the changed files reach, by REACHES below
+    ./dev test --changed                          what the changed files reach, by their names and REACHES below
 
 It builds what the tests need first. The last line printed counts.
 """
@@ -20,41 +20,34 @@ from run_suites import BUILD, Counts, count_catch2, count_pytest
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 ORACLE = str(ROOT / ".venv-oracle" / "bin" / "python")
-# Which tests a module's files need: patterns of paths from the root. A test file that changed runs itself.
+# Which tests a module's files need beside those that bear their names (`bearing`): paths from the root.
 REACHES = {
-    "tensor/": "test/unit/tensor test/python/test_tensor_object.py test/python/test_indexing.py",
-    "schema/": "test/unit/schema test/oracle/test_schema_roundtrip.py",
-    "codegen/": "test/unit/codegen test/python/test_composites.py",
-    "operators/": "test/python/test_composites.py test/oracle/test_operators.py",
-    "derivatives.yaml": "test/python/test_gradients.py test/python/test_forward_mode.py",
-    "dispatcher/": "test/unit/dispatcher test/abi",
-    "sdk/": "test/unit/sdk test/abi",
-    "kernels/": "test/unit/kernels test/python/test_composites.py test/oracle/test_operators.py",
-    "keys/autocast/": "test/python/test_autocast.py test/oracle/test_autocast.py",
-    "keys/autograd/": "test/unit/autograd test/python/test_autograd*.py test/python/test_forward_*.py",
-    "keys/batched/": "test/python/test_vmap*.py test/oracle/test_vmap.py",
-    "keys/functionalize/": "test/python/test_functionalize*.py test/oracle/test_functionalize.py",
-    "keys/trace/": "test/python/test_trace*.py",
-    "plugins/cpu/": "test/unit/cpu",
-    "plugins/cpu/contraction/": "test/python/test_integer_products.py test/python/test_linalg.py",
-    "plugins/cpu/engine/": "test/oracle/test_loops_by_layout.py test/oracle/test_hot.py",
-    "plugins/cpu/indexing/": "test/oracle/test_indexed_assignment.py test/python/test_indexing.py",
-    "plugins/cpu/linalg/": "test/python/test_linalg.py",
-    "plugins/cpu/reduce/": "test/python/test_row_folds.py test/python/test_reduction_sizes.py",
-    "plugins/cpu/sorting/": "test/oracle/test_searching.py",
-    "plugins/vision/": "test/python/test_vision.py",
-    "bindings/python/src/": "test/python/test_tensor_object.py test/python/test_library.py test/python/test_modes.py",
-    "bindings/python/mica/serialization": "test/python/*checkpoint*.py test/python/test_hostile_files.py "
-    "test/oracle/test_checkpoints.py",
-    "bindings/python/mica/nn/": "test/python/test_modules.py test/oracle/test_nn.py test/oracle/test_module*.py",
-    "bindings/python/mica/optim/": "test/oracle/test_optim*.py test/oracle/test_schedules.py",
-    "bindings/python/mica/func/": "test/python/test_func*.py test/oracle/test_func.py",
-    "bindings/python/mica/fx/": "test/oracle/test_fx.py test/python/test_trace*.py",
-    "bindings/python/mica/torch/": "test/python/test_torch_shim.py test/oracle/test_names.py",
-    "bindings/python/mica/distributions/": "test/oracle/test_distributions.py",
-    "bindings/python/mica/utils/data/": "test/python/test_data.py test/oracle/test_data.py",
-    "scripts/": "test/python/test_lint.py test/python/test_suites.py",
+    "codegen/": "test/operators/test_composites.py",
+    "kernels/": "test/operators/test_composites.py test/operators/test_operators_torch.py",
+    "derivatives.yaml": "test/autograd/test_gradients.py test/autograd/test_forward_mode.py",
+    "dispatcher/": "test/abi",
+    "sdk/": "test/abi",
+    "keys/batched/": "test/transforms/test_vmap*.py",
+    "plugins/cpu/contraction/": "test/operators/test_integer_products.py test/operators/test_linalg.py",
+    "plugins/cpu/engine/": "test/operators/test_loops_by_layout_torch.py test/operators/test_hot_torch.py",
+    "plugins/cpu/reduce/": "test/operators/test_row_folds.py test/operators/test_reduction_sizes.py",
+    "plugins/cpu/sorting/": "test/operators/test_searching_torch.py",
+    "bindings/python/src/": "test/tensor/test_tensor_object.py test/operators/test_library.py test/modes/test_modes.py",
+    "bindings/python/mica/fx/": "test/trace",
+    "bindings/python/mica/torch/": "test/torch_names",
+    "scripts/": "test/repository/test_lint.py test/repository/test_suites.py",
 }
+
+
+def bearing(file: str) -> list[Path]:
+    """The tests that bear the name of a file or of a folder above it: test/autograd and test/unit/autograd for
+    keys/autograd/backward.cc, test_vision.py for plugins/vision/."""
+    found = []
+    for name in Path(file.removeprefix("bindings/python/")).with_suffix("").parts:
+        folders = [ROOT / "test" / "unit" / name, ROOT / "test" / name]
+        found += [folder for folder in folders if any(folder.glob("*test*.*"))]
+        found += [*ROOT.glob(f"test/*/test_{name}.py"), *ROOT.glob(f"test/*/test_{name}_*.py")]
+    return found
 
 
 @dataclass
@@ -76,10 +69,12 @@ class Chosen:
             words = self.programs.setdefault(f"unit_{parts[2]}", [])
             if len(parts) > 3:
                 words += ["-#", f"[#{Path(path).stem}]"] if not name else [name]
-        elif parts[:2] == ("test", "oracle"):
-            self.oracle.append(word)
-        else:
-            self.python.append(word)
+        else:  # a folder has tests of both kinds
+            needs_torch = path.endswith("_torch.py")
+            if needs_torch or (ROOT / path).is_dir():
+                self.oracle.append(word)
+            if not needs_torch:
+                self.python.append(word)
 
 
 def changed() -> list[str]:
@@ -98,10 +93,11 @@ def changed() -> list[str]:
             elif path.name.startswith("test_") and (ROOT / file).exists():
                 tests[file] = None
             continue
+        reached = bearing(file)
         for prefix, patterns in REACHES.items():
             if file.startswith(prefix):
-                for pattern in patterns.split():
-                    tests.update(dict.fromkeys(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob(pattern))))
+                reached += [path for pattern in patterns.split() for path in ROOT.glob(pattern)]
+        tests.update(dict.fromkeys(str(path.relative_to(ROOT)) for path in sorted(reached)))
     if not tests:
         raise SystemExit("No changed file reaches a test; name one, or run ./dev test quick.")
     print("changed files reach:", *tests, flush=True)
@@ -109,7 +105,7 @@ def changed() -> list[str]:
 
 
 def choose(words: list[str]) -> Chosen:
-    """Reads the command line; options without paths search test/python and test/oracle."""
+    """Reads the command line; options without paths search every folder of subjects."""
     chosen, value = Chosen(), False
     for word in words:
         if word == "--changed":
@@ -121,7 +117,7 @@ def choose(words: list[str]) -> Chosen:
         else:
             chosen.add(word)
     if not (chosen.programs or chosen.python or chosen.oracle):
-        chosen.python, chosen.oracle = ["test/python"], ["test/oracle"]
+        chosen.python, chosen.oracle = ["test"], ["test"]
     return chosen
 
 

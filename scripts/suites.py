@@ -124,18 +124,19 @@ SUITES = [
         cores=1,
     ),
     Suite("demo", "{python} scripts/demo_smoke.py", "tally", needs=("release:package",)),
+    # test/<subject>/test_*.py; the environment with torch runs test_*_torch.py (test/conftest.py).
     Suite(
         "python",
-        "{python} -m pytest test/python -n 2 -m 'not slow'",
+        "{python} -m pytest test -n 2 -m 'not slow'",
         "pytest",
         quick=True,
         needs=("release:package",),
         env=SHARED_CORES,
     ),
-    Suite("python-slow", "{python} -m pytest test/python -m slow", "pytest", needs=("release:package",)),
+    Suite("python-slow", "{python} -m pytest test -m slow", "pytest", needs=("release:package",)),
     Suite(
         "oracle",
-        "{oracle} -m pytest test/oracle -n 2",
+        "{oracle} -m pytest test -n 2",
         "pytest",
         needs=("release:package schema_roundtrip", "oracle"),
         env=SHARED_CORES,

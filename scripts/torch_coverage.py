@@ -2,7 +2,7 @@
 
 The names and how often each is used are test/data/torch_api_usage.tsv. What a name is says the shim's own
 table (mica.torch.describe). A name counts as tested only when a test calls it in torch and in Mica and
-compares: it has a row in test/oracle/names*.txt (test_names.py evaluates it in both, and again with the
+compares: it has a row in test/torch_names/names*.txt (test_names_torch.py evaluates it in both, and again with the
 name taken away from Mica, where the row must fail), is a module of modules.txt, or is an operator that
 the conformance page ran. `--check` fails where the page is out of date; the last line printed counts.
 """
@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "torch_coverage.md"
 USAGE = ROOT / "test" / "data" / "torch_api_usage.tsv"
 NOT_TORCHS = ROOT / "test" / "data" / "torch_api_foreign.txt"
-ORACLE = ROOT / "test" / "oracle"
+NAMES = ROOT / "test" / "torch_names"
+MODULES = ROOT / "test" / "nn" / "modules.txt"
 # Left out of the figures, as the aim says: not dense tensors of one process.
 ASIDE = re.compile(
     r"sparse|quant|\.jit|distributed|_c10d|coo|csr|csc|bsr|\.ao\.|coalesce|_indices|qint|to_local|full_tensor|nested"
@@ -37,8 +38,8 @@ from public programs ({names} names, `test/data/torch_api_usage.tsv`).
 
 - *Present*: Mica's own, and it acts.
 - *Tested*: a test calls the name in torch 2.13 and in Mica and compares what comes of it: a row of
-  `test/oracle/names*.txt` (which must fail when the name is taken away), a module of
-  `test/oracle/modules.txt`, or an operator that the [conformance page](conformance.md) ran as a function
+  `test/torch_names/names*.txt` (which must fail when the name is taken away), a module of
+  `test/nn/modules.txt`, or an operator that the [conformance page](conformance.md) ran as a function
   or in place. A name that stands only in the text of a test does not count.
 - *Inert*: there so that programs can import it; it raises when it would have to act.
 - *Answers*: an inert name that only asks, marks or is a setting, and a row shows that it answers as
@@ -55,9 +56,9 @@ _TABLE = "| | names | share | uses | share |\n|---|---|---|---|---|\n"
 def _tested() -> set[str]:
     """Names that a test calls beside torch: rows of names*.txt, modules of modules.txt, conforming operators."""
     named = set()
-    for file in sorted(ORACLE.glob("names*.txt")):
+    for file in sorted(NAMES.glob("names*.txt")):
         named |= {line.split("\t")[0] for line in file.read_text().splitlines() if not line.startswith("#")}
-    modules = (ORACLE / "modules.txt").read_text()
+    modules = MODULES.read_text()
     named |= {f"torch.nn.{name}" for name in re.findall(r"^(\w+)\(", modules, re.M)}
     page = (ROOT / "docs" / "reference" / "conformance.md").read_text()
     for line in re.findall(r"^\| `.*", page, re.M):

@@ -1,6 +1,51 @@
-"""What holds for every test in Python, before any of them imports Mica."""
+"""What holds for every test in Python, and the devices from outside that several files test with."""
 
+import importlib.util
 import os
+import subprocess
+from pathlib import Path
 
-# Memory that nobody wrote is NaN, -1 or a wild index: see tensor/poison.h.
+import numpy as np
+import pytest
+
+# Memory that nobody wrote is NaN, -1 or a wild index: see tensor/poison.h. Before Mica is imported.
 os.environ.setdefault("MICA_POISON_MEMORY", "255")
+
+ROOT = Path(__file__).resolve().parents[1]
+# The environment with torch runs test_<subject>_torch.py, the other one the rest. A file that the
+# command line names runs in either.
+TORCH = importlib.util.find_spec("torch") is not None
+
+
+def pytest_ignore_collect(collection_path):
+    name = collection_path.name
+    return True if name.startswith("test_") and name.endswith("_torch.py") != TORCH else None
+
+
+@pytest.fixture(scope="session")
+def null_device(tmp_path_factory):
+    """examples/null_device, built and loaded; its memory cannot be read by the host."""
+    import mica
+
+    source = ROOT / "examples" / "null_device" / "null.cc"
+    library = tmp_path_factory.mktemp("null") / "mica_null.so"
+    include = ROOT / "sdk" / "include"
+    subprocess.run(
+        ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{include}", source, "-o", library], check=True
+    )
+    mica.load_plugin(str(library))
+    return library
+
+
+@pytest.fixture(scope="session")
+def python_device():
+    """A backend in Python with two devices and one kernel."""
+    import mica
+
+    device = mica.library.register_device("py.test", count=2)
+
+    @device.kernel("mul.out")
+    def mul(self, other, *, out):
+        np.multiply(self, other, out=out, casting="same_kind")
+
+    return device

@@ -51,7 +51,7 @@ OTHERWISE = (
         "logcumsumexp",
         "tangents",
         "value|torch nan",
-        "torch adds 1e-13 of the largest element to what it divides by; test_special_maths.py has mpmath's",
+        "torch adds 1e-13 of the largest element to what it divides by; test_special_maths_torch.py has mpmath's",
         5e-6,
     ),
     Otherwise(

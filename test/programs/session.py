@@ -25,7 +25,7 @@ import torch
 
 import mica
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "oracle"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from both import _TOLERANCE, dtype_name, kind, to_numpy  # noqa: E402
 
 NUDGE = 4  # units in the last place

@@ -1,5 +1,5 @@
 // Reads one schema a line from stdin and writes its canonical print a line, or
-// "error: <message>" with its newlines as " | ". test/oracle/test_schema_roundtrip.py
+// "error: <message>" with its newlines as " | ". test/operators/test_schema_roundtrip_torch.py
 // compares the answers with what torch prints.
 //
 // It also holds every schema to the second half of the contract, that the print

@@ -793,8 +793,8 @@ UNINITIALISED = [
 _GRADIENT = "part of a gradient: compared through the gradients of its operator"
 _INTERNAL = "internal: compared through the operator it serves"
 UNSAMPLED: dict[str, str] = {
-    **dict.fromkeys(UNINITIALISED, "uninitialised memory: shapes are compared in test_factories.py"),
-    **dict.fromkeys(RANDOM, "random: streams are compared with torch's in test/oracle/test_random*.py"),
+    **dict.fromkeys(UNINITIALISED, "uninitialised memory: shapes are compared in test_factories_torch.py"),
+    **dict.fromkeys(RANDOM, "random: streams are compared with torch's in test/random/"),
     **dict.fromkeys(
         [
             "select_backward",
@@ -828,7 +828,7 @@ UNSAMPLED: dict[str, str] = {
             "swapdims_",
             "t_",
         ],
-        "another shape in place: compared in test/opinfo and test_autograd_programs.py",
+        "another shape in place: compared in test/opinfo and test_autograd_programs_torch.py",
     ),
     "copy_": "in place only: see test_copy",
     "copy_.Scalar": "in place only: fill_ writes the number",
@@ -845,7 +845,7 @@ UNSAMPLED: dict[str, str] = {
             "as_strided_",
             "_become_view_",
         ],
-        "in place only: see the programs of test_autograd_programs.py",
+        "in place only: see the programs of test_autograd_programs_torch.py",
     ),
     "index_put_": "in place only: see index_put",
     "to.device": "one device: see to.dtype",
@@ -856,7 +856,7 @@ UNSAMPLED: dict[str, str] = {
             for name in ("linspace", "logspace")
             for kind in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
         ],
-        "numbers in tensors: see linspace and test/oracle/test_error_kinds.py",
+        "numbers in tensors: see linspace and test/errors/test_error_kinds_torch.py",
     ),
     "_conj_physical": _INTERNAL,
     "_logit": _INTERNAL,

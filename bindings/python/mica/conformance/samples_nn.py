@@ -116,11 +116,11 @@ _REST = {
 }
 NN_SAMPLES: dict[str, list[Call]] = {**_POOL3, **_RESAMPLING, **_LOSSES, **_REST}
 
-# Gradients are compared where their operator is: nn.functional in test_nn.py.
+# Gradients are compared where their operator is: nn.functional in test_nn_torch.py.
 NN_UNSAMPLED: dict[str, str] = {
     **dict.fromkeys(
         ["alpha_dropout", "feature_alpha_dropout"],
-        "random: streams are compared with torch's in test_random.py",
+        "random: streams are compared with torch's in test_random_torch.py",
     ),
     **dict.fromkeys(
         [
@@ -128,15 +128,15 @@ NN_UNSAMPLED: dict[str, str] = {
             for network in ("lstm", "gru", "rnn_tanh", "rnn_relu")
             for form in ("input", "data")
         ],
-        "lists of weights: compared through the modules in test/oracle/test_nn.py",
+        "lists of weights: compared through the modules in test/nn/test_nn_torch.py",
     ),
     **dict.fromkeys(
         ["ctc_loss.IntList", "ctc_loss.Tensor"],
-        "the gradient is that of probabilities which a softmax normalised: compared in test/oracle/test_nn.py",
+        "the gradient is that of probabilities which a softmax normalised: compared in test/nn/test_nn_torch.py",
     ),
     **dict.fromkeys(
         ["embedding_bag", "embedding_bag.padding_idx"],
-        "the first result alone is torch's: compared through nn.functional in test/oracle/test_nn.py",
+        "the first result alone is torch's: compared through nn.functional in test/nn/test_nn_torch.py",
     ),
 }
 

@@ -249,5 +249,5 @@ INTERNAL = [
 INPLACE_ONLY = {
     "float_power_.Tensor": "in place only: see float_power",
     "float_power_.Scalar": "in place only: see float_power",
-    "fill_diagonal_": "in place only: see test_masked_and_windows.py",
+    "fill_diagonal_": "in place only: see test_masked_and_windows_torch.py",
 }
