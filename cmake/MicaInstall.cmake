@@ -21,6 +21,16 @@ install(DIRECTORY ${MICA_PLUGIN_DIR}/ DESTINATION ${libdir}/mica/plugins FILES_M
 if(MICA_WHEEL)
   install(TARGETS _C LIBRARY DESTINATION .)
   install(DIRECTORY ${MICA_GENERATED_DIR}/mica/stubs/ DESTINATION . FILES_MATCHING PATTERN "*.pyi")
+  # GCC's OpenMP runtime, under its own name, so that a process whose other packages bring
+  # one has one: two would start threads each. cmake/wheel_backend.py brings the other libraries.
+  if(OpenMP_gomp_LIBRARY)
+    file(REAL_PATH ${OpenMP_gomp_LIBRARY} gomp)
+    install(FILES ${gomp} DESTINATION ${libdir} RENAME libgomp.so.1)
+  endif()
+  # The notices of what the wheel brings along.
+  foreach(package libabsl-dev libhwy-dev libsleef-dev libyaml-cpp-dev libgomp1)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION licenses RENAME ${package}.txt OPTIONAL)
+  endforeach()
 endif()
 
 if(NOT MICA_GENERATOR)

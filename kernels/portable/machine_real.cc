@@ -1,5 +1,6 @@
 // The machine's comparisons and what only real lanes have.
 #include <cmath>
+#include <complex>
 #include <numeric>
 
 #include <mica/maths/maths.h>
@@ -175,7 +176,8 @@ bool Machine<T>::RunReal(const MicaInstruction& in, int64_t n) {
         case MICA_OP_ATAN2:
           return each([](T x, T y) { return std::atan2(x, y); });
         case MICA_OP_HYPOT:
-          return each([](T x, T y) { return std::hypot(x, y); });
+          // The same function as std::hypot, without its symbol of glibc 2.35: a wheel runs on 2.34.
+          return each([](T x, T y) { return std::abs(std::complex<T>(x, y)); });
         case MICA_OP_ERF:
           return each([](T x, T) { return std::erf(x); });
         case MICA_OP_ERFC:
