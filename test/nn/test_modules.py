@@ -119,6 +119,14 @@ def test_dropout_scales() -> None:
     assert nn.Dropout(0.25).eval()(x) is x or bool((nn.Dropout(0.25).eval()(x) == x).all())
 
 
+@pytest.mark.parametrize("p", [-0.5, 1.5])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_refuses_what_is_no_probability(p: float, need_weights: bool) -> None:
+    x = mica.ones(3, 2, 4)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        nn.MultiheadAttention(4, 2, dropout=p)(x, x, x, need_weights=need_weights)
+
+
 def test_batch_norm_tracks() -> None:
     norm = nn.BatchNorm1d(2)
     x = mica.tensor([[1.0, 2.0], [3.0, 6.0]])

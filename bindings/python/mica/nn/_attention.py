@@ -8,7 +8,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.nn._operators import OPERATORS
+from mica.nn._operators import OPERATORS, check_probability
 
 
 def _expect(condition: bool, sentence: str) -> None:
@@ -238,6 +238,7 @@ def multi_head_attention_forward(
         spread = spread.reshape(batch * num_heads, 1, source)
         mask = spread if mask is None else mask + spread
     p = dropout_p if training else 0.0
+    check_probability(p)
     weights = None
     if need_weights:
         scaled = q * math.sqrt(1.0 / head)
