@@ -19,7 +19,46 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log probabilities of the targets and their mean loss; `cutoffs` end the clusters."""
+    """A softmax loss over many classes that spends less on rare ones (Grave et al., 2017).
+
+    The classes, ordered from frequent to rare, fall into a shortlist and clusters. A small softmax picks a
+    class of the shortlist or a cluster; within a cluster, a second softmax over fewer features picks the
+    class. As `torch.nn.AdaptiveLogSoftmaxWithLoss`.
+
+    Args:
+        in_features (int): Features of a sample.
+        n_classes (int): Number of classes; class 0 should be the most frequent.
+        cutoffs (sequence of int): Where the shortlist and every cluster but the last end: increasing, from
+            1 to `n_classes - 1`. `[10, 100]` makes a shortlist of classes 0 to 9 and clusters 10 to 99 and
+            100 to `n_classes - 1`.
+        div_value (float): Cluster `i`, from 0, works on `in_features // div_value ** (i + 1)` features.
+            Default: 4.
+        head_bias (bool): Whether the first softmax has a bias. Default: False.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        head (Linear): Scores of the shortlist's classes and of the clusters.
+        tail (ModuleList): For each cluster, two `Linear` in a `Sequential`.
+
+    Shape:
+        - input: `(N, in_features)` or `(in_features,)`.
+        - target: class indices, `(N,)` or `()`.
+        - Output: a named tuple of `output`, the log probability of each target in the target's shape, and
+          `loss`, the negated mean of `output`, a scalar.
+
+    Raises:
+        ValueError: `cutoffs` is empty, not increasing, or out of range.
+        RuntimeError: Input and target do not belong together, or a target is no class.
+
+    Example:
+        >>> layer = mica.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, cutoffs=[10, 100])
+        >>> result = layer(mica.randn(3, 16), mica.tensor([0, 55, 999]))
+        >>> result.output.shape, result.loss.shape
+        (mica.Size([3]), mica.Size([]))
+        >>> layer.predict(mica.randn(3, 16)).shape
+        mica.Size([3])
+    """
 
     def __init__(
         self,
@@ -57,6 +96,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(first, Linear(hidden, size, bias=False, **options)))
 
     def reset_parameters(self) -> None:
+        """Draws all weights anew."""
         self.head.reset_parameters()
         for project, classify in self.tail:
             project.reset_parameters()
@@ -101,9 +141,23 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Log probabilities of all classes."""
+        """Computes the log probabilities of all classes.
+
+        Args:
+            input (Tensor): `(N, in_features)`.
+
+        Returns:
+            Tensor: `(N, n_classes)`.
+        """
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The likeliest class of each input."""
+        """Finds the likeliest class of each sample.
+
+        Args:
+            input (Tensor): `(N, in_features)`.
+
+        Returns:
+            Tensor: Class indices, `(N,)`.
+        """
         return self.log_prob(input).argmax(dim=1)

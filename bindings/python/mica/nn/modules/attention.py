@@ -15,7 +15,47 @@ from mica.nn.parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """Attention of (L, N, E), or (N, L, E) if `batch_first`, in `num_heads` parts of E."""
+    """Attention in several heads: each query gets a mean of the values, weighted by how its key fits.
+
+    Queries, keys and values are projected to `embed_dim` features and split into `num_heads` heads; each
+    head computes `softmax(q @ k.T / sqrt(head_dim)) @ v`, and a last projection joins them (Vaswani et
+    al., 2017). As `torch.nn.MultiheadAttention`.
+
+    Args:
+        embed_dim (int): Features of a query and of the result, E.
+        num_heads (int): Number of heads; divides `embed_dim`.
+        dropout (float): Probability, in [0, 1], that a weight is zeroed while training. Default: 0.
+        bias (bool): Whether the projections have biases. Default: True.
+        add_bias_kv (bool): Whether a learned key and value follow the given ones. Default: False.
+        add_zero_attn (bool): Whether a key and value of zeros follow the given ones. Default: False.
+        kdim (int, optional): Features of a key. Default: `embed_dim`.
+        vdim (int, optional): Features of a value. Default: `embed_dim`.
+        batch_first (bool): Whether the batch comes first in inputs and output. Default: False.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        in_proj_weight (Parameter): All three projections, `(3 * embed_dim, embed_dim)`. With another `kdim`
+            or `vdim`, `q_proj_weight`, `k_proj_weight` and `v_proj_weight` take its place.
+        in_proj_bias (Parameter): `(3 * embed_dim,)`, or None.
+        out_proj (Linear): The last projection.
+
+    Shape:
+        - query: `(L, N, E)`, `(N, L, E)` with `batch_first`, or `(L, E)`.
+        - key, value: `(S, N, kdim)` and `(S, N, vdim)`, with `batch_first` and unbatched likewise.
+        - Output: the result, in the query's shape, and the weights, `(N, L, S)` or `(L, S)`.
+
+    Raises:
+        ValueError: `embed_dim` or `num_heads` is not positive.
+        AssertionError: `num_heads` does not divide `embed_dim`, or shapes of a call do not fit.
+
+    Example:
+        >>> layer = mica.nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+        >>> query, memory = mica.randn(4, 3, 8), mica.randn(4, 5, 8)
+        >>> result, weights = layer(query, memory, memory)
+        >>> result.shape, weights.shape
+        (mica.Size([4, 3, 8]), mica.Size([4, 3, 5]))
+    """
 
     def __init__(
         self,
@@ -88,6 +128,31 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        """Attends from `query` to `key` and `value`.
+
+        A boolean mask is True where attention is not allowed; a floating one is added to the scores. A query
+        that no key is left for gives nan.
+
+        Args:
+            query (Tensor): `(L, N, E)`, or as the class says.
+            key (Tensor): `(S, N, kdim)`.
+            value (Tensor): `(S, N, vdim)`.
+            key_padding_mask (Tensor, optional): Keys to leave out, `(N, S)` or `(S,)`. Default: None.
+            need_weights (bool): Whether the weights are returned; False lets a fused kernel run. Default: True.
+            attn_mask (Tensor, optional): Pairs to leave out, `(L, S)` or `(N * num_heads, L, S)`. Default: None.
+            average_attn_weights (bool): Whether the weights are means over the heads. Default: True.
+            is_causal (bool): Promises that `attn_mask` is causal, so that a faster kernel may be taken; needs
+                `attn_mask`. Default: False.
+
+        Returns:
+            tuple of Tensor and (Tensor or None): The result, in the query's shape, and the weights: `(N, L, S)`,
+            without averaging `(N, num_heads, L, S)`, unbatched without `N`; None unless `need_weights`.
+
+        Raises:
+            AssertionError: Dimensions, features or the padding mask's shape do not fit, or a mask is integral.
+            RuntimeError: The shape of `attn_mask` does not fit, or `is_causal` is given without it.
+            ValueError: `dropout` is not in [0, 1].
+        """
         key_padding_mask, attn_mask = agreeing_masks(
             key_padding_mask, attn_mask, "key_padding_mask", "attn_mask", query.dtype
         )
@@ -137,7 +202,18 @@ class MultiheadAttention(Module):
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
     ) -> tuple[Tensor | None, int | None]:
-        """One mask of both, and which it is: 0 for attention, 1 for padding, 2 for both, None for none."""
+        """Joins the two masks of a call in one, as fused kernels take it.
+
+        Args:
+            attn_mask (Tensor, optional): `(L, L)` or `(N * num_heads, L, L)`.
+            key_padding_mask (Tensor, optional): `(N, L)`.
+            query (Tensor): `(N, L, E)`.
+
+        Returns:
+            tuple of (Tensor or None) and (int or None): The mask, `(N, num_heads, L, L)`, or `(N, L)` where
+            only `key_padding_mask` is given; and its kind: 1 for padding alone, 2 for `attn_mask` with or
+            without padding. None and None where there is no mask.
+        """
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         batch, length = query.size(0), query.size(1)
