@@ -51,12 +51,14 @@ class _NormBase(Module):
         )
 
     def reset_running_stats(self) -> None:
+        """Sets the running mean to 0, the running variance to 1 and the number of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
+        """Resets the running statistics, the weight to 1 and the bias to 0."""
         self.reset_running_stats()
         if self.affine:
             with mica.no_grad():
@@ -113,25 +115,148 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises (N, C) or (N, C, L) over all but C."""
+    """Normalises each channel to mean 0 and variance 1 over the batch: `(x - mean) / sqrt(var + eps) * weight + bias`.
+
+    While training, `mean` and `var` (biased) are the batch's, and move the running statistics:
+    `running = (1 - momentum) * running + momentum * batch`, with the unbiased variance. In evaluation mode
+    they are the running statistics (Ioffe and Szegedy, 2015). As `torch.nn.BatchNorm1d`.
+
+    Args:
+        num_features (int): Number of channels, C.
+        eps (float): Added to the variance. Default: 1e-5.
+        momentum (float, optional): Share, in [0, 1], of a batch in the running statistics. None takes the
+            mean over all batches so far. Default: 0.1.
+        affine (bool): Whether there are a weight and a bias. Default: True.
+        track_running_stats (bool): Whether running statistics are kept. Without them evaluation mode, too,
+            takes the batch's. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+        bias (bool): Whether there is a bias, if `affine`. Default: True.
+
+    Attributes:
+        weight (Parameter): Ones at first, `(C,)`; None unless `affine`.
+        bias (Parameter): Zeros at first, `(C,)`, or None.
+        running_mean (Tensor): Zeros at first, `(C,)`, or None.
+        running_var (Tensor): Ones at first, `(C,)`, or None.
+        num_batches_tracked (Tensor): Batches seen while training, `()`, or None.
+
+    Shape:
+        - Input and output: `(N, C)` or `(N, C, L)`, the same.
+
+    Raises:
+        ValueError: The input has other dimensions, or a channel has one value only while training.
+        RuntimeError: The input has not `num_features` channels.
+
+    Example:
+        >>> layer = mica.nn.BatchNorm1d(2)
+        >>> layer(mica.tensor([[0.0, 10.0], [2.0, 30.0]])).detach()
+        tensor([[-1.0000, -1.0000],
+                [ 1.0000,  1.0000]])
+        >>> layer.running_mean
+        tensor([0.1000, 2.0000])
+    """
 
     _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalises (N, C, H, W) over all but C."""
+    """BatchNorm1d for images: each channel is normalised over the batch and all pixels.
+
+    As `torch.nn.BatchNorm2d`. `BatchNorm1d` has the formula and the attributes.
+
+    Args:
+        num_features (int): Number of channels, C.
+        eps (float): Added to the variance. Default: 1e-5.
+        momentum (float, optional): Share, in [0, 1], of a batch in the running statistics. None takes the
+            mean over all batches so far. Default: 0.1.
+        affine (bool): Whether there are a weight and a bias. Default: True.
+        track_running_stats (bool): Whether running statistics are kept. Without them evaluation mode, too,
+            takes the batch's. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+        bias (bool): Whether there is a bias, if `affine`. Default: True.
+
+    Shape:
+        - Input and output: `(N, C, H, W)`, the same.
+
+    Raises:
+        ValueError: The input has other dimensions, or a channel has one value only while training.
+        RuntimeError: The input has not `num_features` channels.
+
+    Example:
+        >>> layer = mica.nn.BatchNorm2d(3)
+        >>> layer(mica.randn(4, 3, 8, 8)).shape
+        mica.Size([4, 3, 8, 8])
+    """
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises (N, C, D, H, W) over all but C."""
+    """BatchNorm1d for volumes: each channel is normalised over the batch and all voxels.
+
+    As `torch.nn.BatchNorm3d`. `BatchNorm1d` has the formula and the attributes.
+
+    Args:
+        num_features (int): Number of channels, C.
+        eps (float): Added to the variance. Default: 1e-5.
+        momentum (float, optional): Share, in [0, 1], of a batch in the running statistics. None takes the
+            mean over all batches so far. Default: 0.1.
+        affine (bool): Whether there are a weight and a bias. Default: True.
+        track_running_stats (bool): Whether running statistics are kept. Without them evaluation mode, too,
+            takes the batch's. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+        bias (bool): Whether there is a bias, if `affine`. Default: True.
+
+    Shape:
+        - Input and output: `(N, C, D, H, W)`, the same.
+
+    Raises:
+        ValueError: The input has other dimensions, or a channel has one value only while training.
+        RuntimeError: The input has not `num_features` channels.
+
+    Example:
+        >>> layer = mica.nn.BatchNorm3d(3)
+        >>> layer(mica.randn(4, 3, 2, 8, 8)).shape
+        mica.Size([4, 3, 2, 8, 8])
+    """
 
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over the batches of all processes of a group; with one process, plain batch norm."""
+    """Batch norm under the name that programs of several processes use; here the batch of this process counts.
+
+    `torch.nn.SyncBatchNorm` takes its statistics over the processes of a group. Mica has no process groups,
+    so this is what torch's is with one process: `BatchNorm1d`, whose docstring has the formula and the
+    attributes, for inputs of 2 to 5 dimensions.
+
+    Args:
+        num_features (int): Number of channels, C.
+        eps (float): Added to the variance. Default: 1e-5.
+        momentum (float, optional): Share, in [0, 1], of a batch in the running statistics. None takes the
+            mean over all batches so far. Default: 0.1.
+        affine (bool): Whether there are a weight and a bias. Default: True.
+        track_running_stats (bool): Whether running statistics are kept. Without them evaluation mode, too,
+            takes the batch's. Default: True.
+        process_group (object, optional): Kept as an attribute and not used. Default: None.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+        bias (bool): Whether there is a bias, if `affine`. Default: True.
+
+    Shape:
+        - Input and output: `(N, C)` and up to three more dimensions, the same.
+
+    Raises:
+        ValueError: The input has other dimensions, or a channel has one value only while training.
+        RuntimeError: The input has not `num_features` channels.
+
+    Example:
+        >>> layer = mica.nn.SyncBatchNorm(3)
+        >>> layer(mica.randn(4, 3, 8)).shape
+        mica.Size([4, 3, 8])
+    """
 
     _dims = (2, 3, 4, 5)
 
@@ -153,7 +278,20 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module with a SyncBatchNorm of the same state in place of each batch norm."""
+        """Replaces every batch norm in a module by a SyncBatchNorm of the same parameters and statistics.
+
+        Args:
+            module (Module): A batch norm, or a module that holds some; the latter is changed in place.
+            process_group (object, optional): Of the new layers. Default: None.
+
+        Returns:
+            Module: The new layer if `module` is a batch norm, else `module`.
+
+        Example:
+            >>> model = mica.nn.Sequential(mica.nn.Linear(3, 4), mica.nn.BatchNorm1d(4))
+            >>> type(mica.nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]).__name__
+            'SyncBatchNorm'
+        """
         converted = module
         if isinstance(module, _BatchNorm):
             converted = cls(
