@@ -13,7 +13,37 @@ from mica.nn.parameter import Parameter
 
 
 class Bilinear(Module):
-    """x1 @ weight[k] @ x2 + bias[k] for each result k."""
+    """Couples every feature of one input with every feature of another: `y[k] = x1 @ weight[k] @ x2 + bias[k]`.
+
+    As `torch.nn.Bilinear`.
+
+    Args:
+        in1_features (int): Features of the first input; 1 or more.
+        in2_features (int): Features of the second input.
+        out_features (int): Features of the output.
+        bias (bool): Whether there is a bias. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(out_features, in1_features, in2_features)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(in1_features)`.
+        bias (Parameter): `(out_features,)`, drawn likewise, or None.
+
+    Shape:
+        - Input1: `(*, in1_features)`, where `*` is any number of dimensions.
+        - Input2: `(*, in2_features)`, with the same `*`.
+        - Output: `(*, out_features)`.
+
+    Raises:
+        ValueError: `in1_features` is not positive.
+        RuntimeError: The shapes of the inputs do not fit each other or the weight.
+
+    Example:
+        >>> layer = mica.nn.Bilinear(2, 3, 4)
+        >>> layer(mica.ones(5, 2), mica.ones(5, 3)).shape
+        mica.Size([5, 4])
+    """
 
     def __init__(
         self,
@@ -37,6 +67,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

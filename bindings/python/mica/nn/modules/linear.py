@@ -13,7 +13,21 @@ from mica.nn.parameter import Parameter
 
 
 class Identity(Module):
-    """Returns its input; any arguments are ignored."""
+    """Returns its input: the layer to put where none is wanted.
+
+    As `torch.nn.Identity`.
+
+    Args:
+        *args (Any): Ignored.
+        **kwargs (Any): Ignored.
+
+    Shape:
+        - Input and output: any shape, the same; the very object.
+
+    Example:
+        >>> mica.nn.Identity()(mica.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -23,7 +37,34 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """x @ weight.T + bias."""
+    """Maps features to features by a matrix and a bias: `y = x @ weight.T + bias`.
+
+    As `torch.nn.Linear`.
+
+    Args:
+        in_features (int): Size of the input's last dimension.
+        out_features (int): Size of the output's last dimension.
+        bias (bool): Whether there is a bias. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(out_features, in_features)`, drawn uniformly from `[-bound, bound]` with
+            `bound = 1 / sqrt(in_features)`.
+        bias (Parameter): `(out_features,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(*, in_features)`, where `*` is any number of dimensions.
+        - Output: `(*, out_features)`.
+
+    Raises:
+        RuntimeError: The input's last dimension is not `in_features`, or its dtype is not the weight's.
+
+    Example:
+        >>> layer = mica.nn.Linear(3, 2)
+        >>> layer(mica.ones(4, 3)).shape
+        mica.Size([4, 2])
+    """
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -39,6 +80,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -55,11 +97,48 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """Linear, by the name that attention's output projection prints."""
+    """A `Linear` by another name: the output projection of `MultiheadAttention`.
+
+    As `torch.nn.modules.linear.NonDynamicallyQuantizableLinear`, which torch's dynamic quantisation skips.
+
+    Args:
+        in_features (int): Size of the input's last dimension.
+        out_features (int): Size of the output's last dimension.
+        bias (bool): Whether there is a bias. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Shape:
+        - Input: `(*, in_features)`, where `*` is any number of dimensions.
+        - Output: `(*, out_features)`.
+
+    Example:
+        >>> mica.nn.MultiheadAttention(4, 2).out_proj
+        NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)
+    """
 
 
 class Flatten(Module):
-    """Joins the dimensions from start_dim to end_dim."""
+    """Joins neighbouring dimensions into one; by default all but the batch.
+
+    As `torch.nn.Flatten`.
+
+    Args:
+        start_dim (int): The first dimension to join. Default: 1.
+        end_dim (int): The last dimension to join. Default: -1.
+
+    Shape:
+        - Input: `(N, *)`, with at least one dimension after `N`.
+        - Output: `(N, product of *)`, by default.
+
+    Raises:
+        IndexError: The input has not these dimensions.
+        RuntimeError: `start_dim` comes after `end_dim`.
+
+    Example:
+        >>> mica.nn.Flatten()(mica.ones(2, 3, 4)).shape
+        mica.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -74,7 +153,28 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits one dimension into several."""
+    """Splits one dimension into several.
+
+    As `torch.nn.Unflatten`, except that dimensions have no names.
+
+    Args:
+        dim (int): The dimension to split.
+        unflattened_size (tuple of int): The sizes that take its place, with its size as their product; one
+            may be -1 and is computed.
+
+    Shape:
+        - Input: `(*, S, *)`, with `S` in dimension `dim`.
+        - Output: `(*, *unflattened_size, *)`.
+
+    Raises:
+        TypeError: `unflattened_size` is no tuple or list of integers.
+        IndexError: The input has no dimension `dim`.
+        RuntimeError: The product of the sizes is not the size of the dimension.
+
+    Example:
+        >>> mica.nn.Unflatten(1, (3, -1))(mica.ones(2, 12)).shape
+        mica.Size([2, 3, 4])
+    """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
