@@ -72,6 +72,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -158,19 +159,138 @@ class _Convolution(_ConvNd):
 
 
 class Conv1d(_Convolution):
-    """Convolution over (N, C, L) with a learned kernel."""
+    """Convolution over sequences: how well each filter fits every window of the input (a cross-correlation).
+
+    As `torch.nn.Conv1d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output: the number of filters.
+        kernel_size (int): Length of a window, in elements.
+        stride (int): Step from window to window, in elements. Default: 1.
+        padding (int or str): Elements added on both sides; "valid" adds none, "same"
+            so many that the output has the input's size, for a stride of 1. Default: 0.
+        dilation (int): Step from element to element of a window, in elements. Default: 1.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        padding_mode (str): What is added: "zeros"; "reflect", the input mirrored at its edge; "replicate",
+            the edge repeated; "circular", the other end. Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(out_channels, in_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of a filter)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, L)` or `(in_channels, L)`.
+        - Output: `(N, out_channels, L_out)` or `(out_channels, L_out)`.
+        - `L_out = floor((L + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, a padding or padding mode is unknown, or "same"
+            meets a stride above 1.
+        RuntimeError: The input has other dimensions or channels, or is smaller than a window.
+
+    Example:
+        >>> layer = mica.nn.Conv1d(3, 8, kernel_size=3, padding=1)
+        >>> layer(mica.ones(2, 3, 5)).shape
+        mica.Size([2, 8, 5])
+    """
 
     _dims = 1
 
 
 class Conv2d(_Convolution):
-    """Convolution over (N, C, H, W) with a learned kernel."""
+    """Convolution over images: how well each filter fits every window of the input (a cross-correlation).
+
+    As `torch.nn.Conv2d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output: the number of filters.
+        kernel_size (int or tuple of 2 int): Height and width of a window, in pixels.
+        stride (int or tuple of 2 int): Step from window to window, in pixels. Default: 1.
+        padding (int, tuple of 2 int or str): Pixels added on both sides of each dimension; "valid" adds none,
+            "same" so many that the output has the input's size, for a stride of 1. Default: 0.
+        dilation (int or tuple of 2 int): Step from element to element of a window, in pixels. Default: 1.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        padding_mode (str): What is added: "zeros"; "reflect", the input mirrored at its edge; "replicate",
+            the edge repeated; "circular", the other end. Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(out_channels, in_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of a filter)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, H, W)` or `(in_channels, H, W)`.
+        - Output: `(N, out_channels, H_out, W_out)` or `(out_channels, H_out, W_out)`.
+        - `H_out = floor((H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`, `W_out`
+          likewise.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, a padding or padding mode is unknown, or "same"
+            meets a stride above 1.
+        RuntimeError: The input has other dimensions or channels, or is smaller than a window.
+
+    Example:
+        >>> layer = mica.nn.Conv2d(3, 8, kernel_size=3, padding=1)
+        >>> layer(mica.ones(2, 3, 5, 5)).shape
+        mica.Size([2, 8, 5, 5])
+    """
 
     _dims = 2
 
 
 class Conv3d(_Convolution):
-    """Convolution over (N, C, D, H, W) with a learned kernel."""
+    """Convolution over volumes: how well each filter fits every window of the input (a cross-correlation).
+
+    As `torch.nn.Conv3d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output: the number of filters.
+        kernel_size (int or tuple of 3 int): Depth, height and width of a window, in voxels.
+        stride (int or tuple of 3 int): Step from window to window, in voxels. Default: 1.
+        padding (int, tuple of 3 int or str): Voxels added on both sides of each dimension; "valid" adds none,
+            "same" so many that the output has the input's size, for a stride of 1. Default: 0.
+        dilation (int or tuple of 3 int): Step from element to element of a window, in voxels. Default: 1.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        padding_mode (str): What is added: "zeros"; "reflect", the input mirrored at its edge; "replicate",
+            the edge repeated; "circular", the other end. Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(out_channels, in_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of a filter)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, D, H, W)` or `(in_channels, D, H, W)`.
+        - Output: `(N, out_channels, D_out, H_out, W_out)` or `(out_channels, D_out, H_out, W_out)`.
+        - `H_out = floor((H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`, `D_out` and
+          `W_out` likewise.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, a padding or padding mode is unknown, or "same"
+            meets a stride above 1.
+        RuntimeError: The input has other dimensions or channels, or is smaller than a window.
+
+    Example:
+        >>> layer = mica.nn.Conv3d(3, 8, kernel_size=3, padding=1)
+        >>> layer(mica.ones(2, 3, 5, 5, 5)).shape
+        mica.Size([2, 8, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -298,18 +418,146 @@ class _TransposedConvolution(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_TransposedConvolution):
-    """The gradient of Conv1d with respect to its input, as a layer."""
+    """Transposed convolution over sequences: each input element adds a scaled filter to the output.
+
+    It maps shapes as the gradient of `Conv1d` does, so that a stride enlarges. As
+    `torch.nn.ConvTranspose1d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output.
+        kernel_size (int): Length of a filter, in elements.
+        stride (int): Step in the output for a step in the input, in elements. Default: 1.
+        padding (int): Elements taken away on both sides of the output. Default: 0.
+        output_padding (int): Elements added at the end of the output; less than `stride`
+            or `dilation`. Default: 0.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        dilation (int): Step from element to element of a filter, in elements. Default: 1.
+        padding_mode (str): Only "zeros". Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(in_channels, out_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of an input channel)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, L)` or `(in_channels, L)`.
+        - output_size (optional): The length that the output shall have: one that the formula gives for some
+          `output_padding` from 0 to `stride - 1`, whose own value then does not count.
+        - Output: `(N, out_channels, L_out)` or `(out_channels, L_out)`.
+        - `L_out = (L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, `padding_mode` is not "zeros", or the output
+            cannot have `output_size`.
+        RuntimeError: The input has other dimensions or channels, or `output_padding` is too large.
+
+    Example:
+        >>> layer = mica.nn.ConvTranspose1d(8, 3, kernel_size=2, stride=2)
+        >>> layer(mica.ones(2, 8, 5)).shape
+        mica.Size([2, 3, 10])
+    """
 
     _dims = 1
 
 
 class ConvTranspose2d(_TransposedConvolution):
-    """The gradient of Conv2d with respect to its input, as a layer."""
+    """Transposed convolution over images: each input element adds a scaled filter to the output.
+
+    It maps shapes as the gradient of `Conv2d` does, so that a stride enlarges. As
+    `torch.nn.ConvTranspose2d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output.
+        kernel_size (int or tuple of 2 int): Height and width of a filter, in pixels.
+        stride (int or tuple of 2 int): Step in the output for a step in the input, in pixels. Default: 1.
+        padding (int or tuple of 2 int): Pixels taken away on both sides of the output. Default: 0.
+        output_padding (int or tuple of 2 int): Pixels added at the end of the output's dimensions; less than
+            `stride` or `dilation`. Default: 0.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        dilation (int or tuple of 2 int): Step from element to element of a filter, in pixels. Default: 1.
+        padding_mode (str): Only "zeros". Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(in_channels, out_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of an input channel)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, H, W)` or `(in_channels, H, W)`.
+        - output_size (optional): The sizes that the output shall have: one that the formula gives for some
+          `output_padding` from 0 to `stride - 1`, whose own value then does not count.
+        - Output: `(N, out_channels, H_out, W_out)` or `(out_channels, H_out, W_out)`.
+        - `H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`,
+          `W_out` likewise.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, `padding_mode` is not "zeros", or the output
+            cannot have `output_size`.
+        RuntimeError: The input has other dimensions or channels, or `output_padding` is too large.
+
+    Example:
+        >>> layer = mica.nn.ConvTranspose2d(8, 3, kernel_size=2, stride=2)
+        >>> layer(mica.ones(2, 8, 5, 5)).shape
+        mica.Size([2, 3, 10, 10])
+    """
 
     _dims = 2
 
 
 class ConvTranspose3d(_TransposedConvolution):
-    """The gradient of Conv3d with respect to its input, as a layer."""
+    """Transposed convolution over volumes: each input element adds a scaled filter to the output.
+
+    It maps shapes as the gradient of `Conv3d` does, so that a stride enlarges. As
+    `torch.nn.ConvTranspose3d`.
+
+    Args:
+        in_channels (int): Channels of the input.
+        out_channels (int): Channels of the output.
+        kernel_size (int or tuple of 3 int): Depth, height and width of a filter, in voxels.
+        stride (int or tuple of 3 int): Step in the output for a step in the input, in voxels. Default: 1.
+        padding (int or tuple of 3 int): Voxels taken away on both sides of the output. Default: 0.
+        output_padding (int or tuple of 3 int): Voxels added at the end of the output's dimensions; less than
+            `stride` or `dilation`. Default: 0.
+        groups (int): Parts that the channels fall into, each with filters of its own; divides
+            `in_channels` and `out_channels`. Default: 1.
+        bias (bool): Whether each output channel has a bias. Default: True.
+        dilation (int or tuple of 3 int): Step from element to element of a filter, in voxels. Default: 1.
+        padding_mode (str): Only "zeros". Default: "zeros".
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight (Parameter): `(in_channels, out_channels / groups, *kernel_size)`, drawn uniformly from
+            `[-bound, bound]` with `bound = 1 / sqrt(number of weights of an input channel)`.
+        bias (Parameter): `(out_channels,)`, drawn likewise, or None.
+
+    Shape:
+        - Input: `(N, in_channels, D, H, W)` or `(in_channels, D, H, W)`.
+        - output_size (optional): The sizes that the output shall have: one that the formula gives for some
+          `output_padding` from 0 to `stride - 1`, whose own value then does not count.
+        - Output: `(N, out_channels, D_out, H_out, W_out)` or `(out_channels, D_out, H_out, W_out)`.
+        - `H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`,
+          `D_out` and `W_out` likewise.
+
+    Raises:
+        ValueError: `groups` does not divide the channels, `padding_mode` is not "zeros", or the output
+            cannot have `output_size`.
+        RuntimeError: The input has other dimensions or channels, or `output_padding` is too large.
+
+    Example:
+        >>> layer = mica.nn.ConvTranspose3d(8, 3, kernel_size=2, stride=2)
+        >>> layer(mica.ones(2, 8, 5, 5, 5)).shape
+        mica.Size([2, 3, 10, 10, 10])
+    """
 
     _dims = 3
