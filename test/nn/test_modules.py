@@ -110,6 +110,23 @@ def test_containers() -> None:
     assert len(list(parameters.parameters())) == 2
 
 
+def test_names_are_strings_and_entries_are_pairs() -> None:
+    with pytest.raises(TypeError, match=r"name of a module is a string.*\(int\)"):
+        nn.Module().add_module(3, nn.ReLU())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="name of a buffer is a string"):
+        nn.Module().register_buffer(3, None)  # type: ignore[arg-type]
+    for kind, value in ((nn.ModuleDict, nn.ReLU()), (nn.ParameterDict, mica.ones(1))):
+        with pytest.raises(TypeError, match=r"a mapping or pairs, not \(int\)"):
+            kind(3)
+        with pytest.raises(ValueError, match=r"Entry \(1\) has \(1\) elements"):
+            kind([("a", value), ("b",)])
+        assert list(kind([("b", value), ("a", value)])) == ["b", "a"]
+        assert list(kind(kind({"b": value}))) == ["b"]
+    assert list(nn.ModuleDict({"b": nn.ReLU(), "a": nn.ReLU()})) == ["b", "a"]
+    assert list(nn.ParameterDict({"b": mica.ones(1), "a": mica.ones(1)})) == ["a", "b"]  # as in torch
+    assert list(nn.ParameterDict(OrderedDict(b=mica.ones(1), a=mica.ones(1)))) == ["b", "a"]
+
+
 def test_dropout_scales() -> None:
     mica.manual_seed(0)
     x = mica.ones(10000)

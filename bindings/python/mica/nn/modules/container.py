@@ -20,6 +20,19 @@ def _place(index: int, size: int) -> int:
     return index % size
 
 
+def _pairs(given: Any) -> list[tuple[Any, ...]]:
+    """The keys and values of a mapping, or of an iterable of pairs."""
+    if isinstance(given, (Mapping, ModuleDict, ParameterDict)):
+        return list(given.items())
+    if not isinstance(given, Iterable):
+        raise TypeError(f"update() takes a mapping or pairs, not ({type(given).__name__}).")
+    pairs = [tuple(pair) for pair in given]
+    for place, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ValueError(f"Entry ({place}) has ({len(pair)}) elements; expected a key and a value.")
+    return pairs
+
+
 class Container(Module):
     """Modules by keyword; deprecated, since every Module holds modules."""
 
@@ -229,7 +242,7 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def update(self, modules: Any) -> None:
-        for key, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
+        for key, module in _pairs(modules):
             self[key] = module
 
 
@@ -388,18 +401,10 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Takes the keys and values of a mapping (sorted, if it is a plain one) or of pairs."""
-        if not isinstance(parameters, Iterable):
-            raise TypeError(f"update() takes a mapping or pairs, not ({type(parameters).__name__}).")
-        if isinstance(parameters, (OrderedDict, ParameterDict)):
-            pairs: Any = parameters.items()
-        elif isinstance(parameters, Mapping):
-            pairs = sorted(parameters.items())
-        else:
-            pairs = [tuple(pair) for pair in parameters]
-        for place, pair in enumerate(pairs):
-            if len(pair) != 2:
-                raise ValueError(f"Entry ({place}) has ({len(pair)}) elements; expected a key and a value.")
-            self[pair[0]] = pair[1]
+        pairs = _pairs(parameters)
+        plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
+        for key, value in sorted(pairs) if plain else pairs:
+            self[key] = value
 
     def extra_repr(self) -> str:
         return _described(self.items(), lambda p: str(p.type()))

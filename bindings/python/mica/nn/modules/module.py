@@ -215,6 +215,8 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     def _check_name(self, kind: str, name: str, own: dict[str, Any]) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError("Registration is possible only after Module.__init__() was called.")
+        if not isinstance(name, str):
+            raise TypeError(f"The name of a {kind} is a string; this one is of type ({type(name).__name__}).")
         if "." in name or name == "":
             fault = 'contain "."' if name else 'be empty string ""'
             raise KeyError(f"{kind} name can't {fault}, got: {name}.")
