@@ -34,7 +34,19 @@ def _pairs(given: Any) -> list[tuple[Any, ...]]:
 
 
 class Container(Module):
-    """Modules by keyword; deprecated, since every Module holds modules."""
+    """Holds modules given by keyword; deprecated, since every `Module` holds modules.
+
+    As `torch.nn.Container`. Making one gives a FutureWarning.
+
+    Args:
+        **kwargs (Module): The modules by name.
+
+    Example:
+        >>> mica.nn.Container(act=mica.nn.ReLU())
+        Container(
+          (act): ReLU()
+        )
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         text = "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead."
@@ -70,18 +82,48 @@ class _Indexed(Module):
         self._modules.update({str(i): m for i, m in enumerate(modules)})
 
     def append(self, module: Module) -> Any:
-        """Adds a module at the end."""
+        """Adds a module at the end.
+
+        Args:
+            module (Module): The module to add.
+
+        Returns:
+            Module: This container.
+
+        Raises:
+            TypeError: `module` is no Module.
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Takes a module out and returns it."""
+        """Takes a module out and returns it.
+
+        Args:
+            key (int or slice): Its index; a slice takes several out.
+
+        Returns:
+            Module: The module, or for a slice a container of several.
+
+        Raises:
+            IndexError: There is no such index.
+        """
         module = self[key]
         del self[key]
         return module
 
     def extend(self, modules: Iterable[Module]) -> Any:
-        """Adds modules at the end."""
+        """Adds modules at the end, in order.
+
+        Args:
+            modules (iterable of Module): The modules to add.
+
+        Returns:
+            Module: This container.
+
+        Raises:
+            TypeError: `modules` is no iterable of Modules.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(f"extend() takes an iterable, not a ({type(modules).__name__}).")
         for module in list(modules):
@@ -89,7 +131,20 @@ class _Indexed(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Puts a module before that at `index`."""
+        """Puts a module in front of the one at an index.
+
+        Args:
+            index (int): Where the module will be. Beyond the ends a `ModuleList` takes the end, as a list
+                does.
+            module (Module): The module to add.
+
+        Returns:
+            Module: This container.
+
+        Raises:
+            AssertionError: `module` is no Module.
+            IndexError: The index is out of the range of a `Sequential`.
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"insert() takes a Module, not a ({type(module).__name__}).")
         modules = list(self._modules.values())
@@ -109,7 +164,29 @@ def _check_count(count: int) -> None:
 
 
 class Sequential(_Indexed):
-    """Modules called one after the other."""
+    """Calls modules one after the other, each with what the one before returned.
+
+    As `torch.nn.Sequential`. An integer index gives a module, a slice a Sequential; `+` joins two, and
+    `* n` repeats the modules, the same objects each time. Without modules it returns its input.
+
+    Args:
+        *args (Module or OrderedDict): The modules, which get the names "0", "1", ...; or a single
+            OrderedDict of modules by name.
+
+    Shape:
+        - Input: what the first module takes, one argument.
+        - Output: what the last module returns.
+
+    Raises:
+        TypeError: An argument is no Module.
+
+    Example:
+        >>> model = mica.nn.Sequential(mica.nn.Linear(4, 8), mica.nn.ReLU(), mica.nn.Linear(8, 2))
+        >>> model(mica.ones(3, 4)).shape
+        mica.Size([3, 2])
+        >>> model[1]
+        ReLU()
+    """
 
     _bounded = True
 
@@ -157,12 +234,42 @@ class Sequential(_Indexed):
         return input
 
     def extend(self, sequential: Iterable[Module]) -> Any:
-        """Adds modules at the end."""
+        """Adds modules at the end, in order.
+
+        Args:
+            sequential (iterable of Module): The modules to add.
+
+        Returns:
+            Sequential: This container.
+
+        Raises:
+            TypeError: `sequential` is no iterable of Modules.
+        """
         return super().extend(sequential)
 
 
 class ModuleList(_Indexed):
-    """A list of modules."""
+    """A list of modules whose parameters belong to the module that holds it.
+
+    As `torch.nn.ModuleList`. A plain list would hide its modules from `parameters()`, `to()` and
+    `state_dict()`. It is indexed, sliced, looped over, extended and shortened as a list, and cannot be
+    called.
+
+    Args:
+        modules (iterable of Module, optional): The first entries. Default: none.
+
+    Raises:
+        TypeError: `modules` is no iterable of Modules.
+
+    Example:
+        >>> layers = mica.nn.ModuleList(mica.nn.Linear(4, 4) for _ in range(3))
+        >>> layers
+        ModuleList(
+          (0-2): 3 x Linear(in_features=4, out_features=4, bias=True)
+        )
+        >>> len(list(layers.parameters()))
+        6
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -201,7 +308,24 @@ class ModuleList(_Indexed):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules."""
+    """A dictionary of modules whose parameters belong to the module that holds it.
+
+    As `torch.nn.ModuleDict`. It keeps the order of insertion and cannot be called.
+
+    Args:
+        modules (mapping or iterable of pairs, optional): The first entries: modules by name. Default: none.
+
+    Raises:
+        TypeError: `modules` is neither, a key is no string, or a value no Module.
+        KeyError: A key is empty, contains a ".", or is an attribute's name, as "keys" is.
+
+    Example:
+        >>> heads = mica.nn.ModuleDict({"age": mica.nn.Linear(4, 1), "act": mica.nn.ReLU()})
+        >>> heads["age"](mica.ones(2, 4)).shape
+        mica.Size([2, 1])
+        >>> list(heads)
+        ['age', 'act']
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -227,21 +351,45 @@ class ModuleDict(Module):
         return key in self._modules
 
     def keys(self) -> Iterable[str]:
+        """The names, in order."""
         return self._modules.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
+        """The pairs of name and module, in order."""
         return self._modules.items()
 
     def values(self) -> Iterable[Any]:
+        """The modules, in order."""
         return self._modules.values()
 
     def clear(self) -> None:
+        """Takes all modules out."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
+        """Takes a module out and returns it.
+
+        Args:
+            key (str): Its name.
+
+        Returns:
+            Module: The module.
+
+        Raises:
+            KeyError: There is no such name.
+        """
         return self._modules.pop(key)
 
     def update(self, modules: Any) -> None:
+        """Adds modules, or replaces those of the same names.
+
+        Args:
+            modules (mapping or iterable of pairs): Modules by name, in the order in which they are added.
+
+        Raises:
+            TypeError: `modules` is neither, or a value is no Module.
+            ValueError: An entry is no pair.
+        """
         for key, module in _pairs(modules):
             self[key] = module
 
@@ -261,7 +409,25 @@ def _described(entries: Iterable[tuple[Any, Any]], kind_of: Callable[[Tensor], s
 
 
 class ParameterList(Module):
-    """A list of parameters."""
+    """A list of parameters that belong to the module that holds it.
+
+    As `torch.nn.ParameterList`. Tensors become parameters; other values are kept as they are, and are no
+    state. It is indexed, sliced and extended as a list; entries cannot be taken out.
+
+    Args:
+        values (iterable, optional): The first entries. Default: none.
+
+    Raises:
+        TypeError: `values` is no iterable, or a Tensor.
+
+    Example:
+        >>> scales = mica.nn.ParameterList(mica.ones(n) for n in (2, 3))
+        >>> scales
+        ParameterList(
+            (0): Parameter containing: [mica.float32 of size 2]
+            (1): Parameter containing: [mica.float32 of size 3]
+        )
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -292,11 +458,30 @@ class ParameterList(Module):
         return iter([self[i] for i in range(self._size)])
 
     def append(self, value: Any) -> ParameterList:
+        """Adds a value at the end.
+
+        Args:
+            value (Any): The value; a Tensor becomes a Parameter.
+
+        Returns:
+            ParameterList: This list.
+        """
         self._size += 1
         self[self._size - 1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Adds values at the end, in order.
+
+        Args:
+            values (iterable): The values; Tensors become Parameters.
+
+        Returns:
+            ParameterList: This list.
+
+        Raises:
+            TypeError: `values` is no iterable, or a Tensor.
+        """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"extend() takes an iterable of parameters, not a ({type(values).__name__}).")
         for value in values:
@@ -311,7 +496,30 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters, and of whatever else is put in; tensors become parameters."""
+    """A dictionary of parameters that belong to the module that holds it.
+
+    As `torch.nn.ParameterDict`. Tensors become parameters; other values are kept as they are, and are no
+    state. It keeps the order of insertion, but sorts the keys of a plain mapping that it is made from or
+    updated with.
+
+    Args:
+        parameters (mapping or iterable of pairs, optional): The first entries. Default: none.
+
+    Raises:
+        TypeError: `parameters` is neither, or a key is no string.
+        KeyError: A tensor's key is empty, contains a ".", or is an attribute's name, as "keys" is.
+
+    Example:
+        >>> weights = mica.nn.ParameterDict({"left": mica.ones(2), "right": mica.zeros(3)})
+        >>> weights["left"]
+        Parameter containing:
+        tensor([1., 1.], requires_grad=True)
+        >>> weights
+        ParameterDict(
+            (left): Parameter containing: [mica.FloatTensor of size 2]
+            (right): Parameter containing: [mica.FloatTensor of size 3]
+        )
+    """
 
     def __call__(self, *input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
@@ -355,32 +563,61 @@ class ParameterDict(Module):
         return key in self._keys
 
     def keys(self) -> Iterable[str]:
+        """The keys, in order."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
+        """The pairs of key and value, in order."""
         return [(key, self[key]) for key in self._keys]
 
     def values(self) -> Iterable[Any]:
+        """The values, in order."""
         return [self[key] for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, or `default`."""
+        """The value of a key, or a default.
+
+        Args:
+            key (str): The key.
+            default (Any): What to return where the key is missing. Default: None.
+
+        Returns:
+            Any: The value, or `default`.
+        """
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of a key, which is given `default` first if it is not there."""
+        """The value of a key, which is given a default first if it is missing.
+
+        Args:
+            key (str): The key.
+            default (Any): The value that a missing key gets. Default: None.
+
+        Returns:
+            Any: The key's value.
+        """
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """Takes a key out and returns its value."""
+        """Takes a key out and returns its value.
+
+        Args:
+            key (str): The key.
+
+        Returns:
+            Any: Its value.
+
+        Raises:
+            AttributeError: There is no such key.
+        """
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Takes the last key out and returns it with its value."""
+        """Takes the last key out and returns it with its value; KeyError if the dictionary is empty."""
         if not self._keys:
             raise KeyError("popitem(): this ParameterDict is empty.")
         key = next(reversed(list(self._keys)))
@@ -396,11 +633,28 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A dictionary of these keys, each with `default`."""
+        """Makes another dictionary, in which every key has the same value.
+
+        Args:
+            keys (iterable of str): The keys.
+            default (Any): Their value. Default: None.
+
+        Returns:
+            ParameterDict: The new dictionary.
+        """
         return ParameterDict((key, default) for key in keys)
 
     def update(self, parameters: Any) -> None:
-        """Takes the keys and values of a mapping (sorted, if it is a plain one) or of pairs."""
+        """Sets the values of keys.
+
+        Args:
+            parameters (mapping or iterable of pairs): Values by key. Of a plain mapping the keys are sorted;
+                OrderedDict, ParameterDict and pairs keep their order.
+
+        Raises:
+            TypeError: `parameters` is neither.
+            ValueError: An entry is no pair.
+        """
         pairs = _pairs(parameters)
         plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
         for key, value in sorted(pairs) if plain else pairs:
