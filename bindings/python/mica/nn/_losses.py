@@ -207,7 +207,8 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or sum(unequal) != 1:
             raise ValueError(
-                f"var is of incorrect size. Shape {tuple(var.shape)} of `var` fits shape {tuple(input.shape)} of `input` in more than one dimension."
+                f"var is of incorrect size: shape {tuple(var.shape)} is neither that of `input`, {tuple(input.shape)}, nor "
+                "that with one size 1 or without the last dimension."
             )
     _checked(reduction)
     var = var.clone()
