@@ -35,7 +35,22 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Takes a prefix off all keys that have it, in place."""
+    """Takes a prefix off all keys of a state dict that have it, in place.
+
+    As `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`: for states that a wrapper, such as
+    `mica.nn.DataParallel`, saved with its own `module.` before each name. Other keys stay; so do the values.
+
+    Args:
+        state_dict (dict of str to Tensor): Changed in place, with its `_metadata` where it has that.
+        prefix (str): With its period, as `"module."`.
+
+    Example:
+        >>> from mica.nn.modules.utils import consume_prefix_in_state_dict_if_present
+        >>> state = {"module.weight": mica.ones(1), "step": mica.ones(1)}
+        >>> consume_prefix_in_state_dict_if_present(state, "module.")
+        >>> sorted(state)
+        ['step', 'weight']
+    """
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
