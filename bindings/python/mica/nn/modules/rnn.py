@@ -26,12 +26,55 @@ def _uniform(module: Module, hidden_size: int) -> None:
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
-    """The tensor with the entries of a dimension in another order."""
+    """The tensor with the entries of a dimension in another order.
+
+    Args:
+        tensor (Tensor): `(*)`.
+        permutation (Tensor): `(n,)`, int64: the places that the new order takes from.
+        dim (int): The dimension. Default: 1.
+
+    Returns:
+        Tensor: A copy.
+
+    Example:
+        >>> from mica.nn.modules.rnn import apply_permutation
+        >>> apply_permutation(mica.tensor([[1, 2, 3]]), mica.tensor([2, 0, 1]))
+        tensor([[3, 1, 2]])
+    """
     return tensor.index_select(dim, permutation)
 
 
 class RNNBase(Module):
-    """What the networks share: their weights by name, and the shapes of states."""
+    """What `RNN`, `LSTM` and `GRU` share: their weights, by name, and the checks of shapes.
+
+    As `torch.nn.RNNBase`. It has no `forward`; use one of the three, or a subclass.
+
+    Args:
+        mode (str): `LSTM`, `GRU`, `RNN_TANH` or `RNN_RELU`: how many gates the weights hold.
+        input_size (int): Features of each step of the input.
+        hidden_size (int): Features of the hidden state.
+        num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
+        bias (bool): Learn biases. Default: True.
+        batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
+            False.
+        dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
+            Default: 0.
+        bidirectional (bool): Let a second set of weights run from the end to the start. Default: False.
+        proj_size (int): Features of the hidden state of an `LSTM` after a learned projection, below
+            `hidden_size`; 0 for no projection. Default: 0.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Raises:
+        ValueError: The mode is unknown, or a size or probability is out of its range.
+        TypeError: `hidden_size` or `num_layers` is no integer.
+
+    Example:
+        >>> isinstance(mica.nn.GRU(2, 3), mica.nn.RNNBase)
+        True
+        >>> mica.nn.RNNBase("GRU", 2, 3).weight_ih_l0.shape
+        mica.Size([9, 2])
+    """
 
     def __init__(
         self,
@@ -141,13 +184,14 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The weights of each layer and direction."""
+        """The weights of each layer and direction, as one list of parameters each."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Nothing: the weights need no special place here."""
+        """Does nothing: the weights need no special place here."""
 
     def reset_parameters(self) -> None:
+        """Draws all weights and biases uniformly from `[-k, k]` with `k = 1 / sqrt(hidden_size)`."""
         _uniform(self, self.hidden_size)
 
     def _check_input(self, input: Tensor, dims: tuple[int, ...]) -> None:
@@ -167,11 +211,28 @@ class RNNBase(Module):
             )
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raises where the input does not fit: 2 dimensions of a packed sequence, 3 of a batch."""
+        """Raises where the input does not fit.
+
+        Args:
+            input (Tensor): 2 dimensions if packed, else 2 or 3, the last of size `input_size`.
+            batch_sizes (Tensor or None): Of a packed sequence; None for a plain tensor.
+
+        Raises:
+            ValueError: The input has other dimensions or another dtype than the weights.
+            RuntimeError: The input has other features.
+        """
         self._check_input(input, (2,) if batch_sizes is not None else (2, 3))
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of a hidden state for this input."""
+        """The shape of a hidden state for this input.
+
+        Args:
+            input (Tensor): A batch of 3 dimensions, or the data of a packed sequence.
+            batch_sizes (Tensor or None): Of a packed sequence; None for a plain tensor.
+
+        Returns:
+            tuple of 3 int: Layers times directions, sequences, features.
+        """
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return self.num_layers * (2 if self.bidirectional else 1), batch, self._state_size
 
@@ -181,17 +242,45 @@ class RNNBase(Module):
         expected_hidden_size: tuple[int, int, int],
         msg: str = "Expected hidden size {}, got {}",
     ) -> None:
-        """Raises where a state has another shape."""
+        """Raises where a state has another shape than expected.
+
+        Args:
+            hx (Tensor): The state.
+            expected_hidden_size (tuple of 3 int): As `get_expected_hidden_size` gives it.
+            msg (str): The error's text, with two places for the expected and the found shape.
+
+        Raises:
+            RuntimeError: The shapes differ.
+        """
         if tuple(hx.shape) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raises where the input or the state does not fit."""
+        """Raises where the input or the first state does not fit.
+
+        Args:
+            input (Tensor): As for `check_input`.
+            hidden (Tensor): The first state, with a batch.
+            batch_sizes (Tensor or None): Of a packed sequence; None for a plain tensor.
+
+        Raises:
+            ValueError: The input has other dimensions or another dtype than the weights.
+            RuntimeError: The input has other features, or the state another shape.
+        """
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its batch in another order."""
+        """The state with its batch in another order.
+
+        Args:
+            hx (Tensor): `(D * num_layers, N, H)`.
+            permutation (Tensor or None): `(N,)`: the places that the new order takes from; None for the same
+                order.
+
+        Returns:
+            Tensor: Of the shape of `hx`.
+        """
         return hx if permutation is None else apply_permutation(hx, permutation)
 
     def _state(self, state: Tensor | None, batch: int, like: Tensor, batched: bool, size: int) -> Tensor:
@@ -266,7 +355,55 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h = tanh (or relu) of W x + b + U h + c, in layers."""
+    """A plain recurrent network: `h' = tanh(W_ih @ x + b_ih + W_hh @ h + b_hh)` from step to step, in layers.
+
+    As `torch.nn.RNN`.
+
+    Args:
+        input_size (int): Features of each step of the input.
+        hidden_size (int): Features of the hidden state.
+        num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
+        nonlinearity (str): `tanh` or `relu`. Default: `tanh`.
+        bias (bool): Learn biases. Default: True.
+        batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
+            False.
+        dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
+            Default: 0.
+        bidirectional (bool): Let a second set of weights run from the end to the start. Default: False.
+        proj_size (int): 0; only `LSTM` has projections. Default: 0.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih_l{k} (Parameter): Of layer `k` for its input, `(hidden_size, input_size)`; for `k > 0`
+            `(hidden_size, D * hidden_size)`. The backward direction has `_reverse` at the end of its names.
+        weight_hh_l{k} (Parameter): Of layer `k` for its state, `(hidden_size, hidden_size)`.
+        bias_ih_l{k} (Parameter): `(hidden_size,)`.
+        bias_hh_l{k} (Parameter): `(hidden_size,)`.
+
+    Shape:
+        With `D` 2 if bidirectional, else 1:
+
+        - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
+          batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
+        - First state, the call's second argument: `(D * num_layers, N, hidden_size)`, without `N` where the
+          input is; zeros if left out.
+        - Output: a pair: the last layer's states at all steps, `(L, N, D * hidden_size)`, the directions one
+          after the other (packed, where the input is); and the last state, shaped as the first.
+
+    Raises:
+        TypeError: `hidden_size` or `num_layers` is no integer.
+        ValueError: A size is not positive, `dropout` is outside of [0, 1], `nonlinearity` is unknown, or
+            `proj_size` is not 0; or at the call the input has other dimensions or another dtype than the
+            weights.
+        RuntimeError: At the call, the input has other features, or a state another shape.
+
+    Example:
+        >>> rnn = mica.nn.RNN(input_size=3, hidden_size=5, num_layers=2)
+        >>> output, last = rnn(mica.ones(7, 4, 3))
+        >>> output.shape, last.shape
+        (mica.Size([7, 4, 5]), mica.Size([2, 4, 5]))
+    """
 
     def __init__(
         self,
@@ -308,7 +445,58 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units, in layers."""
+    """Gated recurrent units, in layers: `h' = (1 - z) * n + z * h` from step to step.
+
+    As `torch.nn.GRU`. Each step computes the reset gate `r = sigmoid(W_ir @ x + b_ir + W_hr @ h + b_hr)`, the
+    update gate `z` likewise, and `n = tanh(W_in @ x + b_in + r * (W_hn @ h + b_hn))`.
+
+    Args:
+        *args, **kwargs: The arguments that follow, in this order or by name.
+        input_size (int): Features of each step of the input.
+        hidden_size (int): Features of the hidden state.
+        num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
+        bias (bool): Learn biases. Default: True.
+        batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
+            False.
+        dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
+            Default: 0.
+        bidirectional (bool): Let a second set of weights run from the end to the start. Default: False.
+        proj_size (int): 0; only `LSTM` has projections. Default: 0.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih_l{k} (Parameter): Of layer `k` for its input, `(3 * hidden_size, input_size)`; for `k > 0`
+            `(3 * hidden_size, D * hidden_size)`. The backward direction has `_reverse` at the end of its
+            names.
+        weight_hh_l{k} (Parameter): Of layer `k` for its state, `(3 * hidden_size, hidden_size)`.
+        bias_ih_l{k} (Parameter): `(3 * hidden_size,)`.
+        bias_hh_l{k} (Parameter): `(3 * hidden_size,)`.
+
+    The rows of the weights and biases are those of `r`, `z` and `n`, in this order.
+
+    Shape:
+        With `D` 2 if bidirectional, else 1:
+
+        - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
+          batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
+        - First state, the call's second argument: `(D * num_layers, N, hidden_size)`, without `N` where the
+          input is; zeros if left out.
+        - Output: a pair: the last layer's states at all steps, `(L, N, D * hidden_size)`, the directions one
+          after the other (packed, where the input is); and the last state, shaped as the first.
+
+    Raises:
+        TypeError: `hidden_size` or `num_layers` is no integer.
+        ValueError: A size is not positive, `dropout` is outside of [0, 1], or `proj_size` is not 0; or at the
+            call the input has other dimensions or another dtype than the weights.
+        RuntimeError: At the call, the input has other features, or a state another shape.
+
+    Example:
+        >>> gru = mica.nn.GRU(3, 5, bidirectional=True, batch_first=True)
+        >>> output, last = gru(mica.ones(4, 7, 3))
+        >>> output.shape, last.shape
+        (mica.Size([4, 7, 10]), mica.Size([2, 4, 5]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)
@@ -319,17 +507,89 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory, in layers."""
+    """Long short-term memory, in layers: `c' = f * c + i * g` and `h' = o * tanh(c')` from step to step.
+
+    As `torch.nn.LSTM`. Each step computes the gates `i`, `f` and `o` as
+    `sigmoid(W_i @ x + b_i + W_h @ h + b_h)`, each with rows of its own, and the candidate `g` likewise with
+    `tanh`. With `proj_size` the hidden state is `W_hr @ h'`.
+
+    Args:
+        *args, **kwargs: The arguments that follow, in this order or by name.
+        input_size (int): Features of each step of the input.
+        hidden_size (int): Features of the hidden state.
+        num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
+        bias (bool): Learn biases. Default: True.
+        batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
+            False.
+        dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
+            Default: 0.
+        bidirectional (bool): Let a second set of weights run from the end to the start. Default: False.
+        proj_size (int): Features of the hidden state after a learned projection, below `hidden_size`; 0 for
+            no projection. Default: 0.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih_l{k} (Parameter): Of layer `k` for its input, `(4 * hidden_size, input_size)`; for `k > 0`
+            `(4 * hidden_size, D * H)`. The backward direction has `_reverse` at the end of its names.
+        weight_hh_l{k} (Parameter): Of layer `k` for its state, `(4 * hidden_size, H)`.
+        bias_ih_l{k} (Parameter): `(4 * hidden_size,)`.
+        bias_hh_l{k} (Parameter): `(4 * hidden_size,)`.
+        weight_hr_l{k} (Parameter): The projection, `(proj_size, hidden_size)`; only with `proj_size`.
+
+    The rows of the weights and biases are those of `i`, `f`, `g` and `o`, in this order.
+
+    Shape:
+        With `D` 2 if bidirectional, else 1, and `H` the features of the hidden state: `proj_size`, or
+        `hidden_size` without a projection:
+
+        - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
+          batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
+        - First state, the call's second argument: the pair `h` `(D * num_layers, N, H)` and `c`
+          `(D * num_layers, N, hidden_size)`, without `N` where the input is; zeros if left out.
+        - Output: a pair: the last layer's states at all steps, `(L, N, D * H)`, the directions one after the
+          other (packed, where the input is); and the last state, shaped as the first.
+
+    Raises:
+        TypeError: `hidden_size` or `num_layers` is no integer.
+        ValueError: A size is not positive, `dropout` is outside of [0, 1], or `proj_size` is not below
+            `hidden_size`; or at the call the input has other dimensions or another dtype than the weights.
+        RuntimeError: At the call, the input has other features, or a state another shape.
+
+    Example:
+        >>> lstm = mica.nn.LSTM(3, 5, num_layers=2)
+        >>> output, (h, c) = lstm(mica.ones(7, 4, 3))
+        >>> output.shape, h.shape, c.shape
+        (mica.Size([7, 4, 5]), mica.Size([2, 4, 5]), mica.Size([2, 4, 5]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of a cell state for this input, which no projection makes smaller."""
+        """The shape of a cell state for this input, which no projection makes smaller.
+
+        Args:
+            input (Tensor): A batch of 3 dimensions, or the data of a packed sequence.
+            batch_sizes (Tensor or None): Of a packed sequence; None for a plain tensor.
+
+        Returns:
+            tuple of 3 int: Layers times directions, sequences, `hidden_size`.
+        """
         return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raises where the input, the hidden state or the cell state does not fit."""
+        """Raises where the input, the hidden state or the cell state does not fit.
+
+        Args:
+            input (Tensor): As for `check_input`.
+            hidden (tuple of 2 Tensor): Hidden and cell state, with a batch.
+            batch_sizes (Tensor or None): Of a packed sequence; None for a plain tensor.
+
+        Raises:
+            ValueError: The input has other dimensions or another dtype than the weights.
+            RuntimeError: The input has other features, or a state another shape.
+        """
         self.check_input(input, batch_sizes)
         sizes = self.get_expected_hidden_size(input, batch_sizes)
         self.check_hidden_size(hidden[0], sizes, "Expected hidden[0] size {}, got {}")
@@ -337,7 +597,16 @@ class LSTM(RNNBase):
         self.check_hidden_size(hidden[1], sizes, "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The two states with their batch in another order."""
+        """The two states with their batch in another order.
+
+        Args:
+            hx (tuple of 2 Tensor): Hidden and cell state, `(D * num_layers, N, *)`.
+            permutation (Tensor or None): `(N,)`: the places that the new order takes from; None for the same
+                order.
+
+        Returns:
+            tuple of 2 Tensor: Of the shapes of `hx`.
+        """
         if permutation is None:
             return hx
         return apply_permutation(hx[0], permutation), apply_permutation(hx[1], permutation)
@@ -350,7 +619,30 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What single steps share: their weights and the checks of shapes."""
+    """What `RNNCell`, `LSTMCell` and `GRUCell` share: their weights.
+
+    As `torch.nn.RNNCellBase`. It has no `forward`; use one of the three, or a subclass.
+
+    Args:
+        input_size (int): Features of the input.
+        hidden_size (int): Features of the state.
+        bias (bool): Learn biases.
+        num_chunks (int): Gates, whose weights stand below each other: 1, 3 for a GRU, 4 for an LSTM.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih (Parameter): `(num_chunks * hidden_size, input_size)`.
+        weight_hh (Parameter): `(num_chunks * hidden_size, hidden_size)`.
+        bias_ih (Parameter or None): `(num_chunks * hidden_size,)`.
+        bias_hh (Parameter or None): `(num_chunks * hidden_size,)`.
+
+    Example:
+        >>> isinstance(mica.nn.GRUCell(2, 3), mica.nn.RNNCellBase)
+        True
+        >>> mica.nn.RNNCellBase(2, 3, True, num_chunks=4).weight_ih.shape
+        mica.Size([12, 2])
+    """
 
     def __init__(
         self,
@@ -374,6 +666,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draws all weights and biases uniformly from `[-k, k]` with `k = 1 / sqrt(hidden_size)`."""
         _uniform(self, self.hidden_size)
 
     def _step(self, name: str, input: Tensor, states: list[Tensor | None]) -> Any:
@@ -409,7 +702,41 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of a plain recurrent network."""
+    """One step of a plain recurrent network: `h' = tanh(W_ih @ x + b_ih + W_hh @ h + b_hh)`.
+
+    As `torch.nn.RNNCell`; `mica.nn.RNN` runs over whole sequences in one call.
+
+    Args:
+        input_size (int): Features of the input.
+        hidden_size (int): Features of the state.
+        bias (bool): Learn biases. Default: True.
+        nonlinearity (str): `tanh` or `relu`. Default: `tanh`.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih (Parameter): `(hidden_size, input_size)`.
+        weight_hh (Parameter): `(hidden_size, hidden_size)`.
+        bias_ih (Parameter or None): `(hidden_size,)`.
+        bias_hh (Parameter or None): `(hidden_size,)`.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - State, the call's second argument: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
+        - Output: the next state, shaped alike.
+
+    Raises:
+        ValueError: At the call, input or state has not 1 or 2 dimensions.
+        RuntimeError: At the call, the input has other features, or the state another shape; or `nonlinearity`
+            is unknown.
+
+    Example:
+        >>> cell, h = mica.nn.RNNCell(3, 5), None
+        >>> for x in mica.ones(7, 4, 3):
+        ...     h = cell(x, h)
+        >>> h.shape
+        mica.Size([4, 5])
+    """
 
     def __init__(
         self,
@@ -434,7 +761,41 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of gated recurrent units."""
+    """One step of gated recurrent units: `h' = (1 - z) * n + z * h`.
+
+    As `torch.nn.GRUCell`; `mica.nn.GRU` runs over whole sequences in one call. `mica.nn.GRU` has the
+    formulas.
+
+    Args:
+        input_size (int): Features of the input.
+        hidden_size (int): Features of the state.
+        bias (bool): Learn biases. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih (Parameter): `(3 * hidden_size, input_size)`, the rows of the reset gate, the update gate
+            and the candidate, in this order.
+        weight_hh (Parameter): `(3 * hidden_size, hidden_size)`.
+        bias_ih (Parameter or None): `(3 * hidden_size,)`.
+        bias_hh (Parameter or None): `(3 * hidden_size,)`.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - State, the call's second argument: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
+        - Output: the next state, shaped alike.
+
+    Raises:
+        ValueError: At the call, input or state has not 1 or 2 dimensions.
+        RuntimeError: At the call, the input has other features, or the state another shape.
+
+    Example:
+        >>> cell, h = mica.nn.GRUCell(3, 5), None
+        >>> for x in mica.ones(7, 4, 3):
+        ...     h = cell(x, h)
+        >>> h.shape
+        mica.Size([4, 5])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -446,7 +807,43 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of long short-term memory."""
+    """One step of long short-term memory: `c' = f * c + i * g` and `h' = o * tanh(c')`.
+
+    As `torch.nn.LSTMCell`; `mica.nn.LSTM` runs over whole sequences in one call. `mica.nn.LSTM` has the
+    formulas.
+
+    Args:
+        input_size (int): Features of the input.
+        hidden_size (int): Features of the state.
+        bias (bool): Learn biases. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        weight_ih (Parameter): `(4 * hidden_size, input_size)`, the rows of `i`, `f`, `g` and `o`, in this
+            order.
+        weight_hh (Parameter): `(4 * hidden_size, hidden_size)`.
+        bias_ih (Parameter or None): `(4 * hidden_size,)`.
+        bias_hh (Parameter or None): `(4 * hidden_size,)`.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - State, the call's second argument: the pair of hidden and cell state, each `(N, hidden_size)` or
+          `(hidden_size,)`; zeros if left out.
+        - Output: the next state, shaped alike.
+
+    Raises:
+        ValueError: At the call, input or state has not 1 or 2 dimensions.
+        RuntimeError: At the call, the input has other features, or the state another shape; or the state is
+            no pair.
+
+    Example:
+        >>> cell, state = mica.nn.LSTMCell(3, 5), None
+        >>> for x in mica.ones(7, 4, 3):
+        ...     state = cell(x, state)
+        >>> state[0].shape, state[1].shape
+        (mica.Size([4, 5]), mica.Size([4, 5]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
