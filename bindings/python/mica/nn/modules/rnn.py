@@ -763,8 +763,7 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of gated recurrent units: `h' = (1 - z) * n + z * h`.
 
-    As `torch.nn.GRUCell`; `mica.nn.GRU` runs over whole sequences in one call. `mica.nn.GRU` has the
-    formulas.
+    As `torch.nn.GRUCell`; `mica.nn.GRU` has the formulas, and runs over whole sequences in one call.
 
     Args:
         input_size (int): Features of the input.
@@ -809,8 +808,7 @@ class GRUCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of long short-term memory: `c' = f * c + i * g` and `h' = o * tanh(c')`.
 
-    As `torch.nn.LSTMCell`; `mica.nn.LSTM` runs over whole sequences in one call. `mica.nn.LSTM` has the
-    formulas.
+    As `torch.nn.LSTMCell`; `mica.nn.LSTM` has the formulas, and runs over whole sequences in one call.
 
     Args:
         input_size (int): Features of the input.

@@ -78,7 +78,43 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a network of two layers, each added to its input and normalised."""
+    """Self-attention and a network of two linear layers, each added to its input and normalised.
+
+    As `torch.nn.TransformerEncoderLayer` (Vaswani et al., 2017): `x = norm1(x + attention(x))`, then
+    `norm2(x + linear2(activation(linear1(x))))`; with `norm_first` each block is `x + block(norm(x))`. In
+    evaluation without gradients, with `batch_first`, it runs as one fused function.
+
+    Args:
+        d_model (int): Features of each place, a multiple of `nhead`.
+        nhead (int): Heads of attention.
+        dim_feedforward (int): Features between the two linear layers. Default: 2048.
+        dropout (float): Probability, in [0, 1], of zeroing an element after each block, within the network
+            and of the attention weights, in training. Default: 0.1.
+        activation (str or callable): Between the linear layers: `relu`, `gelu` or a function of one tensor.
+            Default: relu.
+        layer_norm_eps (float): Added to the variance in the layer norms. Default: 1e-5.
+        batch_first (bool): Inputs are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: False.
+        norm_first (bool): Normalise before each block instead of after its sum. Default: False.
+        bias (bool): Learn biases in linear layers and norms. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Shape:
+        - Input: `(L, N, d_model)`, `(N, L, d_model)` if `batch_first`, or `(L, d_model)` without a batch.
+        - Output: the input's shape.
+
+    Raises:
+        AssertionError: `nhead` does not divide `d_model`; or at the call the input has other dimensions or
+            features, or the padding mask the wrong shape.
+        RuntimeError: The name of the activation is unknown; or at the call the mask has the wrong shape, or
+            `is_causal` is True without one.
+
+    Example:
+        >>> layer = mica.nn.TransformerEncoderLayer(d_model=8, nhead=2, batch_first=True)
+        >>> causal = mica.ones(5, 5, dtype=mica.bool).triu(1)
+        >>> layer(mica.ones(3, 5, 8), src_mask=causal, is_causal=True).shape
+        mica.Size([3, 5, 8])
+    """
 
     _last = "dropout2"
 
@@ -122,6 +158,19 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
+        """Encodes a batch of sequences.
+
+        Args:
+            src (Tensor): `(L, N, d_model)`, `(N, L, d_model)` if `batch_first`, or `(L, d_model)`.
+            src_mask (Tensor, optional): `(L, L)` or `(N * nhead, L, L)`: a bool one is True where a query
+                must not look, one of numbers is added to the scores.
+            src_key_padding_mask (Tensor, optional): `(N, L)`, or `(L,)` without a batch: True (or minus
+                infinity) where a key is padding.
+            is_causal (bool): Promise that `src_mask` is the causal one. Default: False.
+
+        Returns:
+            Tensor: Of the shape of `src`.
+        """
         src_key_padding_mask, src_mask = agreeing_masks(
             src_key_padding_mask, src_mask, "src_key_padding_mask", "src_mask", src.dtype
         )
@@ -141,7 +190,42 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to a memory, and a network of two layers."""
+    """Self-attention, attention to a memory and a network of two linear layers, in a row.
+
+    As `torch.nn.TransformerDecoderLayer` (Vaswani et al., 2017). Each of the three blocks is added to its
+    input and normalised.
+
+    Args:
+        d_model (int): Features of each place, a multiple of `nhead`.
+        nhead (int): Heads of attention.
+        dim_feedforward (int): Features between the two linear layers. Default: 2048.
+        dropout (float): Probability, in [0, 1], of zeroing an element after each block, within the network
+            and of the attention weights, in training. Default: 0.1.
+        activation (str or callable): Between the linear layers: `relu`, `gelu` or a function of one tensor.
+            Default: relu.
+        layer_norm_eps (float): Added to the variance in the layer norms. Default: 1e-5.
+        batch_first (bool): Inputs are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: False.
+        norm_first (bool): Normalise before each block instead of after its sum. Default: False.
+        bias (bool): Learn biases in linear layers and norms. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Shape:
+        - Input: `tgt` `(T, N, d_model)` and `memory` `(S, N, d_model)`; `N` first if `batch_first`; or both
+          without `N`.
+        - Output: the shape of `tgt`.
+
+    Raises:
+        AssertionError: `nhead` does not divide `d_model`; or at the call an input has other dimensions or
+            features, or a padding mask the wrong shape.
+        RuntimeError: The name of the activation is unknown; or at the call a mask has the wrong shape, or the
+            batches differ.
+
+    Example:
+        >>> layer = mica.nn.TransformerDecoderLayer(d_model=8, nhead=2)
+        >>> layer(mica.ones(5, 3, 8), memory=mica.ones(7, 3, 8)).shape
+        mica.Size([5, 3, 8])
+    """
 
     _last = "dropout3"
 
@@ -187,6 +271,23 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Decodes a batch of sequences, with what an encoder found of others.
+
+        Args:
+            tgt (Tensor): `(T, N, d_model)`, `(N, T, d_model)` if `batch_first`, or `(T, d_model)`.
+            memory (Tensor): The encoder's output, `(S, N, d_model)` or as `tgt`.
+            tgt_mask (Tensor, optional): `(T, T)` or `(N * nhead, T, T)`: a bool one is True where a query
+                must not look, one of numbers is added to the scores.
+            memory_mask (Tensor, optional): `(T, S)` or `(N * nhead, T, S)`, likewise.
+            tgt_key_padding_mask (Tensor, optional): `(N, T)`, or `(T,)` without a batch: True (or minus
+                infinity) where a key is padding.
+            memory_key_padding_mask (Tensor, optional): `(N, S)`, or `(S,)`, likewise.
+            tgt_is_causal (bool): Promise that `tgt_mask` is the causal one. Default: False.
+            memory_is_causal (bool): Promise that `memory_mask` is the causal one. Default: False.
+
+        Returns:
+            Tensor: Of the shape of `tgt`.
+        """
         def attend(x: Tensor) -> Tensor:
             return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
@@ -245,7 +346,33 @@ def _why_not_nested(layer: Any) -> str:
 class TransformerEncoder(Module):
     """Several encoder layers, copies of one, in a row.
 
-    In evaluation without gradients, rows padded at their ends give 0 there, if `enable_nested_tensor`.
+    As `torch.nn.TransformerEncoder`. In evaluation without gradients, with layers of `batch_first` and
+    without a mask, places that are padded at the ends of rows are not computed, and are 0 in the output, if
+    `enable_nested_tensor`. All copies start with the same weights.
+
+    Args:
+        encoder_layer (Module): A `TransformerEncoderLayer`, or a module called as it is; it is copied.
+        num_layers (int): Copies.
+        norm (Module, optional): Applied to the last layer's output.
+        enable_nested_tensor (bool): Leave padded places out where that is possible. Default: True.
+        mask_check (bool): Kept as an attribute: a padding mask is always checked for whether it pads ends.
+            Default: True.
+
+    Attributes:
+        layers (ModuleList): The copies.
+
+    Shape:
+        - Input: `(L, N, d_model)`, `(N, L, d_model)` if the layer is `batch_first`, or `(L, d_model)`.
+        - Output: the input's shape.
+
+    Warns:
+        UserWarning: `enable_nested_tensor` is True and the layer does not allow it, with the reason.
+
+    Example:
+        >>> layer = mica.nn.TransformerEncoderLayer(d_model=8, nhead=2, batch_first=True)
+        >>> encoder = mica.nn.TransformerEncoder(layer, num_layers=2)
+        >>> encoder(mica.ones(3, 5, 8)).shape
+        mica.Size([3, 5, 8])
     """
 
     def __init__(
@@ -285,6 +412,21 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
+        """Encodes a batch of sequences.
+
+        Args:
+            src (Tensor): `(L, N, d_model)`, `(N, L, d_model)` if the layer is `batch_first`, or
+                `(L, d_model)`.
+            mask (Tensor, optional): `(L, L)` or `(N * nhead, L, L)`: a bool one is True where a query must
+                not look, one of numbers is added to the scores.
+            src_key_padding_mask (Tensor, optional): `(N, L)`, or `(L,)` without a batch: True (or minus
+                infinity) where a key is padding.
+            is_causal (bool, optional): Promise that `mask` is the causal one. Default: None, which looks
+                whether it is.
+
+        Returns:
+            Tensor: Of the shape of `src`.
+        """
         src_key_padding_mask, mask = agreeing_masks(
             src_key_padding_mask, mask, "src_key_padding_mask", "mask", src.dtype
         )
@@ -303,7 +445,29 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Several decoder layers, copies of one, in a row."""
+    """Several decoder layers, copies of one, in a row.
+
+    As `torch.nn.TransformerDecoder`. All copies start with the same weights.
+
+    Args:
+        decoder_layer (Module): A `TransformerDecoderLayer`, or a module called as it is; it is copied.
+        num_layers (int): Copies.
+        norm (Module, optional): Applied to the last layer's output.
+
+    Attributes:
+        layers (ModuleList): The copies.
+
+    Shape:
+        - Input: `tgt` `(T, N, d_model)` and `memory` `(S, N, d_model)`; `N` first if the layer is
+          `batch_first`; or both without `N`.
+        - Output: the shape of `tgt`.
+
+    Example:
+        >>> layer = mica.nn.TransformerDecoderLayer(d_model=8, nhead=2)
+        >>> decoder = mica.nn.TransformerDecoder(layer, num_layers=2)
+        >>> decoder(mica.ones(5, 3, 8), memory=mica.ones(7, 3, 8)).shape
+        mica.Size([5, 3, 8])
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -322,6 +486,25 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Decodes a batch of sequences, with what an encoder found of others.
+
+        Args:
+            tgt (Tensor): `(T, N, d_model)`, `(N, T, d_model)` if the layer is `batch_first`, or
+                `(T, d_model)`.
+            memory (Tensor): The encoder's output, `(S, N, d_model)` or as `tgt`.
+            tgt_mask (Tensor, optional): `(T, T)` or `(N * nhead, T, T)`: a bool one is True where a query
+                must not look, one of numbers is added to the scores.
+            memory_mask (Tensor, optional): `(T, S)` or `(N * nhead, T, S)`, likewise.
+            tgt_key_padding_mask (Tensor, optional): `(N, T)`, or `(T,)` without a batch: True (or minus
+                infinity) where a key is padding.
+            memory_key_padding_mask (Tensor, optional): `(N, S)`, or `(S,)`, likewise.
+            tgt_is_causal (bool, optional): Promise that `tgt_mask` is the causal one. Default: None, which
+                looks whether it is.
+            memory_is_causal (bool): Promise that `memory_mask` is the causal one. Default: False.
+
+        Returns:
+            Tensor: Of the shape of `tgt`.
+        """
         first = self.layers[0].self_attn
         causal = _detect_is_causal_mask(
             tgt_mask, tgt_is_causal, tgt.size(1 if first.batch_first and tgt.ndim == 3 else 0)
@@ -342,7 +525,55 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder whose output the decoder attends to."""
+    """An encoder, and a decoder that attends to its output (Vaswani et al., 2017).
+
+    As `torch.nn.Transformer`. It takes features: embeddings, positions and the last linear layer are the
+    user's. Matrices are drawn by `mica.nn.init.xavier_uniform_`.
+
+    Args:
+        d_model (int): Features of each place, a multiple of `nhead`. Default: 512.
+        nhead (int): Heads of attention. Default: 8.
+        num_encoder_layers (int): Layers of the encoder. Default: 6.
+        num_decoder_layers (int): Layers of the decoder. Default: 6.
+        dim_feedforward (int): Features between the two linear layers. Default: 2048.
+        dropout (float): Probability, in [0, 1], of zeroing an element after each block, within the network
+            and of the attention weights, in training. Default: 0.1.
+        activation (str or callable): Between the linear layers: `relu`, `gelu` or a function of one tensor.
+            Default: relu.
+        custom_encoder (Module, optional): In the place of the encoder.
+        custom_decoder (Module, optional): In the place of the decoder.
+        layer_norm_eps (float): Added to the variance in the layer norms. Default: 1e-5.
+        batch_first (bool): Inputs are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: False.
+        norm_first (bool): Normalise before each block instead of after its sum. Default: False.
+        bias (bool): Learn biases in linear layers and norms. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Attributes:
+        encoder (Module): A `TransformerEncoder` with a last layer norm, or the custom one.
+        decoder (Module): A `TransformerDecoder` with a last layer norm, or the custom one.
+
+    Shape:
+        - Input: `src` `(S, N, d_model)` and `tgt` `(T, N, d_model)`; `N` first if `batch_first`; or both
+          without `N`.
+        - Output: the shape of `tgt`.
+
+    Raises:
+        AssertionError: `nhead` does not divide `d_model`; or at the call a padding mask has the wrong shape.
+        RuntimeError: The name of the activation is unknown; or at the call the batches of `src` and `tgt`
+            differ, their features are not `d_model`, a mask has the wrong shape, or is promised to be causal
+            and missing.
+
+    Warns:
+        UserWarning: The encoder cannot leave out padded places, as when `batch_first` is False, with the
+            reason.
+
+    Example:
+        >>> model = mica.nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
+        >>> mask = model.generate_square_subsequent_mask(4)
+        >>> model(mica.ones(3, 5, 8), mica.ones(3, 4, 8), tgt_mask=mask).shape
+        mica.Size([3, 4, 8])
+    """
 
     def __init__(
         self,
@@ -410,6 +641,28 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Encodes `src` and decodes `tgt` with what was found.
+
+        Args:
+            src (Tensor): `(S, N, d_model)`, `(N, S, d_model)` if `batch_first`, or `(S, d_model)`.
+            tgt (Tensor): `(T, N, d_model)` or as `src`.
+            src_mask (Tensor, optional): `(S, S)` or `(N * nhead, S, S)`: a bool one is True where a query
+                must not look, one of numbers is added to the scores.
+            tgt_mask (Tensor, optional): `(T, T)` or `(N * nhead, T, T)`, likewise.
+            memory_mask (Tensor, optional): `(T, S)` or `(N * nhead, T, S)`, likewise.
+            src_key_padding_mask (Tensor, optional): `(N, S)`, or `(S,)` without a batch: True (or minus
+                infinity) where a key is padding.
+            tgt_key_padding_mask (Tensor, optional): `(N, T)`, or `(T,)`, likewise.
+            memory_key_padding_mask (Tensor, optional): `(N, S)`, or `(S,)`, likewise.
+            src_is_causal (bool, optional): Promise that `src_mask` is the causal one. Default: None, which
+                looks whether it is.
+            tgt_is_causal (bool, optional): Promise that `tgt_mask` is the causal one. Default: None, which
+                looks whether it is.
+            memory_is_causal (bool): Promise that `memory_mask` is the causal one. Default: False.
+
+        Returns:
+            Tensor: Of the shape of `tgt`.
+        """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError(
@@ -433,5 +686,20 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """A mask that lets each position see itself and those before it."""
+        """The causal mask of numbers: minus infinity above the diagonal, else 0.
+
+        Args:
+            sz (int): Places.
+            device (device, optional): Of the mask. Default: the default device.
+            dtype (dtype, optional): Of the mask. Default: the default dtype.
+
+        Returns:
+            Tensor: `(sz, sz)`, as `src_mask` and `tgt_mask` take it.
+
+        Example:
+            >>> mica.nn.Transformer.generate_square_subsequent_mask(3)
+            tensor([[0., -inf, -inf],
+                    [0., 0., -inf],
+                    [0., 0., 0.]])
+        """
         return _generate_square_subsequent_mask(sz, device, dtype)
