@@ -288,6 +288,7 @@ class TransformerDecoderLayer(_Layer):
         Returns:
             Tensor: Of the shape of `tgt`.
         """
+
         def attend(x: Tensor) -> Tensor:
             return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
