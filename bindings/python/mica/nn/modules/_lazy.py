@@ -4,6 +4,7 @@ plain class, with parameters drawn then."""
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from mica._C import Tensor
@@ -12,9 +13,34 @@ from mica.nn.parameter import UninitializedBuffer, UninitializedParameter, is_la
 
 
 class LazyModuleMixin:
-    """Before Module among a class's bases: initialize_parameters(input) is called with the first input.
+    """A base, before `Module`, of classes whose parameters get their shapes from the first input.
 
-    `cls_to_become` is the class that the module takes then.
+    As `torch.nn.modules.lazy.LazyModuleMixin`. A subclass makes `mica.nn.UninitializedParameter`s and defines
+    `initialize_parameters`, which is called once, with the first call's arguments. An attribute
+    `cls_to_become` of the class, if it is not None, is the class that the module takes then.
+
+    Args:
+        *args, **kwargs: Those of the other bases.
+
+    Raises:
+        RuntimeError: At the first call, a parameter has no shape even after `initialize_parameters`.
+
+    Example:
+        >>> from mica.nn.modules._lazy import LazyModuleMixin
+        >>> class Scale(LazyModuleMixin, mica.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.weight = mica.nn.UninitializedParameter()
+        ...     def initialize_parameters(self, x):
+        ...         self.weight.materialize(x.shape[-1:])
+        ...         mica.nn.init.ones_(self.weight)
+        ...     def forward(self, x):
+        ...         return x * self.weight
+        >>> scale = Scale()
+        >>> scale.has_uninitialized_params()
+        True
+        >>> scale(mica.arange(3.)).detach()
+        tensor([0., 1., 2.])
     """
 
     cls_to_become: Any = None
@@ -25,7 +51,14 @@ class LazyModuleMixin:
         self._initialize_hook = own.register_forward_pre_hook(_infer, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Gives the lazy parameters their shapes and values."""
+        """Gives the lazy parameters their shapes and values: what a subclass defines.
+
+        Args:
+            *args, **kwargs: Those of the first call.
+
+        Raises:
+            NotImplementedError: The subclass does not define it.
+        """
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
@@ -53,6 +86,7 @@ class _Lazy(LazyModuleMixin):
     parameters get their shapes by asking the class again."""
 
     _size: str  # the attribute that the input fixes
+    _errors: str  # when a class of _lazy_class raises ValueError
 
     def reset_parameters(self) -> None:
         own: Any = self
@@ -69,7 +103,28 @@ class _Lazy(LazyModuleMixin):
 
 
 class LazyLinear(_Lazy, linear.Linear):
-    """Linear whose in_features the first input fixes."""
+    """`Linear` whose `in_features` the first input fixes.
+
+    As `torch.nn.LazyLinear`. Before the first call its parameters have no shape (`UninitializedParameter`);
+    that call draws them, and the module is of class `mica.nn.Linear` from then on, with its attributes and
+    shapes. An optimizer may be made before.
+
+    Args:
+        out_features (int): Features of the output.
+        bias (bool): Whether there is a bias. Default: True.
+        device (device, optional): Where the parameters live. Default: the default device.
+        dtype (dtype, optional): Of the parameters. Default: the default dtype.
+
+    Raises:
+        IndexError: At the first call, the input has no dimension.
+
+    Example:
+        >>> layer = mica.nn.LazyLinear(3)
+        >>> layer(mica.ones(2, 4)).shape
+        mica.Size([2, 3])
+        >>> layer
+        Linear(in_features=4, out_features=3, bias=True)
+    """
 
     cls_to_become = linear.Linear
     _size = "in_features"
@@ -91,6 +146,7 @@ class LazyLinear(_Lazy, linear.Linear):
 
 class _LazyConvXdMixin(_Lazy):
     _size = "in_channels"
+    _errors = "`groups` is not positive, or at the first call does not divide the input's channels"
     transposed: bool
     _dims: int
 
@@ -129,24 +185,64 @@ def _without_first(plain: Any) -> inspect.Signature:
     return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-def _lazy_class(base: Any, plain: Any, like: Any, what: str, **more: Any) -> Any:
-    """The lazy class of a plain one, with the arguments of `like` but the first."""
-    text = f"{plain.__name__} whose {what} the first input fixes."
-    names = {"cls_to_become": plain, "__doc__": text, "__module__": __name__, **more}
+_TEXT = """`{plain}` whose `{what}` the first input fixes.
+
+As `torch.nn.Lazy{plain}`. Before the first call its parameters have no shape (`UninitializedParameter`);
+that call draws them, and the module is of class `mica.nn.{plain}` from then on, with its attributes and
+shapes. An optimizer may be made before.
+
+Args:
+{args}
+
+Raises:
+    ValueError: {errors}.
+
+Example:
+    >>> layer = mica.nn.Lazy{plain}({given})
+    >>> layer(mica.ones(2, 3, {sizes})).shape
+    mica.Size([2, {result}])
+    >>> type(layer).__name__, layer.{what}
+    ('{plain}', 3)
+"""
+
+
+def _described_args(like: Any) -> str:
+    """What the docstring of a class says of its arguments but the first."""
+    text = (inspect.getdoc(like) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    return "\n".join(re.split(r"\n(?= {4}\S)", text)[1:])
+
+
+def _lazy_class(base: Any, plain: Any, like: Any, dims: int, example: tuple[str, int, int]) -> Any:
+    """The lazy class of a plain one, with the arguments of `like` but the first.
+
+    `example` holds the arguments of the docstring's example, and the channels and size that come out.
+    """
+    given, channels, size = example
+    doc = _TEXT.format(
+        plain=plain.__name__,
+        what=base._size,
+        args=_described_args(like),
+        errors=base._errors,
+        given=given,
+        sizes=", ".join(["5"] * dims),
+        result=", ".join(map(str, [channels, *[size] * dims])),
+    )
+    names = {"cls_to_become": plain, "__doc__": doc, "__module__": __name__, "_dims": dims}
     made = type(f"Lazy{plain.__name__}", (base, plain), names)
     made.__signature__ = _without_first(like)  # type: ignore[attr-defined]
     return made
 
 
 LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
-    _lazy_class(_LazyConvXdMixin, plain, plain, "in_channels", _dims=dims)
-    for kind in ("Conv", "ConvTranspose")
+    _lazy_class(_LazyConvXdMixin, plain, plain, dims, ("8, kernel_size=3", 8, size))
+    for kind, size in (("Conv", 3), ("ConvTranspose", 7))
     for dims, plain in ((dims, getattr(conv, f"{kind}{dims}d")) for dims in (1, 2, 3))
 )
 
 
 class _LazyNormBase(_Lazy):
     _size = "num_features"
+    _errors = "At the first call, the input is no batch, or of other dimensions than the class takes"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(type(self)).bind(*args, **kwargs)
@@ -167,10 +263,12 @@ class _LazyNormBase(_Lazy):
 
 
 LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
-    _lazy_class(_LazyNormBase, plain, plain, "num_features")
-    for plain in (batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d)
+    _lazy_class(_LazyNormBase, plain, plain, dims, ("", 3, 5))
+    for dims, plain in enumerate((batchnorm.BatchNorm1d, batchnorm.BatchNorm2d, batchnorm.BatchNorm3d), 1)
 )
 LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (  # whose defaults are batch norm's, as in torch
-    _lazy_class(_LazyNormBase, plain, batchnorm.BatchNorm1d, "num_features")
-    for plain in (instancenorm.InstanceNorm1d, instancenorm.InstanceNorm2d, instancenorm.InstanceNorm3d)
+    _lazy_class(_LazyNormBase, plain, batchnorm.BatchNorm1d, dims, ("", 3, 5))
+    for dims, plain in enumerate(
+        (instancenorm.InstanceNorm1d, instancenorm.InstanceNorm2d, instancenorm.InstanceNorm3d), 1
+    )
 )
