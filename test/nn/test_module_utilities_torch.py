@@ -221,6 +221,10 @@ def fusion(L: Any) -> Any:
             norm.weight.copy_(waves(L, 3) * 2)
         m = F.fuse_conv_bn_eval(layer.eval(), norm.eval(), transpose=layer.transposed)
         found += [m(x), repr(m), bool((m(x) - norm(layer(x))).abs().max() < 1e-4)]
+
+    def untracked(norm: Any, features: int) -> Any:
+        return norm(features, track_running_stats=False).eval()
+
     linear = L.nn.Linear(2, 3).eval()
     with L.no_grad():
         linear.weight.copy_(waves(L, 3, 2))
@@ -230,6 +234,8 @@ def fusion(L: Any) -> Any:
         F.fuse_linear_bn_eval(linear, L.nn.BatchNorm1d(3).eval())(waves(L, 2, 2)),
         kind(lambda: F.fuse_conv_bn_eval(L.nn.Conv2d(1, 1, 1), L.nn.BatchNorm2d(1))),
         kind(lambda: F.fuse_linear_bn_eval(linear, L.nn.BatchNorm1d(4).eval())),
+        kind(lambda: F.fuse_conv_bn_eval(L.nn.Conv2d(1, 1, 1).eval(), untracked(L.nn.BatchNorm2d, 1))),
+        kind(lambda: F.fuse_linear_bn_eval(linear, untracked(L.nn.BatchNorm1d, 3))),
     ]
 
 

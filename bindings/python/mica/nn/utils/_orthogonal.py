@@ -111,9 +111,32 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Keeps the matrix `name` orthogonal: its rows or its columns, whichever are fewer.
+    """Keeps the rows or the columns of a matrix, whichever are fewer, orthonormal while it is trained.
 
-    The map is matrix_exp for square (and complex) matrices and householder for others, unless given.
+    As `torch.nn.utils.parametrizations.orthogonal`. The matrix is computed from a free parameter by one of
+    three maps, so that any optimizer may train it. Batches of matrices, and complex ones, which become
+    unitary, are taken too.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter or buffer, `(*, n, m)`. Default: `weight`.
+        orthogonal_map (str, optional): `matrix_exp` or `cayley` of a skew-symmetric matrix, or `householder`,
+            a product of reflections. Default: `matrix_exp` for square and complex matrices, else
+            `householder`.
+        use_trivialization (bool): Compute relative to a fixed orthogonal matrix, which an assignment sets.
+            Without it only `householder` takes assignments. Default: True.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The module has no such tensor, it has fewer than 2 dimensions, or the map is unknown or
+            not for complex matrices.
+
+    Example:
+        >>> layer = mica.nn.utils.parametrizations.orthogonal(mica.nn.Linear(4, 3))
+        >>> mica.allclose(layer.weight @ layer.weight.T, mica.eye(3), atol=1e-5)
+        True
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):

@@ -23,7 +23,16 @@ def _matrix(weight: Tensor, dim: int) -> Tensor:
 
 
 class SpectralNorm:
-    """The hook: before forward, `name` is computed of `name`_orig."""
+    """The hook of `spectral_norm`, which computes the parameter `name` of `name`_orig before each call.
+
+    As `torch.nn.utils.spectral_norm.SpectralNorm`. `spectral_norm` makes and registers it.
+
+    Args:
+        name (str): Of the parameter. Default: `weight`.
+        n_power_iterations (int): Steps of power iteration at each call in training, 1 or more. Default: 1.
+        dim (int): The dimension that makes the rows of the matrix. Default: 0.
+        eps (float): The least norm that divides in power iteration. Default: 1e-12.
+    """
 
     _version = 1
 
@@ -37,7 +46,15 @@ class SpectralNorm:
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """The weight over its norm; with power iteration the two vectors move on, in place."""
+        """The weight divided by its largest singular value.
+
+        Args:
+            module (Module): It has `name`_orig and the buffers `name`_u and `name`_v.
+            do_power_iteration (bool): First improve the two vectors, in place.
+
+        Returns:
+            Tensor: Of the shape of the weight.
+        """
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = _matrix(weight, self.dim)
@@ -56,7 +73,34 @@ class SpectralNorm:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides the parameter `name` by its spectral norm at each call."""
+    """Divides a parameter by its largest singular value at each call, so that the layer enlarges no vector.
+
+    As `torch.nn.utils.spectral_norm` (Miyato et al., 2018). The value is estimated by power iteration, which
+    goes on at each call in training; after some of them it is accurate. The module keeps the parameter
+    `weight_orig` and the buffers `weight_u` and `weight_v`. `mica.nn.utils.parametrizations.spectral_norm` is
+    the newer way.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter. Default: `weight`.
+        n_power_iterations (int): Steps of power iteration at each call in training, 1 or more. Default: 1.
+        eps (float): The least norm that divides in power iteration. Default: 1e-12.
+        dim (int, optional): The dimension that makes the rows of the matrix, the others its columns. Default:
+            1 for transposed convolutions, else 0.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        RuntimeError: The parameter is normalised already.
+        KeyError: The module has no parameter `name`.
+        ValueError: The parameter is None or has no shape yet, or `n_power_iterations` is not positive.
+
+    Example:
+        >>> layer = mica.nn.utils.spectral_norm(mica.nn.Linear(3, 4))
+        >>> [name for name, _ in layer.named_parameters()], [name for name, _ in layer.named_buffers()]
+        (['bias', 'weight_orig'], ['weight_u', 'weight_v'])
+    """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -80,7 +124,25 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Makes `name` one parameter again."""
+    """Takes back `spectral_norm`: the parameter is one again, with its present value.
+
+    As `torch.nn.utils.remove_spectral_norm`.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter. Default: `weight`.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The parameter is not normalised.
+
+    Example:
+        >>> layer = mica.nn.utils.spectral_norm(mica.nn.Linear(3, 4))
+        >>> [name for name, _ in mica.nn.utils.remove_spectral_norm(layer).named_parameters()]
+        ['bias', 'weight']
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             with mica.no_grad():
@@ -135,7 +197,31 @@ class _SpectralNorm(Module):
 def parametrized(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides the tensor `name` by its spectral norm, as a parametrisation."""
+    """Divides a tensor of a module by its largest singular value, so that the layer enlarges no vector.
+
+    As `torch.nn.utils.parametrizations.spectral_norm` (Miyato et al., 2018). The value is estimated by power
+    iteration, which goes on whenever the tensor is read in training. A vector is divided by its norm.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter or buffer. Default: `weight`.
+        n_power_iterations (int): Steps of power iteration at each reading in training, 1 or more. Default: 1.
+        eps (float): The least norm that divides. Default: 1e-12.
+        dim (int, optional): The dimension that makes the rows of the matrix, the others its columns. Default:
+            1 for transposed convolutions, else 0.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The module has no such tensor, or `n_power_iterations` is not positive.
+
+    Example:
+        >>> _ = mica.manual_seed(0)
+        >>> layer = mica.nn.utils.parametrizations.spectral_norm(mica.nn.Linear(3, 4))
+        >>> round(mica.linalg.matrix_norm(layer.weight, 2).item(), 2)
+        1.0
+    """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")

@@ -25,13 +25,27 @@ def scaled(g: Tensor, v: Tensor, dim: int | None) -> Tensor:
 
 
 class WeightNorm:
-    """The hook that computes the parameter `name` before each forward()."""
+    """The hook of `weight_norm`, which computes the parameter `name` before each call.
+
+    As `torch.nn.utils.weight_norm.WeightNorm`. `weight_norm` makes and registers it.
+
+    Args:
+        name (str): Of the parameter.
+        dim (int or None): The dimension over which norms are not taken; None for one norm of all.
+    """
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """The parameter that the module's norm and direction make."""
+        """The parameter that the module's norm and direction make: `g * v / |v|`.
+
+        Args:
+            module (Module): It has the parameters `name`_g and `name`_v.
+
+        Returns:
+            Tensor: Of the shape of `name`_v.
+        """
         return scaled(getattr(module, self.name + "_g"), getattr(module, self.name + "_v"), self.dim)
 
     def __call__(self, module: Module, inputs: Any) -> None:
@@ -39,7 +53,31 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Replaces the parameter `name` by its norm `name`_g and its direction `name`_v."""
+    """Splits a parameter into a norm and a direction that are learned apart: `weight = g * v / |v|`.
+
+    As `torch.nn.utils.weight_norm` (Salimans and Kingma, 2016). The module gets the parameters `weight_g` and
+    `weight_v`, and computes `weight` before each call. `mica.nn.utils.parametrizations.weight_norm` is the
+    newer way.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter. Default: `weight`.
+        dim (int or None): The dimension each of whose entries has a norm of its own, usually that of the
+            outputs; None for one norm of all. Default: 0.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        RuntimeError: The parameter is weight-normalised already.
+        AttributeError: The module has no `name`.
+        ValueError: `name` is no parameter, or has no shape yet.
+
+    Example:
+        >>> layer = mica.nn.utils.weight_norm(mica.nn.Linear(2, 3))
+        >>> layer.weight_g.shape, layer.weight_v.shape
+        (mica.Size([3, 1]), mica.Size([3, 2]))
+    """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
             raise RuntimeError(f"The parameter ({name}) is weight-normalised already.")
@@ -59,7 +97,25 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Makes `name` one parameter again."""
+    """Takes back `weight_norm`: the parameter is one again, with its present value.
+
+    As `torch.nn.utils.remove_weight_norm`.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter. Default: `weight`.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The parameter is not weight-normalised.
+
+    Example:
+        >>> layer = mica.nn.utils.weight_norm(mica.nn.Linear(2, 3))
+        >>> [name for name, _ in mica.nn.utils.remove_weight_norm(layer).named_parameters()]
+        ['bias', 'weight']
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             weight = hook.compute_weight(module)

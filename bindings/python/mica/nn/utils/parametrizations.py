@@ -25,7 +25,30 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Makes the tensor `name` the product of a norm, original0, and a direction, original1."""
+    """Splits a tensor of a module into a norm and a direction that are learned apart: `weight = g * v / |v|`.
+
+    As `torch.nn.utils.parametrizations.weight_norm` (Salimans and Kingma, 2016). `g` is
+    `parametrizations.weight.original0`, `v` is `original1`. States of the older `mica.nn.utils.weight_norm`
+    load too.
+
+    Args:
+        module (Module): Changed in place.
+        name (str): Of the parameter or buffer. Default: `weight`.
+        dim (int or None): The dimension each of whose entries has a norm of its own, usually that of the
+            outputs; None for one norm of all. Default: 0.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The module has no such tensor.
+
+    Example:
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> parts = layer.parametrizations.weight
+        >>> parts.original0.shape, parts.original1.shape
+        (mica.Size([3, 1]), mica.Size([3, 2]))
+    """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
     old, new = (f"{name}_g", f"{name}_v"), f"parametrizations.{name}.original"
 
