@@ -9,7 +9,44 @@ from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, run
 
 
 class Adadelta(GroupOptimizer):
-    """Steps by the ratio of running root mean squares of steps and of gradients."""
+    """Steps by the ratio of running root mean squares of past steps and of gradients.
+
+    As `torch.optim.Adadelta`. For a parameter `p` with gradient `g`, a step computes::
+
+        g = g + weight_decay * p
+        v = rho * v + (1 - rho) * g**2
+        d = sqrt(u + eps) / sqrt(v + eps) * g
+        u = rho * u + (1 - rho) * d**2
+        p = p - lr * d
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): What the step is multiplied by, at least 0. Default: 1.0.
+        rho (float): Decay of both means, in [0, 1]. Default: 0.9.
+        eps (float): Added under both roots; large values make the first steps longer. Default: 1e-6.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+
+    Attributes:
+        state (dict): For each parameter `step` (how many it had), `square_avg` (`v`) and `acc_delta`
+            (`u`).
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.Adadelta([w], eps=1e-2)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.6877, -1.6848], requires_grad=True)
+    """
 
     _slots = ("square_avg", "acc_delta")
     _columns = ("square_avg", "acc_delta", "step")

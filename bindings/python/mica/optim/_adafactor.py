@@ -10,7 +10,47 @@ from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, sca
 
 
 class Adafactor(GroupOptimizer):
-    """Adaptive steps in sublinear memory."""
+    """Adaptive steps in little memory: of a matrix's second moments only row and column means are kept.
+
+    As `torch.optim.Adafactor`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes,
+    with `rms(x) = norm(x) / sqrt(numel(x))` and `w = t**beta2_decay`::
+
+        rate = max(eps[1], rms(p)) * min(lr, 1 / sqrt(t))
+        p = p * (1 - lr * weight_decay)
+        r = r + w * (mean(g**2, -1) - r)            (c likewise over dimension -2)
+        v = r * c / mean(r)                         (vectors: v = v + w * (g**2 - v))
+        u = g / sqrt(max(v, eps[0]**2))
+        p = p - rate * u / max(1, rms(u) / d)
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them; real ones only.
+        lr (float or Tensor): Upper bound of the relative step, at least 0. Default: 1e-2.
+        beta2_decay (float): Exponent, at most 0, that says how slowly `v` forgets as `t` grows.
+            Default: -0.8.
+        eps (tuple of 2 float): Least root of `v` (None: the dtype's epsilon) and least scale of `p`.
+            Default: (None, 1e-3).
+        d (float): Root mean square above which an update is clipped, at least 1. Default: 1.0.
+        weight_decay (float): Share of `p`, times `lr`, that a step takes away. Default: 0.0.
+        foreach (bool, optional): No effect. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`) and, with two or more dimensions, `row_var` (`r`)
+            and
+            `col_var` (`c`), else `variance` (`v`).
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+        RuntimeError: A parameter is complex (from `step()`).
+
+    Example:
+        >>> w = mica.ones(2, 3, requires_grad=True)
+        >>> optimizer = mica.optim.Adafactor([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w[0], optimizer.state[w]["row_var"].shape
+        (tensor([0.9000, 0.9000, 0.9000], grad_fn=<SelectBackward0>), mica.Size([2, 1]))
+    """
 
     _columns = ("row_var?", "col_var?", "variance?", "step")
 

@@ -10,7 +10,41 @@ from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, run
 
 
 class Adagrad(GroupOptimizer):
-    """p -= lr * g / (sqrt(sum of all g^2) + eps), with a rate that decays."""
+    """Divides each element's step by the root of the sum of its squared gradients so far.
+
+    As `torch.optim.Adagrad`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes::
+
+        g = g + weight_decay * p
+        s = s + g**2
+        p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, the length of the first step. Default: 1e-2.
+        lr_decay (float): How fast the rate falls with `t`, at least 0. Default: 0.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        initial_accumulator_value (float): What `s` begins with, at least 0. Default: 0.
+        eps (float): Added to the denominator, against division by zero. Default: 1e-10.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`) and `sum` (`s`), both from the beginning.
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.Adagrad([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
+    """
 
     _columns = ("sum", "step")
 
@@ -57,7 +91,7 @@ class Adagrad(GroupOptimizer):
         return False, rows.any_complex  # no gradient is sparse
 
     def share_memory(self) -> None:
-        """Moves the sums to memory that processes share."""
+        """Moves the sums `s` to memory that several processes share."""
         for own in self.state.values():
             own["sum"].share_memory_()
 

@@ -10,7 +10,48 @@ from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_range, ch
 
 
 class Adam(GroupOptimizer):
-    """Steps by running means of the gradient and of its square."""
+    """Steps by running means of the gradient and of its square, each element at a rate of its own.
+
+    As `torch.optim.Adam`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes::
+
+        g = g + weight_decay * p                    (unless decoupled_weight_decay)
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+        p = p - lr * m_hat / (sqrt(v_hat) + eps)
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, about the length of a step. Default: 1e-3.
+        betas (tuple of 2 float or of 2 Tensor): Decay of the means of `g` and of `g**2`, in [0, 1).
+            Default: (0.9, 0.999).
+        eps (float): Added to the denominator, against division by zero. Default: 1e-8.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        amsgrad (bool): Divide by the largest `v` so far instead of the last. Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
+        decoupled_weight_decay (bool): Decay `p` itself, as `AdamW` does. Default: False.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`), `exp_avg` (`m`), `exp_avg_sq` (`v`) and, with
+            amsgrad, `max_exp_avg_sq`.
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.Adam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
+    """
 
     _slots = ("exp_avg", "exp_avg_sq")
     _columns = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
@@ -79,7 +120,41 @@ class Adam(GroupOptimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient."""
+    """Adam whose weight decay shrinks the parameters and stays out of the gradient's means.
+
+    As `torch.optim.AdamW`. A step first computes `p = p * (1 - lr * weight_decay)` and then does
+    what `Adam` does without decay.
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, about the length of a step. Default: 1e-3.
+        betas (tuple of 2 float or of 2 Tensor): Decay of the means of `g` and of `g**2`, in [0, 1).
+            Default: (0.9, 0.999).
+        eps (float): Added to the denominator, against division by zero. Default: 1e-8.
+        weight_decay (float): Share of `p`, times `lr`, that a step takes away. Default: 1e-2.
+        amsgrad (bool): Divide by the largest `v` so far instead of the last. Default: False.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
+
+    Attributes:
+        state (dict): As `Adam` has it.
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.AdamW([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.8990, -2.0980], requires_grad=True)
+    """
 
     def __init__(
         self,

@@ -10,7 +10,43 @@ from mica.optim._steps import Rows, run, scalar
 
 
 class Adamax(_MomentOptimizer):
-    """Adam with a running maximum of |g| for its running mean square."""
+    """Adam with a running maximum of `abs(g)` in the place of the root mean square.
+
+    As `torch.optim.Adamax`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes::
+
+        g = g + weight_decay * p
+        m = beta1 * m + (1 - beta1) * g
+        u = max(beta2 * u, abs(g) + eps)
+        p = p - lr / (1 - beta1**t) * m / u
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, about the length of a step. Default: 2e-3.
+        betas (tuple of 2 float): Decay of the mean `m` and of the maximum `u`, in [0, 1). Default:
+            (0.9, 0.999).
+        eps (float): Added to `abs(g)`, against division by zero. Default: 1e-8.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`), `exp_avg` (`m`) and `exp_inf` (`u`).
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.Adamax([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
+    """
 
     _slots = ("exp_avg", "exp_inf")
     _columns = ("exp_avg", "exp_inf", "step")

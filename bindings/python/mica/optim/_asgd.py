@@ -10,7 +10,45 @@ from mica.optim._steps import GroupOptimizer, Rows, check_range, check_rate, fil
 
 
 class ASGD(GroupOptimizer):
-    """Gradient descent with a decaying rate, and the mean of its late iterates in the state `ax`."""
+    """Gradient descent at a falling rate, which also keeps the mean of its late iterates.
+
+    As `torch.optim.ASGD`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes, with
+    `eta = lr` and `mu = 1` at first::
+
+        g = g + weight_decay * p
+        p = p * (1 - lambd * eta) - eta * g
+        ax = ax + mu * (p - ax)
+        eta = lr / (1 + lambd * lr * t)**alpha
+        mu = 1 / max(1, t - t0)
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate of the first step. Default: 1e-2.
+        lambd (float): Decay of `p` in each step, and how fast `eta` falls. Default: 1e-4.
+        alpha (float): Exponent of the fall of `eta`. Default: 0.75.
+        t0 (float): Step from which on `ax` is a mean; until then it equals `p`. Default: 1e6.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`), `eta`, `mu` and the averaged parameter `ax`.
+
+    Raises:
+        ValueError: `lr` or `weight_decay` is negative, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.ASGD([w], lr=0.1, t0=0)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w, optimizer.state[w]["ax"]
+        (tensor([ 0.8000, -1.6000], requires_grad=True), tensor([ 0.8000, -1.6000]))
+    """
 
     _columns = ("mu", "ax", "eta", "step")
 

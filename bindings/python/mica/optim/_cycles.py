@@ -44,7 +44,46 @@ class _MomentumScheduler(LRScheduler):
 
 
 class CyclicLR(_MomentumScheduler):
-    """Between base_lr and max_lr in triangles, whose height a function of the cycle scales."""
+    """Moves the learning rate up and down between two bounds, in triangles over steps, not epochs.
+
+    As `torch.optim.lr_scheduler.CyclicLR`; call `step()` after each batch. The rate is
+    `base_lr + (max_lr - base_lr) * height * scale`, with `height` going from 0 to 1 in `step_size_up`
+    steps and back in `step_size_down`. Momentum goes the other way.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        base_lr (float or list of float): Lower bound, for all groups or one for each; also the first
+            rate.
+        max_lr (float or list of float): Upper bound.
+        step_size_up (int): Steps of the rise. Default: 2000.
+        step_size_down (int, optional): Steps of the fall. Default: `step_size_up`.
+        mode (str): `scale` is 1 ("triangular"), halves with each cycle ("triangular2"), or is
+            `gamma**step` ("exp_range"). Default: "triangular".
+        gamma (float): Base of "exp_range". Default: 1.0.
+        scale_fn (callable, optional): Computes `scale` instead of `mode`, from what `scale_mode` says.
+        scale_mode (str): What `scale_fn` takes: the number of the "cycle", from 1, or of the step, from
+            0
+            ("iterations"). Default: "cycle".
+        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate. Default:
+            True.
+        base_momentum (float or list of float): Momentum at the highest rate. Default: 0.8.
+        max_momentum (float or list of float): Momentum at the lowest rate. Default: 0.9.
+        last_epoch (int): Number of the last step of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: An unknown mode, a list of wrong length, or an optimizer without momentum and betas.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+        >>> schedule = mica.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, step_size_up=2)
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
 
     def __init__(
         self,
@@ -88,7 +127,14 @@ class CyclicLR(_MomentumScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """By what the height of a cycle, or of an iteration, is scaled."""
+        """Computes what the height of the triangle is multiplied by.
+
+        Args:
+            x (float): Number of the cycle, from 1, or of the step, from 0, as `scale_mode` says.
+
+        Returns:
+            float: The scale.
+        """
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":
@@ -107,7 +153,7 @@ class CyclicLR(_MomentumScheduler):
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state without a function of the program's own; of a callable object what it holds."""
+        """Returns the state; of a `scale_fn` that is an object its attributes, of a plain function nothing."""
         return {**super().state_dict(), "_scale_fn_custom": state_of(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -118,7 +164,50 @@ class CyclicLR(_MomentumScheduler):
 
 
 class OneCycleLR(_MomentumScheduler):
-    """Up to max_lr and down again in total_steps, along half cosines or lines."""
+    """Raises the learning rate to `max_lr` and lowers it far below its start, once in a whole training.
+
+    As `torch.optim.lr_scheduler.OneCycleLR`; call `step()` after each batch. The rate goes from
+    `max_lr / div_factor` up to `max_lr` and down to `max_lr / (div_factor * final_div_factor)`, the
+    momentum from `max_momentum` to `base_momentum` and back. The rates that the optimizer has are
+    ignored.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        max_lr (float or list of float): Highest rate, for all groups or one for each.
+        total_steps (int, optional): Steps of the cycle. Default: `epochs * steps_per_epoch`.
+        epochs (int, optional): Epochs of the training, where `total_steps` is not given.
+        steps_per_epoch (int, optional): Batches of an epoch, where `total_steps` is not given.
+        pct_start (float): Share of the steps in which the rate rises, in [0, 1]. Default: 0.3.
+        anneal_strategy (str): "cos" for half cosines, "linear" for lines. Default: "cos".
+        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate. Default:
+            True.
+        base_momentum (float or list of float): Momentum at the highest rate. Default: 0.85.
+        max_momentum (float or list of float): Momentum at the lowest rates. Default: 0.95.
+        div_factor (float): `max_lr` over the first rate. Default: 25.0.
+        final_div_factor (float): The first rate over the last. Default: 1e4.
+        three_phase (bool): Fall to the first rate as fast as it rose, and only then to the last.
+            Default: False.
+        last_epoch (int): Number of the last step of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: The number of steps is missing or no positive int, `pct_start` is no float of [0,
+            1], an
+            unknown strategy, or an optimizer without momentum and betas; from `step()`: beyond
+            `total_steps`.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+        >>> schedule = mica.optim.lr_scheduler.OneCycleLR(
+        ...     optimizer, max_lr=1.0, total_steps=5, pct_start=0.4, anneal_strategy="linear", div_factor=2
+        ... )
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> print([round(rate, 3) for rate in rates])
+        [0.5, 1.0, 0.667, 0.333, 0.0]
+    """
 
     def __init__(
         self,
@@ -209,7 +298,32 @@ def _phases(steps: int, share: float, three: bool) -> list[dict[str, Any]]:
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines down to eta_min, the first of T_0 epochs, each T_mult times the one before."""
+    """Lowers the learning rate along half cosines, each of which starts at the initial rate.
+
+    As `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`. At epoch `t` of a run of `T` epochs
+    `lr(t) = eta_min + (base - eta_min) * (1 + cos(pi * t / T)) / 2`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        T_0 (int): Epochs of the first run.
+        T_mult (int): What the length of a run is multiplied by for the next. Default: 1.
+        eta_min (float): Least rate. Default: 0.0.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: `T_0` is no positive int, `T_mult` no int of at least 1, or `eta_min` no number.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> print([round(rate, 3) for rate in rates])
+        [1.0, 0.5, 1.0, 0.5, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -231,7 +345,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * phase for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes to the next epoch, or to `epoch`, which may be a fraction."""
+        """Goes to the next epoch, or to any one, and sets the rates of all groups.
+
+        Args:
+            epoch (float, optional): The epoch to go to, from 0; a fraction is a place within it, so that
+                the
+                rate may move with each batch. Default: the next one.
+
+        Raises:
+            ValueError: `epoch` is negative.
+        """
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1

@@ -97,7 +97,42 @@ def _real(tensor: Tensor) -> Tensor:
 
 
 class LBFGS(Optimizer):
-    """A quasi-Newton method over all parameters as one vector; step() needs a closure, called often."""
+    """L-BFGS, a quasi-Newton method over all parameters as one vector; for full batches.
+
+    As `torch.optim.LBFGS`. One `step(closure)` runs up to `max_iter` iterations `p = p + t * d`, with
+    `d = -H @ g` and `H` the inverse Hessian estimated from the last `history_size` changes of the
+    gradient. It computes the loss several times, and all parameters are in one group.
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float): Length `t` of an iteration, or the first that a line search tries. Default: 1.
+        max_iter (int): Most iterations of one `step()`. Default: 20.
+        max_eval (int, optional): Most evaluations of the closure in one `step()`. Default: `max_iter *
+            5 // 4`.
+        tolerance_grad (float): Ends when no element of the gradient is larger. Default: 1e-7.
+        tolerance_change (float): Ends when neither parameters nor loss change by more. Default: 1e-9.
+        history_size (int): Changes of the gradient that are kept, each of the size of all parameters.
+            Default: 100.
+        line_search_fn (str, optional): "strong_wolfe", or None for steps of length `lr`. Default: None.
+
+    Attributes:
+        state (dict): For the first parameter the counts `n_iter` and `func_evals`, and the history.
+
+    Raises:
+        ValueError: There is more than one group, `lr` is negative, or `params` is empty.
+        RuntimeError: The line search is unknown (from `step()`).
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 3) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> optimizer.step(closure), w
+        (tensor(29., grad_fn=<SumBackward0>), tensor([3.0000, 3.0000], requires_grad=True))
+    """
 
     def __init__(
         self,
@@ -162,7 +197,15 @@ class LBFGS(Optimizer):
         return d
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Iterates up to max_iter times; gives the first loss."""
+        """Minimizes the loss by up to `max_iter` iterations.
+
+        Args:
+            closure (callable): Clears the gradients, computes the loss, calls `backward()` and returns the
+                loss. It is called once for each evaluation.
+
+        Returns:
+            Tensor: The loss of the first evaluation, before the parameters changed.
+        """
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients.")
         search = self.param_groups[0]["line_search_fn"]

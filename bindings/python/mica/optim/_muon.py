@@ -32,7 +32,51 @@ def _zeropower_via_newtonschulz(
 
 
 class Muon(GroupOptimizer):
-    """For the matrices of hidden layers; vectors and embeddings take another optimizer."""
+    """Momentum made orthogonal, for the weight matrices of hidden layers.
+
+    As `torch.optim.Muon`. Embeddings, biases and other parameters take another optimizer. For a matrix
+    `p` of shape `(rows, columns)` with gradient `g`, a step computes::
+
+        b = momentum * b + (1 - momentum) * g
+        u = (1 - momentum) * g + momentum * b if nesterov else b
+        p = p * (1 - lr * weight_decay)
+        p = p - lr * ratio * orthogonal(u)
+
+    `orthogonal` replaces the singular values of a matrix by values near 1, with `ns_steps`
+    Newton-Schulz iterations `x = a * x + (b * s + c * s @ s) @ x`, `s = x @ x.T`, in bfloat16.
+
+    Args:
+        params (iterable): Matrices to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, at least 0. Default: 1e-3.
+        weight_decay (float): Share of `p`, times `lr`, that a step takes away. Default: 0.1.
+        momentum (float): Decay of the running mean of gradients. Default: 0.95.
+        nesterov (bool): Use Nesterov's momentum. Default: True.
+        ns_coefficients (tuple of 3 float): `a`, `b`, `c` of the iteration. Default: (3.4445, -4.775,
+            2.0315).
+        eps (float): Least norm that `u` is divided by before the iteration. Default: 1e-7.
+        ns_steps (int): Number of iterations, below 100. Default: 5.
+        adjust_lr_fn (str, optional): How `ratio` is chosen: "original" (as None) takes `sqrt(max(1,
+            rows / columns))`,
+            "match_rms_adamw" takes `0.2 * sqrt(max(rows, columns))`, which suits rates found for AdamW.
+            Default: None.
+
+    Attributes:
+        state (dict): For each parameter `momentum_buffer` (`b`).
+
+    Raises:
+        ValueError: A parameter is no matrix, a hyperparameter is out of its range, or `params` is
+            empty.
+        RuntimeError: A parameter is complex (from `step()`).
+
+    Example:
+        >>> layer = mica.nn.Linear(3, 2, bias=False)
+        >>> optimizer = mica.optim.Muon(layer.parameters(), lr=0.02)
+        >>> layer(mica.ones(1, 3)).sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.state[layer.weight]["momentum_buffer"]
+        tensor([[0.0500, 0.0500, 0.0500],
+                [0.0500, 0.0500, 0.0500]])
+    """
 
     _columns = ("momentum_buffer",)
 

@@ -11,7 +11,49 @@ from mica.optim._steps import Rows, check_range, run, scalar, step_dtype
 
 
 class NAdam(_MomentOptimizer):
-    """Adam with Nesterov's momentum."""
+    """Adam with Nesterov's momentum.
+
+    As `torch.optim.NAdam`. At its step `t` (from 1), a parameter `p` with gradient `g` becomes, with
+    `mu(t) = beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))` and `M(t) = mu(1) * ... * mu(t)`::
+
+        g = g + weight_decay * p                    (unless decoupled_weight_decay)
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        n = mu(t + 1) * m / (1 - M(t + 1)) + (1 - mu(t)) * g / (1 - M(t))
+        p = p - lr * n / (sqrt(v / (1 - beta2**t)) + eps)
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, about the length of a step. Default: 2e-3.
+        betas (tuple of 2 float): Decay of the means of `g` and of `g**2`, in [0, 1). Default: (0.9,
+            0.999).
+        eps (float): Added to the denominator, against division by zero. Default: 1e-8.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        momentum_decay (float): How fast `mu` approaches `beta1`, at least 0. Default: 4e-3.
+        decoupled_weight_decay (bool): Decay by `p = p * (1 - lr * weight_decay)`, as `AdamW` does.
+            Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+
+    Attributes:
+        state (dict): For each parameter `step` (`t`), `mu_product` (`M`), `exp_avg` (`m`) and
+            `exp_avg_sq` (`v`).
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.NAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.8944, -1.8944], requires_grad=True)
+    """
 
     _columns = ("exp_avg", "exp_avg_sq", "mu_product", "step")
 

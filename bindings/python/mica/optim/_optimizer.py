@@ -50,12 +50,27 @@ def _add(table: Any, hook: Callable[..., Any], prepend: bool = False) -> Removab
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls hook(optimizer, args, kwargs) before the steps of every optimizer."""
+    """Calls a function before each step of every optimizer in the program.
+
+    Args:
+        hook (callable): `hook(optimizer, args, kwargs)`; `args[0]` is the optimizer. It may return
+            `(args, kwargs)` for the step to take instead.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+    """
     return _add(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls hook(optimizer, args, kwargs) after the steps of every optimizer."""
+    """Calls a function after each step of every optimizer in the program.
+
+    Args:
+        hook (callable): `hook(optimizer, args, kwargs)`; what it returns is not used.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+    """
     return _add(_global_optimizer_post_hooks, hook)
 
 
@@ -81,7 +96,44 @@ def _with_hooks(
 
 
 class Optimizer:
-    """The base of optimisers: subclasses define step(closure=None)."""
+    """Base of all optimizers: holds parameters in groups, the options of each group, and their state.
+
+    As `torch.optim.Optimizer`. A subclass gives its options' defaults to `__init__` and defines
+    `step()`.
+
+    Args:
+        params (iterable): What to optimize: leaf Tensors, pairs `(name, Tensor)`, or groups. A group is
+            a
+            dict with its Tensors under "params" and, under their names, the options that are other than
+            the defaults. The order must be the same in each run; a set is refused.
+        defaults (dict): Options of the groups that do not say their own.
+
+    Attributes:
+        param_groups (list of dict): The groups with all of their options; changes count from the next
+            step.
+        state (dict): For each parameter, what the optimizer keeps from step to step.
+        defaults (dict): As given.
+
+    Raises:
+        TypeError: `params` is a Tensor or a set, or holds other things than Tensors.
+        ValueError: `params` is empty, or a Tensor is no leaf or stands in two groups.
+
+    Example:
+        >>> class Descent(mica.optim.Optimizer):
+        ...     def __init__(self, params, lr=0.1):
+        ...         super().__init__(params, {"lr": lr})
+        ...     @mica.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p -= group["lr"] * p.grad
+        >>> w, b = mica.ones(1, requires_grad=True), mica.ones(1, requires_grad=True)
+        >>> optimizer = Descent([{"params": [w]}, {"params": [b], "lr": 0.5}])
+        >>> (w + b).sum().backward()
+        >>> optimizer.step()
+        >>> w, b
+        (tensor([0.9000], requires_grad=True), tensor([0.5000], requires_grad=True))
+    """
 
     defaults: dict[str, Any]
     state: dict[Any, Any]
@@ -118,7 +170,14 @@ class Optimizer:
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with the hooks of its optimizer around it."""
+        """Puts the optimizer's step hooks around a function; every class's `step()` is wrapped so by itself.
+
+        Args:
+            func (callable): A `step()` method.
+
+        Returns:
+            callable: The method that calls the hooks too.
+        """
 
         @functools.wraps(func)
         def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -138,7 +197,15 @@ class Optimizer:
         self.defaults.setdefault("differentiable", False)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters with options of their own."""
+        """Adds parameters with options of their own, for instance layers that thaw during training.
+
+        Args:
+            param_group (dict): The Tensors under "params", and options that are other than the defaults.
+
+        Raises:
+            TypeError: `param_group` is no dict, or holds other things than Tensors.
+            ValueError: A Tensor is no leaf or in a group already, or an option without default is missing.
+        """
         if not isinstance(param_group, dict):
             raise TypeError(
                 f"A parameter group is a dict with the key 'params'; this one is {_shown(param_group)}."
@@ -172,7 +239,11 @@ class Optimizer:
             raise ValueError("A parameter stands in more than one group.")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Takes the gradients away, or zeroes them."""
+        """Clears the gradients of all parameters, before the next backward pass.
+
+        Args:
+            set_to_none (bool): Set `grad` to None; else fill it with zeros in place. Default: True.
+        """
         zeroed = []
         for group in self.param_groups:
             for p in group["params"]:
@@ -188,43 +259,104 @@ class Optimizer:
             mica._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters; `closure` computes the loss first."""
+        """Updates the parameters once from their gradients.
+
+        Args:
+            closure (callable, optional): Computes the loss anew, with its gradients, and returns it.
+
+        Returns:
+            The closure's loss, or None.
+        """
         raise NotImplementedError(f"Optimizer ({type(self).__name__}) has no step() method.")
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(optimizer, args, kwargs) before every step; it may return both anew."""
+        """Calls a function before each step of this optimizer.
+
+        Args:
+            hook (callable): `hook(optimizer, args, kwargs)`; `args[0]` is the optimizer. It may return
+                `(args, kwargs)` for the step to take instead.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_step_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(optimizer, args, kwargs) after every step."""
+        """Calls a function after each step of this optimizer.
+
+        Args:
+            hook (callable): `hook(optimizer, args, kwargs)`; what it returns is not used.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_step_post_hooks, hook)  # type: ignore[attr-defined]
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls hook(optimizer) before state_dict()."""
+        """Calls a function before `state_dict()` collects the state.
+
+        Args:
+            hook (callable): `hook(optimizer)`.
+            prepend (bool): Call it before the hooks that are there already. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls hook(optimizer, state_dict) after state_dict(); it may return another."""
+        """Calls a function with the result of `state_dict()`.
+
+        Args:
+            hook (callable): `hook(optimizer, state_dict)`; it may change the dict or return another.
+            prepend (bool): Call it before the hooks that are there already. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls hook(optimizer, state_dict) before load_state_dict(); it may return another."""
+        """Calls a function with the state that `load_state_dict()` is about to take over.
+
+        Args:
+            hook (callable): `hook(optimizer, state_dict)`; it may return another dict. The dict is a
+                shallow
+                copy of the caller's.
+            prepend (bool): Call it before the hooks that are there already. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls hook(optimizer) after load_state_dict()."""
+        """Calls a function after `load_state_dict()` has taken a state over.
+
+        Args:
+            hook (callable): `hook(optimizer)`.
+            prepend (bool): Call it before the hooks that are there already. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def state_dict(self) -> dict[str, Any]:
-        """State and groups; parameters are numbered in order."""
+        """What a file must hold for training to go on: the state and the groups' options.
+
+        Returns:
+            dict: "state" maps a parameter's number to its state; "param_groups" lists the groups, with
+            numbers in the place of the parameters. Tensors are those of the optimizer, not copies.
+        """
         for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):  # type: ignore[attr-defined]
             hook(self)
         numbers: dict[int, int] = {}
@@ -243,7 +375,17 @@ class Optimizer:
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict() gave, for parameters in the same order."""
+        """Takes over what `state_dict()` gave, options included, for parameters in the same order.
+
+        Args:
+            state_dict (dict): Result of `state_dict()`. Floating-point state is cast to each parameter's
+                dtype and device.
+
+        Raises:
+            ValueError: The groups differ in number, or in their numbers of parameters.
+            KeyError: "state" or "param_groups" is missing.
+            TypeError: `state_dict` is no dict.
+        """
         given = dict(state_dict) if isinstance(state_dict, dict) else state_dict
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):  # type: ignore[attr-defined]
             changed = hook(self, given)

@@ -11,7 +11,47 @@ from mica.optim._steps import GroupOptimizer, Rows, apply, check_range, check_ra
 
 
 class RMSprop(GroupOptimizer):
-    """p -= lr * g / (sqrt(v) + eps) with v a running mean of g^2, centered and with momentum if asked."""
+    """Divides each element's step by the root of a running mean of its squared gradients.
+
+    As `torch.optim.RMSprop`. For a parameter `p` with gradient `g`, a step computes::
+
+        g = g + weight_decay * p
+        v = alpha * v + (1 - alpha) * g**2
+        a = alpha * a + (1 - alpha) * g             (centered only, else a = 0)
+        d = g / (sqrt(v - a**2) + eps)
+        b = momentum * b + d                        (where momentum is above 0, else b = d)
+        p = p - lr * b
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, at least 0. Default: 1e-2.
+        alpha (float): Decay of the running means, at least 0. Default: 0.99.
+        eps (float): Added to the denominator, against division by zero. Default: 1e-8.
+        weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
+        momentum (float): Share of the last direction that is kept, at least 0. Default: 0.
+        centered (bool): Divide by the running standard deviation instead. Default: False.
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+
+    Attributes:
+        state (dict): For each parameter `step` (how many it had), `square_avg` (`v`) and, where asked,
+            `momentum_buffer` (`b`) and `grad_avg` (`a`).
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.RMSprop([w], lr=0.01)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
+    """
 
     _slots = ("square_avg",)
     _columns = ("square_avg", "momentum_buffer", "grad_avg", "step")

@@ -10,7 +10,43 @@ from mica.optim._steps import GroupOptimizer, Rows, check_rate, run
 
 
 class Rprop(GroupOptimizer):
-    """Steps by the sign of the gradient, of a size that grows while the sign stays."""
+    """Steps by the sign of the gradient alone, each element by a length that adapts; for full batches.
+
+    As `torch.optim.Rprop`. For an element `p` with gradient `g` and a length `s`, `lr` at first::
+
+        s = s * etas[1] where g * g_before > 0      (the sign stays)
+        s = s * etas[0] where g * g_before < 0, and then g = 0     (it turns)
+        s = min(max(s, step_sizes[0]), step_sizes[1])
+        p = p - sign(g) * s
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Length of the first step. Default: 1e-2.
+        etas (tuple of 2 float): By what `s` shrinks, in (0, 1), and grows, above 1. Default: (0.5,
+            1.2).
+        step_sizes (tuple of 2 float): Least and greatest length of a step. Default: (1e-6, 50).
+        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+            Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+
+    Attributes:
+        state (dict): For each parameter `step` (how many it had), `prev` (the last gradient) and
+            `step_size` (`s`).
+
+    Raises:
+        ValueError: `lr` is negative, `etas` are out of their ranges, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.Rprop([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
+    """
 
     _slots = ("prev",)
     _columns = ("prev", "step_size", "step")

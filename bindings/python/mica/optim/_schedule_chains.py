@@ -42,7 +42,7 @@ class _Chain(LRScheduler):
         self.optimizer = optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of all schedules."""
+        """Returns the state of all schedules."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
         return {**state, "_schedulers": [s.state_dict() for s in self._schedulers]}
 
@@ -53,7 +53,35 @@ class _Chain(LRScheduler):
 
 
 class SequentialLR(_Chain):
-    """One schedule after another, each from its epoch of `milestones` on."""
+    """Runs one schedule after another, each from its epoch on.
+
+    As `torch.optim.lr_scheduler.SequentialLR`. A schedule begins at its own epoch 0.
+
+    Args:
+        optimizer (Optimizer): The optimizer of all schedules.
+        schedulers (list of LRScheduler): The schedules, in order.
+        milestones (list of int): Epochs at which the second, third, ... begin; one fewer than
+            schedules.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: There are no schedules, the number of milestones is wrong, a schedule drives another
+            optimizer or is a ReduceLROnPlateau.
+        TypeError: Something in the list is no schedule.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> warmup = mica.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=10)
+        >>> decay = mica.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> schedule = mica.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2])
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [0.1, 0.1, 1.0, 0.5]
+    """
 
     def __init__(
         self,
@@ -77,7 +105,11 @@ class SequentialLR(_Chain):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Takes the first step of every schedule back."""
+        """Takes back the first step that each schedule took when it was made.
+
+        Args:
+            sched (LRScheduler, optional): Where to begin. Default: this schedule.
+        """
         scheduler = self if sched is None else sched
         if hasattr(scheduler, "_schedulers"):
             for part in scheduler._schedulers:
@@ -86,6 +118,7 @@ class SequentialLR(_Chain):
             scheduler.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
+        """Goes to the next epoch and sets the rates by the schedule whose turn it is."""
         self.last_epoch += 1
         place = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[place]
@@ -97,20 +130,78 @@ class SequentialLR(_Chain):
 
 
 class ChainedScheduler(_Chain):
-    """Several schedules that multiply the rate at every step."""
+    """Steps several schedules together, whose factors multiply.
+
+    As `torch.optim.lr_scheduler.ChainedScheduler`.
+
+    Args:
+        schedulers (list of LRScheduler): The schedules, in the order of their steps.
+        optimizer (Optimizer, optional): The optimizer of all of them. Default: that of the first.
+
+    Raises:
+        ValueError: There are no schedules, or one drives another optimizer or is a ReduceLROnPlateau.
+        TypeError: Something in the list is no schedule.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> warmup = mica.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> decay = mica.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> schedule = mica.optim.lr_scheduler.ChainedScheduler([warmup, decay])
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [0.5, 0.25, 0.25]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._check(schedulers, optimizer)
         self._last_lr = self._rates()
 
     def step(self) -> None:  # type: ignore[override]
+        """Steps every schedule, in order."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a measure has not improved for more than `patience` epochs."""
+    """Multiplies the learning rate by `factor` when a measure has stopped improving.
+
+    As `torch.optim.lr_scheduler.ReduceLROnPlateau`. Call `step(measure)` once an epoch.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        mode (str): Whether the measure should become smaller ("min") or larger ("max"). Default: "min".
+        factor (float): What the rate is multiplied by, below 1. Default: 0.1.
+        patience (int): Epochs without improvement that are borne; the next one lowers the rate.
+            Default: 10.
+        threshold (float): Improvement that counts, a share of the best measure or absolute. Default:
+            1e-4.
+        threshold_mode (str): "rel" for a share, "abs" for a difference. Default: "rel".
+        cooldown (int): Epochs after a change that do not count. Default: 0.
+        min_lr (float or list of float): Least rate, for all groups or one for each. Default: 0.
+        eps (float): A change of the rate by no more than this is left out. Default: 1e-8.
+
+    Attributes:
+        best (float): Best measure so far.
+        num_bad_epochs (int): Epochs since then.
+
+    Raises:
+        ValueError: `factor` is not below 1, a mode is unknown, or `min_lr` has a wrong length.
+        TypeError: `optimizer` is no Optimizer.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+        >>> for loss in (3.0, 2.0, 2.0, 2.0):
+        ...     optimizer.step()
+        ...     schedule.step(loss)
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self,
@@ -168,7 +259,12 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Takes the measure of an epoch and lowers the rates if it is time."""
+        """Takes the measure of an epoch, and lowers the rates if it is time.
+
+        Args:
+            metrics (float or Tensor): The measure, a loss for instance.
+            epoch (int, optional): Number of the epoch; deprecated, warns. Default: the next one.
+        """
         value = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)

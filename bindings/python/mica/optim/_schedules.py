@@ -78,10 +78,40 @@ def _watch_steps(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """The base: keeps each group's initial rate and sets get_lr() at every step().
+    """Base of the schedules that set an optimizer's learning rates once an epoch.
 
-    get_lr() gives the rates of `last_epoch` from those of the epoch before, which
-    the groups hold; _get_closed_form_lr(), where a schedule has one, from the initial rates."""
+    As `torch.optim.lr_scheduler.LRScheduler`. Call `step()` after the optimizer's. A subclass defines
+    `get_lr()`, from `last_epoch`, `base_lrs` and the rates that the optimizer's groups hold. A schedule
+    multiplies the rate it finds, so that several may drive one optimizer. The constructor takes the
+    first step and thereby sets the rates of epoch 0.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        last_epoch (int): Number of the last epoch of a run that goes on, whose optimizer state is
+            loaded
+            before; -1 starts. Default: -1.
+
+    Attributes:
+        optimizer (Optimizer): As given.
+        base_lrs (list of float): Each group's rate at the start, its option "initial_lr".
+        last_epoch (int): The present epoch, from 0.
+
+    Raises:
+        TypeError: `optimizer` is no Optimizer.
+        KeyError: `last_epoch` is given and a group has no "initial_lr".
+
+    Example:
+        >>> class InverseRoot(mica.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [lr / (1 + self.last_epoch) ** 0.5 for lr in self.base_lrs]
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = InverseRoot(optimizer)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     _get_lr_called_within_step = False
     _is_initial = False  # during the step that the constructor takes
@@ -112,7 +142,11 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list[Any]:
-        """The rates of the groups for `last_epoch`; step() asks for them."""
+        """Computes the rates of epoch `last_epoch`; `step()` calls it, users call `get_last_lr()`.
+
+        Returns:
+            list of float: One for each parameter group.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr().")
 
     def _within_step(self) -> None:
@@ -126,11 +160,15 @@ class LRScheduler:
         return values_of(self.optimizer, "lr")
 
     def get_last_lr(self) -> list[Any]:
-        """The rates that the last step set."""
+        """Returns the rates that the last step set, one for each parameter group."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch, or to `epoch`, and sets the rates."""
+        """Goes to the next epoch and sets the rates of all groups.
+
+        Args:
+            epoch (int, optional): The epoch to go to instead; deprecated, warns. Default: the next one.
+        """
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn(_REPLACED, stacklevel=2)
@@ -157,11 +195,15 @@ class LRScheduler:
         self._last_lr: list[Any] = self._rates()
 
     def state_dict(self) -> dict[str, Any]:
-        """All but the optimizer."""
+        """Returns what a file must hold for the schedule to go on: all attributes but the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict() gave."""
+        """Takes over what `state_dict()` gave; load the optimizer's own state too.
+
+        Args:
+            state_dict (dict): Result of `state_dict()`.
+        """
         self.__dict__.update(state_dict)
 
 
@@ -197,7 +239,7 @@ class _LambdaScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state without functions, which no file can hold; of callable objects what they hold."""
+        """Returns the state without plain functions, which no file can hold; of callable objects their attributes."""
         state = {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
         return {**state, "lr_lambdas": [state_of(f) for f in self.lr_lambdas]}
 
@@ -209,7 +251,30 @@ class _LambdaScheduler(LRScheduler):
 
 
 class LambdaLR(_LambdaScheduler):
-    """The initial rate times a function of the epoch."""
+    """Multiplies the initial learning rate by a function of the epoch: `lr(t) = base * f(t)`.
+
+    As `torch.optim.lr_scheduler.LambdaLR`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        lr_lambda (callable or list of callable): `f(epoch)`, with the epoch from 0; one for all groups
+            or
+            one for each.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: The list has another length than the optimizer has groups.
+        TypeError: `lr_lambda` is not callable.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.125]
+    """
 
     def get_lr(self) -> list[Any]:
         self._within_step()
@@ -217,7 +282,30 @@ class LambdaLR(_LambdaScheduler):
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """The last rate times a function of the epoch."""
+    """Multiplies the last learning rate by a function of the epoch: `lr(t) = lr(t - 1) * f(t)`.
+
+    As `torch.optim.lr_scheduler.MultiplicativeLR`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        lr_lambda (callable or list of callable): `f(epoch)`, asked from epoch 1 on; one for all groups
+            or
+            one for each.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: The list has another length than the optimizer has groups.
+        TypeError: `lr_lambda` is not callable.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.125]
+    """
 
     def get_lr(self) -> list[Any]:
         self._within_step()
@@ -248,7 +336,25 @@ class _FactorScheduler(LRScheduler):
 
 
 class StepLR(_FactorScheduler):
-    """Times gamma every step_size epochs."""
+    """Multiplies the learning rate by `gamma` every `step_size` epochs.
+
+    As `torch.optim.lr_scheduler.StepLR`: `lr(t) = base * gamma**(t // step_size)`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        step_size (int): Epochs between two changes.
+        gamma (float): What the rate is multiplied by. Default: 0.1.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> for _ in range(5):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -264,7 +370,25 @@ class StepLR(_FactorScheduler):
 
 
 class MultiStepLR(_FactorScheduler):
-    """Times gamma at each epoch of `milestones`."""
+    """Multiplies the learning rate by `gamma` at each of the given epochs.
+
+    As `torch.optim.lr_scheduler.MultiStepLR`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        milestones (iterable of int): The epochs; one that stands twice counts twice.
+        gamma (float): What the rate is multiplied by. Default: 0.1.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.MultiStepLR(optimizer, [1, 3], gamma=0.5)
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -280,7 +404,24 @@ class MultiStepLR(_FactorScheduler):
 
 
 class ExponentialLR(_FactorScheduler):
-    """Times gamma every epoch."""
+    """Multiplies the learning rate by `gamma` every epoch: `lr(t) = base * gamma**t`.
+
+    As `torch.optim.lr_scheduler.ExponentialLR`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        gamma (float): What the rate is multiplied by.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.125]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -294,7 +435,31 @@ class ExponentialLR(_FactorScheduler):
 
 
 class ConstantLR(_FactorScheduler):
-    """Times `factor` until total_iters epochs are over."""
+    """Multiplies the learning rate by `factor` during the first `total_iters` epochs.
+
+    As `torch.optim.lr_scheduler.ConstantLR`. At epoch `total_iters` the rate is divided by `factor`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        factor (float): What the rate is multiplied by, in [0, 1]. Default: 1/3.
+        total_iters (int): Epochs until the rate is the initial one again. Default: 5.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: `factor` is not in [0, 1].
+        ZeroDivisionError: `factor` is 0 and epoch `total_iters` is reached (from `step()`).
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [0.5, 0.5, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -314,7 +479,32 @@ class ConstantLR(_FactorScheduler):
 
 
 class LinearLR(_FactorScheduler):
-    """A factor that goes from start_factor to end_factor in total_iters epochs."""
+    """Moves the learning rate along a line between two multiples of it, for a warm-up say.
+
+    As `torch.optim.lr_scheduler.LinearLR`:
+    `lr(t) = base * (start_factor + (end_factor - start_factor) * min(t, total_iters) / total_iters)`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        start_factor (float): Multiple of the rate at epoch 0, in (0, 1]. Default: 1/3.
+        end_factor (float): Multiple of the rate from epoch `total_iters` on, in [0, 1]. Default: 1.0.
+        total_iters (int): Epochs of the line. Default: 5.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: A factor is out of its range.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [0.5, 0.75, 1.0, 1.0]
+    """
 
     def __init__(
         self,
@@ -345,7 +535,26 @@ class LinearLR(_FactorScheduler):
 
 
 class PolynomialLR(_FactorScheduler):
-    """A power of the share of total_iters epochs that is left."""
+    """Lowers the learning rate to 0 within `total_iters` epochs, along a power of the share that is left.
+
+    As `torch.optim.lr_scheduler.PolynomialLR`: `lr(t) = base * (1 - min(t, total_iters) /
+    total_iters)**power`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        total_iters (int): Epochs until the rate is 0. Default: 5.
+        power (float): Exponent; 1 gives a line. Default: 1.0.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -364,7 +573,26 @@ class PolynomialLR(_FactorScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate to eta_min in T_max epochs, and back."""
+    """Lowers the learning rate along half a cosine to `eta_min`, and raises it again after `T_max` epochs.
+
+    As `torch.optim.lr_scheduler.CosineAnnealingLR`:
+    `lr(t) = eta_min + (base - eta_min) * (1 + cos(pi * t / T_max)) / 2`.
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        T_max (int): Epochs until `eta_min`, half a period.
+        eta_min (float): Least rate. Default: 0.0.
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> print(f"{schedule.get_last_lr()[0]:.3f}")
+        0.500
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min

@@ -10,7 +10,43 @@ from mica.optim._steps import GroupOptimizer, Rows, check_fused, check_range, ch
 
 
 class SGD(GroupOptimizer):
-    """p -= lr * g, with momentum, Nesterov's variant and weight decay."""
+    """Stochastic gradient descent: `p -= lr * g`, with momentum and weight decay if asked.
+
+    As `torch.optim.SGD`. For a parameter `p` with gradient `g`, a step computes::
+
+        g = g + weight_decay * p
+        b = momentum * b + (1 - dampening) * g      (b = g at the first step)
+        d = g + momentum * b if nesterov else b     (d = g where momentum is 0)
+        p = p - lr * d
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
+        lr (float or Tensor): Learning rate, at least 0. Default: 1e-3.
+        momentum (float): Share of the last direction that is kept, at least 0. Default: 0.
+        dampening (float): Share of the gradient that does not enter the momentum. Default: 0.
+        weight_decay (float or Tensor): Strength of the L2 penalty, at least 0. Default: 0.
+        nesterov (bool): Use Nesterov's momentum, which needs `momentum > 0` and `dampening == 0`.
+            Default: False.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+        foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
+            False.
+        fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
+
+    Attributes:
+        state (dict): For each parameter `momentum_buffer` (`b`), once it has had a step with momentum.
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, or `params` is empty.
+
+    Example:
+        >>> w = mica.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = mica.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.8000, -1.6000], requires_grad=True)
+    """
 
     _columns = ("momentum_buffer?",)
 

@@ -10,7 +10,32 @@ from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_rate
 
 
 class SparseAdam(GroupOptimizer):
-    """Adam that touches the elements of sparse gradients alone."""
+    """Adam for sparse gradients, which Mica has none of: every step over a gradient raises.
+
+    It is here so that programs that name it import; use `Adam`. Arguments are as in
+    `torch.optim.SparseAdam`.
+
+    Args:
+        params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them; real ones only.
+        lr (float or Tensor): Learning rate, above 0. Default: 1e-3.
+        betas (tuple of 2 float): Decay of the means of `g` and of `g**2`, in [0, 1). Default: (0.9,
+            0.999).
+        eps (float): Added to the denominator, above 0. Default: 1e-8.
+        maximize (bool): Climb the gradient instead of descending it. Default: False.
+
+    Raises:
+        ValueError: A hyperparameter is out of its range, a parameter is complex, or `params` is empty.
+        RuntimeError: A parameter has a (dense) gradient (from `step()`).
+
+    Example:
+        >>> w = mica.ones(2, requires_grad=True)
+        >>> optimizer = mica.optim.SparseAdam([w])
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: SparseAdam does not support dense gradients, and Mica has no sparse tensors; consider Adam instead.
+    """
 
     def __init__(
         self,

@@ -103,7 +103,14 @@ class GroupOptimizer(Optimizer):
                     own[name] = mica.tensor(float(own[name]), dtype=step_dtype())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates every parameter that has a gradient; `closure` computes the loss first."""
+        """Updates every parameter that has a gradient; parameters without one stay as they are.
+
+        Args:
+            closure (callable, optional): Computes the loss anew, with its gradients, and returns it.
+
+        Returns:
+            The closure's loss, or None.
+        """
         loss = None
         if closure is not None:
             with mica.enable_grad():

@@ -49,9 +49,33 @@ def _groups(optimizer: Optimizer, state: Any) -> list[dict[str, Any]]:
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Inside the block the optimizer, its hooks included, sees these parameters and this state.
+    """Lets an optimizer work on other parameters and another state inside a `with` block.
 
-    Tensors of the state are written in place; what else a step puts into it is forgotten.
+    The optimizer's hooks see them too. Tensors of the given state are written in place; entries that a
+    step adds to the state inside the block are forgotten at its end.
+
+    Args:
+        optimizer (Optimizer): An optimizer that has taken a step, or loaded a state.
+        swapin_parameters (dict of str to Tensor): The parameters, in the order of the optimizer's
+            groups.
+        swapin_optim_state (dict): A state as `optimizer.state_dict()` gives it, of the same groups.
+
+    Yields:
+        None
+
+    Raises:
+        RuntimeError: The optimizer has no state yet, or groups, options or numbers of parameters
+            differ.
+
+    Example:
+        >>> w, other = mica.ones(1, requires_grad=True), mica.zeros(1, requires_grad=True)
+        >>> optimizer = mica.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> w.grad = other.grad = mica.ones(1)
+        >>> optimizer.step()
+        >>> with mica.optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, optimizer.state_dict()):
+        ...     optimizer.step()
+        >>> w, other
+        (tensor([0.9000], requires_grad=True), tensor([-0.1900], requires_grad=True))
     """
     groups = _groups(optimizer, swapin_optim_state)
     parameters = list(swapin_parameters.values())

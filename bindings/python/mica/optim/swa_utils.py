@@ -30,7 +30,24 @@ def _decay_in_range(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """The exponential moving average: decay * average + (1 - decay) * current."""
+    """Makes the update of an exponential moving average: `decay * average + (1 - decay) * current`.
+
+    As `torch.optim.swa_utils.get_ema_avg_fn`; for `AveragedModel(avg_fn=...)`.
+
+    Args:
+        decay (float): Share of the average that stays, in [0, 1]. Default: 0.999.
+
+    Returns:
+        callable: `f(average, current, count)`, which returns the new average of one Tensor.
+
+    Raises:
+        ValueError: `decay` is not in [0, 1].
+
+    Example:
+        >>> update = mica.optim.swa_utils.get_ema_avg_fn(0.9)
+        >>> update(mica.ones(2), mica.zeros(2), 1)
+        tensor([0.9000, 0.9000])
+    """
     _decay_in_range(decay)
 
     def update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -41,7 +58,19 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """The equal average."""
+    """Makes the update of an equal average: `average + (current - average) / (count + 1)`.
+
+    As `torch.optim.swa_utils.get_swa_avg_fn`; for `AveragedModel(avg_fn=...)`.
+
+    Returns:
+        callable: `f(average, current, count)`, which returns the new average of one Tensor; `count` is
+        how many values `average` holds.
+
+    Example:
+        >>> update = mica.optim.swa_utils.get_swa_avg_fn()
+        >>> update(mica.ones(2), mica.zeros(2), 3)
+        tensor([0.7500, 0.7500])
+    """
 
     def update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with mica.no_grad():
@@ -63,18 +92,81 @@ def _blend(averaged: list[Tensor], current: list[Tensor], weight: Any) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """The exponential moving average of lists of tensors, in place."""
+    """Makes the update of exponential moving averages of many Tensors, in place and in one call.
+
+    As `torch.optim.swa_utils.get_ema_multi_avg_fn`; for `AveragedModel(multi_avg_fn=...)`.
+
+    Args:
+        decay (float): Share of an average that stays, in [0, 1]. Default: 0.999.
+
+    Returns:
+        callable: `f(averages, currents, count)` over lists of Tensors, which writes `averages`.
+
+    Raises:
+        ValueError: `decay` is not in [0, 1].
+
+    Example:
+        >>> averages = [mica.ones(2)]
+        >>> mica.optim.swa_utils.get_ema_multi_avg_fn(0.9)(averages, [mica.zeros(2)], 1)
+        >>> averages
+        [tensor([0.9000, 0.9000])]
+    """
     _decay_in_range(decay)
     return lambda averaged, current, num_averaged: _blend(averaged, current, 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> Callable[..., Any]:
-    """The equal average of lists of tensors, in place."""
+    """Makes the update of equal averages of many Tensors, in place and in one call.
+
+    As `torch.optim.swa_utils.get_swa_multi_avg_fn`; for `AveragedModel(multi_avg_fn=...)`.
+
+    Returns:
+        callable: `f(averages, currents, count)` over lists of Tensors, which writes `averages`.
+
+    Example:
+        >>> averages = [mica.ones(2)]
+        >>> mica.optim.swa_utils.get_swa_multi_avg_fn()(averages, [mica.zeros(2)], 3)
+        >>> averages
+        [tensor([0.7500, 0.7500])]
+    """
     return lambda averaged, current, num_averaged: _blend(averaged, current, 1 / (int(num_averaged) + 1))
 
 
 class AveragedModel(Module):
-    """A copy of a model, as `.module`, whose parameters update_parameters() averages."""
+    """A copy of a model whose parameters are the average of the model's over training.
+
+    As `torch.optim.swa_utils.AveragedModel`. Call `update_parameters(model)` after each step or epoch,
+    and `update_bn` before use where the model has batch norms and `use_buffers` is False.
+
+    Args:
+        model (Module): The model that is trained; it is copied.
+        device (device, optional): Where the copy lives. Default: the model's device.
+        avg_fn (callable, optional): `f(average, current, count)` returns the new average of one Tensor.
+            Default: the equal average.
+        multi_avg_fn (callable, optional): `f(averages, currents, count)` updates lists in place;
+            excludes `avg_fn`.
+        use_buffers (bool): Average buffers too; else they are copied as they are. Default: False.
+
+    Attributes:
+        module (Module): The averaged copy.
+        n_averaged (Tensor): How many updates there were; int64, shape `()`.
+
+    Shape:
+        - Input and output: those of `model`.
+
+    Raises:
+        AssertionError: Both `avg_fn` and `multi_avg_fn` are given.
+
+    Example:
+        >>> model = mica.nn.Linear(1, 1, bias=False)
+        >>> averaged = mica.optim.swa_utils.AveragedModel(model)
+        >>> for value in (1.0, 2.0, 6.0):
+        ...     _ = mica.nn.init.constant_(model.weight, value)
+        ...     averaged.update_parameters(model)
+        >>> averaged.module.weight
+        Parameter containing:
+        tensor([[3.]], requires_grad=True)
+    """
 
     def __init__(
         self,
@@ -97,7 +189,11 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Takes the model's parameters into the average."""
+        """Takes a model's present parameters into the average; the first call copies them.
+
+        Args:
+            model (Module): The model that is trained, of the same structure.
+        """
         own: Iterable[Tensor] = self.module.parameters()
         theirs: Iterable[Tensor] = model.parameters()
         if self.use_buffers:
@@ -122,7 +218,23 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Computes the running statistics of the batch norms anew from the inputs of a loader."""
+    """Computes the running statistics of a model's batch norms anew, over all batches of a loader.
+
+    As `torch.optim.swa_utils.update_bn`. The model runs in training mode without gradients; its mode
+    is the same afterwards. A model without batch norms is left as it is.
+
+    Args:
+        loader (iterable): Batches: a Tensor, or a list or tuple whose first element is the model's
+            input.
+        model (Module): The model.
+        device (device, optional): Where each input is moved first. Default: it stays.
+
+    Example:
+        >>> model = mica.nn.BatchNorm1d(1)
+        >>> mica.optim.swa_utils.update_bn([mica.tensor([[1.0], [3.0]])], model)
+        >>> model.running_mean
+        tensor([2.])
+    """
     from mica.nn.modules.batchnorm import _BatchNorm
 
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
@@ -144,7 +256,33 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneals each group's rate to a value and keeps it there."""
+    """Anneals each group's learning rate to a constant within some epochs, and keeps it there.
+
+    As `torch.optim.swa_utils.SWALR`. After `t` steps the rate is `swa_lr * a + lr * (1 - a)`, with
+    `x = min(1, t / anneal_epochs)` and `a = x` ("linear") or `(1 - cos(pi * x)) / 2` ("cos").
+
+    Args:
+        optimizer (Optimizer): The optimizer whose rates it sets.
+        swa_lr (float or list of float): The rate at the end, for all groups or one for each.
+        anneal_epochs (int): Steps of the schedule until it is reached, at least 0. Default: 10.
+        anneal_strategy (str): "cos" or "linear". Default: "cos".
+        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+
+    Raises:
+        ValueError: An unknown strategy, `anneal_epochs` is negative or no int, or a list of wrong
+            length.
+
+    Example:
+        >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
+        >>> schedule = mica.optim.swa_utils.SWALR(optimizer, 0.5, anneal_epochs=2, anneal_strategy="linear")
+        >>> rates = schedule.get_last_lr()
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     rates += schedule.get_last_lr()
+        >>> rates
+        [1.0, 0.75, 0.5, 0.5]
+    """
 
     def __init__(
         self,
@@ -170,6 +308,11 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def get_lr(self) -> list[Any]:
+        """Computes the rates of the next step from those of the last; `step()` calls it.
+
+        Returns:
+            list of float: One for each parameter group.
+        """
         self._within_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
