@@ -25,12 +25,39 @@ def _absent(device_type: str | None) -> bool:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether a plugin provides the device type: every device has autocast."""
+    """Says whether autocast works for a type of device: whether a plugin provides it.
+
+    As `torch.amp.is_autocast_available`.
+
+    Args:
+        device_type (str): Type of device, such as "cpu" or "cuda".
+
+    Returns:
+        bool: True if it is there.
+
+    Example:
+        >>> mica.amp.is_autocast_available("cpu")
+        True
+    """
     return _C._device_count(device_type) > 0
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is on in this thread for `device_type`; without it, for any device."""
+    """Says whether autocast is on in this thread.
+
+    As `torch.is_autocast_enabled`.
+
+    Args:
+        device_type (str, optional): Type of device. Default: any of them.
+
+    Returns:
+        bool: True if it is on.
+
+    Example:
+        >>> with mica.autocast("cpu"):
+        ...     mica.is_autocast_enabled("cpu")
+        True
+    """
     if device_type is None:
         return bool(_C._is_any_autocast_enabled())
     if _absent(device_type):
@@ -39,33 +66,94 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> mica.dtype:
-    """The lower dtype that autocast uses on `device_type`."""
+    """Returns the lower dtype that autocast uses on a type of device.
+
+    As `torch.get_autocast_dtype`: bfloat16 on the CPU, float16 on CUDA, unless set otherwise.
+
+    Args:
+        device_type (str): Type of device, such as "cpu" or "cuda".
+
+    Returns:
+        dtype: The dtype.
+
+    Example:
+        >>> mica.get_autocast_dtype("cpu")
+        mica.bfloat16
+    """
     if _absent(device_type):
         return getattr(mica, _NAMED[device_type])  # type: ignore[no-any-return]
     return _C._get_autocast(device_type)[1]  # type: ignore[no-any-return]
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Switches autocast of this thread on or off."""
+    """Switches autocast on or off for the rest of this thread; prefer `autocast`, which switches it back.
+
+    As `torch.set_autocast_enabled`.
+
+    Args:
+        device_type (str): Type of device, such as "cpu".
+        enabled (bool): Whether it is on.
+
+    Example:
+        >>> mica.set_autocast_enabled("cpu", True)
+        >>> (mica.ones(2, 2) @ mica.ones(2, 2)).dtype
+        mica.bfloat16
+        >>> mica.set_autocast_enabled("cpu", False)
+    """
     _C._set_autocast(device_type, enabled, get_autocast_dtype(device_type))
 
 
 def set_autocast_dtype(device_type: str, dtype: mica.dtype) -> None:
-    """Sets the lower dtype, float16 or bfloat16, of `device_type`."""
+    """Sets the lower dtype that autocast uses in this thread where it is not told another.
+
+    As `torch.set_autocast_dtype`.
+
+    Args:
+        device_type (str): Type of device, such as "cpu".
+        dtype (dtype): float16 or bfloat16.
+
+    Raises:
+        ValueError: Another dtype.
+
+    Example:
+        >>> mica.set_autocast_dtype("cpu", mica.float16)
+        >>> mica.get_autocast_dtype("cpu")
+        mica.float16
+        >>> mica.set_autocast_dtype("cpu", mica.bfloat16)
+    """
     _C._set_autocast(device_type, is_autocast_enabled(device_type), dtype)
 
 
 class autocast(_Mode):
-    """Inside, operators run in the dtype that suits each: products and convolutions in `dtype`,
-    operators that need range or precision in float32, others as they are.
+    """Runs each operator inside in the dtype that suits it: matrix products and convolutions in a lower one.
 
-    device_type: "cpu" or another device's. dtype: float16 or bfloat16; by default the thread's
-    (bfloat16 on the CPU, float16 elsewhere). enabled=False switches it off inside an outer
-    one; on "cuda" and its like without a plugin it is off, with a warning. cache_enabled: whether a parameter's cast is kept until the outermost context ends.
-    Use it for the forward pass and the loss; gradients come in each input's own dtype. Also a
-    decorator. As torch.autocast.
+    As `torch.autocast`, a context manager or a decorator. Operators that need range or precision run in
+    float32: losses everywhere, on accelerators also `exp`, `sum`, `softmax` and norms. Others run in
+    the
+    dtype of their inputs, and float64 stays. Use it for the forward pass and the loss, not for
+    `backward()`:
+    gradients come in the dtype of each input.
 
-    ValueError: an unknown device type, or a dtype that is no lower one.
+    Args:
+        device_type (str): Type of device whose operators are meant, such as "cpu" or "cuda".
+        dtype (dtype, optional): The lower dtype, float16 or bfloat16; with another one autocast warns
+            and
+            is off. Default: `get_autocast_dtype(device_type)`.
+        enabled (bool): False switches autocast off inside an outer block. Default: True.
+        cache_enabled (bool, optional): Keep a parameter's cast for later uses, until the outermost
+            block
+            ends. Default: as it is around the block, True at first.
+
+    Raises:
+        ValueError: `device_type` is no type of device. Where a known one ("cuda") is absent, it warns
+            and is off.
+
+    Example:
+        >>> x = mica.ones(2, 2)
+        >>> with mica.autocast("cpu"):
+        ...     y = x @ x
+        ...     print(y.dtype, mica.nn.functional.mse_loss(y, y).dtype, (x + x).dtype)
+        mica.bfloat16 mica.float32 mica.float32
     """
 
     def __init__(
@@ -134,8 +222,35 @@ def _cast(value: Any, device_type: str, dtype: mica.dtype) -> Any:
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: mica.dtype | None = None
 ) -> Any:
-    """Decorates the forward of an autograd.Function: with `cast_inputs`, inside autocast, its
-    tensors come in that dtype and autocast is off; without, it runs under autocast as it is."""
+    """Decorates the `forward` of an `autograd.Function`, so that autocast treats it in a chosen way.
+
+    As `torch.amp.custom_fwd`. Inside autocast, with `cast_inputs`, the floating-point Tensors among the
+    arguments come in that dtype and `forward` runs without autocast; without it, `forward` runs under
+    autocast as it is. Outside of autocast nothing changes. The `backward` takes `custom_bwd`.
+
+    Args:
+        fwd (callable, optional): The static method; left out where the decorator has options.
+        device_type (str): Type of device, such as "cpu" or "cuda".
+        cast_inputs (dtype, optional): What inputs are cast to.
+
+    Returns:
+        callable: The method, or a decorator for it.
+
+    Example:
+        >>> class Square(mica.autograd.Function):
+        ...     @staticmethod
+        ...     @mica.amp.custom_fwd(device_type="cpu", cast_inputs=mica.float32)
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @mica.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad * ctx.saved_tensors[0]
+        >>> with mica.autocast("cpu"):
+        ...     Square.apply(mica.ones(2, dtype=mica.bfloat16)).dtype
+        mica.float32
+    """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -153,8 +268,32 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorates the backward of an autograd.Function whose forward has custom_fwd: it runs with
-    autocast as the forward did."""
+    """Decorates the `backward` of an `autograd.Function` so that it runs with autocast as `forward` did.
+
+    As `torch.amp.custom_bwd`. The `forward` has `custom_fwd`, which shows an example of both.
+
+    Args:
+        bwd (callable, optional): The static method; left out where the decorator has options.
+        device_type (str): Type of device, as in `custom_fwd`.
+
+    Returns:
+        callable: The method, or a decorator for it.
+
+    Example:
+        >>> class Double(mica.autograd.Function):
+        ...     @staticmethod
+        ...     @mica.amp.custom_fwd(device_type="cpu")
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @mica.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> Double.apply(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

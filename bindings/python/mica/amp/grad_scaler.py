@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OptState(Enum):
-    """What was done with an optimizer since the last update()."""
+    """What was done with an optimizer's gradients since the last `update()` of a `GradScaler`."""
 
     READY = 0
     UNSCALED = 1
@@ -30,23 +30,33 @@ def _fresh() -> dict[str, Any]:
 
 
 class GradScaler:
-    """Scales the loss before backward and the gradients back before the step; skips a step whose
-    gradients hold an infinity or NaN, and then lowers the scale.
+    """Multiplies the loss so that small float16 gradients do not vanish, and chooses the factor.
 
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+    As `torch.amp.GradScaler`. `step()` brings the gradients back to their own scale and leaves the
+    optimizer's step out where one is infinite or NaN. `update()` then multiplies the scale by
+    `backoff_factor`, and by `growth_factor` after `growth_interval` good iterations in a row.
 
-    device: "cpu", "cuda", … (torch's first argument). init_scale: the first scale. After
-    `growth_interval` steps without an infinity the scale is multiplied by `growth_factor` (> 1),
-    after one with it by `backoff_factor` (< 1). enabled=False makes every method the plain one.
-    As torch.amp.GradScaler.
+    Args:
+        device (str): Type of device. Where it is "cuda" and there is none, the scaler warns and is
+            disabled. Default: "cuda".
+        init_scale (float): First scale. Default: 65536.0.
+        growth_factor (float): What the scale grows by, above 1. Default: 2.0.
+        backoff_factor (float): What the scale shrinks by, below 1. Default: 0.5.
+        growth_interval (int): Iterations without infinities before the scale grows. Default: 2000.
+        enabled (bool): False makes `scale()` the identity and `step()` the optimizer's. Default: True.
 
-    The scale is a tensor on the device of the first outputs that are scaled; it does not exist
-    before. For a device that is not there the scaler says so and is disabled.
+    Raises:
+        AssertionError: A factor is on the wrong side of 1.
 
-    AssertionError: a factor on the wrong side of 1, or nothing scaled yet. RuntimeError: methods
-    called in the wrong order.
+    Example:
+        >>> w = mica.ones(1, requires_grad=True)
+        >>> optimizer = mica.optim.SGD([w], lr=0.25)
+        >>> scaler = mica.amp.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale((2 * w).sum()).backward()
+        >>> scaler.step(optimizer)
+        >>> scaler.update()
+        >>> w, scaler.get_scale()
+        (tensor([0.5000], requires_grad=True), 8.0)
     """
 
     def __init__(
@@ -92,7 +102,17 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """`outputs`, a tensor or a list, tuple or iterable of them, times the scale."""
+        """Multiplies outputs, a loss mostly, by the scale.
+
+        Args:
+            outputs (Tensor or iterable of Tensor): What `backward()` will start from.
+
+        Returns:
+            Tensor or iterable of Tensor: The products, in a container of the same kind.
+
+        Raises:
+            ValueError: Something among the outputs is neither a Tensor nor an iterable.
+        """
         if not self._enabled:
             return outputs
         if isinstance(outputs, mica.Tensor):
@@ -125,8 +145,16 @@ class GradScaler:
         return found
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Brings the optimizer's gradients back to their own scale, before they are clipped, say.
-        RuntimeError when called twice since update(), or after step()."""
+        """Divides an optimizer's gradients by the scale now, so that they can be clipped before `step()`.
+
+        Args:
+            optimizer (Optimizer): The optimizer that holds the parameters.
+
+        Raises:
+            RuntimeError: It was called on this optimizer since the last `update()`, or `step()` was.
+            ValueError: A gradient is float16; parameters are kept in float32.
+            AssertionError: Nothing was scaled yet.
+        """
         if not self._enabled:
             return
         scale = self._begun("unscale_")
@@ -140,8 +168,21 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        """optimizer.step(*args, **kwargs), left out when a gradient is not finite. Returns what
-        the optimizer's step returns, or None."""
+        """Takes the optimizer's step on unscaled gradients, unless one of them is infinite or NaN.
+
+        Args:
+            optimizer (Optimizer): The optimizer.
+            *args: Passed to its `step()`.
+            **kwargs: Passed to its `step()`; no `closure`.
+
+        Returns:
+            What `optimizer.step()` returns; None where it was left out.
+
+        Raises:
+            RuntimeError: It was called on this optimizer since the last `update()`, or a `closure` is
+                given.
+            AssertionError: Nothing was scaled yet, or no parameter has a gradient.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -168,7 +209,17 @@ class GradScaler:
         return optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """Sets the scale for the next iteration from what the steps found, or to `new_scale`."""
+        """Sets the scale for the next iteration; call it once an iteration, after all steps.
+
+        Args:
+            new_scale (float or Tensor, optional): The scale. Default: grown or shrunk by what the steps
+                found.
+
+        Raises:
+            AssertionError: No `step()` or `unscale_()` came before, or `new_scale` is no Tensor of 1
+                element on
+                the scaler's device.
+        """
         if not self._enabled:
             return
         scale = self._begun("update")
@@ -204,7 +255,7 @@ class GradScaler:
             tracker.zero_()
 
     def get_scale(self) -> float:
-        """The scale, or 1.0 when disabled."""
+        """Returns the scale as a float; 1.0 when disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
@@ -225,35 +276,47 @@ class GradScaler:
         return found
 
     def get_growth_factor(self) -> float:
-        """By what the scale grows."""
+        """Returns what the scale grows by."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Sets by what the scale grows."""
+        """Sets what the scale grows by.
+
+        Args:
+            new_factor (float): The factor, above 1.
+        """
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By what the scale shrinks."""
+        """Returns what the scale shrinks by."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Sets by what the scale shrinks."""
+        """Sets what the scale shrinks by.
+
+        Args:
+            new_factor (float): The factor, below 1.
+        """
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps the scale grows."""
+        """Returns after how many iterations without infinities the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Sets after how many steps the scale grows."""
+        """Sets after how many iterations without infinities the scale grows.
+
+        Args:
+            new_interval (int): Number of iterations.
+        """
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Returns whether the scaler scales at all."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """What load_state_dict takes: torch's keys; empty when disabled."""
+        """Returns the scale, its factors and its count as a dict for a file; empty when disabled."""
         if not self._enabled:
             return {}
         return {
@@ -265,7 +328,14 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes a state_dict() of an enabled scaler. RuntimeError for an empty one."""
+        """Takes over what `state_dict()` gave; does nothing when disabled.
+
+        Args:
+            state_dict (dict): Result of `state_dict()` of an enabled scaler.
+
+        Raises:
+            RuntimeError: `state_dict` is empty.
+        """
         if not self._enabled:
             return
         if not state_dict:
