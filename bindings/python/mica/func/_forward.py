@@ -33,9 +33,35 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """(output, its derivative along the tangents), or (output, derivative, aux) with
-    has_aux. With `strict`, an output that does not depend on the primals is an error
-    instead of a derivative of zeros."""
+    """Computes a function and its derivative along a direction: `(f(x), J(x) @ v)`, by forward mode.
+
+    As `torch.func.jvp`. Costs about two evaluations of `func`, however many inputs there are.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns the like.
+        primals (tuple): Its arguments, at which it is differentiated.
+        tangents (tuple): The direction: for each primal a Tensor of its shape, in trees of the same
+            form.
+        strict (bool): Raise where an output does not depend on the primals, instead of giving zeros.
+            Default: False.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+
+    Returns:
+        tuple: `(output, derivative)`, or `(output, derivative, aux)` with `has_aux`. The derivative has
+            the
+        output's form and shapes.
+
+    Raises:
+        RuntimeError: Shapes or trees of primals and tangents differ, `primals` is no tuple, or `strict`
+            fails.
+        ValueError: A primal or tangent is of an integer dtype.
+
+    Example:
+        >>> x, v = mica.tensor([1.0, 2.0]), mica.tensor([1.0, 0.0])
+        >>> mica.func.jvp(lambda x: x**3, (x,), (v,))
+        (tensor([1., 8.]), tensor([3., 0.]))
+    """
     if not isinstance(primals, tuple) or not primals:
         raise RuntimeError(
             f"jvp: primals must be a tuple of at least one argument, but it is a {type(primals).__name__}."
@@ -106,8 +132,28 @@ class Linearized(Pullback):
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(output, jvp_fn), where jvp_fn(*tangents) is the derivative at the primals along the
-    tangents. The function runs once, here; each jvp_fn costs one backward."""
+    """Runs a function once and returns its value, with a function for its derivative along any direction.
+
+    As `torch.func.linearize`. Where many directions are wanted at one point, this is cheaper than
+    `jvp`: each call costs one backward pass, and `func` does not run again.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns the like.
+        *primals: Its arguments, at which it is differentiated.
+
+    Returns:
+        tuple: `(output, jvp_fn)`; `jvp_fn(*tangents)` takes Tensors of the primals' shapes and returns
+            the
+        derivative, of the output's form.
+
+    Raises:
+        RuntimeError: There are no primals, or shapes or trees of primals and tangents differ.
+
+    Example:
+        >>> output, jvp_fn = mica.func.linearize(mica.sin, mica.zeros(2))
+        >>> jvp_fn(mica.tensor([1.0, 5.0]))
+        tensor([1., 5.])
+    """
     if not primals:
         raise RuntimeError("linearize: the function has no primals; give at least one.")
     linear = Linearized("linearize", func, primals, False)

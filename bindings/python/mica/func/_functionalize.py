@@ -16,19 +16,38 @@ _REMOVE = ("mutations", "mutations_and_views")
 def functionalize(
     func: Callable[..., Any], *, remove: str = "mutations", return_mutations: bool = False
 ) -> Callable[..., Any]:
-    """A function that computes what `func` does, gradients too, by operators that write none of
-    its tensors: an in-place operator becomes the functional one and another value for the
-    tensor, and for all views of it. With ``remove="mutations_and_views"`` views become copies
-    (``transpose_copy``) too.
+    """Makes a function whose operators write no tensor: each in-place operator becomes a pure one.
 
-    Inputs that `func` writes get their new values at the end, all at once; so do tensors that it
-    captured and writes (running statistics). With `return_mutations` inputs stay as they are, and the function returns the pair (output,
-    mutations): a tuple with one entry for each tensor among the arguments, in order, keyword
-    arguments last: its new value, or None if it was not written.
+    As `torch.func.functionalize`. Results and gradients are those of `func`; a write becomes a new
+    value
+    for the tensor and for all of its views. Inputs and captured tensors that `func` writes get their
+    new
+    values at the end. With `mica.fx.make_fx` around it, the recorded graph is pure.
 
-    What may not be written without it may not be written with it: a leaf that requires grad
-    (outside of no_grad), an expanded tensor. Raises NotImplementedError for writes to an input that
-    shares memory with another one. Nests in the other transforms."""
+    Args:
+        func (callable): A function of Tensors, or trees of them.
+        remove (str): "mutations", or "mutations_and_views", which also turns views into copies
+            (`transpose` into `transpose_copy`). Default: "mutations".
+        return_mutations (bool): Leave inputs unwritten and return their new values. Default: False.
+
+    Returns:
+        callable: A function of the same arguments. With `return_mutations` it returns `(output,
+            mutations)`,
+        a tuple with the new value of each Tensor argument in order, or None where it was not written.
+
+    Raises:
+        RuntimeError: `remove` is neither of the two.
+        NotImplementedError: An input that shares memory with another one is written.
+
+    Example:
+        >>> def double(x):
+        ...     return x.mul_(2).sum()
+        >>> x = mica.ones(3)
+        >>> mica.func.functionalize(double, return_mutations=True)(x)
+        (tensor(6.), (tensor([2., 2., 2.]),))
+        >>> x
+        tensor([1., 1., 1.])
+    """
     if remove not in _REMOVE:
         raise RuntimeError(
             f"functionalize: remove is ({remove!r}), but it must be 'mutations' or 'mutations_and_views'."

@@ -41,12 +41,32 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """A function that computes the Jacobian of `func` with respect to the arguments
-    `argnums` by reverse mode: for an output of shape o and an argument of shape a a tensor
-    of shape o + a, in the output's tree of the arguments' trees.
+    """Makes a function that computes the Jacobian of another, by reverse mode: best for few outputs.
 
-    One backward under vmap computes the rows of all elements of the output, or of at most
-    `chunk_size` of them at a time."""
+    As `torch.func.jacrev`. The rows are computed by one backward pass under `vmap`.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns real Tensors.
+        argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+        chunk_size (int, optional): Rows computed at a time, to save memory. Default: all.
+
+    Returns:
+        callable: A function of the same arguments. For an output of shape `o` and an argument of shape
+            `a` it
+        returns a Tensor of shape `o + a`, in the output's tree of the arguments' trees; a tuple over
+        arguments where `argnums` is one; a pair `(jacobian, aux)` with `has_aux`.
+
+    Raises:
+        ValueError: `chunk_size` is below 1.
+        RuntimeError: `argnums` names no argument, or an argument or output is complex (from the call).
+
+    Example:
+        >>> mica.func.jacrev(lambda x: x**2)(mica.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"jacrev: chunk_size ({chunk_size}) must be at least 1.")
 
@@ -84,11 +104,27 @@ def jacrev(
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """The same Jacobian, a column at a time: for functions of few numbers that return many.
+    """Makes a function that computes the Jacobian of another column by column: best for few inputs.
 
-    `func` runs once and is linearized (linearize); one backward under vmap then computes the
-    columns of all elements of an argument. `randomness` therefore changes nothing: random
-    functions draw once."""
+    As `torch.func.jacfwd`. `func` runs once and is linearized; the columns are computed under `vmap`.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns real Tensors.
+        argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+        randomness (str): No effect: random operators draw once, as `func` runs once. Default: "error".
+
+    Returns:
+        callable: A function of the same arguments, which returns what that of `jacrev` does.
+
+    Raises:
+        RuntimeError: `argnums` names no argument, or an argument or output is complex (from the call).
+
+    Example:
+        >>> mica.func.jacfwd(lambda x: mica.stack([x, x**2]))(mica.tensor(3.0))
+        tensor([1., 6.])
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -121,6 +157,22 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that computes the Hessian of `func`: the forward Jacobian of its reverse
-    Jacobian."""
+    """Makes a function that computes the second derivatives of another: `jacfwd(jacrev(func))`.
+
+    As `torch.func.hessian`.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns real Tensors.
+        argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
+
+    Returns:
+        callable: A function of the same arguments. For an output of shape `o` and an argument of shape
+            `a` it
+        returns a Tensor of shape `o + a + a`; tuples of tuples where `argnums` is a tuple.
+
+    Example:
+        >>> mica.func.hessian(lambda x: (x**3).sum())(mica.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

@@ -138,11 +138,36 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with these tensors, by name, in the places of its parameters
-    and buffers, and of attributes that are tensors; others stay. A tensor that the module holds at
-    several places is replaced at all of them unless tie_weights is False. What `module` writes to
-    a given buffer in place is written to the tensor that was given; a tensor that it puts in
-    the place of one is in the dictionary afterwards, where one dictionary was given."""
+    """Calls a module with other Tensors in the places of its parameters and buffers.
+
+    As `torch.func.functional_call`. It makes a function of the parameters out of a module, for the
+    transforms of `mica.func`. The module is the same afterwards. Writes in place to a given buffer stay
+    in the Tensor that was given.
+
+    Args:
+        module (Module): The module.
+        parameter_and_buffer_dicts (dict of str to Tensor, or sequence of them): Tensors by full name,
+            as
+            `named_parameters()` and `named_buffers()` give them; those left out stay as they are.
+        args (tuple or object, optional): Positional arguments of the call; one alone needs no tuple.
+        kwargs (dict, optional): Keyword arguments of the call.
+        tie_weights (bool): Replace a Tensor that has several names at all of them. Default: True.
+        strict (bool): Refuse unknown and missing names. Default: False.
+
+    Returns:
+        What `module(*args, **kwargs)` returns.
+
+    Raises:
+        RuntimeError: With `strict`, a name is unknown or missing.
+        ValueError: A name stands in two dicts, or names of one Tensor are given different values.
+        TypeError: A value is no Tensor.
+
+    Example:
+        >>> layer = mica.nn.Linear(2, 1)
+        >>> params = {"weight": mica.ones(1, 2), "bias": mica.zeros(1)}
+        >>> mica.func.functional_call(layer, params, mica.tensor([[1.0, 2.0]]))
+        tensor([[3.]])
+    """
     one = isinstance(parameter_and_buffer_dicts, dict)
     state: Any = parameter_and_buffer_dicts if one else {}
     dicts = parameter_and_buffer_dicts
@@ -161,9 +186,29 @@ def functional_call(
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of several modules of one class, each stacked along a new first
-    dimension: what an ensemble under vmap takes. The stacked parameters require grad where
-    those of the modules do."""
+    """Stacks the parameters and buffers of several modules of one class, for an ensemble under `vmap`.
+
+    As `torch.func.stack_module_state`.
+
+    Args:
+        models (sequence of Module): Modules of one class and one mode (training or eval).
+
+    Returns:
+        tuple of 2 dict: `(parameters, buffers)`, Tensors by name with the models along a new dimension
+            0.
+        The parameters are new leaves that require grad where those of the models do.
+
+    Raises:
+        RuntimeError: There is no model, or classes, modes or `requires_grad` differ.
+
+    Example:
+        >>> models = [mica.nn.Linear(2, 1) for _ in range(3)]
+        >>> params, buffers = mica.func.stack_module_state(models)
+        >>> def run(params, buffers, x):
+        ...     return mica.func.functional_call(models[0], (params, buffers), (x,))
+        >>> mica.func.vmap(run, in_dims=(0, 0, None))(params, buffers, mica.ones(4, 2)).shape
+        mica.Size([3, 4, 1])
+    """
     if not models:
         raise RuntimeError("stack_module_state: no model was given; expected at least one.")
     first = models[0]

@@ -103,9 +103,32 @@ def _grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that computes the gradient of `func`, which returns a 0-d tensor, with
-    respect to the arguments `argnums`. With has_aux, `func` returns (output, aux) and the
-    new function (gradient, aux)."""
+    """Makes a function that computes the gradient of another, which returns one number.
+
+    As `torch.func.grad`. It nests, in itself for higher derivatives and in the other transforms.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns a Tensor of shape `()`.
+        argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+
+    Returns:
+        callable: A function of the same arguments, which returns the gradient in the argument's form: a
+        tuple where `argnums` is one, a pair `(gradient, aux)` with `has_aux`.
+
+    Raises:
+        RuntimeError: From the call: the output is no Tensor of shape `()`, `argnums` names no argument,
+            or an
+            argument is of an integer dtype.
+        ValueError: From the call: an argument holds other things than Tensors.
+
+    Example:
+        >>> mica.func.grad(lambda x: x**3)(mica.tensor(2.0))
+        tensor(12.)
+        >>> mica.func.grad(mica.func.grad(lambda x: x**3))(mica.tensor(2.0))
+        tensor(12.)
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -118,8 +141,28 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def grad_and_value(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like grad, with the function's own result: (gradient, output), or
-    (gradient, (output, aux)) with has_aux."""
+    """Makes a function that computes the gradient of another together with its value.
+
+    As `torch.func.grad_and_value`.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns a Tensor of shape `()`.
+        argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+
+    Returns:
+        callable: A function of the same arguments, which returns `(gradient, output)`, or
+        `(gradient, (output, aux))` with `has_aux`.
+
+    Raises:
+        RuntimeError: As `grad`.
+        ValueError: As `grad`.
+
+    Example:
+        >>> mica.func.grad_and_value(lambda x: x**3)(mica.tensor(2.0))
+        (tensor(12.), tensor(8.))
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -174,9 +217,33 @@ class Pullback:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(output, vjp_fn), or (output, vjp_fn, aux) with has_aux. vjp_fn takes cotangents of
-    the output's tree and returns a tuple of the gradients of the primals; it can be called
-    again and again, inside of other transforms too."""
+    """Runs a function once and returns its value, with a function that pulls gradients back through it.
+
+    As `torch.func.vjp`. `vjp_fn(cotangents)` computes `cotangents @ J`; it may be called many times,
+    also
+    inside of other transforms.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns the like.
+        *primals: Its arguments, at which it is differentiated.
+        has_aux (bool): `func` returns a pair `(output, aux)`, and only `output` is differentiated.
+            Default: False.
+
+    Returns:
+        tuple: `(output, vjp_fn)`, or `(output, vjp_fn, aux)` with `has_aux`. `vjp_fn` takes Tensors of
+            the
+        output's form and shapes and returns a tuple with one gradient for each primal.
+
+    Raises:
+        RuntimeError: There are no primals, one is of an integer dtype, or an output is; from `vjp_fn`:
+            the
+            cotangents have another form than the output.
+
+    Example:
+        >>> output, vjp_fn = mica.func.vjp(mica.square, mica.tensor([1.0, 2.0]))
+        >>> vjp_fn(mica.tensor([1.0, 10.0]))
+        (tensor([ 2., 40.]),)
+    """
     if not primals:
         raise RuntimeError("vjp: the function has no primals to be differentiated; give at least one.")
     pullback = Pullback("vjp", func, primals, has_aux)

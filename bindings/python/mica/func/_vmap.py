@@ -164,14 +164,38 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies `func`, written for one example, to batches: each tensor among
-    the arguments has the batch along the dimension that `in_dims` gives for it (None: it is
-    the same for all), each result along that of `out_dims`. Operators run once for the whole
-    batch. Nests in itself and in the other transforms.
+    """Makes a function of batches from a function of one example, without a loop.
 
-    `randomness` says what random operators do: "error" raises, "same" draws once for all
-    examples, "different" once for each. With `chunk_size`, at most that many examples are
-    computed at a time. Keyword arguments are mapped over dimension 0 of their tensors."""
+    As `torch.func.vmap`. Each operator of `func` runs once, over the whole batch. It nests in itself
+    and in
+    the other transforms. Keyword arguments are mapped over dimension 0 of their Tensors.
+
+    Args:
+        func (callable): A function of Tensors, or trees of them, that returns Tensors.
+        in_dims (int or tuple): For each positional argument the dimension that holds the batch, None
+            where
+            all examples share it, or a tree of these in the argument's form. Default: 0.
+        out_dims (int or tuple): Where the results get the dimension of the batch. Default: 0.
+        randomness (str): What random operators do: "error" raises, "same" draws once for all examples,
+            "different" draws for each. Default: "error".
+        chunk_size (int, optional): Examples computed at a time, to save memory. Default: all.
+
+    Returns:
+        callable: A function of the same arguments with a batch dimension in each.
+
+    Raises:
+        RuntimeError: `randomness` is unknown, or a random operator runs with "error" (from the call).
+        ValueError: `chunk_size` is below 1; from the call: sizes of the batch differ, `in_dims` or
+            `out_dims` do not fit the arguments or results, or a result is no Tensor.
+        IndexError: `out_dims` names a dimension that a result does not have (from the call).
+
+    Example:
+        >>> a, b = mica.arange(6.0).reshape(3, 2), mica.ones(3, 2)
+        >>> mica.func.vmap(mica.dot)(a, b)
+        tensor([1., 5., 9.])
+        >>> mica.func.vmap(mica.dot, in_dims=(0, None))(a, mica.tensor([1.0, 0.0]))
+        tensor([0., 2., 4.])
+    """
     if randomness not in _RANDOMNESS:
         raise RuntimeError(
             f"vmap: randomness is ({randomness!r}), but it must be 'error', 'same' or 'different'."
