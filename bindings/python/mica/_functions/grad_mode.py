@@ -89,17 +89,62 @@ class _GradMode(_Mode):
 
 
 class no_grad(_GradMode):
-    """Operators inside record no gradient."""
+    """Records no gradients inside: for evaluation, and for updates of parameters.
+
+    As `torch.no_grad`, a context manager or a decorator. Results do not require grad; parameters stay
+    as
+    they are. It holds for this thread.
+
+    Args:
+        orig_func (callable, optional): The function, where `@mica.no_grad` decorates it without
+            parentheses.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> with mica.no_grad():
+        ...     y = 2 * x
+        >>> y.requires_grad
+        False
+    """
 
     _enabled = False
 
 
 class enable_grad(_GradMode):
-    """Operators inside record gradients, also inside no_grad."""
+    """Records gradients inside, also within `no_grad`.
+
+    As `torch.enable_grad`, a context manager or a decorator.
+
+    Args:
+        orig_func (callable, optional): The function, where `@mica.enable_grad` decorates it without
+            parentheses.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> with mica.no_grad():
+        ...     with mica.enable_grad():
+        ...         y = 2 * x
+        >>> y.requires_grad
+        True
+    """
 
 
 class set_grad_enabled(_Mode):
-    """Switches recording on or off, at once and until the block ends."""
+    """Switches the recording of gradients on or off, at once; as a `with` block, until its end.
+
+    As `torch.set_grad_enabled`; also a decorator.
+
+    Args:
+        mode (bool): Whether gradients are recorded.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> training = False
+        >>> with mica.set_grad_enabled(training):
+        ...     y = 2 * x
+        >>> y.requires_grad
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
@@ -121,8 +166,19 @@ class set_grad_enabled(_Mode):
 
 
 class set_multithreading_enabled(_Mode):
-    """Says whether backward may use threads, at once and until the block ends. It is kept for programs that ask:
-    Mica queues all of a backward from the caller's thread."""
+    """Says whether backward may use several threads; kept for programs that ask, without effect.
+
+    As `torch.autograd.set_multithreading_enabled`: at once, and as a `with` block until its end. Mica
+    runs the nodes of a backward pass in the caller's thread.
+
+    Args:
+        mode (bool): What `is_multithreading_enabled` shall return.
+
+    Example:
+        >>> with mica.autograd.set_multithreading_enabled(False):
+        ...     mica.autograd.is_multithreading_enabled()
+        False
+    """
 
     _enabled = True
 
@@ -142,12 +198,35 @@ class set_multithreading_enabled(_Mode):
 
 
 def is_multithreading_enabled() -> bool:
-    """What set_multithreading_enabled said last."""
+    """Returns what `set_multithreading_enabled` said last.
+
+    Returns:
+        bool: True at first.
+
+    Example:
+        >>> mica.autograd.is_multithreading_enabled()
+        True
+    """
     return set_multithreading_enabled._enabled
 
 
 class inference_mode(_Mode):
-    """Like no_grad; tensors made inside can never be used where a gradient is needed."""
+    """Like `no_grad`, for code that will never be differentiated: Tensors made inside are cheaper.
+
+    As `torch.inference_mode`, a context manager or a decorator. Such Tensors cannot be saved for a
+    backward
+    pass later, nor be written in place where gradients are recorded.
+
+    Args:
+        mode (bool or callable): False switches an outer block off; a function is decorated. Default:
+            True.
+
+    Example:
+        >>> with mica.inference_mode():
+        ...     y = mica.ones(2) * 2
+        >>> y.is_inference(), y.requires_grad
+        (True, False)
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         instance = super().__new__(cls)

@@ -54,8 +54,20 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """The old name of Tensor: Variable(data, requires_grad=False) gives a tensor of the same memory, and
-    isinstance(tensor, Variable) holds."""
+    """The old name of Tensor, kept for old programs.
+
+    As `torch.autograd.Variable`. `Variable(data)` gives a new Tensor of the same memory, and
+    `isinstance(tensor, Variable)` holds for every Tensor.
+
+    Args:
+        data (Tensor, optional): The values. Default: an empty Tensor.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+        volatile (bool): No effect, with a warning. Default: False.
+
+    Example:
+        >>> mica.autograd.Variable(mica.ones(2), requires_grad=True)
+        tensor([1., 1.], requires_grad=True)
+    """
 
 
 Tensors = Tensor | graph.GradientEdge | Sequence[Tensor | graph.GradientEdge]
@@ -85,9 +97,34 @@ def backward(
     grad_variables: Any = None,
     inputs: Tensors | None = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the .grad of the leaves (or of `inputs`).
+    """Computes gradients of Tensors and adds them to the `grad` of the leaves they were computed from.
 
-    `grad_variables` is the old name of `grad_tensors`.
+    As `torch.autograd.backward`; `tensor.backward()` does the same for one. `autograd.grad` returns the
+    gradients instead.
+
+    Args:
+        tensors (Tensor, GradientEdge or sequence of these): What is differentiated.
+        grad_tensors (Tensor or sequence of Tensor, optional): For each of `tensors` the factors of its
+            elements,
+            of its shape. Default: 1, for Tensors of one element.
+        retain_graph (bool, optional): Keep what the graph saved, so that it can run again. Default:
+            `create_graph`.
+        create_graph (bool): Record the computation of the gradients, so that they can be
+            differentiated. Default: False.
+        grad_variables (Tensor or sequence of Tensor, optional): Old name of `grad_tensors`; warns.
+        inputs (Tensor, GradientEdge or sequence of these, optional): Whose `grad` is added to. Default:
+            all leaves.
+
+    Raises:
+        RuntimeError: A Tensor does not require grad, has several elements and no `grad_tensors`, or the
+            graph has
+            run already without `retain_graph`.
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> mica.autograd.backward(x**2, mica.ones(2))
+        >>> x.grad
+        tensor([2., 4.])
     """
     if grad_variables is not None:
         warnings.warn(
@@ -116,11 +153,44 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradients of `outputs` with respect to `inputs`; nothing is accumulated.
+    """Computes the gradients of some Tensors with respect to others and returns them.
 
-    only_inputs: has no effect, as in torch.
+    As `torch.autograd.grad`. No `grad` attribute changes.
 
-    is_grads_batched: `grad_outputs` have a batch in front, and so have the gradients."""
+    Args:
+        outputs (Tensor, GradientEdge or sequence of these): What is differentiated.
+        inputs (Tensor, GradientEdge or sequence of these): With respect to what; `outputs` were
+            computed from it.
+        grad_outputs (Tensor or sequence of Tensor, optional): For each of `outputs` the factors of its
+            elements,
+            of its shape. Default: 1, for Tensors of one element.
+        retain_graph (bool, optional): Keep what the graph saved, so that it can run again. Default:
+            `create_graph`.
+        create_graph (bool): Record the computation of the gradients, so that they can be
+            differentiated. Default: False.
+        only_inputs (bool): No effect. Default: True.
+        allow_unused (bool, optional): Give None for an input that no output depends on. Default:
+            `materialize_grads`.
+        is_grads_batched (bool): `grad_outputs` have a batch dimension in front, and so have the
+            gradients; they are
+            computed under `vmap`. Default: False.
+        materialize_grads (bool): Give zeros instead of None. Default: False.
+
+    Returns:
+        tuple of Tensor: A gradient for each of `inputs`, of its shape.
+
+    Raises:
+        RuntimeError: An input is not used and `allow_unused` is off, an output does not require grad or
+            has
+            several elements and no `grad_outputs`, or the graph has run already without `retain_graph`.
+        ValueError: `materialize_grads` with `allow_unused=False`.
+
+    Example:
+        >>> x = mica.tensor(2.0, requires_grad=True)
+        >>> (first,) = mica.autograd.grad(x**3, x, create_graph=True)
+        >>> mica.autograd.grad(first, x)
+        (tensor(12.),)
+    """
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     if materialize_grads and allow_unused is False:

@@ -29,7 +29,12 @@ _STYLE = """\
 
 
 class Drawing(str):
-    """The SVG text; notebooks show it as a picture."""
+    """The text of an SVG picture, which notebooks show as a picture.
+
+    Example:
+        >>> mica.autograd.graph.Drawing("<svg></svg>")
+        '<svg></svg>'
+    """
 
     def _repr_svg_(self) -> str:
         return str(self)
@@ -40,10 +45,29 @@ def draw(
     path: str | os.PathLike[str] | None = None,
     params: Any = None,
 ) -> Drawing:
-    """The graph behind `outputs` as SVG, written to `path` if given.
+    """Draws the backward graph behind some Tensors as an SVG picture.
 
-    `params` names leaves: a module, or a mapping from names to tensors. A box shows the
-    node's operator and what it returned; pointing at it shows what it keeps for backward."""
+    Leaves stand above and what was computed from them below; arrows follow the forward pass. A box
+    shows an
+    operator and the shape of its result; pointing at it shows what it keeps for backward.
+
+    Args:
+        outputs (Tensor or sequence of Tensor): What the graph computes.
+        path (str or path, optional): File to write. Default: none.
+        params (Module or dict of str to Tensor, optional): Names of leaves. Default: leaves have none.
+
+    Returns:
+        Drawing: The SVG text.
+
+    Raises:
+        RuntimeError: An output does not require grad.
+
+    Example:
+        >>> layer = mica.nn.Linear(2, 1)
+        >>> picture = mica.autograd.graph.draw(layer(mica.ones(1, 2)), params=layer)
+        >>> picture.startswith("<svg"), "weight" in picture
+        (True, True)
+    """
     roots = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     for i, tensor in enumerate(roots):
         if not tensor.requires_grad:

@@ -12,10 +12,23 @@ from mica._tensor.removable_handle import RemovableHandle
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient flows: into input `output_nr` of `node`, which made that result.
+    """The place in the graph where a Tensor's gradient flows: a node, and the number of its result.
 
-    It stands for a tensor in autograd.grad and autograd.backward, without keeping the
-    tensor's memory."""
+    As `torch.autograd.graph.GradientEdge`. It stands for a Tensor in `autograd.grad` and
+    `autograd.backward`, without keeping the Tensor's memory. `get_gradient_edge` makes it.
+
+    Args:
+        node (Node): The node that made the Tensor, or that accumulates a leaf's gradient.
+        output_nr (int): Which of the node's results the Tensor is, from 0.
+        ownership_token (object, optional): Not used. Default: None.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = 3 * x
+        >>> edge = mica.autograd.graph.get_gradient_edge(y)
+        >>> mica.autograd.grad((y * y).sum(), edge)
+        (tensor([6., 6.]),)
+    """
 
     node: Node
     output_nr: int
@@ -23,7 +36,20 @@ class GradientEdge(NamedTuple):
 
 
 class InputMetadata(NamedTuple):
-    """What one result of a node's forward looked like, and so what its gradient does."""
+    """What one result of a node's forward looked like, and so what its gradient does.
+
+    As the entries of torch's `grad_fn._input_metadata`.
+
+    Args:
+        shape (Size): The shape.
+        dtype (dtype): The dtype.
+        device (device): The device.
+
+    Example:
+        >>> y = mica.ones(2, requires_grad=True).exp()
+        >>> y.grad_fn._input_metadata[0].shape
+        mica.Size([2])
+    """
 
     shape: Any
     dtype: Any
@@ -31,7 +57,24 @@ class InputMetadata(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge into which the gradient of `tensor` flows."""
+    """Returns the edge of the graph into which the gradient of a Tensor flows.
+
+    As `torch.autograd.graph.get_gradient_edge`.
+
+    Args:
+        tensor (Tensor): A Tensor that requires grad.
+
+    Returns:
+        GradientEdge: Stands for the Tensor in `autograd.grad` and `autograd.backward`.
+
+    Raises:
+        RuntimeError: `tensor` does not require grad.
+
+    Example:
+        >>> edge = mica.autograd.graph.get_gradient_edge(mica.ones(2, requires_grad=True).exp())
+        >>> edge.node.name(), edge.output_nr
+        ('ExpBackward0', 0)
+    """
     node, number = _C._gradient_edge(tensor)
     if node is None:
         raise RuntimeError(
@@ -41,19 +84,71 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Says that a tensor's memory was written by something else than an operator, so that a
-    backward that saved it refuses to use it."""
+    """Says that a Tensor's memory was written by something else than an operator of Mica.
+
+    As `torch.autograd.graph.increment_version`. A backward pass that saved the Tensor then refuses to
+    use it.
+
+    Args:
+        tensor (Tensor or iterable of Tensor): What was written.
+
+    Example:
+        >>> x = mica.ones(2)
+        >>> before = x._version
+        >>> mica.autograd.graph.increment_version(x)
+        >>> x._version - before
+        1
+    """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         _C._increment_version(t)
 
 
 def register_hook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
-    """hook(grad_inputs, grad_outputs) after the node ran."""
+    """Calls a function after a node of the graph has run; it may replace the gradients of the node's inputs.
+
+    As `node.register_hook(hook)`.
+
+    Args:
+        node (Node): The node, `tensor.grad_fn`.
+        hook (callable): `hook(grad_inputs, grad_outputs)`, tuples of Tensors and None. It returns None,
+            or
+            gradients in the place of `grad_inputs`.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = 3 * x
+        >>> handle = mica.autograd.graph.register_hook(y.grad_fn, lambda grads, outs: print(outs))
+        >>> y.sum().backward()
+        (tensor([1., 1.]),)
+    """
     return RemovableHandle(node._add_hook(hook))
 
 
 def register_prehook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
-    """hook(grad_outputs) before the node runs."""
+    """Calls a function before a node of the graph runs; it may replace the gradients of the node's outputs.
+
+    As `node.register_prehook(hook)`.
+
+    Args:
+        node (Node): The node, `tensor.grad_fn`.
+        hook (callable): `hook(grad_outputs)`, a tuple of Tensors and None. It returns None, or
+            gradients in
+            the place of `grad_outputs`.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = 3 * x
+        >>> handle = mica.autograd.graph.register_prehook(y.grad_fn, lambda outs: (2 * outs[0],))
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([6., 6.])
+    """
     return RemovableHandle(node._add_prehook(hook))
 
 
@@ -110,10 +205,31 @@ def register_multi_grad_hook(
     *,
     mode: Literal["all", "any"] = "all",
 ) -> RemovableHandle:
-    """Calls `fn` once in each backward that comes to some of `tensors`.
+    """Calls a function once in each backward pass that computes gradients of some of the given Tensors.
 
-    mode="all": fn(grads), when the last of their gradients is computed; None for tensors that
-    this backward does not come to. mode="any": fn(grad), with the first gradient computed."""
+    As `torch.autograd.graph.register_multi_grad_hook`.
+
+    Args:
+        tensors (sequence of Tensor): The Tensors, which require grad.
+        fn (callable): `fn(grads)` in mode "all", a list with None for Tensors that this pass does not
+            come to;
+            `fn(grad)` in mode "any".
+        mode (str): "all" calls when the last of the gradients is computed, "any" with the first.
+            Default: "all".
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Raises:
+        ValueError: `mode` is neither of the two.
+        RuntimeError: A Tensor does not require grad, in mode "all".
+
+    Example:
+        >>> a, b = mica.ones(1, requires_grad=True), mica.ones(1, requires_grad=True)
+        >>> handle = mica.autograd.graph.register_multi_grad_hook([a, b], print)
+        >>> (2 * a + 3 * b).backward()
+        [tensor([2.]), tensor([3.])]
+    """
     if mode not in ("all", "any"):
         raise ValueError(
             f"Expects mode to be one of ('all', 'any') but got {mode} in register_multi_grad_hook()."

@@ -12,11 +12,26 @@ from mica._C import Node, Tensor
 
 
 class saved_tensors_hooks:
-    """Calls `pack` when a tensor is saved for backward and keeps what it returns; `unpack`
-    gives a tensor of that when backward uses it.
+    """Packs Tensors that are saved for backward inside a `with` block, to compress or to move them.
 
-    pack runs under no_grad and must not write the tensor. Of nested blocks the innermost
-    acts. Hooks are those of the thread."""
+    As `torch.autograd.graph.saved_tensors_hooks`. Of nested blocks the innermost acts; other threads
+    are
+    not affected.
+
+    Args:
+        pack_hook (callable): `pack_hook(tensor)` returns any object, which is kept instead. It runs
+            under
+            `no_grad` and must not write the Tensor.
+        unpack_hook (callable): `unpack_hook(packed)` returns the Tensor, when backward needs it.
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> with mica.autograd.graph.saved_tensors_hooks(lambda t: t.bfloat16(), lambda p: p.float()):
+        ...     y = (x**2).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self._hooks = (pack_hook, unpack_hook)
@@ -36,7 +51,22 @@ def _to_cpu(tensor: Tensor, pin_memory: bool) -> tuple[Any, Tensor]:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps what is saved in the CPU's memory, page-locked if `pin_memory`."""
+    """Keeps Tensors that are saved for backward in the CPU's memory, inside a `with` block.
+
+    As `torch.autograd.graph.save_on_cpu`. It saves memory of the accelerator and costs copies.
+
+    Args:
+        pin_memory (bool): Keep them in page-locked memory, which is faster to copy. Default: False.
+        device_type (str): Type of the accelerator; no effect. Default: "cuda".
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> with mica.autograd.graph.save_on_cpu():
+        ...     y = (x**2).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(
@@ -47,7 +77,24 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, hooks on saved tensors raise RuntimeError(error_message)."""
+    """Forbids hooks on saved Tensors inside a `with` block.
+
+    As `torch.autograd.graph.disable_saved_tensors_hooks`.
+
+    Args:
+        error_message (str): What the RuntimeError says that such a hook raises.
+
+    Yields:
+        None
+
+    Example:
+        >>> with mica.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        ...     with mica.autograd.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+            ...
+        RuntimeError: no hooks here
+    """
     before = _C._forbid_saved_tensor_hooks(error_message)
     try:
         yield
@@ -74,9 +121,26 @@ class _MutationContext:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_MutationContext]:
-    """Inside, a tensor that was saved for backward may be written in place: just before the
-    write, what backward needs is copied. Only what is written costs memory. Backward may
-    run inside or after."""
+    """Lets Tensors be written in place though backward needs them, inside a `with` block.
+
+    As `torch.autograd.graph.allow_mutation_on_saved_tensors`. Just before a write, what backward needs
+    of the
+    Tensor is copied, so only Tensors that are written cost memory. Backward may run inside or
+    afterwards.
+
+    Yields:
+        object: Shows what is saved and what was copied, for debugging.
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> with mica.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     a = x * 1
+        ...     y = (a**2).sum()
+        ...     _ = a.zero_()
+        ...     y.backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
     context = _MutationContext(_C._push_copy_on_write())
     try:
         yield context
@@ -85,7 +149,26 @@ def allow_mutation_on_saved_tensors() -> Iterator[_MutationContext]:
 
 
 class SavedTensor:
-    """The place in a node that keeps a tensor: grad_fn._raw_saved_<name>."""
+    """The place in a node of the graph that keeps a Tensor for backward: `grad_fn._raw_saved_<name>`.
+
+    As `torch.autograd.SavedTensor`. Reading that attribute makes it; a program cannot.
+
+    Args:
+        node (Node, optional): The node.
+        name (str): Name of what the node saves. Default: "".
+        index (int): Place within a list of that name. Default: 0.
+
+    Raises:
+        RuntimeError: It is made by a program.
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x**2
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.bfloat16(), lambda packed: packed.float())
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
 
     def __init__(self, node: Node | None = None, name: str = "", index: int = 0) -> None:
         if node is None:
@@ -97,7 +180,12 @@ class SavedTensor:
     def register_hooks(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
-        """Packs this tensor now; once."""
+        """Packs this Tensor now, and unpacks it when backward needs it; once for each place.
+
+        Args:
+            pack_hook (callable): `pack_hook(tensor)` returns any object, which is kept instead.
+            unpack_hook (callable): `unpack_hook(packed)` returns the Tensor.
+        """
         node, name, index = self._place
         node._hook_saved(name, index, pack_hook, unpack_hook)
 

@@ -25,7 +25,19 @@ def _record_stack() -> str:
 
 
 class set_detect_anomaly:
-    """Switches anomaly mode on or off, at once and until the block ends."""
+    """Switches anomaly mode on or off, at once; as a `with` block, until its end.
+
+    As `torch.autograd.set_detect_anomaly`; `detect_anomaly` says what the mode does.
+
+    Args:
+        mode (bool): Whether it is on.
+        check_nan (bool): Raise RuntimeError where backward computes a NaN. Default: True.
+
+    Example:
+        >>> with mica.autograd.set_detect_anomaly(True):
+        ...     print(mica.is_anomaly_enabled())
+        True
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._previous = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
@@ -39,7 +51,24 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Records the forward stack of every node; a failing or NaN gradient shows it."""
+    """Finds where in the forward pass a failing or NaN gradient comes from, inside a `with` block.
+
+    As `torch.autograd.detect_anomaly`. Each operator records the stack of its call, which costs time;
+    when
+    its backward fails, that stack is printed. It warns that it is on.
+
+    Args:
+        check_nan (bool): Raise RuntimeError where backward computes a NaN. Default: True.
+
+    Example:
+        >>> x = mica.zeros(1, requires_grad=True)
+        >>> with mica.autograd.detect_anomaly():
+        ...     y = (x.sqrt() * 0).sum()
+        ...     y.backward()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output...
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan

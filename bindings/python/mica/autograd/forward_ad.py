@@ -16,6 +16,15 @@ from mica import _C
 from mica._C import Tensor
 from mica._functions.grad_mode import _Mode
 
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
 
 class _Thread(threading.local):
     """The levels that this thread entered here, outermost first."""
@@ -28,20 +37,55 @@ _thread = _Thread()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What unpack_dual returns; the tangent of a tensor that has none is None."""
+    """The pair `(primal, tangent)` of a Tensor at a dual level; `tangent` is None where it has none.
+
+    Args:
+        primal (Tensor): The value.
+        tangent (Tensor, optional): The derivative, of the value's shape.
+
+    Example:
+        >>> fwAD = mica.autograd.forward_ad
+        >>> with fwAD.dual_level():
+        ...     fwAD.unpack_dual(mica.ones(1))
+        UnpackedDualTensor(primal=tensor([1.]), tangent=None)
+    """
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Enters a level; its number, for exit_dual_level. Prefer dual_level()."""
+    """Enters a dual level, in which Tensors can carry tangents; prefer `dual_level`, which leaves it again.
+
+    As `torch.autograd.forward_ad.enter_dual_level`, but that levels nest.
+
+    Returns:
+        int: The level's number, from 0, for `exit_dual_level`.
+
+    Example:
+        >>> level = mica.autograd.forward_ad.enter_dual_level()
+        >>> mica.autograd.forward_ad.exit_dual_level(level=level)
+    """
     _thread.levels.append(_C._frame_enter("jvp"))
     return len(_thread.levels) - 1
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leaves the innermost level, which `level`, where given, must be."""
+    """Leaves the innermost dual level; its dual Tensors cannot be used afterwards.
+
+    As `torch.autograd.forward_ad.exit_dual_level`.
+
+    Args:
+        level (int, optional): Number of the level, which must be the innermost. Default: the innermost.
+
+    Raises:
+        RuntimeError: There is no level, or `level` is another one.
+
+    Example:
+        >>> mica.autograd.forward_ad.enter_dual_level()
+        0
+        >>> mica.autograd.forward_ad.exit_dual_level()
+    """
     if not _thread.levels:
         raise RuntimeError("exit_dual_level: no dual level was entered.")
     if level is not None and level != len(_thread.levels) - 1:
@@ -52,7 +96,19 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(_Mode):
-    """A context manager for one dual level."""
+    """A `with` block in which Tensors carry tangents: forward-mode derivatives of what is computed.
+
+    As `torch.autograd.forward_ad.dual_level`, but that levels nest, and that dual Tensors cannot be
+    used
+    after their level ended: unpack them inside. `mica.func.jvp` does all of it in one call.
+
+    Example:
+        >>> fwAD = mica.autograd.forward_ad
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(mica.tensor(3.0), mica.tensor(1.0))
+        ...     print(fwAD.unpack_dual(x**2).tangent)
+        tensor(6.)
+    """
 
     def __enter__(self) -> int:
         self._level = enter_dual_level()
@@ -98,14 +154,55 @@ def direction(name: str, primal: Tensor, tangent: Tensor, number: int | None = N
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor with the value of `tensor` that carries `tangent` through what is computed
-    with it."""
+    """Makes a Tensor that carries a tangent through all that is computed with it.
+
+    As `torch.autograd.forward_ad.make_dual`.
+
+    Args:
+        tensor (Tensor): The value, floating-point or complex.
+        tangent (Tensor): The direction, of the value's shape; cast to its dtype.
+        level (int, optional): Number of the level, which must be the innermost. Default: the innermost.
+
+    Returns:
+        Tensor: The dual Tensor.
+
+    Raises:
+        RuntimeError: No level is active, the shapes differ, or a real value has a complex tangent.
+        ValueError: A dtype is integer.
+
+    Example:
+        >>> fwAD = mica.autograd.forward_ad
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(mica.ones(2), mica.tensor([1.0, 0.0]))
+        ...     print(fwAD.unpack_dual(3 * x))
+        UnpackedDualTensor(primal=tensor([3., 3.]), tangent=tensor([3., 0.]))
+    """
     _check_level("make_dual", level)
     return _C._frame_dual(tensor, direction("make_dual", tensor, tangent))
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value and the tangent of a tensor, None where it has no tangent."""
+    """Returns the value and the tangent of a Tensor.
+
+    As `torch.autograd.forward_ad.unpack_dual`.
+
+    Args:
+        tensor (Tensor): The Tensor.
+        level (int, optional): Number of the level, which must be the innermost. Default: the innermost.
+
+    Returns:
+        UnpackedDualTensor: `(primal, tangent)`; the tangent is None where there is none.
+
+    Raises:
+        RuntimeError: `level` is not the innermost one.
+
+    Example:
+        >>> fwAD = mica.autograd.forward_ad
+        >>> with fwAD.dual_level():
+        ...     value, tangent = fwAD.unpack_dual(fwAD.make_dual(mica.ones(2), mica.ones(2)).sum())
+        ...     print(value, tangent)
+        tensor(2.) tensor(2.)
+    """
     if not _thread.levels and _C._frame_kind() != "jvp":
         return UnpackedDualTensor(tensor, None)
     _check_level("unpack_dual", level)

@@ -17,7 +17,32 @@ _OF_NODE = ("metadata", "name", "next_functions", "register_hook", "register_pre
 
 
 class FunctionCtx:
-    """What forward hands over to backward. The node of the graph (grad_fn) shows what it has."""
+    """What the methods of a custom `autograd.Function` hand over to each other, their argument `ctx`.
+
+    As `torch.autograd.function.FunctionCtx`. Attributes may be set freely, numbers or shapes for
+    instance;
+    Tensors go through `save_for_backward`. `apply()` makes it, nobody else.
+
+    Args:
+        function (type, optional): The Function.
+        num_inputs (int): How many arguments `apply()` was given. Default: 0.
+
+    Attributes:
+        needs_input_grad (tuple of bool): Whether each argument of `forward` needs a gradient.
+
+    Example:
+        >>> class Scale(mica.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x, factor):
+        ...         ctx.factor = factor
+        ...         return x * factor
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         print(ctx.needs_input_grad)
+        ...         return grad * ctx.factor, None
+        >>> Scale.apply(mica.ones(1, requires_grad=True), 3.0).backward()
+        (True, False)
+    """
 
     needs_input_grad: tuple[bool, ...]
 
@@ -34,11 +59,21 @@ class FunctionCtx:
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for backward; writing one in place before it is an error."""
+        """Keeps inputs, outputs or other Tensors for `backward`, which finds them as `ctx.saved_tensors`.
+
+        Writing one of them in place before `backward` makes it raise RuntimeError. Call it once.
+
+        Args:
+            *tensors (Tensor or None): The Tensors, in the order in which they will be found.
+        """
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for jvp, which finds them as ctx.saved_tensors."""
+        """Keeps Tensors for `jvp`, which finds them as `ctx.saved_tensors`.
+
+        Args:
+            *tensors (Tensor or None): The Tensors, in the order in which they will be found.
+        """
         self._for_forward = tensors
 
     def _in_jvp(self) -> FunctionCtx:
@@ -49,25 +84,37 @@ class FunctionCtx:
         return ctx
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Says which inputs forward wrote in place."""
+        """Says which inputs `forward` wrote in place; they must be among its outputs.
+
+        Args:
+            *args (Tensor): The inputs.
+        """
         self._dirty = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Says which outputs have no gradient."""
+        """Says which outputs have no gradient, indices for instance.
+
+        Args:
+            *args (Tensor): The outputs.
+        """
         self._non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """With False, backward gets None where no gradient flows, instead of zeros."""
+        """Says what `backward` gets for an output through which no gradient flows.
+
+        Args:
+            value (bool): True for zeros, as at first; False for None.
+        """
         self._materialize = value
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors of save_for_backward."""
+        """The Tensors of `save_for_backward`, as a tuple."""
         return self._to_save if self._saved is None else tuple(_C._unpack_for_backward(self._saved))
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
-        """The old name of saved_tensors."""
+        """The old name of `saved_tensors`; warns."""
         warnings.warn(
             "'saved_variables' is deprecated; use 'saved_tensors'.", DeprecationWarning, stacklevel=2
         )
@@ -97,11 +144,49 @@ _NO_BACKWARD = "You must implement either the backward or vjp method for your cu
 
 
 class Function:
-    """The base of custom functions. Define static forward(ctx, ...) and
-    backward(ctx, *grads), and call them through apply()."""
+    """Base of operators with a gradient of their own: define `forward` and `backward`, call `apply`.
+
+    As `torch.autograd.Function`. All methods are static and nothing is instantiated. Besides the two
+    there
+    are `setup_context(ctx, inputs, output)`, which takes `ctx` out of `forward` and is needed in the
+    transforms of `mica.func`; `jvp` for forward mode; and, for `vmap`, a static method `vmap` or
+    `generate_vmap_rule = True`.
+
+    Attributes:
+        generate_vmap_rule (bool): With True, `vmap` maps over `forward`, `setup_context` and
+            `backward`.
+            Default: False.
+
+    Example:
+        >>> class Exp(mica.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (y,) = ctx.saved_tensors
+        ...         return grad * y
+        >>> x = mica.zeros(2, requires_grad=True)
+        >>> Exp.apply(x).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
+        """Computes the result; a subclass defines it as `forward(ctx, *args)`, or without `ctx`.
+
+        It runs under `no_grad`. Without `ctx`, `setup_context` saves what `backward` needs.
+
+        Args:
+            *args: The context, and what `apply` was given.
+            **kwargs: None; `apply` refuses keyword arguments.
+
+        Returns:
+            Tensor or tuple: The output, with a Tensor in it.
+        """
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -112,19 +197,53 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Saves for `backward` what it needs, where `forward` takes no `ctx`.
+
+        Args:
+            ctx (FunctionCtx): Where to save.
+            inputs (tuple): The arguments of `forward`.
+            output (Tensor or tuple): What it returned.
+        """
         raise NotImplementedError("setup_context() is not defined.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Computes the gradients of the arguments from those of the outputs.
+
+        Args:
+            ctx (FunctionCtx): What `forward` or `setup_context` saved.
+            *grad_outputs (Tensor or None): Gradient of each output.
+
+        Returns:
+            Tensor, None or tuple: For each argument of `forward` its gradient, None where it has none.
+        """
         raise NotImplementedError(_NO_BACKWARD)
 
     # Another name of backward.
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        """Another name of `backward`; a class defines one of them.
+
+        Args:
+            ctx (FunctionCtx): What `forward` or `setup_context` saved.
+            *grad_outputs (Tensor or None): Gradient of each output.
+
+        Returns:
+            Tensor, None or tuple: As `backward`.
+        """
         raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Computes the derivatives of the outputs along a direction, for forward mode.
+
+        Args:
+            ctx (FunctionCtx): What `save_for_forward` saved.
+            *tangents (Tensor or None): For each argument its direction, None where it has none.
+
+        Returns:
+            Tensor, None or tuple: For each output its derivative.
+        """
         raise NotImplementedError("jvp() is not defined.")
 
     # With True, forward, setup_context and backward, mapped over, are the rule under vmap.
@@ -132,11 +251,32 @@ class Function:
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Computes the function for a whole batch, for `mica.func.vmap`.
+
+        Args:
+            info (object): With attributes `batch_size` (int) and `randomness` (str).
+            in_dims (tuple): For each argument the dimension of the batch, None where it has none.
+            *args: The arguments, Tensors with their batch.
+
+        Returns:
+            tuple: `(output, out_dims)`, with the dimension of the batch of each output.
+        """
         raise NotImplementedError("vmap() is not defined.")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Runs forward and records a node that runs backward."""
+        """Runs `forward` and records a node of the graph that runs `backward`.
+
+        Args:
+            *args: Arguments of `forward`, without `ctx`.
+            **kwargs: None are taken.
+
+        Returns:
+            What `forward` returned.
+
+        Raises:
+            TypeError: A keyword argument is given, or `forward` returned no Tensor.
+        """
         if kwargs:
             raise TypeError(
                 f"{cls.__name__}.apply() takes no keyword arguments; it was given {', '.join(kwargs)}."
@@ -221,7 +361,30 @@ def _formula(cls: type[Function]) -> Callable[..., Any]:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator for backward(): its result cannot be differentiated again."""
+    """Decorates a `backward` whose result cannot be differentiated again; trying to raises RuntimeError.
+
+    As `torch.autograd.function.once_differentiable`; for formulas that autograd cannot follow.
+
+    Args:
+        backward (callable): The static method.
+
+    Returns:
+        callable: The method, run under `no_grad`.
+
+    Example:
+        >>> class Double(mica.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @mica.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> Double.apply(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
@@ -236,7 +399,25 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class InplaceFunction(Function):
-    """torch's old base of functions that write an input; mark_dirty() is what says so."""
+    """The old base of functions that write an input in place; new ones derive from `Function`.
+
+    As `torch.autograd.function.InplaceFunction`. `ctx.mark_dirty` says which input is written.
+
+    Args:
+        inplace (bool): Kept as the attribute `inplace`. Default: False.
+
+    Example:
+        >>> class AddOne(mica.autograd.function.InplaceFunction):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.mark_dirty(x)
+        ...         return x.add_(1)
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad
+        >>> AddOne.apply(mica.zeros(2, requires_grad=True) * 1)
+        tensor([1., 1.], grad_fn=<AddOneBackward>)
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

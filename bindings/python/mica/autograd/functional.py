@@ -144,7 +144,31 @@ def _result(values: tuple[Tensor, ...], several: bool, create_graph: bool) -> An
 def vjp(
     func: Function, inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> Any:
-    """(outputs, the product of v with the Jacobian)."""
+    """Computes a function and the product of a vector with its Jacobian: `v @ J`, by reverse mode.
+
+    As `torch.autograd.functional.vjp`. `mica.func.vjp` does the same and nests in other transforms.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor or a tuple of them.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        v (Tensor or tuple of Tensor, optional): One for each output, of its shape. Default: 1, for one
+            output of
+            one element.
+        create_graph (bool): Record the results, so that they can be differentiated. Default: False.
+        strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
+            Default: False.
+
+    Returns:
+        tuple: `(outputs, product)`; the product has the form and shapes of `inputs`.
+
+    Raises:
+        RuntimeError: `v` is missing or of wrong shape, or `strict` fails.
+        TypeError: An input or output is no Tensor.
+
+    Example:
+        >>> mica.autograd.functional.vjp(mica.square, mica.tensor([1.0, 2.0]), mica.tensor([1.0, 10.0]))
+        (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
     with mica.enable_grad():
         fresh, several, outputs, many = _run("vjp", func, inputs, create_graph)
         found = _gradients(
@@ -156,7 +180,31 @@ def vjp(
 def jvp(
     func: Function, inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> Any:
-    """(outputs, the product of the Jacobian with v)."""
+    """Computes a function and the product of its Jacobian with a vector: `J @ v`, by reverse mode twice.
+
+    As `torch.autograd.functional.jvp`. `mica.func.jvp` is cheaper: it goes forward.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor or a tuple of them.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
+            input of one
+            element.
+        create_graph (bool): Record the results, so that they can be differentiated. Default: False.
+        strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
+            Default: False.
+
+    Returns:
+        tuple: `(outputs, product)`; the product has the form and shapes of the outputs.
+
+    Raises:
+        RuntimeError: `v` is missing or of wrong shape, or `strict` fails.
+        TypeError: An input or output is no Tensor.
+
+    Example:
+        >>> mica.autograd.functional.jvp(mica.square, mica.tensor([1.0, 2.0]), mica.tensor([1.0, 0.0]))
+        (tensor([1., 4.]), tensor([2., 0.]))
+    """
     with mica.enable_grad():
         fresh, _, outputs, many = _run("jvp", func, inputs, create_graph)
         along = _direction("jvp", v, fresh, "input")
@@ -181,8 +229,36 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of each output with respect to each input, of the output's shape and the
-    input's after it. `vectorize` changes nothing yet."""
+    """Computes the Jacobian of a function: the derivative of each output element by each input element.
+
+    As `torch.autograd.functional.jacobian`. `mica.func.jacrev` computes the rows in one pass.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor or a tuple of them.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        create_graph (bool): Record the result, so that it can be differentiated. Default: False.
+        strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
+            Default: False.
+        vectorize (bool): No effect, but that it excludes `strict`. Default: False.
+        strategy (str): "reverse-mode", a row at a time, or "forward-mode", a column at a time. Default:
+            "reverse-mode".
+
+    Returns:
+        Tensor or tuple: For an output of shape `o` and an input of shape `a` a Tensor of shape `o + a`;
+            a tuple
+        over outputs, of tuples over inputs, where these are tuples.
+
+    Raises:
+        RuntimeError: `strict` fails, or is given with `vectorize`.
+        TypeError: An input or output is no Tensor.
+        ValueError: `strategy` is unknown.
+        NotImplementedError: "forward-mode" with `create_graph`; use `mica.func.jacfwd`.
+
+    Example:
+        >>> mica.autograd.functional.jacobian(mica.square, mica.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     _refuse_strict("jacobian", strict and vectorize)
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f"jacobian: strategy ({strategy}) must be reverse-mode or forward-mode.")
@@ -242,7 +318,35 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a function of one element, for each pair of inputs."""
+    """Computes the second derivatives of a function that returns one number.
+
+    As `torch.autograd.functional.hessian`.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor of one element.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        create_graph (bool): Record the result, so that it can be differentiated. Default: False.
+        strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
+            Default: False.
+        vectorize (bool): No effect, but that it excludes `strict`. Default: False.
+        outer_jacobian_strategy (str): "reverse-mode", or "forward-mode" over it. Default:
+            "reverse-mode".
+
+    Returns:
+        Tensor or tuple of tuples: For inputs of shapes `a` and `b` a Tensor of shape `a + b`; a tuple
+            of tuples
+        where `inputs` is a tuple.
+
+    Raises:
+        RuntimeError: The output has several elements, or `strict` fails or is given with `vectorize`.
+        TypeError: An input or output is no Tensor.
+        ValueError: The strategy is unknown.
+
+    Example:
+        >>> mica.autograd.functional.hessian(lambda x: (x**3).sum(), mica.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(
             f"hessian: outer_jacobian_strategy ({outer_jacobian_strategy}) must be reverse-mode or forward-mode."
@@ -273,7 +377,34 @@ def _gradient_along(
 def vhp(
     func: Function, inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> Any:
-    """(output, the product of v with the Hessian)."""
+    """Computes a function of one number and the product of a vector with its Hessian: `v @ H`.
+
+    As `torch.autograd.functional.vhp`. It costs less than `hvp`, and for a Hessian that is symmetric,
+    as
+    those of smooth functions are, gives the same.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor of one element.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
+            input of one
+            element.
+        create_graph (bool): Record the results, so that they can be differentiated. Default: False.
+        strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
+            Default: False.
+
+    Returns:
+        tuple: `(output, product)`; the product has the form and shapes of `inputs`.
+
+    Raises:
+        RuntimeError: The output has several elements, `v` is missing or of wrong shape, or `strict`
+            fails.
+        TypeError: An input or output is no Tensor.
+
+    Example:
+        >>> mica.autograd.functional.vhp(lambda x: (x**3).sum(), mica.tensor([1.0, 2.0]), mica.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     with mica.enable_grad():
         fresh, several, outputs, along, first = _gradient_along("vhp", func, inputs, v, strict, create_graph)
         found = _gradients("vhp", first, fresh, along, create_graph, strict)
@@ -283,7 +414,32 @@ def vhp(
 def hvp(
     func: Function, inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> Any:
-    """(output, the product of the Hessian with v)."""
+    """Computes a function of one number and the product of its Hessian with a vector: `H @ v`.
+
+    As `torch.autograd.functional.hvp`.
+
+    Args:
+        func (callable): A function of Tensors that returns a Tensor of one element.
+        inputs (Tensor or tuple of Tensor): Its arguments.
+        v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
+            input of one
+            element.
+        create_graph (bool): Record the results, so that they can be differentiated. Default: False.
+        strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
+            Default: False.
+
+    Returns:
+        tuple: `(output, product)`; the product has the form and shapes of `inputs`.
+
+    Raises:
+        RuntimeError: The output has several elements, `v` is missing or of wrong shape, or `strict`
+            fails.
+        TypeError: An input or output is no Tensor.
+
+    Example:
+        >>> mica.autograd.functional.hvp(lambda x: (x**3).sum(), mica.tensor([1.0, 2.0]), mica.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     with mica.enable_grad():
         fresh, several, outputs, along, first = _gradient_along("hvp", func, inputs, v, strict, create_graph)
         dummies = tuple(mica.ones_like(t).requires_grad_() for t in fresh)

@@ -24,7 +24,7 @@ from mica.autograd.function import Function
 
 
 class GradcheckError(RuntimeError):
-    """A gradient differs from finite differences, or breaks a rule of backward."""
+    """A gradient differs from finite differences, or backward breaks one of its rules."""
 
 
 @dataclass(frozen=True)
@@ -318,13 +318,45 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` equal finite differences.
+    """Checks the gradients of a function against central finite differences.
 
-    `inputs` is a tensor or a sequence of arguments; those that require grad are
-    checked and should be float64 or complex128. With check_forward_ad, derivatives by
-    forward mode are checked in the same way; check_batched_grad and check_batched_forward_grad
-    compare derivatives under vmap with a loop. Raises GradcheckError, or returns False with
-    raise_exception=False. The dtypes of gradients are checked always.
+    As `torch.autograd.gradcheck`. Every entry of the Jacobian is compared, by
+    `abs(a - b) <= atol + rtol * abs(b)`. It also checks that backward gives the same twice, zeros for
+    zeros,
+    and gradients of the shape and dtype of their inputs.
+
+    Args:
+        func (callable): A function of `inputs` that returns a Tensor or a tuple of them.
+        inputs (Tensor or sequence): Its arguments. Those that require grad are checked; they should be
+            float64 or complex128, as it warns otherwise.
+        eps (float): Step of the differences. Default: 1e-6.
+        atol (float): Absolute tolerance. Default: 1e-5.
+        rtol (float): Relative tolerance. Default: 1e-3.
+        raise_exception (bool): Raise where a gradient is wrong; else return False. Default: True.
+        nondet_tol (float): How much two runs of backward may differ. Default: 0.0.
+        check_undefined_grad (bool): Check that backward takes outputs without gradient. Default: True.
+        check_grad_dtypes (bool): No effect: dtypes are checked always. Default: False.
+        check_batched_grad (bool): Compare backward under `vmap` with a loop. Default: False.
+        check_batched_forward_grad (bool): The same of forward mode; needs `check_forward_ad`. Default:
+            False.
+        check_forward_ad (bool): Check forward mode too. Default: False.
+        check_backward_ad (bool): Check backward. Default: True.
+        fast_mode (bool): Compare along one random direction instead of all entries. Default: False.
+        masked (bool, optional): For sparse Tensors, which Mica lacks; True raises. Default: None.
+
+    Returns:
+        bool: True where all agree.
+
+    Raises:
+        GradcheckError: A gradient is wrong.
+        ValueError: No input requires grad, or the checks asked for contradict each other.
+        RuntimeError: An input has elements that share memory.
+        NotImplementedError: `masked` is True.
+
+    Example:
+        >>> x = mica.tensor([0.5, 1.0], dtype=mica.float64, requires_grad=True)
+        >>> mica.autograd.gradcheck(mica.sin, x)
+        True
     """
     _refuse_masked("gradcheck", masked)
     if check_batched_forward_grad and not check_forward_ad:
@@ -393,9 +425,43 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """gradcheck of the gradient itself, as a function of the inputs and of the cotangents.
+    """Checks second derivatives: `gradcheck` of the gradient, as a function of inputs and output gradients.
 
-    The cotangents are `grad_outputs`, or random ones that require grad.
+    As `torch.autograd.gradgradcheck`.
+
+    Args:
+        func (callable): A function of `inputs` that returns a Tensor or a tuple of them.
+        inputs (Tensor or sequence): Its arguments. Those that require grad are checked; they should be
+            float64 or complex128, as it warns otherwise.
+        grad_outputs (Tensor or sequence of Tensor, optional): Gradients of the outputs. Default: random
+            ones.
+        eps (float): Step of the differences. Default: 1e-6.
+        atol (float): Absolute tolerance. Default: 1e-5.
+        rtol (float): Relative tolerance. Default: 1e-3.
+        gen_non_contig_grad_outputs (bool): Make the random ones strided. Default: False.
+        raise_exception (bool): Raise where a gradient is wrong; else return False. Default: True.
+        nondet_tol (float): How much two runs of backward may differ. Default: 0.0.
+        check_undefined_grad (bool): Check that backward takes outputs without gradient. Default: True.
+        check_grad_dtypes (bool): No effect: dtypes are checked always. Default: False.
+        check_batched_grad (bool): Compare backward under `vmap` with a loop. Default: False.
+        check_fwd_over_rev (bool): Check forward mode through backward too. Default: False.
+        check_rev_over_rev (bool): Check backward through backward. Default: True.
+        fast_mode (bool): Compare along one random direction instead of all entries. Default: False.
+        masked (bool): For sparse Tensors, which Mica lacks; True raises. Default: False.
+
+    Returns:
+        bool: True where all agree.
+
+    Raises:
+        GradcheckError: A derivative is wrong.
+        ValueError: No input or no output requires grad, or there is nothing to check.
+        RuntimeError: An input has elements that share memory.
+        NotImplementedError: `masked` is True.
+
+    Example:
+        >>> x = mica.tensor([0.5, 1.0], dtype=mica.float64, requires_grad=True)
+        >>> mica.autograd.gradgradcheck(mica.sin, x)
+        True
     """
     _refuse_masked("gradgradcheck", masked)
     if not (check_rev_over_rev or check_fwd_over_rev):
