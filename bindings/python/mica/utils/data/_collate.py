@@ -43,7 +43,32 @@ def _remapped(container: Any, items: dict[Any, Any]) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
-    """Samples joined: those of a type in the map by its function, containers element by element."""
+    """Joins a list of samples to a batch, by a function for each type that is in a map.
+
+    As `torch.utils.data._utils.collate.collate`. Dicts, lists, tuples and named tuples are gone
+    through element by element; a type outside the map that is no container is refused.
+
+    Args:
+        batch (sequence): The samples, at least one and all alike.
+        collate_fn_map (dict, optional): From a type, or a tuple of types, to the function that joins
+            samples of it; it is called as `function(batch, collate_fn_map=collate_fn_map)`. A type itself goes
+            before the types that it is derived from. Default: None, no type.
+
+    Returns:
+        Any: The batch. A tuple's becomes a list, other containers keep their type.
+
+    Raises:
+        TypeError: The samples' type is neither in the map nor a container.
+        RuntimeError: Samples have different numbers of parts.
+
+    Example:
+        >>> from mica.utils.data import default_collate_fn_map
+        >>> def together(batch, *, collate_fn_map=None):
+        ...     return mica.cat(batch)
+        >>> samples = [mica.tensor([1, 2]), mica.tensor([3])]
+        >>> mica.utils.data.collate(samples, collate_fn_map={**default_collate_fn_map, mica.Tensor: together})
+        tensor([1, 2, 3])
+    """
     first = batch[0]
     known = collate_fn_map or {}
     if type(first) in known:
@@ -150,14 +175,50 @@ def _add_numpy() -> None:
 
 
 def default_collate(batch: Any) -> Any:
-    """Samples joined: tensors stacked, numbers made tensors, containers element by element."""
+    """Joins a list of samples to a batch, as a `DataLoader` does without a `collate_fn`.
+
+    As `torch.utils.data.default_collate`. Tensors and NumPy arrays of one shape are stacked along a new
+    first dimension, ints become an int64 tensor, floats a float64 one. Texts stay a list. Dicts,
+    lists and tuples are joined element by element.
+
+    Args:
+        batch (sequence): The samples, at least one and all alike.
+
+    Returns:
+        Any: The batch. A tuple's becomes a list, other containers keep their type.
+
+    Raises:
+        TypeError: The samples are of another type, None for instance.
+        RuntimeError: Tensors of different shapes, or samples with different numbers of parts.
+
+    Example:
+        >>> mica.utils.data.default_collate([mica.tensor([1, 2]), mica.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+        >>> mica.utils.data.default_collate([{"size": 3, "name": "a"}, {"size": 4, "name": "b"}])
+        {'size': tensor([3, 4]), 'name': ['a', 'b']}
+    """
     if "numpy" in sys.modules and collate_numpy_array_fn not in default_collate_fn_map.values():
         _add_numpy()
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def default_convert(data: Any) -> Any:
-    """One sample with its NumPy arrays and numbers made tensors."""
+    """Makes tensors of the NumPy arrays and numbers in one sample, as a `DataLoader` with `batch_size=None` does.
+
+    As `torch.utils.data.default_convert`. Python's own numbers and texts stay as they are.
+
+    Args:
+        data (Any): The sample; dicts, lists and tuples are gone through.
+
+    Returns:
+        Any: The sample. A tuple's becomes a list, other containers keep their type.
+
+    Example:
+        >>> import numpy as np
+        >>> mica.utils.data.default_convert({"x": np.ones(2), "name": "a"})
+        {'x': tensor([1., 1.], dtype=mica.float64), 'name': 'a'}
+    """
     if isinstance(data, Tensor):
         return data
     if type(data).__module__ == "numpy":

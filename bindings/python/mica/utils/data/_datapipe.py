@@ -29,14 +29,28 @@ class _Chained:
 
     @classmethod
     def register_function(cls, function_name: str, function: Callable[..., Any]) -> None:
-        """Makes a function a method of all pipes."""
+        """Makes a function a method of all pipes of this kind.
+
+        Args:
+            function_name (str): The method's name.
+            function (callable): Called with the pipe and the method's arguments.
+        """
         cls.functions[function_name] = function
 
     @classmethod
     def register_datapipe_as_function(
         cls, function_name: str, cls_to_register: Any, enable_df_api_tracing: bool = False
     ) -> None:
-        """Makes a class a method of all pipes."""
+        """Makes a class a method of all pipes of this kind; `functional_datapipe` calls it.
+
+        Args:
+            function_name (str): The method's name.
+            cls_to_register (type): The class of pipes that the method makes.
+            enable_df_api_tracing (bool): Ignored. Default: False.
+
+        Raises:
+            Exception: The name is taken.
+        """
         if function_name in cls.functions:
             raise Exception(  # torch's kind
                 f"Unable to add DataPipe function name {function_name} as it is already taken"
@@ -56,7 +70,17 @@ class _Chained:
 
 
 class IterDataPipe(_Chained, IterableDataset):
-    """The base of pipes that are iterated over. A new iterator begins anew: it calls reset()."""
+    """The base of pipes that are read as a stream, and chained by methods: `pipe.map(f).batch(4)`.
+
+    As `torch.utils.data.IterDataPipe`. A subclass defines `__iter__()`. The methods are the classes of
+    `mica.utils.data.datapipes.iter` and those registered by `functional_datapipe`. Of one pipe only the
+    newest iterator is valid; an earlier one raises RuntimeError.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(6))
+        >>> list(pipe.filter(lambda n: n % 2 == 0).map(lambda n: n * 10).batch(2))
+        [[0, 20], [40]]
+    """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     _iteration = 0
@@ -70,7 +94,7 @@ class IterDataPipe(_Chained, IterableDataset):
         return self  # type: ignore[return-value]
 
     def reset(self) -> None:
-        """What a new iterator begins with; nothing by default."""
+        """Called before each new iterator; a subclass sets back here what iteration changes."""
 
 
 def _single(begin: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
@@ -100,33 +124,86 @@ def _single(begin: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[A
 
 
 class MapDataPipe(_Chained, Dataset):
-    """The base of pipes that are indexed."""
+    """The base of pipes that are read by index, and chained by methods: `pipe.map(f)`.
+
+    As `torch.utils.data.MapDataPipe`. A subclass defines `__getitem__(index)` and `__len__()`. The methods
+    are the classes of `mica.utils.data.datapipes.map`.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.map.SequenceWrapper([1, 2, 3]).map(lambda n: n * 10)
+        >>> pipe[1], len(pipe)
+        (20, 3)
+    """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
 
 
 class DFIterDataPipe(IterDataPipe):
-    """The base of pipes of data frames."""
+    """The base of streams of data frames, for programs that ask what kind a pipe is.
+
+    Example:
+        >>> issubclass(mica.utils.data.DFIterDataPipe, mica.utils.data.IterDataPipe)
+        True
+    """
 
 
 class DataChunk(list):
-    """A batch of samples."""
+    """A batch of a pipe's samples, before they are joined: a list.
+
+    As `torch.utils.data.DataChunk`.
+
+    Args:
+        items (iterable): The samples.
+
+    Example:
+        >>> chunk = mica.utils.data.DataChunk([1, 2])
+        >>> chunk[0], chunk.as_str("> ")
+        (1, '> [1, 2]')
+    """
 
     def __init__(self, items: Any) -> None:
         super().__init__(items)
         self.items = list(items)
 
     def as_str(self, indent: str = "") -> str:
-        """The samples as text."""
+        """The samples as one line of text.
+
+        Args:
+            indent (str): What the line begins with. Default: "".
+
+        Returns:
+            str: The line.
+        """
         return indent + "[" + ", ".join(str(item) for item in self) + "]"
 
     def raw_iterator(self) -> Iterator[Any]:
-        """The samples."""
+        """Gives the samples one by one."""
         yield from self.items
 
 
 class functional_datapipe:  # noqa: N801  (torch's name)
-    """Decorates a class of pipes: pipes get a method of this name."""
+    """Decorates a class of pipes: all pipes of its kind get it as a method.
+
+    As `torch.utils.data.functional_datapipe`.
+
+    Args:
+        name (str): The method's name: `pipe.name(...)` makes the class of `pipe` and the arguments.
+        enable_df_api_tracing (bool): Ignored. Default: False.
+
+    Raises:
+        TypeError: When it decorates: the class is neither an `IterDataPipe` nor a `MapDataPipe`.
+        Exception: The name is taken.
+
+    Example:
+        >>> @mica.utils.data.functional_datapipe("doubled")
+        ... class Doubler(mica.utils.data.IterDataPipe):
+        ...     def __init__(self, source):
+        ...         self.source = source
+        ...     def __iter__(self):
+        ...         return (2 * value for value in self.source)
+        >>> list(mica.utils.data.datapipes.iter.IterableWrapper([1, 2]).doubled())
+        [2, 4]
+    """
 
     def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
         self.name = name

@@ -31,7 +31,50 @@ class _InfiniteConstantSampler:
 
 
 class DataLoader:
-    """Iterates over a dataset in batches, shuffled if asked, loaded by worker processes if asked."""
+    """Iterates over a dataset in batches: reads, shuffles and joins samples, in worker processes if asked.
+
+    As `torch.utils.data.DataLoader`, shuffled in the same order for the same seed. Samples are joined by
+    `collate_fn`. `len(loader)` is the number of batches.
+
+    Args:
+        dataset (Dataset): Anything with `__getitem__` and `__len__`, or an `IterableDataset`.
+        batch_size (int, optional): Samples in a batch. None gives single samples. Default: 1.
+        shuffle (bool, optional): Reads in random order, another one in each pass. Default: None, in order.
+        sampler (Sampler or iterable of int, optional): Gives the indices to read, in place of `shuffle`.
+        batch_sampler (Sampler or iterable of list of int, optional): Gives the indices of a batch at a
+            time, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        num_workers (int): Processes that load. Default: 0, the calling process loads.
+        collate_fn (callable, optional): Makes a batch of a list of samples. Default: `default_collate`,
+            or `default_convert` of each sample if `batch_size` is None.
+        pin_memory (bool): Copies a batch's tensors to pinned memory, from where an accelerator copies
+            them faster; a type with a method `pin_memory()` decides for itself. Default: False.
+        drop_last (bool): Leaves out the last batch if it is smaller than the others. Default: False.
+        timeout (float): Seconds to wait for a batch of the workers. Default: 0, without end.
+        worker_init_fn (callable, optional): Called in each worker with its number, once it is seeded.
+        multiprocessing_context (str or context, optional): How workers are started: "fork", "spawn",
+            "forkserver", or a context of `multiprocessing`. Default: Python's usual way.
+        generator (Generator, optional): Draws the order and the workers' seeds. Default: the default generator.
+        prefetch_factor (int, optional): Batches that each worker loads ahead. Default: 2 with workers.
+        persistent_workers (bool): Keeps the workers from one pass to the next. Default: False.
+        pin_memory_device (str): Ignored: the accelerator that is loaded pins. Default: "".
+        in_order (bool): Gives batches in the sampler's order. False gives them as they are ready.
+            Default: True.
+
+    Raises:
+        ValueError: Options exclude each other or are out of range.
+        RuntimeError: While iterating: `timeout` has passed, or a worker has died. What a dataset raises
+            in a worker is raised in the caller, with the worker's traceback in its message.
+
+    Example:
+        >>> data = mica.utils.data.TensorDataset(mica.arange(5), mica.arange(5) * 10)
+        >>> for numbers, tens in mica.utils.data.DataLoader(data, batch_size=2):
+        ...     print(numbers, tens)
+        tensor([0, 1]) tensor([ 0, 10])
+        tensor([2, 3]) tensor([20, 30])
+        tensor([4]) tensor([40])
+        >>> len(mica.utils.data.DataLoader(data, batch_size=2, shuffle=True, drop_last=True))
+        2
+    """
 
     __class_getitem__ = classmethod(GenericAlias)  # DataLoader[Batch], in annotations
     __initialized = False
@@ -151,7 +194,7 @@ class DataLoader:
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """Warns of more workers than this process may use cores."""
+        """Warns if there are more workers than cores that this process may use."""
         cores = len(os.sched_getaffinity(0))
         if self.num_workers > cores:
             warnings.warn(

@@ -10,7 +10,24 @@ import mica
 
 
 class Sampler:
-    """The base of samplers: __iter__() gives indices, or lists of them."""
+    """The base of samplers, which say in what order a `DataLoader` reads a dataset.
+
+    As `torch.utils.data.Sampler`. A subclass defines `__iter__()`, which gives indices, or lists of
+    indices where it is a loader's `batch_sampler`; and `__len__()`, if `len(loader)` shall work.
+
+    Args:
+        data_source (Any, optional): Ignored; old programs pass it. Default: None.
+
+    Example:
+        >>> class Backwards(mica.utils.data.Sampler):
+        ...     def __init__(self, data):
+        ...         self.data = data
+        ...     def __iter__(self):
+        ...         return iter(range(len(self.data) - 1, -1, -1))
+        >>> data = [10, 20, 30]
+        >>> list(mica.utils.data.DataLoader(data, batch_size=3, sampler=Backwards(data)))
+        [tensor([30, 20, 10])]
+    """
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -22,7 +39,17 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """0, 1, 2, ... in order."""
+    """The indices 0, 1, 2, ... in order.
+
+    As `torch.utils.data.SequentialSampler`. A `DataLoader` uses it unless `shuffle` is true.
+
+    Args:
+        data_source (Dataset): Only its length is asked, when iteration begins.
+
+    Example:
+        >>> list(mica.utils.data.SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
@@ -35,7 +62,29 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All indices in random order; with `replacement`, `num_samples` independent ones."""
+    """The indices of a dataset in random order, another one in each pass.
+
+    As `torch.utils.data.RandomSampler`, number for number. A `DataLoader` with `shuffle=True` uses it.
+
+    Args:
+        data_source (Dataset): Only its length is asked.
+        replacement (bool): Draws each index independently, so that one may come several times.
+            Default: False, every index once before any comes again.
+        num_samples (int, optional): Indices in a pass. Default: `len(data_source)`.
+        generator (Generator, optional): Draws the order. Default: one that a number of the default
+            generator seeds, anew in each pass.
+
+    Raises:
+        TypeError: `replacement` is no bool.
+        ValueError: The number of samples is not positive.
+
+    Example:
+        >>> sampler = mica.utils.data.RandomSampler(range(5), generator=mica.Generator().manual_seed(0))
+        >>> sorted(sampler)
+        [0, 1, 2, 3, 4]
+        >>> len(mica.utils.data.RandomSampler(range(5), replacement=True, num_samples=8))
+        8
+    """
 
     def __init__(
         self,
@@ -53,6 +102,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
+        """Indices in a pass: as many as were asked for, or as the data source has now."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -74,7 +124,19 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given indices in random order."""
+    """Given indices in random order, another one in each pass.
+
+    As `torch.utils.data.SubsetRandomSampler`. Two of them read a training and a test part of one dataset.
+
+    Args:
+        indices (sequence of int): The indices; each comes once in a pass.
+        generator (Generator, optional): Draws the order. Default: the default generator.
+
+    Example:
+        >>> sampler = mica.utils.data.SubsetRandomSampler([1, 3, 5])
+        >>> sorted(sampler)
+        [1, 3, 5]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices, self.generator = indices, generator
@@ -88,7 +150,24 @@ class SubsetRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` indices of another sampler."""
+    """Groups the indices of another sampler into lists of one length.
+
+    As `torch.utils.data.BatchSampler`.
+
+    Args:
+        sampler (Sampler or iterable of int): Gives the indices.
+        batch_size (int): Indices in a list.
+        drop_last (bool): Leaves out the last list if it is shorter than the others.
+
+    Raises:
+        ValueError: `batch_size` is not positive, or `drop_last` is no bool.
+
+    Example:
+        >>> list(mica.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+        >>> list(mica.utils.data.BatchSampler(range(5), batch_size=2, drop_last=True))
+        [[0, 1], [2, 3]]
+    """
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if batch_size <= 0:
@@ -113,7 +192,26 @@ class BatchSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """`num_samples` indices by weights, which need not sum to one."""
+    """Random indices, each as likely as its weight: balances classes of unequal size.
+
+    As `torch.utils.data.WeightedRandomSampler`.
+
+    Args:
+        weights (sequence of float or Tensor): `(N,)`, one for each index, not negative; they need not sum to 1.
+        num_samples (int): Indices in a pass.
+        replacement (bool): An index may come several times. Default: True.
+        generator (Generator, optional): Draws the indices. Default: the default generator.
+
+    Raises:
+        ValueError: `num_samples` is no positive int, `replacement` no bool, or `weights` not of one dimension.
+        RuntimeError: While iterating: a weight is negative or not finite, or without replacement more
+            indices are asked for than there are.
+
+    Example:
+        >>> sampler = mica.utils.data.WeightedRandomSampler([0.0, 0.0, 1.0], num_samples=4)
+        >>> list(sampler)
+        [2, 2, 2, 2]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
@@ -140,7 +238,30 @@ class WeightedRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The indices of one process of several: every `num_replicas`-th, from `rank` on."""
+    """The part of a dataset that one of several processes trains on: indices `rank`, `rank + num_replicas`, ...
+
+    As `torch.utils.data.DistributedSampler`; Mica has no process groups to ask, so `num_replicas` and
+    `rank` must be given.
+
+    Args:
+        dataset (Dataset): Only its length is asked.
+        num_replicas (int): How many processes there are.
+        rank (int): Which of them this one is, from 0 on.
+        shuffle (bool): Shuffles all indices before they are dealt out. Default: True.
+        seed (int): With the epoch, seeds the order. All processes must give the same one. Default: 0.
+        drop_last (bool): Leaves out the samples at the end that do not go around. Default: False, first
+            indices come again, so that every process gets the same number.
+
+    Raises:
+        RuntimeError: `num_replicas` or `rank` is None.
+        ValueError: `rank` is not in `[0, num_replicas - 1]`.
+
+    Example:
+        >>> def part(rank):
+        ...     return list(mica.utils.data.DistributedSampler(range(5), 2, rank, shuffle=False))
+        >>> part(0), part(1)
+        ([0, 2, 4], [1, 3, 0])
+    """
 
     def __init__(
         self,
@@ -177,5 +298,9 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the order another."""
+        """Makes the next passes' order that of an epoch; call it before each, or all have the same order.
+
+        Args:
+            epoch (int): The number of the epoch. It is added to the seed.
+        """
         self.epoch = epoch

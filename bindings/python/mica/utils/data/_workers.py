@@ -34,7 +34,20 @@ _KEPT_BYTES = 256 << 20  # of idle segments, for each worker
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What get_worker_info() says inside a worker."""
+    """What `get_worker_info()` says of the worker process that it is called in.
+
+    Args:
+        id (int): The worker's number, from 0 on.
+        num_workers (int): How many workers the loader has.
+        seed (int): What seeded this worker's `random`, NumPy and Mica; other in each worker and pass.
+        dataset (Dataset): This worker's copy of the dataset.
+        rng (Any): None; other loaders than `DataLoader` may put their generators here.
+        worker_method (str, optional): "multiprocessing".
+
+    Example:
+        >>> mica.utils.data.WorkerInfo(id=0, num_workers=2, seed=7, dataset="abc").num_workers
+        2
+    """
 
     id: int
     num_workers: int
@@ -48,7 +61,23 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The worker that the caller runs in; None in the main process."""
+    """Says which worker process of a `DataLoader` the caller runs in.
+
+    As `torch.utils.data.get_worker_info`. An `IterableDataset` asks it to give each worker another part
+    of the stream; a `worker_init_fn` asks it to change the worker's copy of the dataset.
+
+    Returns:
+        WorkerInfo or None: None in the main process.
+
+    Example:
+        >>> class UpTo(mica.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         info = mica.utils.data.get_worker_info()
+        ...         first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        ...         return iter(range(first, 6, step))
+        >>> list(mica.utils.data.DataLoader(UpTo(), batch_size=3, num_workers=2))
+        [tensor([0, 2, 4]), tensor([1, 3, 5])]
+    """
     return _info
 
 
