@@ -18,9 +18,9 @@ from mica._devices.python_backend import (
     Device as Device,
     register_device as register_device,
 )
-from mica._runtime.layer_rules import autocast_kernel, checked_device_type, checked_policy, vmap_kernel
+from mica._runtime import layer_rules as _rules
 from mica.ops import OpOverload
-from mica.utils._pytree import tree_flatten
+from mica.utils import _pytree
 
 # torch's names of dispatch keys, for programs that come from there.
 _KEYS = {
@@ -53,8 +53,27 @@ def _refuse_keyset(with_keyset: bool) -> None:
 
 
 class Library:
-    """Registrations under one namespace; they go with the object, or earlier by
-    _destroy()."""
+    """Definitions of operators and kernels under one namespace, which last as long as this object.
+
+    As `torch.library.Library`.
+
+    Args:
+        ns (str): The namespace: "acme" of `mica.ops.acme`.
+        kind (str): "DEF" or "FRAGMENT" for a library that defines operators, "IMPL" for one that only
+            adds kernels to operators.
+        dispatch_key (str): The key of `impl()` and `fallback()` that name none. Default: "".
+
+    Raises:
+        ValueError: The kind is none of the three.
+
+    Example:
+        >>> acme = mica.library.Library("acme", "DEF")
+        >>> acme.define("twice(Tensor x) -> Tensor")
+        'twice'
+        >>> acme.impl("twice", lambda x: x + x, "cpu")
+        >>> mica.ops.acme.twice(mica.ones(2))
+        tensor([2., 2.])
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
@@ -69,7 +88,20 @@ class Library:
         return scope
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Defines an operator; returns its name."""
+        """Defines an operator.
+
+        Args:
+            schema (str): Name, arguments and results: "scale(Tensor x, float by=2.0) -> Tensor".
+            alias_analysis (str): Ignored; the schema says what shares memory. Default: "".
+            tags (Any): Ignored. Default: ().
+
+        Returns:
+            str: The operator's name without the namespace.
+
+        Raises:
+            ValueError: The library is of kind "IMPL".
+            RuntimeError: The schema cannot be read, or the operator is defined already.
+        """
         if self.kind == "IMPL":
             raise ValueError("A library of kind IMPL defines no operators; use DEF or FRAGMENT.")
         scope = self._scope()
@@ -80,8 +112,20 @@ class Library:
     def impl(
         self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
     ) -> None:
-        """Registers a kernel for a backend ("cpu"), a layer ("Autograd") or, without a
-        key, a decomposition for all."""
+        """Registers a kernel of an operator.
+
+        Args:
+            op_name (str or OpOverload): The operator, with or without the namespace.
+            fn (callable): The kernel; called with the operator's arguments.
+            dispatch_key (str): A backend ("cpu", "CPU"), "meta" for the function of shapes, or a layer
+                ("Autograd"). Default: the library's; without that, `fn` is a decomposition for all backends.
+            with_keyset (bool): Must be False: kernels are given no set of keys.
+
+        Raises:
+            TypeError: `fn` is not callable.
+            RuntimeError: The key is neither a backend nor a layer.
+            NotImplementedError: `with_keyset` is True.
+        """
         _refuse_keyset(with_keyset)
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         if not callable(fn):
@@ -95,7 +139,17 @@ class Library:
         scope.commit()
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
-        """Registers a kernel for all operators that have none at the key."""
+        """Registers a kernel for all operators that have none at a key.
+
+        Args:
+            fn (callable): Called as `fn(op, *args, **kwargs)`, `op` the operator.
+            dispatch_key (str): A backend or a layer. Default: the library's.
+            with_keyset (bool): Must be False: kernels are given no set of keys.
+
+        Raises:
+            RuntimeError: The key is neither a backend nor a layer.
+            NotImplementedError: `with_keyset` is True.
+        """
         _refuse_keyset(with_keyset)
         scope = self._scope()
         scope.add_fallback(_key(dispatch_key or self.dispatch_key), fn, *_caller())
@@ -116,7 +170,26 @@ def _library(ns: str) -> Library:
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Defines "ns::name" with a schema such as "(Tensor x) -> Tensor"."""
+    """Defines an operator, for the rest of the program.
+
+    As `torch.library.define`.
+
+    Args:
+        qualname (str): Namespace and name, "shapes::area".
+        schema (str): Arguments and results, "(Tensor x) -> Tensor".
+        lib (Library, optional): Owns the definition. Default: one that lasts.
+        tags (Any): Ignored. Default: ().
+
+    Raises:
+        ValueError: The name has no namespace.
+        RuntimeError: The schema cannot be read, or the operator is defined already.
+
+    Example:
+        >>> mica.library.define("shapes::area", "(Tensor width, Tensor height) -> Tensor")
+        >>> _ = mica.library.impl("shapes::area", "default", lambda width, height: width * height)
+        >>> mica.ops.shapes.area(mica.tensor([2.0]), mica.tensor([3.0]))
+        tensor([6.])
+    """
     ns, name = _split(qualname)
     (lib or _library(ns)).define(name + schema)
 
@@ -128,9 +201,33 @@ def impl(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Registers a kernel for device types ("cpu", "default" for all).
+    """Registers a kernel of an operator, for the rest of the program.
 
-    impl(library, name, key) decorates a kernel of an open library for a dispatch key.
+    As `torch.library.impl`, in its three forms: `impl(name, types, kernel)`, the decorator
+    `@impl(name, types)`, and the decorator `@impl(library, name, dispatch_key)`.
+
+    Args:
+        qualname (str or Library): Namespace and name, "shapes::area"; or an open library.
+        types (str or sequence of str): Device types ("cpu"), or "default" for a decomposition for all.
+            With a library: the operator's name.
+        func (callable or str, optional): The kernel. With a library: its dispatch key. Default: None,
+            the kernel is decorated.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+
+    Returns:
+        callable: The kernel, or the decorator of it.
+
+    Raises:
+        TypeError: The kernel is not callable.
+        RuntimeError: A device type is unknown.
+
+    Example:
+        >>> mica.library.define("shapes::half", "(Tensor x) -> Tensor")
+        >>> @mica.library.impl("shapes::half", "cpu")
+        ... def half(x):
+        ...     return x / 2
+        >>> mica.ops.shapes.half(mica.ones(2))
+        tensor([0.5000, 0.5000])
     """
     if isinstance(qualname, Library):
         library, key = qualname, func if isinstance(func, str) else ""
@@ -155,7 +252,31 @@ def impl(
 def register_kernel(
     op: Any, device_types: str | Sequence[str] | None, func: Any = None, *, lib: Library | None = None
 ) -> Any:
-    """Registers a kernel of a custom operator for device types; None for all."""
+    """Registers a kernel of a custom operator for device types.
+
+    As `torch.library.register_kernel`.
+
+    Args:
+        op (str, OpOverload or CustomOpDef): The operator.
+        device_types (str, sequence of str or None): Device types, "cpu"; None for all.
+        func (callable, optional): The kernel. Default: None, it is decorated.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+
+    Returns:
+        callable: The kernel, or the decorator of it.
+
+    Raises:
+        ValueError: The name has no namespace.
+        RuntimeError: A device type is unknown.
+
+    Example:
+        >>> mica.library.define("shapes::thrice", "(Tensor x) -> Tensor")
+        >>> @mica.library.register_kernel("shapes::thrice", "cpu")
+        ... def thrice(x):
+        ...     return 3 * x
+        >>> mica.ops.shapes.thrice(mica.ones(2))
+        tensor([3., 3.])
+    """
     return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
 
 
@@ -167,7 +288,27 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = True,
 ) -> Any:
-    """Registers the function that computes shapes and dtypes, on meta tensors."""
+    """Registers the function that says an operator's result by shape and dtype, without data.
+
+    As `torch.library.register_fake`. It is called with tensors on the device meta, and returns such.
+
+    Args:
+        op (str, OpOverload or CustomOpDef): The operator.
+        func (callable, optional): The function, of the operator's arguments. Default: None, it is decorated.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+        allow_override (bool): Ignored: a later registration replaces an earlier one. Default: True.
+
+    Returns:
+        callable: The function, or the decorator of it.
+
+    Example:
+        >>> mica.library.define("shapes::row_sums", "(Tensor x) -> Tensor")
+        >>> @mica.library.register_fake("shapes::row_sums")
+        ... def row_sums(x):
+        ...     return x.new_empty(x.shape[:1])
+        >>> mica.ops.shapes.row_sums(mica.empty(3, 4, device="meta")).shape
+        mica.Size([3])
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = _name(op)
@@ -180,8 +321,34 @@ def register_fake(
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
 ) -> None:
-    """Gives an operator a gradient: backward(ctx, *grads), and
-    setup_context(ctx, inputs, output) that saves what it needs."""
+    """Gives an operator a gradient.
+
+    As `torch.library.register_autograd`.
+
+    Args:
+        op (str, OpOverload or CustomOpDef): The operator.
+        backward (callable): `backward(ctx, *grads)`: given the gradient of each output, returns one for
+            each argument of the operator, None for those that have none.
+        setup_context (callable, optional): `setup_context(ctx, inputs, output)`: saves in `ctx` what
+            `backward` needs. Default: None, nothing is saved.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+
+    Raises:
+        RuntimeError: The operator is not defined.
+
+    Example:
+        >>> mica.library.define("shapes::square", "(Tensor x) -> Tensor")
+        >>> _ = mica.library.impl("shapes::square", "cpu", lambda x: x * x)
+        >>> mica.library.register_autograd(
+        ...     "shapes::square",
+        ...     lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad,
+        ...     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        ... )
+        >>> x = mica.tensor(3.0, requires_grad=True)
+        >>> mica.ops.shapes.square(x).backward()
+        >>> x.grad
+        tensor(6.)
+    """
     name = _name(op)
     overload = _overload(name)
 
@@ -215,16 +382,38 @@ def register_autograd(
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
-    """Gives an operator a batch rule: func(info, in_dims, *args) returns (output, out_dims).
+    """Gives an operator a batch rule, which `mica.func.vmap` runs in place of a loop over the examples.
 
-    `info` has batch_size and randomness; `in_dims` the dimension of the batch in each argument, 0
-    or None, and a list of them for a list. `args` are the values of all examples. Without a rule
-    the operator runs once for each example."""
+    As `torch.library.register_vmap`.
+
+    Args:
+        op (str, OpOverload or CustomOpDef): The operator.
+        func (callable, optional): `func(info, in_dims, *args)` returns `(output, out_dims)`. `info` has
+            `batch_size` and `randomness`; `in_dims` says for each argument which dimension holds the
+            batch, 0 or None (a list for a list); `args` are the values of all examples; `out_dims` says
+            which dimension of the output holds the batch. Default: None, it is decorated.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+
+    Returns:
+        callable: The rule, or the decorator of it.
+
+    Raises:
+        RuntimeError: The operator is not defined.
+
+    Example:
+        >>> mica.library.define("shapes::total", "(Tensor x) -> Tensor")
+        >>> _ = mica.library.impl("shapes::total", "cpu", lambda x: x.sum())
+        >>> @mica.library.register_vmap("shapes::total")
+        ... def total(info, in_dims, x):
+        ...     return x.flatten(1).sum(1), 0
+        >>> mica.func.vmap(mica.ops.shapes.total)(mica.ones(2, 3))
+        tensor([3., 3.])
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = _name(op)
         _C._vmap_rule(name)  # opens the layer
-        (lib or _library(_split(name)[0])).impl(name, vmap_kernel(_overload(name), function), "vmap")
+        (lib or _library(_split(name)[0])).impl(name, _rules.vmap_kernel(_overload(name), function), "vmap")
         return function
 
     return register if func is None else register(func)
@@ -233,16 +422,37 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 def register_autocast(
     op: Any, device_type: str, cast_inputs: dtype | str, /, *, lib: Library | None = None
 ) -> None:
-    """Says what autocast does with an operator on a device: casts its floating tensors to the
-    dtype `cast_inputs`, or by a policy: "lower", "float32" or "promote". float64 stays. The
-    operator itself runs without autocast."""
+    """Says what autocast does with an operator on a device type: it casts the floating tensors among its arguments.
+
+    As `torch.library.register_autocast`, which takes dtypes alone. float64 is never cast. The operator
+    itself runs without autocast.
+
+    Args:
+        op (str, OpOverload or CustomOpDef): The operator.
+        device_type (str): Such as "cpu".
+        cast_inputs (dtype or str): The dtype; or "lower" for autocast's own, "float32", or "promote" for
+            float32 if one of the tensors has it, else autocast's own.
+        lib (Library, optional): Owns the registration. Default: one that lasts.
+
+    Raises:
+        ValueError: `cast_inputs` is none of these, or `device_type` no string.
+        RuntimeError: The operator is not defined, or no plugin provides the device type.
+
+    Example:
+        >>> mica.library.define("shapes::double", "(Tensor x) -> Tensor")
+        >>> _ = mica.library.impl("shapes::double", "cpu", lambda x: x + x)
+        >>> mica.library.register_autocast("shapes::double", "cpu", mica.bfloat16)
+        >>> with mica.autocast("cpu"):
+        ...     mica.ops.shapes.double(mica.ones(2))
+        tensor([2., 2.], dtype=mica.bfloat16)
+    """
     name = _name(op)
     owner = lib or _library(_split(name)[0])
     policies = owner._autocast.get(name)
     if policies is None:
         policies = owner._autocast[name] = {}
-        owner.impl(name, autocast_kernel(_overload(name), policies), "Autocast")
-    policies[checked_device_type(device_type)] = checked_policy(cast_inputs)
+        owner.impl(name, _rules.autocast_kernel(_overload(name), policies), "Autocast")
+    policies[_rules.checked_device_type(device_type)] = _rules.checked_policy(cast_inputs)
 
 
 def _memory(x: Tensor) -> Any:
@@ -256,9 +466,9 @@ def _returning_new(name: str, function: Callable[..., Any]) -> Callable[..., Any
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]
+        tensors = [t for t in _pytree.tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]
         taken = {id(t) for t in tensors} | {m for m in map(_memory, tensors) if m is not None}
-        for i, t in enumerate(t for t in tree_flatten(result)[0] if isinstance(t, Tensor)):
+        for i, t in enumerate(t for t in _pytree.tree_flatten(result)[0] if isinstance(t, Tensor)):
             marks = {id(t), _memory(t)} - {None}
             if taken & marks:
                 raise RuntimeError(
@@ -273,7 +483,25 @@ def _returning_new(name: str, function: Callable[..., Any]) -> Callable[..., Any
 
 
 class CustomOpDef:
-    """What custom_op returns: the operator, callable, with its registrations."""
+    """What `custom_op()` returns: the operator, which is called as a function, with its registrations.
+
+    As `torch.library.CustomOpDef`. Programs do not make it themselves.
+
+    Args:
+        name (str): Namespace and name.
+        function (callable): What the operator was made of.
+        schema (str): Arguments and results, "(Tensor x) -> Tensor".
+        library (Library): Owns the registrations.
+
+    Example:
+        >>> @mica.library.custom_op("text::count", mutates_args=())
+        ... def count(x: mica.Tensor) -> int:
+        ...     return x.numel()
+        >>> count
+        <CustomOpDef(text::count)>
+        >>> count(mica.ones(2, 3))
+        6
+    """
 
     def __init__(self, name: str, function: Callable[..., Any], schema: str, library: Library) -> None:
         self._qualname = name
@@ -286,6 +514,17 @@ class CustomOpDef:
         return self._opoverload(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
+        """Registers a kernel of the operator for device types; see `mica.library.register_kernel`.
+
+        Args:
+            device_types (str, sequence of str or None): Device types, "cpu"; None for all.
+            fn (callable, optional): The kernel, which returns no memory of its arguments. Default: None, it
+                is decorated.
+
+        Returns:
+            callable: The kernel, or the decorator of it.
+        """
+
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             register_kernel(
                 self._qualname, device_types, _returning_new(self._qualname, function), lib=self._library
@@ -295,15 +534,44 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Registers the function that says the result by shape and dtype; see `mica.library.register_fake`.
+
+        Args:
+            fn (callable): The function, of the operator's arguments.
+
+        Returns:
+            callable: The function.
+        """
         return register_fake(self._qualname, fn, lib=self._library)
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
+        """Gives the operator a gradient; see `mica.library.register_autograd`.
+
+        Args:
+            backward (callable): `backward(ctx, *grads)` returns a gradient for each argument.
+            setup_context (callable, optional): `setup_context(ctx, inputs, output)` saves what `backward` needs.
+        """
         register_autograd(self._qualname, backward, setup_context=setup_context, lib=self._library)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Gives the operator a batch rule; see `mica.library.register_vmap`.
+
+        Args:
+            func (callable, optional): `func(info, in_dims, *args)` returns `(output, out_dims)`. Default:
+                None, it is decorated.
+
+        Returns:
+            callable: The rule, or the decorator of it.
+        """
         return register_vmap(self._qualname, func, lib=self._library)
 
     def register_autocast(self, device_type: str, cast_inputs: dtype | str) -> None:
+        """Says what autocast does with the operator; see `mica.library.register_autocast`.
+
+        Args:
+            device_type (str): Such as "cpu".
+            cast_inputs (dtype or str): The dtype, "lower", "float32" or "promote".
+        """
         register_autocast(self._qualname, device_type, cast_inputs, lib=self._library)
 
     def __repr__(self) -> str:
@@ -320,7 +588,41 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Makes an operator of a Python function; its schema comes from its annotations."""
+    """Makes an operator of a Python function, which transforms and tracing then take as one call.
+
+    As `torch.library.custom_op`. The schema comes from the function's annotations. Gradient, batch rule and
+    shape function are added with the methods of what it returns.
+
+    Args:
+        name (str): Namespace and name, "acme::scale"; also found as `mica.ops.acme.scale`.
+        fn (callable, optional): The function; it must return no memory of its arguments. Default: None,
+            it is decorated.
+        mutates_args (sequence of str or "unknown"): The names of the arguments that it writes;
+            "unknown" says that it may write every tensor. Default: none.
+        device_types (str, sequence of str or None): What `fn` is a kernel for. Default: None, all.
+        schema (str, optional): Arguments and results, "(Tensor x) -> Tensor", in place of the annotations.
+        tags (Any, optional): Ignored.
+
+    Returns:
+        CustomOpDef: The operator, or the decorator that makes it.
+
+    Raises:
+        ValueError: The name has no namespace, an annotation is missing or has no schema type, or
+            `mutates_args` and `schema` disagree.
+        RuntimeError: When the operator is called: it returns memory of an argument.
+
+    Example:
+        >>> @mica.library.custom_op("text::scale", mutates_args=())
+        ... def scale(x: mica.Tensor, by: float = 2.0) -> mica.Tensor:
+        ...     return x * by
+        >>> @scale.register_fake
+        ... def scale_of_meta(x, by=2.0):
+        ...     return mica.empty_like(x)
+        >>> scale(mica.ones(2), 3.0)
+        tensor([3., 3.])
+        >>> scale(mica.empty(4, device="meta")).shape
+        mica.Size([4])
+    """
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         ns, _ = _split(name)
@@ -373,8 +675,29 @@ def infer_schema(
     op_name: str | None = None,
     tags: Any = (),
 ) -> str:
-    """The schema that a function's annotations say. mutates_args: the names of the parameters that it
-    writes, or "unknown", which says that it may write each tensor."""
+    """Writes the schema of an operator that a function's annotations describe.
+
+    As `torch.library.infer_schema`.
+
+    Args:
+        prototype_function (callable): Annotated with `mica.Tensor`, int, float, bool, str, complex,
+            `mica.dtype`, `mica.device`, lists and optionals of them.
+        mutates_args (sequence of str or "unknown"): The names of the arguments that it writes;
+            "unknown" says that it may write every tensor. Default: none.
+        op_name (str, optional): Put before the arguments. Default: None.
+        tags (Any): Ignored. Default: ().
+
+    Returns:
+        str: The schema.
+
+    Raises:
+        ValueError: An annotation is missing or has no schema type, or `mutates_args` names no tensor.
+
+    Example:
+        >>> def clip(x: mica.Tensor, low: float, high: float | None = None) -> mica.Tensor: ...
+        >>> mica.library.infer_schema(clip, mutates_args=(), op_name="clip")
+        'clip(Tensor x, float low, float? high=None) -> Tensor'
+    """
     hints = typing.get_type_hints(prototype_function)
     if isinstance(mutates_args, str) and mutates_args != "unknown":
         raise ValueError(
@@ -440,10 +763,27 @@ def _overload(name: str) -> OpOverload:
 
 @contextmanager
 def layer(name: str) -> Iterator[None]:
-    """This thread's calls pass the kernels of a plugin's layer: `with mica.library.layer("acme.count"):`.
+    """A block in which this thread's calls pass the kernels of a plugin's layer.
 
-    The plugin that provides the layer is loaded if need be. Layers of Mica's own are turned on by
-    functions of their own.
+    The plugin that provides the layer is loaded if need be. Mica's own layers are turned on by functions
+    of their own, autocast by `mica.autocast`. `docs/guides/write-a-layer.md` makes one.
+
+    Args:
+        name (str): The layer, "acme.count".
+
+    Yields:
+        None: The block runs.
+
+    Raises:
+        RuntimeError: No plugin provides the layer.
+
+    Example:
+        >>> try:
+        ...     with mica.library.layer("acme.count"):
+        ...         mica.ones(2) + 1
+        ... except RuntimeError as error:
+        ...     print(str(error)[:31])
+        No layer is named (acme.count).
     """
     before = _C._include(name)
     try:
@@ -454,10 +794,27 @@ def layer(name: str) -> Iterator[None]:
 
 @contextmanager
 def frame(kind: str) -> Iterator[None]:
-    """One level of a plugin's transform: within, operators run by the kernels of its frame kind.
+    """One level of a plugin's transform: in the block, operators run by the kernels of its kind.
 
-    The plugin makes the transform's tensors and reads them, by operators of its own; a function
-    such as mica.func.vmap is written over this.
+    The plugin makes the transform's tensors and reads them, by operators of its own; a function such as
+    `mica.func.vmap` is written over this.
+
+    Args:
+        kind (str): The name of the transform, "acme.trace".
+
+    Yields:
+        None: The block runs.
+
+    Raises:
+        RuntimeError: No plugin provides the transform.
+
+    Example:
+        >>> try:
+        ...     with mica.library.frame("acme.trace"):
+        ...         mica.ones(2) + 1
+        ... except RuntimeError as error:
+        ...     print(str(error)[:39])
+        No transform has the name (acme.trace).
     """
     entered = _C._frame_enter(kind)
     try:
@@ -467,11 +824,22 @@ def frame(kind: str) -> Iterator[None]:
 
 
 def set_check_writes(on: bool) -> bool:
-    """Holds kernels to their schemas from now on (or no longer), and returns what was before.
+    """Holds kernels to their schemas from now on, or no longer: a tool for those who write kernels.
 
-    While on, a CPU kernel (of a plugin, of Python or of Mica) that writes an argument which
-    its schema does not declare as written, or returns memory of one, raises RuntimeError with
-    the operator and the argument. Every call then copies its arguments. The environment
-    variable MICA_CHECK_WRITES=1 turns it on from the start.
+    While on, a CPU kernel (of a plugin, of Python or of Mica) that writes an argument which its schema does
+    not declare as written, or returns memory of one, raises RuntimeError with the operator and the argument.
+    Every call then copies its arguments. The environment variable `MICA_CHECK_WRITES=1` turns it on from
+    the start.
+
+    Args:
+        on (bool): Whether to check.
+
+    Returns:
+        bool: Whether it was on before.
+
+    Example:
+        >>> before = mica.library.set_check_writes(True)
+        >>> mica.library.set_check_writes(before)
+        True
     """
     return _C._set_check_writes(on)

@@ -14,14 +14,34 @@ from mica import _C
 
 
 class AliasInfo(NamedTuple):
-    """That a result or an argument shares memory with, or is, a written argument."""
+    """That a result or an argument shares memory with, or is, an argument of the call.
+
+    Args:
+        argument (int): Which of the schema's arguments, by number.
+        is_write (bool): Whether the call writes that argument.
+
+    Example:
+        >>> mica.ops.mica.add_.Tensor._schema.returns[0].alias_info
+        AliasInfo(argument=0, is_write=True)
+    """
 
     argument: int  # of the schema's arguments, by number
     is_write: bool
 
 
 class Argument(NamedTuple):
-    """One argument of a schema."""
+    """One argument of a schema.
+
+    Args:
+        name (str): Its name.
+        type (str): Its type, as the schema spells it: "Tensor", "int[]", "Scalar".
+        kwarg_only (bool): Whether it is given by name alone.
+        alias_info (AliasInfo or None): Itself, if the call writes it.
+
+    Example:
+        >>> mica.ops.mica.add.Tensor._schema.arguments[2]
+        Argument(name='alpha', type='Scalar', kwarg_only=True, alias_info=None)
+    """
 
     name: str
     type: str
@@ -30,13 +50,39 @@ class Argument(NamedTuple):
 
 
 class Return(NamedTuple):
-    """One result of a schema."""
+    """One result of a schema.
+
+    Args:
+        alias_info (AliasInfo or None): The argument that it is, or whose memory it shares.
+
+    Example:
+        >>> mica.ops.mica.transpose.int._schema.returns[0]
+        Return(alias_info=AliasInfo(argument=0, is_write=False))
+    """
 
     alias_info: AliasInfo | None
 
 
 class FunctionSchema:
-    """What an operator takes and gives."""
+    """What an operator takes and gives, as data; `str()` gives the text.
+
+    Args:
+        operator (Any): The operator of `OpOverload`, which makes this as its `_schema`.
+
+    Attributes:
+        name (str): Namespace and name, "mica::add".
+        overload_name (str): "Tensor"; "" for the default.
+        is_mutable (bool): Whether a call writes an argument.
+        arguments (list of Argument): In order.
+        returns (list of Return): In order.
+
+    Example:
+        >>> schema = mica.ops.mica.mm.default._schema
+        >>> schema
+        mica::mm(Tensor self, Tensor mat2) -> Tensor
+        >>> [argument.name for argument in schema.arguments]
+        ['self', 'mat2']
+    """
 
     def __init__(self, operator: Any) -> None:
         self._text: str = operator.schema
@@ -58,10 +104,24 @@ class FunctionSchema:
 
 
 class Program(NamedTuple):
-    """What an operator's entry computes, as steps over registers: `compute` or `reduce` as data.
+    """What an operator's entry computes, as steps over registers, for backends that make kernels of it.
 
-    A step is (opcode, register written, registers read, aux); aux is a place in `inputs` (of LOAD),
-    `scalars` (of SCALAR), both numbers of arguments, or in `constants` (of CONST).
+    A step is `(opcode, register written, registers read, aux)`; aux is a place in `inputs` (of LOAD), `scalars`
+    (of SCALAR) or `constants` (of CONST).
+
+    Args:
+        source (str): The formula of the entry.
+        codes (dict): The steps: "main"; "combine" and "finish" of reductions.
+        constants (list of float): The numbers of the formula.
+        inputs (list of int): The tensors that are read, by number of argument.
+        scalars (list of int): The scalars that are read, by number of argument.
+
+    Example:
+        >>> program = mica.ops.mica.neg.default.program
+        >>> program.source
+        '-self'
+        >>> program.codes["main"]
+        [('LOAD', 0, [], 0), ('NEG', 1, [0], 0), ('STORE', 255, [1], 0)]
     """
 
     source: str
@@ -72,7 +132,25 @@ class Program(NamedTuple):
 
 
 class OpOverload:
-    """One overload of an operator."""
+    """One overload of an operator: `mica.ops.mica.add.Tensor`. It is called with the schema's arguments.
+
+    As `torch._ops.OpOverload`, of which programs that trace or transform operators read much. Each is a
+    single object: compare with `is`.
+
+    Args:
+        operator (Any): The operator in the dispatcher; use `mica.ops` to get overloads.
+
+    Attributes:
+        namespace (str): "mica".
+        python_path (str): Where it is found, "mica.ops.mica.add.Tensor".
+
+    Example:
+        >>> add = mica.ops.mica.add.Tensor
+        >>> add(mica.ones(2), mica.ones(2), alpha=3)
+        tensor([4., 4.])
+        >>> add.name(), add.op_class
+        ('mica::add.Tensor', 'pointwise')
+    """
 
     def __init__(self, operator: Any) -> None:
         self._operator = operator
@@ -136,27 +214,59 @@ class OpOverload:
 
     @property
     def program(self) -> Program | None:
-        """The program of its entry for floating dtypes; None where the class does not run from
-        data, or in more parts than a Program has (rows, gathers)."""
+        """The program of its entry for floating dtypes, or None if it has none.
+
+        The class does not run from data, or in more parts than a Program has (rows, gathers).
+        """
         program = self._operator.program
         return None if program is None else Program(*program)
 
     def bind(self, *args: Any, **kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
-        """All arguments of a call, defaults filled in: those by place, and those by name alone."""
+        """Completes the arguments of a call with the schema's defaults.
+
+        Args:
+            *args (Any): By place.
+            **kwargs (Any): By name.
+
+        Returns:
+            tuple of list and dict: The arguments by place, and those that are given by name alone.
+
+        Raises:
+            TypeError: The arguments do not fit the schema.
+        """
         return self._operator._bind(args, kwargs)
 
     def redispatch_below(self, layer: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls the operator with the layer and all above it left out."""
+        """Calls the operator with a layer and all above it left out, as kernels at that layer do.
+
+        Args:
+            layer (str): The layer, "Autograd".
+            *args (Any): The operator's arguments.
+            **kwargs (Any): The operator's arguments by name.
+
+        Returns:
+            Any: The operator's result.
+        """
         return _C._redispatch_below(self._operator, layer, args, kwargs)
 
     def has_effect(self) -> bool:
-        """Whether a call does more than return its result: it writes an argument, draws random
-        numbers, or returns nothing."""
+        """Whether a call does more than return its result.
+
+        It writes an argument, draws random numbers, or returns nothing.
+        """
         _, results, writes = self._operator._schema_info()
         return bool(writes or not results or self._operator.op_class == "random")
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the operator's decomposition; NotImplemented where it has none."""
+        """Calls the operator's decomposition into other operators.
+
+        Args:
+            *args (Any): The operator's arguments.
+            **kwargs (Any): The operator's arguments by name.
+
+        Returns:
+            Any: The operator's result, or NotImplemented if it has no decomposition.
+        """
         return self._operator._decompose(args, kwargs)
 
     def __reduce__(self) -> Any:
@@ -179,7 +289,22 @@ _overloads: dict[str, OpOverload] = {}
 
 
 def overload(name: str, operator: Any = None) -> OpOverload:
-    """The single object of an overload by its full name, as long as the operator stands."""
+    """Finds an overload by its full name.
+
+    Args:
+        name (str): "mica::add.Tensor"; without the last part, the default one.
+        operator (Any, optional): The operator in the dispatcher, if the caller has it. Default: None.
+
+    Returns:
+        OpOverload: The single object of this overload.
+
+    Raises:
+        AttributeError: No operator has this name.
+
+    Example:
+        >>> mica.ops.overload("mica::add.Tensor") is mica.ops.mica.add.Tensor
+        True
+    """
     operator = operator or _C._find_operator(name)
     if operator is None:
         raise AttributeError(f"No operator is named {name}.")
@@ -190,7 +315,24 @@ def overload(name: str, operator: Any = None) -> OpOverload:
 
 
 class OpPacket:
-    """All overloads of one name."""
+    """All overloads of one operator's name: `mica.ops.mica.add`. A call takes the first that fits.
+
+    As `torch._ops.OpOverloadPacket`.
+
+    Args:
+        namespace (str): "mica".
+        name (str): "add".
+
+    Raises:
+        TypeError: When called: no overload takes the arguments.
+        AttributeError: It is asked for an overload that it has not.
+
+    Example:
+        >>> mica.ops.mica.add.overloads()
+        ['Tensor', 'out', 'Scalar', 'Scalar_out']
+        >>> mica.ops.mica.add(mica.ones(2), 1)
+        tensor([2., 2.])
+    """
 
     def __init__(self, namespace: str, name: str) -> None:
         self._qualified = f"{namespace}::{name}"
@@ -282,7 +424,18 @@ def _inert(space: str, name: str) -> Any:
 
 
 class OpNamespace:
-    """All operators of one namespace."""
+    """All operators of one namespace: `mica.ops.mica`, or that of a plugin or library.
+
+    Args:
+        name (str): The namespace.
+
+    Raises:
+        AttributeError: It is asked for an operator that it has not.
+
+    Example:
+        >>> "add" in dir(mica.ops.mica)
+        True
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -50,12 +50,30 @@ _registered: dict[str, Device] = {}
 
 
 class Device:
-    """The backend `name` with `count` devices, until it is disabled.
+    """A backend in Python, for tests and simulators: memory on the host, kernels over NumPy arrays.
 
-    >>> npu = mica.library.register_device("toy.npu")
-    >>> @npu.kernel("mul.out")
-    ... def mul(self, other, *, out):
-    ...     np.multiply(self, other, out=out)
+    An operator without a kernel of the backend runs on the CPU. `docs/guides/write-a-backend.md` tells
+    how a backend for hardware is made.
+
+    Args:
+        name (str): The device type, such as "toy.npu" for `device="toy.npu:0"`.
+        count (int): How many devices it has. Default: 1.
+
+    Attributes:
+        name (str): The device type.
+
+    Raises:
+        RuntimeError: A backend of this name is registered.
+
+    Example:
+        >>> import numpy as np
+        >>> npu = mica.library.Device("toy.npu")
+        >>> @npu.kernel("mul.out")
+        ... def mul(self, other, *, out):
+        ...     np.multiply(self, other, out=out)
+        >>> mica.ones(2, device="toy.npu") * 3
+        tensor([3., 3.], device='toy.npu:0')
+        >>> npu.disable()
     """
 
     def __init__(self, name: str, count: int = 1) -> None:
@@ -71,11 +89,20 @@ class Device:
         _registered[name] = self
 
     def kernel(self, operator: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Registers a function as the backend's kernel of `operator`, best an out form ("add.out").
+        """Registers the decorated function as the backend's kernel of an operator, best of an out form ("add.out").
 
-        Tensor arguments come as NumPy arrays, outputs of an out form ready to be written among
-        them. The function of an operator whose result's size depends on data returns its results.
+        Tensor arguments come as NumPy arrays; of an out form the outputs too, which the function writes. An
+        operator whose result's size depends on data returns its results. A kernel that raises
         NotImplementedError sends the call to the CPU.
+
+        Args:
+            operator (str): The operator, with its overload: "mul.out", or "acme::blur" of another namespace.
+
+        Returns:
+            callable: The decorator; it returns the function as it is.
+
+        Raises:
+            TypeError: When it decorates: the function cannot be called with the operator's arguments.
         """
         place = sys._getframe(1)
 
@@ -110,5 +137,24 @@ class Device:
 
 
 def register_device(name: str, count: int = 1) -> Device:
-    """A new backend in Python; its kernels are registered with Device.kernel."""
+    """Registers a backend in Python; `Device.kernel` adds its kernels.
+
+    Args:
+        name (str): The device type, such as "sim.npu" for `device="sim.npu:0"`.
+        count (int): How many devices it has. Default: 1.
+
+    Returns:
+        Device: The backend.
+
+    Raises:
+        RuntimeError: A backend of this name is registered.
+
+    Example:
+        >>> npu = mica.library.register_device("sim.npu", count=2)
+        >>> mica.device_count("sim.npu")
+        2
+        >>> (mica.ones(2, device="sim.npu:1") + 1).device  # no kernel: the CPU computes
+        device(type='sim.npu', index=1)
+        >>> npu.disable()
+    """
     return Device(name, count)
