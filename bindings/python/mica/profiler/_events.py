@@ -37,26 +37,62 @@ class _Times:
 
     @property
     def cpu_time(self) -> float:
-        """The mean of a call."""
+        """The mean time of a call, in microseconds."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def cpu_time_str(self) -> str:
+        """The mean time of a call as text with its unit."""
         return microseconds(self.cpu_time)
 
     @property
     def cpu_time_total_str(self) -> str:
+        """The time of all calls as text with its unit."""
         return microseconds(self.cpu_time_total)
 
     @property
     def self_cpu_time_total_str(self) -> str:
+        """The time of all calls, without what ran inside of them, as text with its unit."""
         return microseconds(self.self_cpu_time_total)
 
     device_time_str = device_time_total_str = self_device_time_total_str = "0.000us"
 
 
 class FunctionEvent(_Times):
-    """One range that ran."""
+    """One range of time that a profile saw: an operator, a block of `record_function`, or a module's call.
+
+    As `torch.autograd.profiler_util.FunctionEvent`. `profile.events()` makes them. Times are microseconds of
+    the host; device times are 0, since kernels of a device are not timed by themselves.
+
+    Args:
+        id (int): Its number, from 1 on, in the order of the starts.
+        name (str): "aten::mm", or the block's name.
+        thread (int): The thread that ran it, as `threading.get_ident()` names it.
+        start_us (float): Its start, microseconds after the profile's.
+        end_us (float): Its end, likewise.
+        overload_name (str): "Tensor" of "aten::add.Tensor". Default: "".
+        kind (str): "operator", "block" or "module". Default: "operator".
+        input_shapes (list, optional): The shape of each argument, `[]` for what is no tensor.
+        input_dtypes (list of str, optional): The dtype of each argument.
+        stack (iterable of str): The program's frames, innermost first. Default: ().
+        cpu_memory_usage (int): Bytes that the CPU's allocator held more at its end. Default: 0.
+        flops (int): Floating-point operations. Default: 0.
+        node_id (int): Kept for programs of torch. Default: -1.
+
+    Attributes:
+        key (str): The name, by which averages group.
+        cpu_time_total (float): Microseconds from start to end.
+        self_cpu_time_total (float): The same without the ranges inside of it.
+        cpu_parent (FunctionEvent or None): The range that it is inside of.
+        cpu_children (list of FunctionEvent): The ranges directly inside of it.
+
+    Example:
+        >>> with mica.profiler.profile(record_shapes=True) as p:
+        ...     product = mica.ones(2, 3) @ mica.ones(3, 4)
+        >>> event = p.events()[-1]
+        >>> event.name, event.input_shapes
+        ('aten::mm', [[2, 3], [3, 4]])
+    """
 
     count = 1
 
@@ -96,7 +132,16 @@ class FunctionEvent(_Times):
 
     @classmethod
     def of(cls, number: int, record: Record, origin: int) -> FunctionEvent:
-        """The event of what a recorder noted, its times from `origin` on."""
+        """Makes the event of what a recorder noted.
+
+        Args:
+            number (int): Its number.
+            record (Record): What was noted.
+            origin (int): The nanosecond of `time.perf_counter_ns()` from which its times count.
+
+        Returns:
+            FunctionEvent: The event.
+        """
         return cls(
             number,
             record.name,
@@ -114,14 +159,17 @@ class FunctionEvent(_Times):
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds from its start to its end."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds from its start to its end, less those of the ranges inside of it."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
+        """Bytes that the allocator held more at its end, less those of the ranges inside of it."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -138,7 +186,26 @@ def _listed(shape: Any) -> Any:
 
 
 class FunctionEventAvg(_Times):
-    """The events of one name together."""
+    """The events of one name together: a row of a profile's table.
+
+    As `torch.autograd.profiler_util.FunctionEventAvg`. `profile.key_averages()` makes them.
+
+    Attributes:
+        key (str): The events' name.
+        count (int): How many they are.
+        cpu_time_total (float): Microseconds in all of them.
+        self_cpu_time_total (float): The same without what ran inside of them.
+        cpu_time (float): Microseconds in one, on average.
+        cpu_memory_usage (int): Bytes that they left allocated.
+        flops (int): Floating-point operations in all of them.
+
+    Example:
+        >>> with mica.profiler.profile() as p:
+        ...     for _ in range(3):
+        ...         total = mica.ones(2).sum()
+        >>> {row.key: row.count for row in p.key_averages()}
+        {'aten::ones': 3, 'aten::sum': 3}
+    """
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -155,7 +222,14 @@ class FunctionEventAvg(_Times):
         self.cpu_children: list[Any] = []
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Takes an event, or another average, in."""
+        """Takes an event, or another average, in.
+
+        Args:
+            other (FunctionEvent or FunctionEventAvg): What is added to the sums.
+
+        Returns:
+            FunctionEventAvg: This one.
+        """
         if self.key is None:
             self.key, self.stack, self.scope = other.key, other.stack, other.scope
             self.overload_name, self.is_user_annotation = other.overload_name, other.is_user_annotation
@@ -175,7 +249,21 @@ class FunctionEventAvg(_Times):
 
 
 class EventList(list[Any]):
-    """Events, or averages, with their table and their trace."""
+    """A list of events, or of averages, that can show itself as a table and write traces.
+
+    As `torch.autograd.profiler_util.EventList`. `profile.events()` and `profile.key_averages()` return one.
+
+    Args:
+        events (iterable): What it holds. Default: none.
+        shows (Any, optional): The profile's options, which decide on the table's columns.
+        recorder (Any, optional): What the events come from; a trace needs it.
+
+    Example:
+        >>> with mica.profiler.profile() as p:
+        ...     total = mica.ones(2).sum()
+        >>> [event.name for event in p.events()]
+        ['aten::ones', 'aten::sum']
+    """
 
     def __init__(self, events: Iterable[Any] = (), *, shows: Any = None, recorder: Any = None) -> None:
         super().__init__(events)
@@ -183,7 +271,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time in all of them, each moment once."""
+        """Microseconds in all of them, each moment counted once."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
@@ -192,7 +280,17 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """One average for each name (and shapes, stack, overload), in the order of their first calls."""
+        """One average for each name, in the order of the first calls.
+
+        Args:
+            group_by_input_shapes (bool): Calls with other shapes have a row of their own. Default: False.
+            group_by_stack_n (int): Calls that differ in this many innermost frames of the program have a row
+                of their own; the profile needs `with_stack`. Default: 0.
+            group_by_overload_name (bool): Each overload has a row of its own. Default: False.
+
+        Returns:
+            EventList: The averages.
+        """
         groups: dict[Any, FunctionEventAvg] = {}
         for event in self:
             key = (
@@ -210,7 +308,7 @@ class EventList(list[Any]):
         return EventList(groups.values(), shows=self._shows, recorder=self._recorder)
 
     def total_average(self) -> FunctionEventAvg:
-        """All of them as one."""
+        """All of them as one average with the key "Total"."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -228,7 +326,25 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """A table for people."""
+        """The events as a table for people.
+
+        Args:
+            sort_by (str, optional): The attribute to sort by, greatest first: "cpu_time_total",
+                "self_cpu_time_total", "cpu_memory_usage", "count", ... Default: None, as they are.
+            row_limit (int): At most this many rows; -1 for all. Default: 100.
+            max_src_column_width (int): Characters of the column of sources. Default: 75.
+            max_name_column_width (int): Characters of the column of names. Default: 55.
+            max_shapes_column_width (int): Characters of the column of shapes. Default: 80.
+            header (str, optional): A line above the table. Default: None.
+            top_level_events_only (bool): Leaves out what ran inside of another event. Default: False.
+            time_unit (str, optional): "s", "ms" or "us". Default: None, the one that fits each number.
+
+        Returns:
+            str: The table.
+
+        Raises:
+            ValueError: `sort_by` is no attribute, or the unit is unknown.
+        """
         rows = [e for e in self if not (top_level_events_only and e.cpu_parent is not None)]
         if sort_by is not None:
             by = sort_by.replace("cuda", "device")
@@ -242,16 +358,29 @@ class EventList(list[Any]):
         )
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the profile as a trace that Perfetto and chrome://tracing open."""
+        """Writes the profile as a trace that Perfetto and chrome://tracing open.
+
+        Args:
+            path (str): The JSON file; compressed if its name ends with ".gz".
+        """
         from mica.profiler._trace import write
 
         write(path, self, self._recorder, {})
 
     def supported_export_stacks_metrics(self) -> list[str]:
+        """The metrics that `export_stacks()` takes."""
         return ["self_cpu_time_total"]
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes one line for each stack, `outermost;...;innermost microseconds`, as flame graphs take it."""
+        """Writes a line for each stack, `outermost;...;innermost microseconds`, as flame graphs take it.
+
+        Args:
+            path (str): The text file.
+            metric (str): "self_cpu_time_total", the only one.
+
+        Raises:
+            ValueError: The metric is another.
+        """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"The metric ({metric}) is unknown; expected self_cpu_time_total.")
         with open(path, "w", encoding="utf-8") as file:
