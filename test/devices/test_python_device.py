@@ -106,3 +106,31 @@ except RuntimeError as error:
     print(error)
 """
     assert "`tensors[0]` is on the device (py.one:0) and `tensors[1]` on (py.two:0)" in run(program)
+
+
+def test_the_accelerator_may_have_any_name():
+    program = """
+mica.library.register_device("py.any", count=2)
+accelerator = mica.accelerator
+accelerator.synchronize()
+with accelerator.device_index(1):
+    print(accelerator.current_device_index(), accelerator.current_stream().device)
+print(accelerator.current_device_index(), accelerator.device_count())
+"""
+    assert run(program).splitlines() == ["1 py.any:1", "0 2"]
+
+
+def test_seeds_reach_the_current_device_and_all_devices():
+    program = """
+mica.library.register_device("cuda", count=2)
+cuda = mica.cuda
+cuda.manual_seed_all(5)
+with cuda.device(1):
+    first = cuda.initial_seed()
+    cuda.manual_seed(6)
+    print(first, cuda.initial_seed(), cuda.get_rng_state().equal(cuda.get_rng_state(1)))
+print(cuda.initial_seed(), cuda.get_rng_state().equal(cuda.get_rng_state(1)))
+cuda.seed_all()
+print(cuda.get_rng_state(0).equal(cuda.get_rng_state(1)))
+"""
+    assert run(program).splitlines() == ["5 6 True", "5 False", "True"]

@@ -3,12 +3,15 @@ first backend beside the CPU that is loaded. mica.cuda has the same for "cuda"."
 
 from __future__ import annotations
 
-import importlib
+import functools
+from types import SimpleNamespace
 from typing import Any
 
+import mica
 from mica import _C
 from mica._devices import (
     accelerators,
+    backend_module,
     empty_cache as empty_cache,
     max_memory_allocated as max_memory_allocated,
     memory_allocated as memory_allocated,
@@ -20,17 +23,56 @@ from mica._devices import (
 
 
 def set_device_index(device: Any, /) -> None:
-    """Makes a device of the accelerator, by number or name, the one that is meant without a number."""
+    """Makes a device of the accelerator the one that is meant without a number.
+
+    As `torch.accelerator.set_device_index`.
+
+    Args:
+        device (int, str or device): Its number or name.
+
+    Raises:
+        RuntimeError: There is no accelerator.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     mica.accelerator.set_device_index(0)
+    """
     _functions().set_device(device)
 
 
 def current_device_index() -> int:
-    """The number of the device that is meant without one."""
+    """Says which device of the accelerator is meant without a number.
+
+    As `torch.accelerator.current_device_index`.
+
+    Returns:
+        int: Its number, from 0 on.
+
+    Raises:
+        RuntimeError: There is no accelerator.
+
+    Example:
+        >>> mica.accelerator.current_device_index() if mica.accelerator.is_available() else 0
+        0
+    """
     return int(_functions().current_device())
 
 
 class device_index:
-    """A block in which the device of this number is the current one; None changes nothing."""
+    """A block in which a device of the accelerator is the one that is meant without a number.
+
+    As `torch.accelerator.device_index`.
+
+    Args:
+        device (int or None): Its number; None changes nothing.
+
+    Raises:
+        RuntimeError: On entering: there is no accelerator.
+
+    Example:
+        >>> with mica.accelerator.device_index(0 if mica.accelerator.is_available() else None):
+        ...     x = mica.ones(2)
+    """
 
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
@@ -47,12 +89,41 @@ class device_index:
 
 
 def synchronize(device: Any = None, /) -> None:
-    """Waits until all work of the accelerator's device is done."""
+    """Waits until a device of the accelerator has done all work that was given to it.
+
+    As `torch.accelerator.synchronize`.
+
+    Args:
+        device (int, str or device, optional): The device. Default: None, the current one.
+
+    Raises:
+        RuntimeError: There is no such device.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     mica.accelerator.synchronize()
+    """
     _functions().synchronize(device)
 
 
 def current_stream(device: Any = None, /) -> Any:
-    """The stream of the accelerator's device that this thread's work goes to."""
+    """Returns the stream that this thread's work on the accelerator goes to.
+
+    As `torch.accelerator.current_stream`.
+
+    Args:
+        device (int, str or device, optional): The device. Default: None, the current one.
+
+    Returns:
+        Stream: The stream.
+
+    Raises:
+        RuntimeError: There is no such device.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     mica.accelerator.current_stream().synchronize()
+    """
     return _functions().current_stream(device)
 
 
@@ -60,21 +131,60 @@ def _functions() -> Any:
     accelerator = current_accelerator()
     if accelerator is None:
         raise RuntimeError("No plugin provides an accelerator; mica.plugins() lists what is loaded.")
-    return importlib.import_module(f"mica.{accelerator.type}")
+    return _functions_of(accelerator.type)
+
+
+@functools.cache
+def _functions_of(backend: str) -> Any:
+    if backend in ("cuda", "mps", "xpu"):
+        return getattr(mica, backend)
+    return SimpleNamespace(**backend_module.functions(backend))
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """The backend's device, without a number; None if there is none."""
+    """Says which accelerator a program means without naming it: the first backend beside the CPU that is loaded.
+
+    As `torch.accelerator.current_accelerator`.
+
+    Args:
+        check_available (bool): Only a backend that has a device counts. Default: False.
+
+    Returns:
+        device or None: Its device without a number; None if there is no accelerator.
+
+    Example:
+        >>> device = mica.accelerator.current_accelerator(check_available=True) or mica.device("cpu")
+    """
     names = [n for n in accelerators() if not check_available or _C._device_count(n)]
     return _C.device(names[0]) if names else None
 
 
 def is_available() -> bool:
-    """Whether there is an accelerator with a device."""
+    """Says whether there is an accelerator with a device.
+
+    As `torch.accelerator.is_available`.
+
+    Returns:
+        bool: Whether there is one.
+
+    Example:
+        >>> mica.accelerator.is_available() == (mica.accelerator.device_count() > 0)
+        True
+    """
     return any(_C._device_count(name) for name in accelerators())
 
 
 def device_count() -> int:
-    """The number of devices of the accelerator; 0 without one."""
+    """Counts the devices of the accelerator.
+
+    As `torch.accelerator.device_count`.
+
+    Returns:
+        int: How many there are; 0 without an accelerator.
+
+    Example:
+        >>> mica.accelerator.device_count() >= 0
+        True
+    """
     accelerator = current_accelerator()
     return _C._device_count(accelerator.type) if accelerator is not None else 0

@@ -7,7 +7,22 @@ from mica._devices import backend_module as _backend_functions
 
 
 class CUDAGraph:
-    """Recorded work of a stream. No device records yet, and making one says so."""
+    """Stands for recorded work of a stream, which no device records yet: making one raises.
+
+    As `torch.cuda.CUDAGraph` by name only, so that programs can ask; run the work each time instead.
+
+    Args:
+        keep_graph (bool): Ignored. Default: False.
+
+    Raises:
+        NotImplementedError: Always.
+
+    Example:
+        >>> try:
+        ...     graph = mica.cuda.CUDAGraph()
+        ... except NotImplementedError:
+        ...     graph = None
+    """
 
     def __init__(self, keep_graph: bool = False) -> None:
         raise NotImplementedError(

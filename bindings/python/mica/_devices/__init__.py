@@ -45,7 +45,15 @@ def reserve(*names: str) -> None:
 
 
 def accelerators() -> list[str]:
-    """The backends beside the CPU that plugins provide, in the order of their loading."""
+    """Lists the backends beside the CPU that plugins provide.
+
+    Returns:
+        list of str: Their names, in the order of their loading.
+
+    Example:
+        >>> "cpu" in mica.accelerator.accelerators()
+        False
+    """
     return [n for n in _C._backend_names()[2:] if n not in _reserved or _C._device_count(n)]
 
 
@@ -58,17 +66,60 @@ def _device(device: Any) -> Any:
 
 
 def device_count(backend: str) -> int:
-    """The number of devices of a backend ("acme.npu"); 0 without its plugin."""
+    """Counts the devices of a backend.
+
+    Args:
+        backend (str): Its name, "cuda" or "acme.npu".
+
+    Returns:
+        int: How many there are; 0 without its plugin.
+
+    Example:
+        >>> mica.device_count("cpu")
+        1
+    """
     return _C._device_count(backend)
 
 
 def device_properties(device: Any = None) -> dict[str, Any]:
-    """What the device says of itself: name, total_memory and free_memory in bytes (-1: unknown)."""
+    """Asks a device about itself.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        dict: "name", "total_memory" and "free_memory" in bytes (-1: unknown), and what the plugin adds.
+
+    Example:
+        >>> mica.device_properties("cpu")
+        {'name': 'cpu', 'total_memory': -1, 'free_memory': -1}
+    """
     return _C._device_properties(_device(device))
 
 
 class Stream:
-    """A queue of work of one device, in order. Two streams run independently."""
+    """A queue of work of one device, done in order. Two streams run independently.
+
+    As `torch.Stream`.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+        priority (int): Lower numbers go first where the device has priorities. Default: 0.
+
+    Attributes:
+        device (device): The device.
+        handle (int): The device's number of the stream; 0 is its default stream.
+
+    Example:
+        >>> stream = mica.Stream("cpu")
+        >>> with mica.stream(stream):
+        ...     x = mica.ones(2) + 1
+        >>> stream.synchronize()
+        >>> stream.query()
+        True
+    """
 
     _events: Any = None  # the class of the events that it makes; Event without one
 
@@ -92,17 +143,32 @@ class Stream:
         return _C._stream_query(self.device, self.handle)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event (a new one without) recorded here."""
+        """Records an event: a mark behind the work that is in the stream now.
+
+        Args:
+            event (Event, optional): The event. Default: None, a new one.
+
+        Returns:
+            Event: The event.
+        """
         event = (self._events or Event)() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """What comes later in this stream runs after the event."""
+        """Makes the work that comes later in this stream wait for an event.
+
+        Args:
+            event (Event): The event.
+        """
         event.wait(self)
 
     def wait_stream(self, other: Stream) -> None:
-        """What comes later in this stream runs after what is in the other now."""
+        """Makes the work that comes later in this stream wait for what is in another stream now.
+
+        Args:
+            other (Stream): The other stream.
+        """
         self.wait_event(other.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -116,19 +182,40 @@ class Stream:
 
 
 class Event:
-    """A point in the work of a stream, for other streams and for this thread to wait for."""
+    """A point in the work of a stream, for other streams and for this thread to wait for.
+
+    As `torch.Event`.
+
+    Args:
+        enable_timing (bool): Kept as an attribute; all events can be timed. Default: False.
+
+    Example:
+        >>> event = mica.Event()
+        >>> event.record(mica.Stream("cpu"))
+        >>> event.synchronize()
+        >>> event.query()
+        True
+    """
 
     def __init__(self, enable_timing: bool = False) -> None:
         self.enable_timing = enable_timing
         self._event = _C._new_event()
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks what is in the stream (the current one) now."""
+        """Marks what is in a stream now.
+
+        Args:
+            stream (Stream, optional): The stream. Default: None, the current one.
+        """
         stream = current_stream() if stream is None else stream
         _C._event_record(self._event, stream.device, stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """What comes later in the stream (the current one) runs after the event."""
+        """Makes the work that comes later in a stream wait for the event.
+
+        Args:
+            stream (Stream, optional): The stream. Default: None, the current one.
+        """
         stream = current_stream() if stream is None else stream
         _C._event_wait(self._event, stream.device, stream.handle)
 
@@ -137,27 +224,66 @@ class Event:
         _C._event_synchronize(self._event)
 
     def query(self) -> bool:
-        """Whether the event has happened; True when it was never recorded."""
+        """Whether the event has happened; True if it was never recorded."""
         return _C._event_query(self._event)
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds from this event to `end`."""
+        """Measures the time from this event to another of the same device, both recorded.
+
+        Args:
+            end (Event): The later event.
+
+        Returns:
+            float: Milliseconds.
+
+        Raises:
+            RuntimeError: One of them was not recorded, or their devices differ.
+            NotImplementedError: The device measures no time, as the CPU.
+        """
         return _C._event_elapsed(self._event, end._event)
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that this thread's work on the device goes to."""
+    """Returns the stream that this thread's work on a device goes to.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        Stream: The stream.
+
+    Example:
+        >>> mica.current_stream("cpu")
+        Stream(device='cpu', handle=0)
+    """
     device = _device(device)
     return Stream._of(device, _C._current_stream(device))
 
 
 def set_stream(stream: Stream) -> None:
-    """Makes a stream the current one of its device, for this thread."""
+    """Makes a stream the current one of its device, for this thread. Rather use `with mica.stream(s):`.
+
+    Args:
+        stream (Stream): The stream.
+
+    Example:
+        >>> mica.set_stream(mica.current_stream("cpu"))
+    """
     _C._exchange_stream(stream.device, stream.handle)
 
 
 class StreamContext:
-    """What mica.stream(s) gives: the stream is current inside the block."""
+    """What `mica.stream(s)` returns: in its block the stream is the current one of its device.
+
+    Args:
+        stream (Stream or None): The stream; None changes nothing.
+
+    Example:
+        >>> with mica.StreamContext(mica.Stream("cpu")) as stream:
+        ...     stream.device
+        device(type='cpu')
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -174,59 +300,189 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A block in which the stream is the current one of its device; None changes nothing."""
+    """A block in which a stream is the current one of its device, for this thread.
+
+    As `torch.cuda.stream`.
+
+    Args:
+        stream (Stream or None): The stream; None changes nothing.
+
+    Returns:
+        StreamContext: The context manager.
+
+    Example:
+        >>> with mica.stream(mica.Stream("cpu")):
+        ...     x = mica.ones(2) + 1
+    """
     return StreamContext(stream)
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until all work of the device is done."""
+    """Waits until a device has done all work that was given to it.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Example:
+        >>> mica.synchronize("cpu")
+    """
     _C._synchronize(_device(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The caching allocator of the device: bytes in use, reserved, at most in use; requests and hits."""
+    """Asks a device's caching allocator what it holds.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        dict of str to int: Bytes: "bytes_in_use", "bytes_reserved" (idle ones included) and
+        "peak_bytes_in_use"; requests: "allocations" and those met without the device, "cache_hits".
+
+    Example:
+        >>> list(mica.memory_stats("cpu"))
+        ['bytes_in_use', 'bytes_reserved', 'peak_bytes_in_use', 'allocations', 'cache_hits']
+    """
     return _C._memory_stats(_device(device))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in use by tensors of the device."""
+    """Says how many bytes tensors of a device use.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        int: Bytes.
+
+    Example:
+        >>> before = mica.memory_allocated("cpu")
+        >>> x = mica.ones(1024)
+        >>> mica.memory_allocated("cpu") - before >= 4096
+        True
+    """
     return memory_stats(device)["bytes_in_use"]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes taken from the device, idle ones included."""
+    """Says how many bytes the program has taken from a device, idle ones included.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        int: Bytes.
+
+    Example:
+        >>> mica.memory_reserved("cpu") >= mica.memory_allocated("cpu")
+        True
+    """
     return memory_stats(device)["bytes_reserved"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that were in use since the start or the last reset."""
+    """Says how many bytes tensors of a device used at most, since the start or the last reset.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        int: Bytes.
+
+    Example:
+        >>> mica.reset_peak_memory_stats("cpu")
+        >>> mica.max_memory_allocated("cpu") >= mica.memory_allocated("cpu")
+        True
+    """
     return memory_stats(device)["peak_bytes_in_use"]
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Begins the search for the most bytes in use anew."""
+    """Makes `max_memory_allocated()` count from now on.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Example:
+        >>> mica.reset_peak_memory_stats("cpu")
+    """
     _C._reset_peak_memory(_device(device))
 
 
 def empty_cache(device: Any = None) -> None:
-    """Gives idle memory back to the device."""
+    """Gives idle memory that the caching allocator keeps back to a device, for other programs.
+
+    Args:
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Example:
+        >>> mica.empty_cache("cpu")
+    """
     _C._empty_cache(_device(device))
 
 
 def set_memory_limit(bytes: int, device: Any = None) -> None:
-    """At most this many bytes are taken from the device; 0 for no limit."""
+    """Limits the memory that this process takes from a device.
+
+    Beyond the limit, making a tensor raises `mica.OutOfMemoryError`.
+
+    Args:
+        bytes (int): At most this many; 0 for no limit.
+        device (str or device, optional): The device. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Raises:
+        ValueError: The number is negative.
+
+    Example:
+        >>> mica.set_memory_limit(0, "cpu")
+    """
     _C._set_memory_limit(_device(device), bytes)
 
 
 def set_fallback(policy: str | None) -> str:
-    """What happens when a backend has no kernel for a call: "allow" runs it on the CPU, "warn"
-    says so once an operator, "error" raises NotImplementedError. Returns the old policy, which is
-    MICA_FALLBACK's at the start; None changes nothing."""
+    """Sets what happens when a backend has no kernel for a call.
+
+    Args:
+        policy (str or None): "allow" runs the call on the CPU, "warn" says so once for each operator,
+            "error" raises NotImplementedError; None changes nothing.
+
+    Returns:
+        str: The policy before, which at the start is that of the environment variable `MICA_FALLBACK`,
+        or "allow".
+
+    Raises:
+        ValueError: The policy is none of these.
+
+    Example:
+        >>> before = mica.set_fallback("warn")
+        >>> mica.set_fallback(before)
+        'warn'
+    """
     return _C._set_fallback(policy)
 
 
 def fallback_counts(reset: bool = False) -> dict[str, dict[str, int]]:
-    """How often each operator of each backend ran on the CPU instead, since the start or a reset."""
+    """Counts the calls that ran on the CPU since their backend had no kernel for them.
+
+    Args:
+        reset (bool): Sets the counts to 0 once they are read. Default: False.
+
+    Returns:
+        dict: From each backend to a dict from each operator to its calls, since the start or a reset.
+
+    Example:
+        >>> on_the_cpu = mica.fallback_counts().get("cuda", {})
+        >>> on_the_cpu.get("mica::mm", 0)
+        0
+    """
     counts: dict[str, dict[str, int]] = {}
     for backend, operator, calls in _C._fallback_counts(reset):
         counts.setdefault(backend, {})[operator] = calls
@@ -234,8 +490,20 @@ def fallback_counts(reset: bool = False) -> dict[str, dict[str, int]]:
 
 
 def record_stream(self: Tensor, stream: Stream) -> None:
-    """Another stream than the one that was current when the tensor was made uses its memory:
-    it is not given to another tensor before that use is done."""
+    """Says that another stream than the current one uses the tensor's memory.
+
+    The memory is not given to another tensor before what is in that stream now is done. As
+    `torch.Tensor.record_stream`.
+
+    Args:
+        stream (Stream): The stream.
+
+    Raises:
+        TypeError: It is no stream.
+
+    Example:
+        >>> mica.ones(2).record_stream(mica.Stream("cpu"))
+    """
     if not isinstance(stream, Stream):
         raise TypeError(
             f"record_stream: `stream` must be a Stream, not a value of type ({type(stream).__name__})."
@@ -244,18 +512,56 @@ def record_stream(self: Tensor, stream: Stream) -> None:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor in host memory that the device (the first that has such memory) reads and writes
-    while the host goes on, for copies with non_blocking=True; itself where it is there already."""
+    """Copies the tensor into host memory that a device reads and writes while the host goes on.
+
+    Copies from and to it with `non_blocking=True` do not wait. As `torch.Tensor.pin_memory`.
+
+    Args:
+        device (str or device, optional): The device. Default: the first that has such memory.
+
+    Returns:
+        Tensor: The copy; the tensor itself if it lies there already.
+
+    Raises:
+        NotImplementedError: No device that is loaded has such memory.
+
+    Example:
+        >>> x = mica.ones(2)
+        >>> x = x.pin_memory() if mica.cuda.is_available() else x
+    """
     return _C._pin_memory(self, None if device is None else _device(device))
 
 
 def is_pinned(self: Tensor) -> bool:
-    """Whether the tensor lies in pinned memory."""
+    """Says whether the tensor lies in pinned memory; see `pin_memory()`.
+
+    As `torch.Tensor.is_pinned`.
+
+    Returns:
+        bool: Whether it does.
+
+    Example:
+        >>> mica.ones(2).is_pinned()
+        False
+    """
     return _C._is_pinned(self)
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Moves the tensor's memory, and so every view of it, to where other processes can see it."""
+    """Moves the tensor's memory, and so every view of it, to where other processes can see it.
+
+    As `torch.Tensor.share_memory_`. `mica.multiprocessing` then sends the tensor without a copy.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        NotImplementedError: The tensor is on an accelerator.
+
+    Example:
+        >>> mica.ones(2).share_memory_().is_shared()
+        True
+    """
     if self.device.type not in ("cpu", "meta"):
         raise NotImplementedError(
             f"The memory of a tensor on the device ({self.device}) cannot be shared with another process: the "
@@ -269,7 +575,17 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes can see the tensor's memory."""
+    """Says whether other processes can see the tensor's memory; see `share_memory_()`.
+
+    As `torch.Tensor.is_shared`.
+
+    Returns:
+        bool: Whether they can.
+
+    Example:
+        >>> mica.ones(2).is_shared()
+        False
+    """
     import sys
 
     memory = sys.modules.get("mica._memory.shared")  # not imported: nothing is shared

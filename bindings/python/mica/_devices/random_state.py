@@ -21,7 +21,26 @@ def _rebuild_generator(device: Any, algorithm: str, state: Tensor) -> Generator:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seeds the default generators of all devices; returns the CPU's."""
+    """Seeds the default generators of all devices, so that a program draws the same numbers in each run.
+
+    As `torch.manual_seed`.
+
+    Args:
+        seed (int): The seed.
+
+    Returns:
+        Generator: That of the CPU.
+
+    Raises:
+        ValueError: The seed is a text that is no integer.
+
+    Example:
+        >>> generator = mica.manual_seed(0)
+        >>> first = mica.rand(3)
+        >>> generator = mica.manual_seed(0)
+        >>> mica.equal(mica.rand(3), first)
+        True
+    """
     try:
         number = int(seed)
     except ValueError:
@@ -30,23 +49,70 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seeds from the system's entropy; returns the seed."""
+    """Seeds the CPU's default generator with a number of the system's.
+
+    As `torch.seed`.
+
+    Returns:
+        int: The seed.
+
+    Example:
+        >>> mica.seed() == mica.initial_seed()
+        True
+    """
     value: int = default_generator.seed()
     return value
 
 
 def initial_seed() -> int:
-    """The last seed given to the CPU's generator."""
+    """Says what the CPU's default generator was last seeded with.
+
+    As `torch.initial_seed`.
+
+    Returns:
+        int: The seed.
+
+    Example:
+        >>> generator = mica.manual_seed(7)
+        >>> mica.initial_seed()
+        7
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The CPU generator's state as bytes."""
+    """Reads the state of the CPU's default generator, to go on from later.
+
+    As `torch.get_rng_state`.
+
+    Returns:
+        Tensor: The state, uint8.
+
+    Example:
+        >>> state = mica.get_rng_state()
+        >>> first = mica.rand(3)
+        >>> mica.set_rng_state(state)
+        >>> mica.equal(mica.rand(3), first)
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Sets the CPU generator's state."""
+    """Sets the state of the CPU's default generator.
+
+    As `torch.set_rng_state`.
+
+    Args:
+        new_state (Tensor): What `get_rng_state()` returned.
+
+    Raises:
+        TypeError: The tensor is not uint8.
+        RuntimeError: It is no state of this generator.
+
+    Example:
+        >>> mica.set_rng_state(mica.get_rng_state())
+    """
     default_generator.set_state(new_state)
 
 
@@ -55,7 +121,23 @@ def _named(device: Any, device_type: str | None) -> str:
 
 
 class fork_rng:
-    """A context after which the state of the CPU's generator, and of those of `devices`, is as before."""
+    """A block after which the CPU's default generator, and those of `devices`, are as they were before it.
+
+    As `torch.random.fork_rng`, which forks all devices where none is named.
+
+    Args:
+        devices (iterable of int, str or device, optional): Numbers of the backend `device_type`, or
+            names. Default: None, the CPU alone.
+        enabled (bool): False changes nothing. Default: True.
+        device_type (str, optional): The backend of the numbers. Default: "cuda".
+
+    Example:
+        >>> before = mica.get_rng_state()
+        >>> with mica.random.fork_rng():
+        ...     noise = mica.rand(3)
+        >>> mica.equal(mica.get_rng_state(), before)
+        True
+    """
 
     def __init__(
         self,
