@@ -23,12 +23,30 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder in which weights and sources lie."""
+    """Says in which folder the hub looks for weights.
+
+    As `torch.hub.get_dir`.
+
+    Returns:
+        str: What `set_dir()` was given; else `hub` in `$TORCH_HOME`, or `~/.cache/torch/hub`.
+
+    Example:
+        >>> folder = mica.hub.get_dir()
+    """
     return _directory[-1] if _directory else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: Any) -> None:
-    """Makes a folder the hub's."""
+    """Sets the folder in which the hub looks for weights.
+
+    As `torch.hub.set_dir`.
+
+    Args:
+        d (str or path): The folder.
+
+    Example:
+        >>> mica.hub.set_dir(mica.hub.get_dir())
+    """
     _directory.append(os.path.expanduser(str(d)))
 
 
@@ -64,7 +82,34 @@ def list(
     *,
     source: str = "github",
 ) -> Any:
-    """The entry points of a folder's hubconf.py."""
+    r"""Lists what models a folder offers: the functions of its `hubconf.py`.
+
+    As `torch.hub.list`, for local sources alone: Mica opens no network connection.
+
+    Args:
+        github (str or path): The folder.
+        force_reload (bool): Ignored. Default: False.
+        skip_validation (bool): Ignored. Default: False.
+        trust_repo (Any): Ignored. Default: "check".
+        verbose (bool): Ignored. Default: True.
+        source (str): Give "local". Default: "github", which raises.
+
+    Returns:
+        list of str: The names.
+
+    Raises:
+        RuntimeError: The source is "github", or a module that `hubconf.py` depends on is missing.
+        ValueError: The source is another.
+        FileNotFoundError: The folder has no `hubconf.py`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = "def scaler(by):\n    return lambda x: x * by\n"
+        ...     _ = pathlib.Path(folder, "hubconf.py").write_text(text)
+        ...     mica.hub.list(folder, source="local")
+        ['scaler']
+    """
     module = _entries(github, source)
     return [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("_")]
 
@@ -85,19 +130,92 @@ def help(
     *,
     source: str = "github",
 ) -> Any:
-    """The doc string of an entry point."""
+    r"""Reads the docstring of a model's function in a folder's `hubconf.py`.
+
+    As `torch.hub.help`, for local sources alone.
+
+    Args:
+        github (str or path): The folder.
+        model (str): The function's name.
+        force_reload (bool): Ignored. Default: False.
+        skip_validation (bool): Ignored. Default: False.
+        trust_repo (Any): Ignored. Default: "check".
+        source (str): Give "local". Default: "github", which raises.
+
+    Returns:
+        str or None: The docstring.
+
+    Raises:
+        RuntimeError: The source is "github", or there is no such function.
+        FileNotFoundError: The folder has no `hubconf.py`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = "def scaler(by):\n    'Multiplies.'\n    return lambda x: x * by\n"
+        ...     _ = pathlib.Path(folder, "hubconf.py").write_text(text)
+        ...     mica.hub.help(folder, "scaler", source="local")
+        'Multiplies.'
+    """
     return _entry(github, model, source).__doc__
 
 
 def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", **kwargs: Any) -> Any:
-    """What an entry point of a folder's hubconf.py makes."""
+    r"""Makes a model by a function of a folder's `hubconf.py`.
+
+    As `torch.hub.load`, for local sources alone: Mica opens no network connection. The file is run, so trust
+    the folder.
+
+    Args:
+        repo_or_dir (str or path): The folder.
+        model (str): The function's name.
+        *args (Any): Its arguments.
+        source (str): Give "local". Default: "github", which raises.
+        **kwargs (Any): Its arguments by name; `trust_repo`, `force_reload`, `verbose` and
+            `skip_validation` are left out.
+
+    Returns:
+        Any: What the function returns.
+
+    Raises:
+        RuntimeError: The source is "github", or there is no such function.
+        ValueError: The source is another.
+        FileNotFoundError: The folder has no `hubconf.py`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = "def scaler(by):\n    return lambda x: x * by\n"
+        ...     _ = pathlib.Path(folder, "hubconf.py").write_text(text)
+        ...     double = mica.hub.load(folder, "scaler", 2, source="local")
+        >>> double(mica.ones(2))
+        tensor([2., 2.])
+    """
     for option in ("trust_repo", "force_reload", "verbose", "skip_validation"):
         kwargs.pop(option, None)
     return _entry(repo_or_dir, model, source)(*args, **kwargs)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Refused unless the URL is a file: Mica opens no network connection."""
+    """Copies the file of a `file://` URL; any other is refused, since Mica opens no network connection.
+
+    Args:
+        url (str): The URL.
+        dst (str): Where the copy goes.
+        hash_prefix (str, optional): What the SHA-256 of the file must begin with, in hexadecimal.
+        progress (bool): Ignored. Default: True.
+
+    Raises:
+        RuntimeError: The URL is no `file://` one, or the hash differs.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a").write_text("content")
+        ...     mica.hub.download_url_to_file(f"file://{folder}/a", f"{folder}/b")
+        ...     pathlib.Path(folder, "b").read_text()
+        'content'
+    """
     parts = urlparse(url)
     if parts.scheme != "file":
         raise RuntimeError(f"Mica downloads nothing: fetch {url} by other means and put it at {dst}.")
@@ -123,7 +241,34 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """The weights of a URL, from the hub's folder if they lie there."""
+    """Loads the weights that a URL names from the hub's folder, where somebody has put them.
+
+    As `torch.hub.load_state_dict_from_url`, but a URL other than `file://` is not fetched: the error says which
+    file to put where.
+
+    Args:
+        url (str): The URL; its last part is the file's name.
+        model_dir (str, optional): The folder. Default: `checkpoints` in `get_dir()`.
+        map_location (str, device, dict or callable, optional): As of `mica.load`.
+        progress (bool): Ignored. Default: True.
+        check_hash (bool): Checks a file that is copied against the hash in its name, `name-<hash>.pth`.
+            Default: False.
+        file_name (str, optional): The file's name, where it is not the URL's.
+        weights_only (bool): As of `mica.load`. Default: True.
+
+    Returns:
+        Any: What the file holds.
+
+    Raises:
+        RuntimeError: The file is not in the folder and the URL is no `file://` one.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mica.save({"weight": mica.ones(2)}, f"{folder}/net.pth")
+        ...     mica.hub.load_state_dict_from_url("https://example.org/net.pth", model_dir=folder)
+        {'weight': tensor([1., 1.])}
+    """
     import mica
 
     folder = Path(model_dir or os.path.join(get_dir(), "checkpoints"))

@@ -24,18 +24,51 @@ def _supports_context() -> bool:
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names that set_sharing_strategy() takes."""
+    """Lists the ways in which processes share the memory of tensors.
+
+    As `torch.multiprocessing.get_all_sharing_strategies`.
+
+    Returns:
+        set of str: The names that `set_sharing_strategy()` takes.
+
+    Example:
+        >>> sorted(mica.multiprocessing.get_all_sharing_strategies())
+        ['file_descriptor', 'file_system']
+    """
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """How memory is shared: "file_descriptor" or "file_system"."""
+    """Says how memory is shared from now on.
+
+    As `torch.multiprocessing.get_sharing_strategy`.
+
+    Returns:
+        str: "file_descriptor" or "file_system".
+
+    Example:
+        >>> mica.multiprocessing.get_sharing_strategy()
+        'file_descriptor'
+    """
     return _shared_memory._strategy[-1]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Sets how memory is shared from now on. "file_descriptor": nameless, and it goes with the last
-    process. "file_system": files of /dev/shm, for where descriptors are scarce or cannot be sent."""
+    """Sets how memory is shared from now on.
+
+    As `torch.multiprocessing.set_sharing_strategy`.
+
+    Args:
+        new_strategy (str): "file_descriptor", the setting at the start: memory has no name and goes with
+            the last process; or "file_system": files of /dev/shm, for where descriptors are scarce or
+            cannot be sent.
+
+    Raises:
+        AssertionError: The name is another.
+
+    Example:
+        >>> mica.multiprocessing.set_sharing_strategy("file_descriptor")
+    """
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(
             f"The sharing strategy ({new_strategy!r}) is unknown; expected one of {get_all_sharing_strategies()}."
@@ -48,7 +81,15 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 class ProcessException(Exception):
-    """A child ended with an error."""
+    """A process of `start_processes()` ended with an error.
+
+    As `torch.multiprocessing.ProcessException`.
+
+    Args:
+        msg (str): What happened.
+        error_index (int): Which process, from 0 on.
+        pid (int): Its process id.
+    """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -59,11 +100,29 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A child raised; the message has its traceback."""
+    """A process of `start_processes()` raised.
+
+    As `torch.multiprocessing.ProcessRaisedException`.
+
+    Args:
+        msg (str): The traceback of what it raised.
+        error_index (int): Which process, from 0 on.
+        pid (int): Its process id.
+    """
 
 
 class ProcessExitedException(ProcessException):
-    """A child exited with a status or was killed by a signal."""
+    """A process of `start_processes()` ended with a status other than 0, or was killed by a signal.
+
+    As `torch.multiprocessing.ProcessExitedException`.
+
+    Args:
+        msg (str): What happened.
+        error_index (int): Which process, from 0 on.
+        error_pid (int): Its process id.
+        exit_code (int): Its status; minus the number of the signal that killed it.
+        signal_name (str, optional): The signal's name, "SIGKILL".
+    """
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -86,17 +145,43 @@ def _child(fn: Any, i: int, args: tuple[Any, ...], errors: Any) -> None:
 
 
 class ProcessContext:
-    """The children that start_processes() began."""
+    """The processes that `start_processes(join=False)` began.
+
+    As `torch.multiprocessing.ProcessContext`.
+
+    Args:
+        processes (list): The processes.
+        error_queues (list): For each, the queue in which it puts the traceback of what it raises.
+
+    Example:
+        >>> context = mica.multiprocessing.start_processes(divmod, (2,), join=False, start_method="fork")
+        >>> while not context.join():
+        ...     pass
+    """
 
     def __init__(self, processes: list[Any], error_queues: list[Any]) -> None:
         self.processes, self.error_queues = processes, error_queues
         self._left = {p.sentinel: i for i, p in enumerate(processes)}
 
     def pids(self) -> list[int]:
+        """The process ids."""
         return [int(p.pid) for p in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits for children; True when all have ended. One that failed ends the others and raises."""
+        """Waits until a process ends. If it failed, the others are ended too and its error is raised.
+
+        Args:
+            timeout (float, optional): Seconds to wait. Default: None, without end.
+            grace_period (float, optional): Seconds that the others get to end before they are killed.
+                Default: None, 30.
+
+        Returns:
+            bool: Whether all have ended. Call it until it is true.
+
+        Raises:
+            ProcessRaisedException: A process raised.
+            ProcessExitedException: A process ended with another status than 0, or by a signal.
+        """
         from multiprocessing import connection
 
         ready = connection.wait(list(self._left), timeout=timeout) if self._left else []
@@ -144,7 +229,34 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Runs fn(i, *args) in `nprocs` processes; with `join` waits for them, else gives their context."""
+    """Runs a function in several processes: `fn(i, *args)` in process `i`.
+
+    As `torch.multiprocessing.start_processes`. Tensors among `args` and in `multiprocessing`'s queues are sent by
+    their memory, which both sides then see.
+
+    Args:
+        fn (callable): The function; by "spawn" it must be defined at the top of a module.
+        args (tuple): Its arguments after the process's number. Default: ().
+        nprocs (int): How many processes. Default: 1.
+        join (bool): Waits until all have ended. Default: True.
+        daemon (bool): The processes end with this one. Default: False.
+        start_method (str): "spawn", "fork" or "forkserver". Default: "spawn".
+
+    Returns:
+        ProcessContext or None: The processes if `join` is False.
+
+    Raises:
+        ProcessRaisedException: A process raised; the message has its traceback.
+        ProcessExitedException: A process ended with another status than 0, or by a signal.
+
+    Example:
+        >>> def fill(rank, shared):
+        ...     shared[rank] = 10 * rank
+        >>> shared = mica.zeros(3).share_memory_()
+        >>> mica.multiprocessing.start_processes(fill, (shared,), nprocs=3, start_method="fork")
+        >>> shared
+        tensor([ 0., 10., 20.])
+    """
     context: Any = _standard.get_context(start_method)
     errors, processes = [], []
     for i in range(nprocs):
@@ -169,5 +281,26 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """start_processes() by the method "spawn"."""
+    """Runs a function in several fresh processes: `fn(i, *args)` in process `i`.
+
+    As `torch.multiprocessing.spawn`: `start_processes()` by the method "spawn".
+
+    Args:
+        fn (callable): The function, defined at the top of a module.
+        args (tuple): Its arguments after the process's number. Default: ().
+        nprocs (int): How many processes. Default: 1.
+        join (bool): Waits until all have ended. Default: True.
+        daemon (bool): The processes end with this one. Default: False.
+        start_method (str): Ignored; "spawn".
+
+    Returns:
+        ProcessContext or None: The processes if `join` is False.
+
+    Raises:
+        ProcessRaisedException: A process raised; the message has its traceback.
+        ProcessExitedException: A process ended with another status than 0, or by a signal.
+
+    Example:
+        >>> mica.multiprocessing.spawn(divmod, args=(2,), nprocs=1)
+    """
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")

@@ -38,7 +38,18 @@ def _made(data: Any, dtype: Any, device: Any = None) -> Tensor:
 
 
 def bytes_of(flat: Tensor) -> Any:
-    """The storage's bytes, without a copy where it is on the CPU."""
+    r"""Gives a flat tensor's bytes, without a copy where it is on the CPU.
+
+    Args:
+        flat (Tensor): `(n,)`, contiguous.
+
+    Returns:
+        memoryview: The bytes.
+
+    Example:
+        >>> bytes(mica.storage.bytes_of(mica.ones(1)))
+        b'\x00\x00\x80?'
+    """
     if flat.numel() == 0:
         return b""
     host = flat.cpu()
@@ -72,10 +83,12 @@ class _Memory:
 
     @property
     def device(self) -> Any:
+        """The device that the memory is on."""
         return self._owner.device
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the memory is on a CUDA device."""
         return self._owner.device.type == "cuda"
 
     @property
@@ -95,6 +108,7 @@ class _Memory:
         return self._flat.numel() * self._owner.itemsize if self._fixed else self._owner._storage_nbytes()
 
     def element_size(self) -> int:
+        """The number of bytes of an element."""
         return self._owner.itemsize
 
     def data_ptr(self) -> int:
@@ -102,6 +116,7 @@ class _Memory:
         return self._owner.data_ptr() if self._fixed else self._owner._storage_ptr()
 
     def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
         return self._flat.tolist()
 
     def untyped(self) -> UntypedStorage:
@@ -115,14 +130,31 @@ class _Memory:
         return not self._fixed and self._owner._storage_resizable()
 
     def resize_(self, size: int) -> Any:
-        """Gives it another number of elements; every tensor over it stays where it stands."""
+        """Gives the storage another number of elements; every tensor over it stays where it stands.
+
+        Args:
+            size (int): Elements.
+
+        Returns:
+            TypedStorage or UntypedStorage: Itself.
+
+        Raises:
+            RuntimeError: The memory is a part of a file.
+        """
         if self._fixed:
             raise RuntimeError("The storage is a part of a file and cannot be resized; resize a clone().")
         self._owner._resize_storage(size * self.element_size())
         return self
 
     def new(self, *args: Any) -> Any:
-        """Another storage of the kind."""
+        """Makes another storage of the kind.
+
+        Args:
+            *args (Any): A number of elements, or the elements. Default: no elements.
+
+        Returns:
+            TypedStorage or UntypedStorage: New memory on the same device.
+        """
         return self._like(_made(*(args or (None,)), self._owner.dtype, self.device))
 
     def _like(self, flat: Tensor) -> Any:
@@ -135,12 +167,27 @@ class _Memory:
         return self._like(self._flat.clone())
 
     def fill_(self, value: Any) -> Any:
-        """Sets every element."""
+        """Sets every element.
+
+        Args:
+            value (float): The number.
+
+        Returns:
+            TypedStorage or UntypedStorage: Itself.
+        """
         self._flat.fill_(value)
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> Any:
-        """Takes over the elements of another storage of the same size."""
+        """Takes over the elements of another storage of the same size.
+
+        Args:
+            source (TypedStorage or UntypedStorage): The other one.
+            non_blocking (bool, optional): Ignored. Default: None.
+
+        Returns:
+            TypedStorage or UntypedStorage: Itself.
+        """
         self._flat.copy_(source._flat)
         return self
 
@@ -149,12 +196,28 @@ class _Memory:
         return self if self.device.type == "cpu" else self._like(self._flat.cpu())
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
-        """The storage on a device: itself if it is there."""
+        """Copies the storage to a device.
+
+        Args:
+            device (str or device): The device.
+            non_blocking (bool): Ignored. Default: False.
+
+        Returns:
+            TypedStorage or UntypedStorage: The copy; itself if it is there.
+        """
         wanted = mica.device(device)
         return self if wanted == self.device else self._like(self._flat.to(wanted))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """The storage on a CUDA device."""
+        """Copies the storage to a CUDA device.
+
+        Args:
+            device (int or device, optional): The device. Default: None, number 0.
+            non_blocking (bool): Ignored. Default: False.
+
+        Returns:
+            TypedStorage or UntypedStorage: The copy; itself if it is there.
+        """
         return self.to(
             device=mica.device("cuda", device or 0) if not isinstance(device, mica.device) else device
         )
@@ -169,11 +232,28 @@ class _Memory:
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Whether the memory is pinned."""
+        """Says whether the memory is pinned; see `Tensor.pin_memory`.
+
+        Args:
+            device (device, optional): Ignored. Default: None.
+
+        Returns:
+            bool: Whether it is.
+        """
         return self._owner.is_pinned()
 
     def pin_memory(self, device: Any = None) -> Any:
-        """The storage in pinned memory."""
+        """Copies the storage into pinned memory; see `Tensor.pin_memory`.
+
+        Args:
+            device (device, optional): Ignored. Default: None.
+
+        Returns:
+            TypedStorage or UntypedStorage: The copy.
+
+        Raises:
+            NotImplementedError: No device that is loaded has such memory.
+        """
         return self._like(self._flat.pin_memory())
 
     def __len__(self) -> int:
@@ -246,7 +326,22 @@ class _Memory:
         dtype: Any = None,
         device: Any = None,
     ) -> Any:
-        """A copy of `count` elements (all by default) of a buffer, from a byte on, in a byte order."""
+        """Copies elements out of a buffer.
+
+        Args:
+            buffer (bytes-like): The buffer.
+            byte_order (str): Of the buffer: "native", "little" or "big". Default: "native".
+            count (int): Elements; -1 for all that are left. Default: -1.
+            offset (int): The byte that they begin at. Default: 0.
+            dtype (dtype, optional): Of the elements. Default: the class's.
+            device (device, optional): Where the storage goes. Default: the CPU.
+
+        Returns:
+            TypedStorage or UntypedStorage: New memory.
+
+        Raises:
+            ValueError: The byte order is unknown, or the buffer is too short.
+        """
         import sys
 
         dtype = dtype or getattr(_C, cls._own_dtype)
@@ -276,7 +371,21 @@ class _Memory:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> Any:
-        """`size` elements of a file, mapped: written back to it if `shared`, else kept private."""
+        """Maps elements of a file.
+
+        Args:
+            filename (str or path): The file.
+            shared (bool): What is written goes to the file, which is made longer if need be. Default: False,
+                it is kept private.
+            size (int): Elements. Default: 0.
+
+        Returns:
+            TypedStorage or UntypedStorage: The memory.
+
+        Raises:
+            RuntimeError: The file is too short and `shared` is false.
+            FileNotFoundError: There is no file.
+        """
         import mmap
         import os
 
@@ -330,9 +439,26 @@ def _loaded(kind: type, flat: Tensor) -> Any:
 
 
 class TypedStorage(_Memory):
-    """All elements of the memory that a tensor and its views share, in order.
+    """The memory that a tensor and its views share, as a flat list of elements of one dtype.
 
-    Made of a tensor it is that tensor's memory; of a number or of elements, new memory.
+    As `torch.TypedStorage`. `Tensor.storage()` gives the tensor's; made of a number or of elements it is new memory.
+    Elements are read and written by index.
+
+    Args:
+        tensor (Tensor, int or iterable, optional): A tensor, whose memory it is; a number of elements,
+            which are undefined; or the elements. Default: None, no elements.
+        dtype (dtype, optional): Of the elements. Default: the class's, float32.
+        device (device, optional): Of new memory. Default: the default device.
+        wrap_storage (UntypedStorage, optional): Bytes to be seen as elements, in place of `tensor`.
+
+    Example:
+        >>> x = mica.arange(6.0).reshape(2, 3)
+        >>> storage = x[1].storage()
+        >>> storage.size(), storage[5]
+        (6, 5.0)
+        >>> storage[0] = 7.0
+        >>> x[0]
+        tensor([7., 1., 2.])
     """
 
     def __init__(
@@ -357,6 +483,7 @@ class TypedStorage(_Memory):
 
     @property
     def dtype(self) -> Any:
+        """The dtype of the elements."""
         return self._owner.dtype
 
     @property
@@ -369,7 +496,16 @@ class TypedStorage(_Memory):
         return next(kind for kind, dtype in _TYPES.items() if dtype == name)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of torch's old class; with one of them or a dtype, the elements as that."""
+        """Names torch's old class of the dtype, or casts.
+
+        Args:
+            dtype (str, type or dtype, optional): "torch.LongStorage", such a class, or a dtype: casts to it.
+                Default: None.
+            non_blocking (bool): Ignored. Default: False.
+
+        Returns:
+            str or TypedStorage: "torch.FloatStorage"; with `dtype`, the elements in new memory.
+        """
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         if isinstance(dtype, str):
@@ -383,7 +519,18 @@ class TypedStorage(_Memory):
 
 
 def swap_width(dtype: Any) -> int:
-    """How many bytes are one number of a dtype (None: bytes)."""
+    """Says how many bytes of an element change places when its byte order does: half of it where it is complex.
+
+    Args:
+        dtype (dtype or None): The dtype; None for bytes.
+
+    Returns:
+        int: Bytes.
+
+    Example:
+        >>> mica.storage.swap_width(mica.complex64)
+        4
+    """
     return 1 if dtype is None else dtype.itemsize // (2 if dtype.is_complex else 1)  # type: ignore[no-any-return]
 
 
@@ -392,7 +539,23 @@ class _StorageBase(_Memory):
 
 
 class UntypedStorage(_StorageBase):
-    """All bytes of the memory that a tensor and its views share."""
+    """The memory that a tensor and its views share, as bytes.
+
+    As `torch.UntypedStorage`. `Tensor.untyped_storage()` gives the tensor's; made of a number or of bytes it is
+    new memory.
+
+    Args:
+        tensor (Tensor, int or iterable, optional): A tensor, whose memory it is; a number of bytes, which
+            are undefined; or the bytes. Default: None, no bytes.
+        device (device, optional): Of new memory. Default: the default device.
+
+    Example:
+        >>> row = mica.ones(2, 3)[1]
+        >>> row.untyped_storage().nbytes()
+        24
+        >>> row.untyped_storage().data_ptr() == row.data_ptr() - 12
+        True
+    """
 
     _own_dtype = "uint8"
 
@@ -403,14 +566,27 @@ class UntypedStorage(_StorageBase):
         self._view(tensor.detach().as_strided([count], [1], 0).view(_C.uint8))
 
     def untyped(self) -> UntypedStorage:
+        """The storage itself."""
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the class; with a dtype, the bytes as numbers of it."""
+        """Names the class, or casts.
+
+        Args:
+            dtype (dtype, optional): Makes each byte a number of this dtype. Default: None.
+            non_blocking (bool): Ignored. Default: False.
+
+        Returns:
+            str or TypedStorage: "torch.storage.UntypedStorage"; with `dtype`, the numbers in new memory.
+        """
         return "torch.storage.UntypedStorage" if dtype is None else TypedStorage._of(self._flat.to(dtype))
 
     def byteswap(self, dtype: Any) -> None:
-        """Reverses the bytes of each element of a dtype, in place."""
+        """Reverses the bytes of each element, in place: from one byte order to the other.
+
+        Args:
+            dtype (dtype): Of the elements; each part of a complex number is reversed by itself.
+        """
         width = swap_width(dtype)
         if width > 1:
             rows = self._flat.view(-1, width)
@@ -418,7 +594,22 @@ class UntypedStorage(_StorageBase):
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *, size: int = 0) -> Any:
-        """`nbytes` of a file, mapped: written back to it if `shared`, else kept private."""
+        """Maps bytes of a file.
+
+        Args:
+            filename (str or path): The file.
+            shared (bool): What is written goes to the file, which is made longer if need be. Default: False,
+                it is kept private.
+            nbytes (int): Bytes. Default: 0.
+            size (int): The same by another name. Default: 0.
+
+        Returns:
+            UntypedStorage: The memory.
+
+        Raises:
+            RuntimeError: The file is too short and `shared` is false.
+            FileNotFoundError: There is no file.
+        """
         return super().from_file(filename, shared, nbytes or size)
 
     @classmethod

@@ -89,7 +89,13 @@ def reduce_storage(storage: _Memory) -> Any:
 
 
 def init_reductions() -> None:
-    """Registers all of them."""
+    """Teaches Python's processes, queues and pipes to send tensors by their memory.
+
+    As `torch.multiprocessing.reductions.init_reductions`. Importing `mica.multiprocessing` has done it.
+
+    Example:
+        >>> mica.multiprocessing.init_reductions()
+    """
     for kind in (Tensor, mica.nn.Parameter, mica.nn.Buffer):
         ForkingPickler.register(kind, reduce_tensor)
     for kind in (UntypedStorage, TypedStorage, *TypedStorage.__subclasses__()):

@@ -8,7 +8,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class T:
-    """A tensor of the run's dtype, uniform in [low, high); `dtype` fixes another."""
+    """A tensor that a sample call describes, made in each run with the run's dtype: uniform numbers.
+
+    Args:
+        shape (tuple of int): Its shape.
+        low (float): The least number. Default: -2.
+        high (float): The number that all are below. Default: 2.
+        dtype (str, optional): Another dtype than the run's: "int64". Default: None.
+        grad (bool): Gradients with respect to it are compared. Default: True.
+        made (str): What a matrix of such numbers is made into: "positive" (definite), "hermitian",
+            "regular", "lower" or "upper". Default: "", nothing.
+
+    Example:
+        >>> from mica.conformance import T
+        >>> T((3, 4), low=0)
+        T((3, 4), low=0)
+    """
 
     shape: tuple[int, ...]
     low: float = -2
@@ -49,6 +64,20 @@ def pos(*shape: int) -> T:
 
 
 def args(*a: Any, **k: Any) -> Call:
+    """Describes a call: the arguments of an operator, tensors as `T`.
+
+    Args:
+        *a (Any): Arguments by place.
+        **k (Any): Arguments by name.
+
+    Returns:
+        Call: The call.
+
+    Example:
+        >>> from mica.conformance import T, args
+        >>> args(T((3,)), 2, alpha=1)
+        Call(args=(T((3,)), 2), kwargs={'alpha': 1})
+    """
     return Call(a, k)
 
 

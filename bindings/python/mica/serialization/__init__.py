@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import mica
-from mica.serialization import _legacy_reader, _legacy_writer, _plain_reader, _zip_reader, _zip_writer
-from mica.serialization._atomic_file import save_file
+from mica.serialization import (
+    _atomic_file,
+    _legacy_reader,
+    _legacy_writer,
+    _plain_reader,
+    _zip_reader,
+    _zip_writer,
+)
 from mica.serialization._locations import (
     default_restore_location as default_restore_location,
     location_tag as location_tag,
@@ -39,7 +45,7 @@ STORAGE_KEY_SEPARATOR = ","
 
 
 class SourceChangeWarning(Warning):
-    """Never given: files' sources are not compared."""
+    """Never given: Mica does not compare the sources of classes with those in a file."""
 
 
 def _path_of(item: Any) -> tuple[str, Any]:
@@ -48,7 +54,23 @@ def _path_of(item: Any) -> tuple[str, Any]:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Lets checkpoints refer to these classes or functions, or (object, "its.name.in.files")."""
+    """Lets checkpoints refer to these classes or functions, for the rest of the program.
+
+    As `torch.serialization.add_safe_globals`. `load()` builds nothing else that is not Mica's own.
+
+    Args:
+        safe_globals (list): Classes or functions, or pairs `(object, "its.name.in.files")`.
+
+    Raises:
+        ValueError: A tuple is no such pair.
+
+    Example:
+        >>> import fractions
+        >>> mica.serialization.add_safe_globals([fractions.Fraction])
+        >>> mica.serialization.get_safe_globals()
+        [<class 'fractions.Fraction'>]
+        >>> mica.serialization.clear_safe_globals()
+    """
     for item in safe_globals:
         if isinstance(item, tuple) and (len(item) != 2 or not isinstance(item[1], str)):
             raise ValueError(f"Expected a pair of an object and its name in files, but got ({item!r:.80}).")
@@ -57,18 +79,55 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What add_safe_globals() allowed."""
+    """Lists what `add_safe_globals()` allowed.
+
+    As `torch.serialization.get_safe_globals`.
+
+    Returns:
+        list: The classes and functions.
+
+    Example:
+        >>> mica.serialization.get_safe_globals()
+        []
+    """
     return list(_zip_reader.safe_globals.values())
 
 
 def clear_safe_globals() -> None:
-    """Allows nothing of one's own again."""
+    """Takes back what `add_safe_globals()` allowed.
+
+    As `torch.serialization.clear_safe_globals`.
+
+    Example:
+        >>> mica.serialization.clear_safe_globals()
+    """
     _zip_reader.safe_globals.clear()
 
 
 @contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """A block in which these are allowed."""
+    """A block in which checkpoints may refer to these classes or functions.
+
+    As `torch.serialization.safe_globals`.
+
+    Args:
+        safe_globals (list): Classes or functions, or pairs `(object, "its.name.in.files")`.
+
+    Yields:
+        None: The block runs.
+
+    Raises:
+        ValueError: A tuple is no such pair.
+
+    Example:
+        >>> import fractions, io
+        >>> file = io.BytesIO()
+        >>> mica.save(fractions.Fraction(2, 3), file)
+        >>> start = file.seek(0)
+        >>> with mica.serialization.safe_globals([fractions.Fraction]):
+        ...     mica.load(file)
+        Fraction(2, 3)
+    """
     before = dict(_zip_reader.safe_globals)
     add_safe_globals(safe_globals)
     try:
@@ -79,7 +138,24 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names in a checkpoint that weights_only=True refuses."""
+    """Lists the names in a checkpoint that `load(weights_only=True)` refuses, without running anything of it.
+
+    As `torch.serialization.get_unsafe_globals_in_checkpoint`.
+
+    Args:
+        f (str, path or file): The checkpoint, a zip file.
+
+    Returns:
+        list of str: The names, sorted: "fractions.Fraction".
+
+    Example:
+        >>> import fractions, io
+        >>> file = io.BytesIO()
+        >>> mica.save(fractions.Fraction(2, 3), file)
+        >>> start = file.seek(0)
+        >>> mica.serialization.get_unsafe_globals_in_checkpoint(file)
+        ['fractions.Fraction']
+    """
     with _opened(f) as file:
         content = _zip_reader.Archive(file, "cpu", False, str(f)).content("data.pkl")
     survey = _legacy_reader.Survey(content, str(f))
@@ -88,7 +164,23 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 class skip_data:  # noqa: N801  (torch's name: a context)
-    """Refused: files without their storages' bytes are not written."""
+    """Refused: Mica writes no checkpoints without their storages' bytes.
+
+    Save tensors of the device meta for their shapes alone.
+
+    Args:
+        materialize_fake_tensors (bool): Ignored. Default: False.
+
+    Raises:
+        NotImplementedError: Always.
+
+    Example:
+        >>> try:
+        ...     mica.serialization.skip_data()
+        ... except NotImplementedError as error:
+        ...     print(error)
+        mica.save() writes storages whole; save tensors of the device meta for their shapes alone.
+    """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
         raise NotImplementedError(
@@ -104,13 +196,36 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Writes `obj` to a path or an open file, as a checkpoint that torch reads too. A path's old file
-    stays as it was until the new one is whole. torch's format before zip is written when it is asked for."""
+    """Writes tensors, and containers and objects that hold them, to a file.
+
+    As `torch.save`; torch reads the file, and `load()` reads torch's. Tensors that share memory share it when
+    they are loaded. An old file at the path stays as it was until the new one is whole.
+
+    Args:
+        obj (Any): What is written: a tensor, a module's `state_dict()`, whatever can be pickled.
+        f (str, path or file): Where; a file is open for writing bytes, and written from where it stands.
+        pickle_module (module, optional): Must be the standard `pickle`, or None. Default: None.
+        pickle_protocol (int): Pickle's protocol; readers with `weights_only` want 2. Default: 2.
+
+    Raises:
+        RuntimeError: The path's folder does not exist.
+        AttributeError: `f` is neither a path nor a file.
+        pickle.PicklingError: An object cannot be pickled, a lambda for instance.
+        NotImplementedError: `pickle_module` is another one.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mica.save({"weight": mica.ones(2), "epoch": 3}, file)
+        >>> start = file.seek(0)
+        >>> mica.load(file)
+        {'weight': tensor([1., 1.]), 'epoch': 3}
+    """
     _only_pickle(pickle_module)
     write = _zip_writer.write if _use_new_zipfile_serialization else _legacy_writer.write
     if hasattr(f, "__fspath__") or isinstance(f, (str, bytes)):
         root = Path(os.fsdecode(os.path.realpath(f))).stem or "archive"
-        save_file(f, lambda file: write(obj, file, pickle_protocol, root))
+        _atomic_file.save_file(f, lambda file: write(obj, file, pickle_protocol, root))
         return
     if not callable(getattr(f, "write", None)):
         kind = TypeError if hasattr(f, "write") else AttributeError
@@ -131,9 +246,43 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Reads what save() wrote, or torch. With `weights_only`, as unless told otherwise, nothing but
-    tensors and plain containers is built, so that a file from a stranger runs no code; with `mmap`
-    the tensors of a path are read from the file as they are used."""
+    """Reads what `save()` or `torch.save` wrote.
+
+    As `torch.load`. Unless `weights_only` is False, nothing but tensors, plain containers and what
+    `add_safe_globals()` allows is built, so that a stranger's file runs no code.
+
+    Args:
+        f (str, path or file): The checkpoint; a file is open for reading bytes, with `seek()`.
+        map_location (str, device, dict or callable, optional): Where tensors go: a device for all; a dict
+            from the names of devices in the file to others; or `map_location(storage, name)`, which
+            returns the storage at its place, or None to leave it to Mica. Default: None, the device
+            that each was saved from.
+        pickle_module (module, optional): Unpickles if `weights_only` is false. Default: None, `pickle`.
+        weights_only (bool, optional): Builds tensors and plain containers alone. Default: None, True
+            unless a `pickle_module` is given.
+        mmap (bool, optional): Maps the file at a path, so that a tensor's bytes are read as they are
+            used. Default: None, they are read now.
+        **pickle_load_args (Any): `encoding` of the texts of Python 2 in a file; `errors`, `fix_imports`
+            and `buffers` are ignored.
+
+    Returns:
+        Any: What was saved.
+
+    Raises:
+        pickle.UnpicklingError: The file is no checkpoint, is damaged, or refers to something that
+            `weights_only` refuses; the message names it.
+        RuntimeError: A tensor's device is not there; give `map_location="cpu"`.
+        ValueError: `mmap` is true and `f` is no path.
+        FileNotFoundError: There is no file.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mica.save(mica.arange(3), file)
+        >>> start = file.seek(0)
+        >>> mica.load(file, map_location="cpu")
+        tensor([0, 1, 2])
+    """
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports", "buffers"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument '{sorted(unknown)[0]}'")

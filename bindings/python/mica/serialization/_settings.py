@@ -10,7 +10,14 @@ MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
 
 
 class LoadEndianness(Enum):
-    """The byte order of files that do not tell theirs."""
+    """The byte order of checkpoints that do not tell theirs.
+
+    As `torch.serialization.LoadEndianness`: NATIVE is this machine's.
+
+    Example:
+        >>> mica.serialization.LoadEndianness.LITTLE
+        <LoadEndianness.LITTLE: 2>
+    """
 
     NATIVE = 1
     LITTLE = 2
@@ -21,34 +28,103 @@ _settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIV
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of zip files that do not tell theirs; None for little."""
+    """Says which byte order checkpoints have that do not tell theirs.
+
+    As `torch.serialization.get_default_load_endianness`.
+
+    Returns:
+        LoadEndianness or None: None stands for little.
+
+    Example:
+        >>> print(mica.serialization.get_default_load_endianness())
+        None
+    """
     return _settings["endianness"]  # type: ignore[no-any-return]
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Sets the byte order of zip files that do not tell theirs; None for little."""
+    """Sets the byte order of checkpoints that do not tell theirs.
+
+    As `torch.serialization.set_default_load_endianness`.
+
+    Args:
+        endianness (LoadEndianness or None): The byte order; None stands for little.
+
+    Raises:
+        TypeError: It is neither.
+
+    Example:
+        >>> mica.serialization.set_default_load_endianness(mica.serialization.LoadEndianness.BIG)
+        >>> mica.serialization.set_default_load_endianness(None)
+    """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     _settings["endianness"] = endianness
 
 
 def get_crc32_options() -> bool:
-    """What set_crc32_options() was given."""
+    """Says what `set_crc32_options()` was given.
+
+    As `torch.serialization.get_crc32_options`.
+
+    Returns:
+        bool: True at the start.
+
+    Example:
+        >>> mica.serialization.get_crc32_options()
+        True
+    """
     return _settings["crc32"]  # type: ignore[no-any-return]
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Remembers the wish. Mica writes the checksum of every record in any case: load() checks it."""
+    """Remembers whether a program wants checksums in checkpoints.
+
+    As `torch.serialization.set_crc32_options`, but Mica writes the checksum of every record in any case,
+    since `load()` checks it.
+
+    Args:
+        compute_crc32 (bool): What `get_crc32_options()` shall say.
+
+    Example:
+        >>> mica.serialization.set_crc32_options(True)
+    """
     _settings["crc32"] = compute_crc32
 
 
 def get_default_mmap_options() -> int:
-    """How load(mmap=True) maps a file."""
+    """Says how `load(mmap=True)` maps a file.
+
+    As `torch.serialization.get_default_mmap_options`.
+
+    Returns:
+        int: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`.
+
+    Example:
+        >>> mica.serialization.get_default_mmap_options() == mica.serialization.MAP_PRIVATE
+        True
+    """
     return _settings["mmap"]  # type: ignore[no-any-return]
 
 
 class set_default_mmap_options:  # noqa: N801  (torch's name: a function and a context)
-    """Maps files privately (MAP_PRIVATE, the default) or so that writing a tensor writes the file."""
+    """Sets how `load(mmap=True)` maps a file, from now on or for a block.
+
+    As `torch.serialization.set_default_mmap_options`.
+
+    Args:
+        flags (int): `mmap.MAP_PRIVATE`, the setting at the start: the file stays as it is; or
+            `mmap.MAP_SHARED`: writing a tensor writes the file.
+
+    Raises:
+        ValueError: The flags are others.
+
+    Example:
+        >>> import mmap
+        >>> with mica.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        ...     mica.serialization.get_default_mmap_options() == mmap.MAP_SHARED
+        True
+    """
 
     def __init__(self, flags: int) -> None:
         if flags not in (MAP_PRIVATE, MAP_SHARED):
