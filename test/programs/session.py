@@ -151,8 +151,10 @@ class Session:
     def step(self, statement: str) -> Difference | None:
         """Runs a statement everywhere and compares what it made and changed."""
         self.convolves |= "onv" in statement
-        if "torch.func." in statement or "autograd.grad(" in statement or statement.endswith(".grad"):
-            self.gradients.add(statement.partition(" = ")[0])
+        name, _, value = statement.partition(" = ")
+        made = "torch.func." in value or "autograd.grad(" in value or value.endswith(".grad")
+        if made or value.partition("[")[0] in self.gradients:  # of gradients, and another name of one
+            self.gradients.add(name)
         errors = {}
         for name, space in self.spaces.items():
             with warnings.catch_warnings():

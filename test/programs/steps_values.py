@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from draw import FLOATS, INTEGERS, MOST, Draw, Skip, step, tensor_dtype, words
+from session import alone
 
 UNARY = words("""
 sin cos tanh sigmoid relu abs neg square sqrt rsqrt log log1p expm1 erf erfc atan asinh floor ceil round
@@ -189,7 +190,9 @@ def picked(d: Draw) -> None:
         d.let(f"torch.{name}({x}, dim={dim}, descending={d.flag()}, stable=True)")
         return
     if name in ("median", "mode", "nanmedian", "kthvalue", "topk"):  # which one of equal elements is not said
-        call = f"torch.{name}({x}.detach(), {1 if name in ('topk', 'kthvalue') else dim}" + (
+        # torch sorts lines in place also where elements share memory, so that they take another line's.
+        own = f"{x}.detach()" if alone(d.value(x)) else f"{x}.detach().contiguous()"
+        call = f"torch.{name}({own}, {1 if name in ('topk', 'kthvalue') else dim}" + (
             f", dim={dim})" if name in ("topk", "kthvalue") else ")"
         )
         d.let(f"{call}[0]")

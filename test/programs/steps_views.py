@@ -6,6 +6,7 @@ import math
 
 import torch
 from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, spread, step, tensor_dtype, words
+from session import alone
 
 WRITES = words("sin_ tanh_ abs_ neg_ square_ sigmoid_ relu_ zero_ floor_ exp2_ sqrt_ erf_ reciprocal_ round_")
 
@@ -211,6 +212,7 @@ def gathered(d: Draw) -> None:
     index = f"torch.tensor({rows})"
     along = spread(index, dim, t.dim())
     sizes = [len(rows) if k == dim else m for k, m in enumerate(t.shape)]
+    own = x if alone(t) else f"{x}.contiguous()"  # torch writes into a copy whose elements share memory, too
     d.one_of(
         f"{x}[{colons}{signed}]",
         f"{x}[{colons}torch.tensor({signed})]",
@@ -225,8 +227,8 @@ def gathered(d: Draw) -> None:
         f"{x}.index_add({dim}, {index}, {x}.index_select({dim}, {index}))",
         f"{x}.scatter({dim}, {along}[..., :1].expand({[1 if k == dim else m for k, m in enumerate(t.shape)]}), 2)"
         if t.dim() == dim + 1
-        else f"{x}.select_scatter({x}.select({dim}, 0) * 2, {dim}, {rows[0]})",
-        f"{x}.slice_scatter({x}.narrow({dim}, 0, 1), {dim}, {rows[0]}, {rows[0] + 1})",
+        else f"{own}.select_scatter({x}.select({dim}, 0) * 2, {dim}, {rows[0]})",
+        f"{own}.slice_scatter({x}.narrow({dim}, 0, 1), {dim}, {rows[0]}, {rows[0] + 1})",
         f"{x}.index_fill({dim}, {index}, 2)",
         f"torch.where({x} > 0)[0]",
     )
