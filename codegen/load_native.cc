@@ -205,6 +205,18 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
   }
 }
 
+// `arguments: {name: meaning}` of an entry, or of the table.
+std::map<std::string, std::string> ReadArguments(const YAML::Node& node,
+                                                 const std::shared_ptr<const SourceFile>& file) {
+  if (!node.IsMap())
+    throw Mistake(Place(node, file), "`arguments` is no mapping; expected `name: meaning` pairs.");
+  std::map<std::string, std::string> arguments;
+  for (const auto& item : node)
+    arguments[item.first.Scalar()] =
+        std::string(Trim(PlacedScalar(item.second, file, "An argument's meaning").text()));
+  return arguments;
+}
+
 // Hints, docs and the rest that is taken as it is.
 void ReadRest(const YamlMap& map, Entry* entry) {
   entry->hint = map.Text("hint");
@@ -214,6 +226,12 @@ void ReadRest(const YamlMap& map, Entry* entry) {
   entry->differentiable = map.Flag("differentiable", true);
   entry->doc = std::string(Trim(map.Text("doc")));
   entry->example = std::string(Trim(map.Text("example")));
+  if (map.has("arguments")) entry->arguments = ReadArguments(map.Get("arguments"), map.file());
+  for (const auto& [name, meaning] : entry->arguments)
+    if (entry->primary().schema.FindArgument(name) < 0)
+      throw Mistake(map.WhereKey("arguments"),
+                    StrCat("`arguments` describes ", name, ", which ", entry->base_name,
+                           " does not take; expected arguments of its schema."));
   if (entry->doc.empty())
     throw Mistake(map.has("doc") ? map.WhereKey("doc") : map.Where(),
                   StrCat("Entry of ", entry->base_name, " has no `doc`; expected at least one sentence."));
@@ -252,7 +270,7 @@ const std::vector<std::string>& EntryKeys() {
       "stages",   "map",        "index",     "keep",           "dtype", "supports", "meta",
       "portable", "structured", "composite", "body",           "view",  "names",    "python_module",
       "hint",     "hot",        "autocast",  "differentiable", "doc",   "shape",    "batch_rule",
-      "check",    "copy",       "earlier",   "example",        "fills"};
+      "check",    "copy",       "earlier",   "example",        "fills", "arguments"};
   return keys;
 }
 
@@ -353,6 +371,10 @@ void ReadFile(const std::shared_ptr<const SourceFile>& file, bool may_include, b
       attempt([&] { ReadFile(Included(item, file), false, is_base, model, attempt); });
       continue;
     }
+    if (item.IsMap() && item["arguments"].IsDefined() && item.size() == 1) {
+      attempt([&] { model->arguments.merge(ReadArguments(item["arguments"], file)); });
+      continue;
+    }
     if (item.IsMap() && item["def"].IsDefined()) {
       attempt([&] {
         const YamlMap map(item, file, "A definition", {"def", "body", "doc"});
@@ -366,7 +388,9 @@ void ReadFile(const std::shared_ptr<const SourceFile>& file, bool may_include, b
       if (!map.has("copy")) return;
       const auto text = SourceFile::FromText(StrCat(file->name, ", the copy of ", entry->base_name),
                                              CopyOfView(*entry, map.Text("copy")));
-      AddEntry(ReadEntry(YamlMap(LoadYaml(text), text, "A view's copy", EntryKeys())), is_base, model);
+      auto copy = ReadEntry(YamlMap(LoadYaml(text), text, "A view's copy", EntryKeys()));
+      copy->arguments = entry->arguments;
+      AddEntry(std::move(copy), is_base, model);
     });
   }
 }

@@ -82,6 +82,7 @@ struct Entry {
   uint16_t supports = 0;  // bit k: DTypeKind k
   std::string hint;
   std::string doc;
+  std::map<std::string, std::string> arguments;  // what arguments mean, where their names do not tell
   std::string example;            // Python statements for the reference page; empty: made of sample inputs
   std::string autocast = "none";  // of accelerators, and of a plugin's operators everywhere
   std::string autocast_cpu = "none";
@@ -188,6 +189,7 @@ struct Model {
   std::vector<std::unique_ptr<Entry>> entries;
   std::vector<std::unique_ptr<Helper>> helpers;  // of both files
   std::vector<std::unique_ptr<Derivative>> derivatives;
+  std::map<std::string, std::string> arguments;  // what an argument of a name means, where no entry says it
 
   // By full name without namespace for `mica` ("add.Tensor"), with it for others.
   const Function* Find(std::string_view name) const;

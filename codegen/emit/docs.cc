@@ -9,47 +9,13 @@
 #include <map>
 
 #include "codegen/emit/emitters.h"
+#include "codegen/emit/prose.h"
 #include "codegen/emit/python.h"
 #include "codegen/stats.h"
 #include "codegen/text.h"
 
 namespace mica::codegen {
 namespace {
-
-std::string Kinds(uint16_t supports) {
-  std::vector<std::string> kinds;
-  if (supports & 1) kinds.push_back("bool");
-  if (supports & 6) kinds.push_back("integers");
-  if (supports & 8) kinds.push_back("floats");
-  if (supports & 16) kinds.push_back("complex numbers");
-  return Join(kinds, ", ");
-}
-
-std::string RuleText(const Entry& e) {
-  switch (e.dtype_rule) {
-    case DTypeRule::kPromote:
-      return "the promoted dtype of the arguments";
-    case DTypeRule::kFloat:
-      return "the promoted dtype; integers and bool give the default float dtype";
-    case DTypeRule::kBool:
-      return "bool";
-    case DTypeRule::kSame:
-      return "that of the first tensor";
-    case DTypeRule::kIndex:
-      return "int64";
-    case DTypeRule::kReal:
-      return "the promoted dtype; complex gives its real dtype";
-    case DTypeRule::kComplex:
-      return "the complex dtype over the promoted one";
-    case DTypeRule::kAccumulate:
-      return "that of the tensor; bool and integers give int64";
-    case DTypeRule::kFixed:
-      return "always the same";
-    case DTypeRule::kArgument:
-      return "that of the argument `dtype`";
-  }
-  __builtin_unreachable();
-}
 
 // Where the forward-mode rule comes from.
 std::string TangentText(const TangentRule& rule) {
@@ -67,36 +33,6 @@ std::string TangentText(const TangentRule& rule) {
       return "the operator itself, of one input's tangent after the other";
     default:
       return "the gradient of the gradient";
-  }
-}
-
-std::string Named(const Entry& e, int argument) {
-  return StrCat("`", e.primary().schema.arguments[argument].name, "`");
-}
-
-// What the class says of the result's shape; "" where it says nothing.
-std::string ShapeRule(const Entry& e) {
-  switch (e.op_class) {
-    case OpClass::kPointwise:
-      return "the tensors broadcast together, and the result has their common shape";
-    case OpClass::kReduction:
-      if (e.reduce_all) return "all dimensions go: a 0-d tensor";
-      return StrCat("the dimensions", e.dims_arg >= 0 ? StrCat(" ", Named(e, e.dims_arg)) : "", " go",
-                    e.keepdim_arg >= 0 ? StrCat(", or keep size 1 with ", Named(e, e.keepdim_arg)) : "");
-    case OpClass::kScan:
-    case OpClass::kRow:
-    case OpClass::kRandom:
-      return "that of the first tensor";
-    case OpClass::kWindow:
-      return "each spatial dimension becomes the number of windows that fit";
-    case OpClass::kScatter:
-      return "that of `self`";
-    case OpClass::kView:
-      return "a view: other sizes and strides over the same memory";
-    case OpClass::kContraction:
-      return StrCat("`", e.equation, "`, a letter a dimension");
-    default:
-      return "";
   }
 }
 
@@ -134,19 +70,36 @@ std::string Definition(const Entry& e) {
   }
   std::vector<std::string> lines;
   for (const auto& [source, kinds] : sources)
-    lines.push_back(sources.size() == 1 ? source : StrCat(Kinds(kinds), ": ", source));
+    lines.push_back(sources.size() == 1 ? source : StrCat(KindsText(kinds), ": ", source));
   return Join(lines, "\n");
 }
 
-void AddEntry(const Entry& e, std::string* text) {
+// A line for each argument of the entry's forms.
+void AddArguments(const Model& model, const Entry& e, std::string* text) {
+  const auto& arguments = e.primary().schema.arguments;
+  if (!arguments.empty()) StrAppend(text, "Arguments:\n\n");
+  for (const schema::Argument& a : arguments) {
+    const std::string meaning = ArgumentText(model, e, a);
+    const bool optional = a.default_value || a.type.is_optional();
+    StrAppend(text, "- `", a.name, "` (", TypeInWords(a.type), optional ? ", optional" : "", ")",
+              meaning.empty() ? "" : StrCat(": ", meaning));
+    if (a.default_value && a.default_value->kind != schema::Literal::Kind::kNone)
+      StrAppend(text, " Default: `", DefaultInWords(*a.default_value), "`.");
+    StrAppend(text, "\n");
+  }
+  if (!arguments.empty()) StrAppend(text, "\n");
+}
+
+void AddEntry(const Model& model, const Entry& e, std::string* text) {
   StrAppend(text, "\n## `", e.primary().full_name.substr(e.ns.size() + 2), "`\n\n", e.doc, "\n\n```text\n");
   for (const auto& f : e.functions) StrAppend(text, f->schema_text, "\n");
   StrAppend(text, "```\n\n");
-  const std::string shape = ShapeRule(e);
+  AddArguments(model, e, text);
+  const std::string shape = ShapeText(e);
   if (!shape.empty()) StrAppend(text, "- Shape: ", shape, "\n");
   if (e.op_class != OpClass::kDecompose && e.op_class != OpClass::kView) {
-    StrAppend(text, "- Result's dtype: ", RuleText(e), "\n");
-    if (e.supports) StrAppend(text, "- Computes in: ", Kinds(e.supports), "\n");
+    StrAppend(text, "- Result's dtype: ", DTypeText(e), "\n");
+    if (e.supports) StrAppend(text, "- Computes in: ", KindsText(e.supports), "\n");
   }
   StrAppend(text, "- Gradient:", GradientText(e), "\n- Class: `", FirstLine(e.class_text), "`, ",
             kWayNames[static_cast<int>(WayOf(e))], "\n");
@@ -217,7 +170,7 @@ void EmitDocs(const Model& model, OutputFolder& out) {
       text += "Internal: other operators and formulas call it, programs do not.\n";
     else
       StrAppend(&text, "In Python: ", Join(list, ", "), "\n");
-    for (const Entry* entry : entries) AddEntry(*entry, &text);
+    for (const Entry* entry : entries) AddEntry(model, *entry, &text);
     StrAppend(&text, "\n[All operators](README.md)\n");
     out.Write(StrCat("docs/operators/", base, ".md"), text);
   }

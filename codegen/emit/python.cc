@@ -328,24 +328,18 @@ class FunctionEmitter {
 std::string TextSignature(const PythonGroup& g, bool method) {
   if (g.signatures.size() != 1) return "";
   const PythonSignature& s = g.signatures[0];
-  std::vector<std::string> parts;
-  bool starred = false;
-  for (const schema::Argument& a : s.function->schema.arguments) {
+  const auto& arguments = s.function->schema.arguments;
+  const bool plain = std::none_of(arguments.begin(), arguments.end(), [](const Argument& a) {
     const bool named = a.default_value && a.default_value->kind == schema::Literal::Kind::kName;
-    if (named || a.name == "from" || a.name == "lambda" || a.name == "is") return "";
-    const std::string value = a.default_value ? a.default_value->ToString() : "";
-    if (a.kwarg_only && !starred) parts.push_back("*");
-    starred = starred || a.kwarg_only;
-    const std::string name = a.name == "self" ? (method ? "$self" : "input") : a.name;
-    parts.push_back(value.empty() ? name : StrCat(name, "=", value));
-  }
-  if (!starred && (s.out || s.requires_grad)) parts.push_back("*");
-  if (s.requires_grad) parts.push_back("requires_grad=False");
-  if (s.out) parts.push_back("out=None");
+    return named || a.name == "from" || a.name == "lambda" || a.name == "is";
+  });
+  if (!plain) return "";
+  std::vector<std::string> parts = PythonParameters(s, method);
+  if (method) parts.insert(parts.begin(), "$self");
   return StrCat(g.name, "(", Join(parts, ", "), ")\n--\n\n");
 }
 
-void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& out) {
+void EmitShard(const Model& model, const std::vector<PythonGroup>& groups, int shard, OutputFolder& out) {
   Printer p;
   p.Line(GeneratedBanner(StrCat("Python functions and methods of the operators, part ", shard, ".")));
   p.Line("#include \"bindings/python/src/operators/arguments.h\"");
@@ -360,7 +354,7 @@ void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& 
     if (ShardOf(g.base_name, kPythonShards) != shard) continue;
     FunctionEmitter(p, g).Emit();
     const auto def = [&](bool method) {
-      const std::string doc = TextSignature(g, method) + g.signatures[0].function->entry->doc;
+      const std::string doc = TextSignature(g, method) + PythonDocstring(model, g, method);
       return StrCat("{\"", g.name, "\", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(",
                     Identifier(g), ")), METH_FASTCALL | METH_KEYWORDS, ", CppString(doc), "}");
     };
@@ -388,7 +382,7 @@ void EmitShard(const std::vector<PythonGroup>& groups, int shard, OutputFolder& 
 
 void EmitPython(const Model& model, OutputFolder& out) {
   const std::vector<PythonGroup> groups = PythonGroups(model);
-  for (int shard = 0; shard < kPythonShards; ++shard) EmitShard(groups, shard, out);
+  for (int shard = 0; shard < kPythonShards; ++shard) EmitShard(model, groups, shard, out);
 }
 
 }  // namespace mica::codegen

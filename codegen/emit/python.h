@@ -36,6 +36,12 @@ std::vector<PythonGroup> PythonGroups(const Model& model);
 // "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor? out=None) -> Tensor"
 std::string PythonSignatureText(const PythonGroup& group, const PythonSignature& signature);
 
+// "input", "*", "alpha=1", "out=None": its parameters as Python writes them, a method's without `self`.
+std::vector<std::string> PythonParameters(const PythonSignature& signature, bool method);
+
+// What help() shows below the signature: meaning, overloads, Args, Returns, Example.
+std::string PythonDocstring(const Model& model, const PythonGroup& group, bool method);
+
 // The parameter that may be given as single integers, as in x.view(2, 3); -1 if
 // none. Counted with `self`.
 int VarargsParameter(const PythonSignature& signature);

@@ -153,6 +153,22 @@ std::string PythonSignatureText(const PythonGroup& group, const PythonSignature&
   return text + (schema.returns.size() > 1 ? ")" : "");
 }
 
+std::vector<std::string> PythonParameters(const PythonSignature& s, bool method) {
+  std::vector<std::string> parts;
+  bool starred = false;
+  for (const Argument& a : s.function->schema.arguments) {
+    if (a.name == "self" && method) continue;
+    if (a.kwarg_only && !starred) parts.push_back("*");
+    starred = starred || a.kwarg_only;
+    const std::string name = a.name == "self" ? "input" : a.name;
+    parts.push_back(a.default_value ? StrCat(name, "=", a.default_value->ToString()) : name);
+  }
+  if (!starred && (s.out || s.requires_grad)) parts.push_back("*");
+  if (s.requires_grad) parts.push_back("requires_grad=False");
+  if (s.out) parts.push_back("out=None");
+  return parts;
+}
+
 int VarargsParameter(const PythonSignature& signature) {
   const auto& arguments = signature.function->schema.arguments;
   const int positional = signature.function->schema.NumPositional();

@@ -1,0 +1,161 @@
+"""Builds the documentation site: gathers its pages into build/docs/pages, and has Sphinx write build/docs/html.
+
+    python scripts/docs_site.py            # after scripts/reference.py, with .venv-docs' Python
+    python scripts/docs_site.py --serve    # and shows it at http://localhost:8000
+
+The pages are those of docs/, as they stand, with the generated ones: operators (scripts/reference.py), the
+Python API (api_pages.py) and the SDK's headers (sdk_pages.py). A warning of Sphinx fails, and so does a link
+of the site that leads nowhere. The last line printed counts the pages.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+import api_pages
+import sdk_pages
+
+ROOT = Path(__file__).resolve().parent.parent
+OPERATORS = ROOT / "build" / "docs" / "operators"
+PAGES = ROOT / "build" / "docs" / "pages"
+HTML = ROOT / "build" / "docs" / "html"
+# The guides and concepts, in the order of docs/README.md; the site's own parts behind them.
+PARTS = {
+    "Guides": "guides",
+    "Concepts": "concepts",
+    "For contributors": "",
+    "Reference": "reference",
+}
+LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(?=[)#])")
+
+
+def linked(text: str, source: Path) -> str:
+    """A page with its links to files that the site has not shown as names, and those to folders up resolved."""
+
+    def one(match: re.Match[str]) -> str:
+        text, target = match["text"], match["target"]
+        path = (source.parent / target.partition("#")[0]).resolve()
+        docs = ROOT / "docs"
+        if path.is_relative_to(docs) or target.startswith(("http", "#", "<")):
+            return match[0]
+        moved = {ROOT / "README.md": "introduction.md", ROOT / "CONTRIBUTING.md": "contributing.md"}.get(path)
+        if moved:
+            return f"[{text}]({os.path.relpath(docs / moved, source.parent)})"
+        return f"{text} (`{path.relative_to(ROOT)}`)"
+
+    return re.sub(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)", one, text)
+
+
+def gather() -> None:
+    """Writes the pages that Sphinx reads."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    docs = ROOT / "docs"
+    for source in [*docs.rglob("*.md"), *docs.rglob("*.svg")]:
+        target = PAGES / source.relative_to(docs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            target.write_text(linked(source.read_text(), source))
+        else:
+            shutil.copy(source, target)
+    for name, file in {"introduction": "README.md", "contributing": "CONTRIBUTING.md"}.items():
+        text = (ROOT / file).read_text().replace("](docs/", "](").replace("](CONTRIBUTING.md", "](contributing.md")
+        (PAGES / f"{name}.md").write_text(linked(text, docs / file))
+    shutil.copytree(OPERATORS, PAGES / "operators")
+    for page in (PAGES / "operators").glob("*.md"):
+        if page.stem != "README":
+            page.write_text("---\norphan: true\n---\n\n" + page.read_text())
+    api_pages.write(PAGES / "api", PAGES / "operators")
+    sdk_pages.write(ROOT / "sdk" / "include" / "mica", PAGES / "sdk")
+    index()
+
+
+def index() -> None:
+    """The first page: docs/README.md, with the trees that the side bar shows."""
+    text = (PAGES / "README.md").read_text()
+    (PAGES / "README.md").unlink()
+    guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
+    concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]
+    reference = ["api/index", "operators/README", "sdk/index"]
+    reference += re.findall(r"\]\((reference/[\w-]+)\.md\)", text)
+    trees = {
+        "": ["introduction"],
+        "Guides": guides,
+        "Concepts": concepts,
+        "Reference": reference,
+        "For contributors": ["contributing", "style", "testing", "errors", "roadmap"],
+    }
+    for caption, names in trees.items():
+        lines = ["```{toctree}", ":hidden:", f":caption: {caption}" if caption else ":maxdepth: 1", "", *names, "```"]
+        text += "\n" + "\n".join(lines) + "\n"
+    (PAGES / "index.md").write_text(text)
+
+
+class Anchors(HTMLParser):
+    """The links of a page, and the places in it that links may name."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids.update(v for k, v in values.items() if k in ("id", "name") and v)
+        link = values.get("href") if tag in ("a", "link") else values.get("src")
+        if link:
+            self.links.append(link)
+
+
+def broken_links() -> Iterator[str]:
+    """Links of the built site to files or places that are not there."""
+    pages = {page: Anchors(page.read_text()) for page in HTML.rglob("*.html")}
+    for page, parsed in pages.items():
+        for link in dict.fromkeys(parsed.links):
+            path, place = urldefrag(link)
+            if urlparse(link).scheme:
+                continue
+            target = (page.parent / unquote(path.partition("?")[0])).resolve() if path else page
+            if not target.exists():
+                yield f"{page.relative_to(HTML)}: no file for the link ({link})"
+            elif place and target in pages and unquote(place) not in pages[target].ids:
+                yield f"{page.relative_to(HTML)}: no place for the link ({link})"
+
+
+def serve() -> None:
+    """Shows the site until it is interrupted."""
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(HTML))
+    with ThreadingHTTPServer(("localhost", 8000), handler) as server:
+        print("http://localhost:8000")
+        server.serve_forever()
+
+
+def main() -> int:
+    gather()
+    shutil.rmtree(HTML, ignore_errors=True)
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-W", "--keep-going"]
+    command += ["-c", str(ROOT / "docs" / "site"), "-d", str(PAGES.parent / "doctrees"), str(PAGES), str(HTML)]
+    failed = subprocess.run(command, check=False).returncode != 0
+    problems = list(broken_links())
+    for problem in problems:
+        print(problem)
+    print(f"{len(list(HTML.rglob('*.html')))} passed, {len(problems) + failed} failed")
+    if failed or problems:
+        return 1
+    if "--serve" in sys.argv[1:]:
+        serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
