@@ -1,8 +1,8 @@
 """An empty root: a folder that holds a Python, the C and C++ run times and nothing else of a machine.
 
 A program that runs in one needs nothing more. It is made of the files of the interpreter
-that runs this, as hard links where the file system has them, and entered with unshare and
-chroot: no network, processes of its own, and nothing that is mounted outlives the command.
+that runs this, as hard links where the file system has them, and entered, by root, with unshare
+and chroot: no network, processes of its own, and nothing that is mounted outlives the command.
 """
 
 from __future__ import annotations
@@ -18,17 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 # Of the standard library, what no installed package needs.
-LEFT_OUT = (
-    "site-packages",
-    "dist-packages",
-    "test",
-    "tests",
-    "idlelib",
-    "tkinter",
-    "config-*",
-    "_tkinter*",
-    "*.a",
-)
+LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "tkinter", "_tkinter*", "config-*", "*.a")
 # What glibc and GCC bring to every machine beside what Python itself loads.
 RUN_TIMES = ("libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
@@ -93,15 +83,5 @@ class EmptyRoot:
 
     def enter(self, *command: str) -> list[str]:
         """The command that runs `command` in the root, in / and with no other variables than these."""
-        return [
-            "unshare",
-            "--mount",
-            "--net",
-            "--pid",
-            "--fork",
-            "sh",
-            "-c",
-            ENTER,
-            str(self.folder),
-            *command,
-        ]
+        apart = ["unshare", "--mount", "--net", "--pid", "--fork"]
+        return [*apart, "sh", "-c", ENTER, str(self.folder), *command]

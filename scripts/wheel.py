@@ -86,9 +86,8 @@ def checks() -> Iterator[str]:
     run(*root.enter("python", "-m", "mica.torch", "/tmp/program.py"))
     yield "a PyTorch program runs, with one of each library"
     prefix = run(*root.enter("mica", "sdk")).strip()
-    shutil.copy(
-        root.inside(prefix) / "lib" / "libgomp.so.1", root.inside("/tmp")
-    )  # no link: it is another file
+    # Another file, and no link to the same one, which the loader would know.
+    shutil.copy(root.inside(prefix) / "lib" / "libgomp.so.1", root.inside("/tmp"))
     run(*root.enter("python", "-m", "mica.torch", "/tmp/program.py", "/tmp/libgomp.so.1"))
     yield "it shares an OpenMP runtime that is there already"
 
@@ -100,11 +99,8 @@ def checks() -> Iterator[str]:
         link(plugin / file, root.inside("/tmp") / file)
     run(*root.enter("python", "-c", DEVICE))
     yield "a plugin built against its SDK computes"
-    run(
-        *root.enter(
-            f"{prefix}/bin/mica-gen", "--native", f"{prefix}/share/mica/native_functions.yaml", "--stats"
-        )
-    )
+    operators = f"{prefix}/share/mica/native_functions.yaml"
+    run(*root.enter(f"{prefix}/bin/mica-gen", "--native", operators, "--stats"))
     yield "mica-gen reads the operators"
 
 
