@@ -72,6 +72,25 @@ def test_hooks_in_order() -> None:
     assert calls == ["pre", "post", "backward"]
 
 
+@pytest.mark.parametrize("kind", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_what_backward_hooks_return(kind: str) -> None:
+    x = mica.ones(1, 1, requires_grad=True)
+
+    def gradient(returned: Any) -> float:
+        x.grad, layer = None, nn.Identity()
+        getattr(layer, kind)(lambda module, *grads: returned)
+        layer(x).sum().backward()
+        return x.grad.item()  # type: ignore[union-attr]
+
+    two = mica.full((1, 1), 2.0)
+    assert [gradient(value) for value in (None, two, (two,), [two])] == [1.0, 2.0, 2.0, 2.0]
+    for wrong in (3, (3,)):
+        with pytest.raises(TypeError, match=r"backward hook of Identity.*\(int\)"):
+            gradient(wrong)
+    with pytest.raises(RuntimeError, match=r"\(2\) gradients.*expected \(1\)"):
+        gradient((two, two))
+
+
 def test_modes_and_conversion() -> None:
     net = Net().eval()
     assert not net.second.training and net.train().second.training

@@ -28,7 +28,13 @@ def _checked(changed: Any, before: tuple[Any, ...], what: str, module: Module) -
     """What a hook made of gradients; one gradient may come without its tuple."""
     if changed is None:
         return before
-    changed = changed if isinstance(changed, tuple) else (changed,)
+    changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
+    for gradient in changed:
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(
+                f"A backward hook of {type(module).__name__} returned a value of type ({type(gradient).__name__}) "
+                f"among the gradients of {what}; expected Tensors and None."
+            )
     if len(changed) != len(before):
         raise RuntimeError(
             f"A backward hook returned ({len(changed)}) gradients of {what}; expected ({len(before)}), "
