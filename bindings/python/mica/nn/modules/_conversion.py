@@ -96,7 +96,27 @@ class Convertible:
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
-        """Converts parameters and buffers, in place: to(device), to(dtype), to(tensor)."""
+        """Moves or converts the parameters and buffers, here and below, in place.
+
+        The forms are `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`, which takes device and
+        dtype of the tensor, and `to(memory_format=...)`. Integral buffers keep their dtype.
+
+        Args:
+            *args (Any): A device, a dtype or both; or a tensor.
+            **kwargs (Any): The same by name: `device`, `dtype`, `non_blocking` and `memory_format`, which
+                parameters of 4 and 5 dimensions take.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            TypeError: The dtype is neither floating nor complex, or the arguments have none of the forms.
+            RuntimeError: The device is unknown.
+
+        Example:
+            >>> mica.nn.Linear(2, 3).to(mica.float64).weight.dtype
+            mica.float64
+        """
         device, dtype, _, memory_format = parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
@@ -114,42 +134,103 @@ class Convertible:
         return self._apply(convert)
 
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
-        """Moves parameters and buffers to a device without their values."""
+        """Moves the parameters and buffers to a device without their values, which are then undefined.
+
+        Args:
+            device (device): Where to.
+            recurse (bool): Whether those of submodules move, too. Default: True.
+
+        Returns:
+            Module: This module.
+        """
         return self._apply(lambda t: mica.empty_like(t, device=device), recurse)
 
     def cuda(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "cuda": the current one, or that of a number."""
+        """Moves the parameters and buffers, here and below, to a CUDA device.
+
+        Args:
+            device (int or device, optional): Which. Default: the current one.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
         return self._apply(lambda t: t.cuda(device))
 
     def xpu(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "xpu"."""
+        """Moves the parameters and buffers, here and below, to a device of the backend "xpu".
+
+        Args:
+            device (int or device, optional): Which. Default: the current one.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
         return self._apply(lambda t: t.xpu(device))
 
     def ipu(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "ipu"."""
+        """Moves the parameters and buffers, here and below, to a device of the backend "ipu".
+
+        Args:
+            device (int or device, optional): Which. Default: the first.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
         return self._apply(lambda t: t.to(_device("ipu", device)))
 
     def mtia(self: T, device: Any = None) -> T:
-        """Moves to a device of the backend "mtia"."""
+        """Moves the parameters and buffers, here and below, to a device of the backend "mtia".
+
+        Args:
+            device (int or device, optional): Which. Default: the first.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
         return self._apply(lambda t: t.to(_device("mtia", device)))
 
     def cpu(self: T) -> T:
+        """Moves the parameters and buffers, here and below, to the CPU."""
         return self._apply(lambda t: t.cpu())
 
     def _cast(self: T, dtype: Any) -> T:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def float(self: T) -> T:
+        """Converts floating parameters and buffers, here and below, to float32."""
         return self._cast(mica.float32)
 
     def double(self: T) -> T:
+        """Converts floating parameters and buffers, here and below, to float64."""
         return self._cast(mica.float64)
 
     def half(self: T) -> T:
+        """Converts floating parameters and buffers, here and below, to float16."""
         return self._cast(mica.float16)
 
     def bfloat16(self: T) -> T:
+        """Converts floating parameters and buffers, here and below, to bfloat16."""
         return self._cast(mica.bfloat16)
 
     def type(self: T, dst_type: Any) -> T:
+        """Converts all parameters and buffers, here and below, integral ones too, to a dtype.
+
+        Args:
+            dst_type (dtype or str): The dtype, or the name of a tensor type.
+
+        Returns:
+            Module: This module.
+        """
         return self._apply(lambda t: t.type(dst_type))

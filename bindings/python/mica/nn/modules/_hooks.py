@@ -79,7 +79,25 @@ class Hooked:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """hook(module, args) before forward; what it returns replaces the arguments."""
+        """Adds a hook that is called before forward() and may replace its arguments.
+
+        Args:
+            hook (callable): `hook(module, args)`, or with `with_kwargs` `hook(module, args, kwargs)`. It
+                returns None, or new arguments: a tuple or one value; with `with_kwargs` the pair of args and
+                kwargs.
+            prepend (bool): Whether it is called before the module's other ones. Default: False.
+            with_kwargs (bool): Whether it gets the keyword arguments. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+
+        Example:
+            >>> layer = mica.nn.Identity()
+            >>> handle = layer.register_forward_pre_hook(lambda module, args: args[0] * 2)
+            >>> layer(mica.ones(2))
+            tensor([2., 2.])
+            >>> handle.remove()
+        """
         flags = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []  # type: ignore[attr-defined]
         return _add(self._forward_pre_hooks, hook, prepend, *flags)  # type: ignore[attr-defined]
 
@@ -91,33 +109,109 @@ class Hooked:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """hook(module, args, output) after forward; what it returns replaces the output."""
+        """Adds a hook that is called after forward() and may replace its result.
+
+        Args:
+            hook (callable): `hook(module, args, output)`, or with `with_kwargs`
+                `hook(module, args, kwargs, output)`. It returns None, or the new result.
+            prepend (bool): Whether it is called before the module's other ones. Default: False.
+            with_kwargs (bool): Whether it gets the keyword arguments. Default: False.
+            always_call (bool): Whether it is called after an exception, too, then with None for a result that
+                is missing. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+
+        Example:
+            >>> shapes = []
+            >>> layer = mica.nn.Linear(2, 3)
+            >>> handle = layer.register_forward_hook(lambda module, args, output: shapes.append(output.shape))
+            >>> _ = layer(mica.ones(4, 2))
+            >>> shapes
+            [mica.Size([4, 3])]
+        """
         flags = [self._forward_hooks_with_kwargs] if with_kwargs else []  # type: ignore[attr-defined]
         flags += [self._forward_hooks_always_called] if always_call else []  # type: ignore[attr-defined]
         return _add(self._forward_hooks, hook, prepend, *flags)  # type: ignore[attr-defined]
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the inputs are known."""
+        """Adds a hook that gets the gradients of the module's inputs and outputs and may replace the former.
+
+        Args:
+            hook (callable): `hook(module, grad_input, grad_output)`, with tuples of a gradient or None for
+                each positional argument and each output. It returns None, or new gradients of the inputs.
+            prepend (bool): Whether it is called before the module's other ones. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+
+        Raises:
+            RuntimeError: The module has hooks of `register_backward_hook()`.
+
+        Example:
+            >>> layer = mica.nn.Identity()
+            >>> handle = layer.register_full_backward_hook(lambda module, before, after: (before[0] * 2,))
+            >>> x = mica.ones(2, requires_grad=True)
+            >>> layer(x).sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
         _take_kind_of_backward_hooks(self.__dict__, full=True)
         return _add(self._backward_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older kind: hook(module, grad_input, grad_output) at the node that made the first output."""
+        """Adds a hook of the older kind, at the node that made the first output; take full ones.
+
+        The gradients are those of that node, and not those of the module where it computes in several steps.
+
+        Args:
+            hook (callable): `hook(module, grad_input, grad_output)`. It returns None, or new gradients.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+
+        Raises:
+            RuntimeError: The module has full backward hooks.
+        """
         _take_kind_of_backward_hooks(self.__dict__, full=False)
         return _add(self._backward_hooks, hook)  # type: ignore[attr-defined]
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """hook(module, grad_output) before backward of the module; what it returns replaces them."""
+        """Adds a hook that gets the gradients of the module's outputs first and may replace them.
+
+        Args:
+            hook (callable): `hook(module, grad_output)`, with a tuple of a gradient or None for each output.
+                It returns None, or new gradients.
+            prepend (bool): Whether it is called before the module's other ones. Default: False.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._backward_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, prefix, keep_vars) before this module writes its state."""
+        """Adds a hook that is called before `state_dict()` collects this module's state.
+
+        Args:
+            hook (callable): `hook(module, prefix, keep_vars)`; what it returns is dropped.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._state_dict_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) after this module wrote its state; it returns None."""
+        """Adds a hook that is called when `state_dict()` has collected the module's state and all below.
+
+        Args:
+            hook (callable): `hook(module, state_dict, prefix, local_metadata)`. It may change the dictionary,
+                and returns None.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
 
@@ -128,7 +222,16 @@ class Hooked:
         return _add(self._state_dict_hooks, hook)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, ...) before this module reads its state."""
+        """Adds a hook that is called before `load_state_dict()` reads this module's state.
+
+        Args:
+            hook (callable): `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+                unexpected_keys, error_msgs)`. It may change the dictionary, to rename keys, say, and the
+                lists.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(
@@ -137,7 +240,15 @@ class Hooked:
         return _add(self._load_state_dict_pre_hooks, hook if with_module else _WithoutModule(hook))  # type: ignore[attr-defined]
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, incompatible_keys) after this module and those below read their state."""
+        """Adds a hook that is called when `load_state_dict()` has read this module and those below.
+
+        Args:
+            hook (callable): `hook(module, incompatible_keys)`, whose `missing_keys` and `unexpected_keys` it
+                may change in place: what is gone is no error. It returns None.
+
+        Returns:
+            RemovableHandle: Its `remove()` takes the hook away.
+        """
         return _add(self._load_state_dict_post_hooks, hook)  # type: ignore[attr-defined]
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -225,37 +336,170 @@ class Hooked:
         return watch, at_node
 
 
-def _on_every_module(table: str) -> Callable[..., RemovableHandle]:
-    def register(hook: Callable[..., Any]) -> RemovableHandle:
-        """Adds a hook to every module."""
-        return _add(_everywhere[table], hook)
-
-    return register
-
-
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Adds a forward hook to every module."""
+    """Adds a forward hook to every module, called before the modules' own.
+
+    Args:
+        hook (callable): `hook(module, args, output)`, or with `with_kwargs`
+            `hook(module, args, kwargs, output)`. It returns None, or the new result.
+        with_kwargs (bool): Whether it gets the keyword arguments. Default: False.
+        always_call (bool): Whether it is called after an exception, too. Default: False.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_forward_hook
+        >>> names = []
+        >>> handle = register_module_forward_hook(lambda module, args, output: names.append(type(module).__name__))
+        >>> _ = mica.nn.Sequential(mica.nn.ReLU())(mica.ones(1))
+        >>> handle.remove()
+        >>> names
+        ['ReLU', 'Sequential']
+    """
     flags = [_everywhere["_forward_hooks_with_kwargs"]] if with_kwargs else []
     flags += [_everywhere["_forward_hooks_always_called"]] if always_call else []
     return _add(_everywhere["_forward_hooks"], hook, False, *flags)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Adds a full backward hook to every module."""
+    """Adds a full backward hook to every module, called before the modules' own.
+
+    Args:
+        hook (callable): `hook(module, grad_input, grad_output)`. It returns None, or new gradients of the
+            inputs.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: There are hooks of `register_module_backward_hook()`.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_full_backward_hook
+        >>> handle = register_module_full_backward_hook(lambda module, before, after: print(after))
+        >>> mica.nn.Identity()(mica.ones(1, requires_grad=True)).sum().backward()
+        (tensor([1.]),)
+        >>> handle.remove()
+    """
     _take_kind_of_backward_hooks(_everywhere, full=True)
     return _add(_everywhere["_backward_hooks"], hook)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Adds a backward hook of the older kind to every module."""
+    """Adds a backward hook of the older kind to every module; take full ones.
+
+    Args:
+        hook (callable): `hook(module, grad_input, grad_output)`. It returns None, or new gradients.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: There are hooks of `register_module_full_backward_hook()`.
+    """
     _take_kind_of_backward_hooks(_everywhere, full=False)
     return _add(_everywhere["_backward_hooks"], hook)
 
 
-register_module_forward_pre_hook = _on_every_module("_forward_pre_hooks")
-register_module_full_backward_pre_hook = _on_every_module("_backward_pre_hooks")
-register_module_parameter_registration_hook = _on_every_module("parameter_registration")
-register_module_buffer_registration_hook = _on_every_module("buffer_registration")
-register_module_module_registration_hook = _on_every_module("module_registration")
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a hook before forward() to every module, called before the modules' own.
+
+    Args:
+        hook (callable): `hook(module, args)`. It returns None, or new arguments.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_forward_pre_hook
+        >>> handle = register_module_forward_pre_hook(lambda module, args: print(module, args))
+        >>> _ = mica.nn.ReLU()(mica.ones(1))
+        ReLU() (tensor([1.]),)
+        >>> handle.remove()
+    """
+    return _add(_everywhere["_forward_pre_hooks"], hook)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a hook before backward to every module, called before the modules' own.
+
+    Args:
+        hook (callable): `hook(module, grad_output)`. It returns None, or new gradients of the outputs.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_full_backward_pre_hook
+        >>> handle = register_module_full_backward_pre_hook(lambda module, after: print(after))
+        >>> mica.nn.ReLU()(mica.ones(1, requires_grad=True)).sum().backward()
+        (tensor([1.]),)
+        >>> handle.remove()
+    """
+    return _add(_everywhere["_backward_pre_hooks"], hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a hook that every module calls when a parameter is registered.
+
+    Args:
+        hook (callable): `hook(module, name, parameter)`. It returns None, or the parameter to take instead.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_parameter_registration_hook
+        >>> names = []
+        >>> handle = register_module_parameter_registration_hook(lambda module, name, value: names.append(name))
+        >>> _ = mica.nn.Linear(2, 3)
+        >>> handle.remove()
+        >>> names
+        ['weight', 'bias']
+    """
+    return _add(_everywhere["parameter_registration"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a hook that every module calls when a buffer is registered.
+
+    Args:
+        hook (callable): `hook(module, name, buffer)`. It returns None, or the buffer to take instead.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_buffer_registration_hook
+        >>> names = []
+        >>> handle = register_module_buffer_registration_hook(lambda module, name, value: names.append(name))
+        >>> _ = mica.nn.BatchNorm1d(3)
+        >>> handle.remove()
+        >>> names
+        ['running_mean', 'running_var', 'num_batches_tracked']
+    """
+    return _add(_everywhere["buffer_registration"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Adds a hook that every module calls when a submodule is registered.
+
+    Args:
+        hook (callable): `hook(module, name, submodule)`. It returns None, or the module to take instead.
+
+    Returns:
+        RemovableHandle: Its `remove()` takes the hook away.
+
+    Example:
+        >>> from mica.nn.modules.module import register_module_module_registration_hook
+        >>> names = []
+        >>> handle = register_module_module_registration_hook(lambda module, name, value: names.append(name))
+        >>> _ = mica.nn.Sequential(mica.nn.ReLU(), mica.nn.Tanh())
+        >>> handle.remove()
+        >>> names
+        ['0', '1']
+    """
+    return _add(_everywhere["module_registration"], hook)

@@ -55,8 +55,41 @@ def _own_buffers(module: Module) -> Iterable[tuple[str, Any]]:
 
 
 class Module(_hooks.Hooked, _conversion.Convertible):
-    """A part of a network. Subclasses define forward(); parameters, buffers and
-    submodules register themselves when they are assigned as attributes."""
+    """A part of a network: parameters, buffers and other modules, and a forward() that computes with them.
+
+    Subclasses call `super().__init__()` and define `forward`; users call the module, which runs forward()
+    between the hooks. A Parameter, Buffer or Module that is assigned to an attribute registers itself: it
+    counts in `parameters()`, moves with `to()` and is saved by `state_dict()`. As `torch.nn.Module`.
+
+    Args:
+        *args (Any): For the class after Module in the method resolution order, if the attribute
+            `call_super_init` is True; else refused.
+        **kwargs (Any): Likewise.
+
+    Attributes:
+        training (bool): Whether layers as dropout behave as in training; set by `train()` and `eval()`.
+        call_super_init (bool): Whether `__init__` calls that of the next class with its arguments. Default:
+            False.
+
+    Raises:
+        TypeError: There are arguments and `call_super_init` is False.
+        AttributeError: A parameter, buffer or module is assigned before `super().__init__()`.
+        NotImplementedError: The module is called and its class has no `forward`.
+
+    Example:
+        >>> class Net(mica.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = mica.nn.Linear(2, 3)
+        ...
+        ...     def forward(self, x):
+        ...         return self.layer(x).relu()
+        >>> net = Net()
+        >>> net(mica.ones(4, 2)).shape
+        mica.Size([4, 3])
+        >>> [name for name, _ in net.named_parameters()]
+        ['layer.weight', 'layer.bias']
+    """
 
     training: bool
     _version = 1
@@ -89,6 +122,19 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def forward(self, *input: Any) -> Any:
+        """Computes the module's result; subclasses define it with the arguments they take.
+
+        Call the module itself, not this, so that hooks run.
+
+        Args:
+            *input (Any): What the subclass says.
+
+        Returns:
+            Any: What the subclass says.
+
+        Raises:
+            NotImplementedError: The subclass has not defined it.
+        """
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function.'
         )
@@ -176,7 +222,16 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     # -- registration
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter, reachable as an attribute."""
+        """Adds a parameter, reachable as an attribute.
+
+        Args:
+            name (str): Its name.
+            param (Parameter, optional): The parameter; None keeps the name for none, which no state has.
+
+        Raises:
+            TypeError: `param` is no Parameter, or `name` no string.
+            KeyError: The name is empty, contains a ".", or is that of another attribute.
+        """
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -189,7 +244,17 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds state that is no parameter; `persistent` puts it in the state_dict."""
+        """Adds a tensor that is state and no parameter, as running statistics are; reachable as an attribute.
+
+        Args:
+            name (str): Its name.
+            tensor (Tensor, optional): The buffer; None keeps the name for none, which no state has.
+            persistent (bool): Whether `state_dict()` holds it. Default: True.
+
+        Raises:
+            TypeError: `tensor` is no Tensor, or `name` no string.
+            KeyError: The name is empty, contains a ".", or is that of another attribute.
+        """
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -202,7 +267,16 @@ class Module(_hooks.Hooked, _conversion.Convertible):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Adds a submodule, reachable as an attribute."""
+        """Adds a submodule, reachable as an attribute; `register_module` is another name of it.
+
+        Args:
+            name (str): Its name.
+            module (Module, optional): The submodule; None keeps the name for none.
+
+        Raises:
+            TypeError: `module` is no Module, or `name` no string.
+            KeyError: The name is empty, contains a ".", or is that of another attribute.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(
                 f"The value for submodule ({name}): {type(module).__name__} is not a Module subclass, and not None."
@@ -228,7 +302,16 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all below, with dotted names; each once."""
+        """Goes over this module and all below it, each before those below it.
+
+        Args:
+            memo (set of Module, optional): Modules to leave out; those that come are added. Default: none.
+            prefix (str): The name of this module, in front of the others'. Default: "".
+            remove_duplicate (bool): Whether a module that is held twice comes once. Default: True.
+
+        Yields:
+            tuple of str and Module: Dotted name and module.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -242,10 +325,19 @@ class Module(_hooks.Hooked, _conversion.Convertible):
                 )
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Goes over this module and all below it, each before those below it.
+
+        Args:
+            remove_duplicate (bool): Whether a module that is held twice comes once. Default: True.
+
+        Yields:
+            Module: The modules.
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Goes over the names and modules that this module holds itself, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -253,6 +345,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
+        """Goes over the modules that this module holds itself, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -280,25 +373,69 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with dotted names; each once."""
+        """Goes over the parameters of this module and of all below it.
+
+        Args:
+            prefix (str): In front of each name, with a dot between. Default: "".
+            recurse (bool): Whether those of submodules come, too. Default: True.
+            remove_duplicate (bool): Whether a parameter that is held twice comes once. Default: True.
+
+        Yields:
+            tuple of str and Parameter: Dotted name and parameter.
+        """
         return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Goes over the parameters of this module and of all below it, each once; what an optimizer takes.
+
+        Args:
+            recurse (bool): Whether those of submodules come, too. Default: True.
+
+        Yields:
+            Parameter: The parameters.
+        """
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with dotted names; each once."""
+        """Goes over the buffers of this module and of all below it.
+
+        Args:
+            prefix (str): In front of each name, with a dot between. Default: "".
+            recurse (bool): Whether those of submodules come, too. Default: True.
+            remove_duplicate (bool): Whether a buffer that is held twice comes once. Default: True.
+
+        Yields:
+            tuple of str and Tensor: Dotted name and buffer.
+        """
         return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Goes over the buffers of this module and of all below it, each once.
+
+        Args:
+            recurse (bool): Whether those of submodules come, too. Default: True.
+
+        Yields:
+            Tensor: The buffers.
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """The module of a dotted name."""
+        """Finds a module by its dotted name.
+
+        Args:
+            target (str): The name, as `named_modules()` gives it; "" for this module.
+
+        Returns:
+            Module: The module.
+
+        Raises:
+            AttributeError: There is no such module.
+        """
         module: Module = self
         for name in target.split(".") if target else []:
             found = module._modules.get(name)
@@ -308,7 +445,17 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module at a dotted name; with `strict` only where one is."""
+        """Puts a module at a dotted name, in place of the one there.
+
+        Args:
+            target (str): The name.
+            module (Module): The new module.
+            strict (bool): Whether there must be one to replace; else a new name is added. Default: False.
+
+        Raises:
+            ValueError: The name is empty, or `module` is no Module.
+            AttributeError: There is no module to hold it, none to replace, or what is there is no module.
+        """
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -321,6 +468,17 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
+        """Finds a parameter by its dotted name.
+
+        Args:
+            target (str): The name, as `named_parameters()` gives it.
+
+        Returns:
+            Parameter: The parameter.
+
+        Raises:
+            AttributeError: There is no such parameter.
+        """
         path, _, name = target.rpartition(".")
         parameter = self.get_submodule(path)._parameters.get(name)
         if parameter is None:
@@ -328,6 +486,17 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
+        """Finds a buffer by its dotted name.
+
+        Args:
+            target (str): The name, as `named_buffers()` gives it.
+
+        Returns:
+            Tensor: The buffer.
+
+        Raises:
+            AttributeError: There is no such buffer.
+        """
         path, _, name = target.rpartition(".")
         buffer = self.get_submodule(path)._buffers.get(name)
         if buffer is None:
@@ -337,7 +506,14 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     # -- modes
 
     def apply(self: T, fn: Callable[[Module], None]) -> T:
-        """Calls fn with every submodule, then with this module."""
+        """Calls a function with every module below, then with this module; for initialisation, say.
+
+        Args:
+            fn (callable): Called with each module; what it returns is dropped.
+
+        Returns:
+            Module: This module.
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -352,7 +528,17 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return replica
 
     def train(self: T, mode: bool = True) -> T:
-        """Sets training mode here and below (dropout, batch norm)."""
+        """Sets training mode, or evaluation mode, here and in all modules below.
+
+        Args:
+            mode (bool): True for training mode. Default: True.
+
+        Returns:
+            Module: This module.
+
+        Raises:
+            ValueError: `mode` is no bool.
+        """
         if not isinstance(mode, bool):
             raise ValueError(
                 f"The training mode is True or False; this value is of type ({type(mode).__name__})."
@@ -363,16 +549,28 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         return self
 
     def eval(self: T) -> T:
-        """Sets evaluation mode."""
+        """Sets evaluation mode here and below, as `train(False)` does; gradients are recorded still."""
         return self.train(False)
 
     def requires_grad_(self: T, requires_grad: bool = True) -> T:
+        """Sets whether the parameters, here and below, require gradients; False freezes them.
+
+        Args:
+            requires_grad (bool): Whether they do. Default: True.
+
+        Returns:
+            Module: This module.
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Takes the gradients of all parameters away, or zeroes them."""
+        """Takes the gradients of all parameters, here and below, away.
+
+        Args:
+            set_to_none (bool): Whether they become None; else zeros. Default: True.
+        """
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue
@@ -385,11 +583,20 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     # -- state
 
     def get_extra_state(self) -> Any:
+        """What a subclass wants in the state_dict besides tensors; define it together with `set_extra_state`."""
         raise RuntimeError(
             "This module has no extra state; define get_extra_state() and set_extra_state() to have some."
         )
 
     def set_extra_state(self, state: Any) -> None:
+        """Reads what `get_extra_state` returned when the state was saved; subclasses define it.
+
+        Args:
+            state (Any): The value from the state_dict.
+
+        Raises:
+            RuntimeError: The subclass has not defined it.
+        """
         raise RuntimeError(
             "This module has no extra state; define get_extra_state() and set_extra_state() to have some."
         )
@@ -397,7 +604,22 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
-        """Parameters and persistent buffers by dotted name."""
+        """Collects the parameters and persistent buffers, here and below, in a dictionary to be saved.
+
+        Args:
+            *args (Any): `destination`, `prefix` and `keep_vars` by place, as older programs give them.
+            destination (dict, optional): The dictionary to fill. Default: a new OrderedDict.
+            prefix (str): In front of each name, with its dot. Default: "".
+            keep_vars (bool): Whether the values are the parameters themselves; else they are detached tensors
+                of the same memory. Default: False.
+
+        Returns:
+            dict: Tensors by dotted name.
+
+        Example:
+            >>> list(mica.nn.Linear(2, 3).state_dict())
+            ['weight', 'bias']
+        """
         given = (*args, *(destination, prefix, keep_vars)[len(args) :])
         return _state.state_dict(self, *given)
 
@@ -421,16 +643,40 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copies the values of `state_dict` into parameters and buffers."""
+        """Copies the values of a state_dict into the parameters and buffers, here and below.
+
+        Args:
+            state_dict (mapping): Tensors by dotted name, as `state_dict()` gives them.
+            strict (bool): Whether the names must be those of this module. Default: True.
+            assign (bool): Whether the module takes the given tensors themselves, with their dtype and device,
+                instead of copying. Default: False.
+
+        Returns:
+            named tuple: `missing_keys` and `unexpected_keys`, lists of str.
+
+        Raises:
+            TypeError: `state_dict` is no mapping.
+            RuntimeError: A shape differs, or with `strict` a name is missing or unexpected.
+
+        Example:
+            >>> layer = mica.nn.Linear(2, 3)
+            >>> layer.load_state_dict(mica.nn.Linear(2, 3).state_dict())
+            <All keys matched successfully>
+        """
         missing, unexpected = _state.load_state_dict(self, state_dict, strict, assign)
         return _IncompatibleKeys(missing, unexpected)
 
     def share_memory(self: T) -> T:
-        """Moves parameters and buffers to memory that other processes can see."""
+        """Moves parameters and buffers, here and below, to memory that other processes can map."""
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Changes nothing: modules run as they stand, as a warning says once."""
+        """Does nothing, and warns once: modules run as they stand. In torch it compiles the module.
+
+        Args:
+            *args (Any): Ignored.
+            **kwargs (Any): Ignored.
+        """
         if not _warned:
             _warned.append(True)
             warnings.warn("Module.compile() changes nothing: modules run as they stand.", stacklevel=2)
@@ -438,7 +684,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
     # -- text
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of this module's text."""
+        """What stands in the parentheses of this module's text; subclasses define it."""
         return ""
 
     def _get_name(self) -> str:
