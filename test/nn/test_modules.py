@@ -103,6 +103,12 @@ def test_modes_and_conversion() -> None:
     assert not any(p.requires_grad for p in net.parameters())
 
 
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_parameters_and_buffers_are_made_of_tensors(kind: Any) -> None:
+    with pytest.raises(TypeError, match=r"is made of a Tensor; this value is of type \(int\)"):
+        kind(3)
+
+
 def test_assignment_rules() -> None:
     net = Net()
     with pytest.raises(TypeError):

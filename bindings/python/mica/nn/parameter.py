@@ -38,7 +38,27 @@ class _BufferMeta(_C.TensorMeta):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that a module optimises: requires grad unless told otherwise."""
+    """A tensor that a module learns: it registers itself when assigned to a module's attribute.
+
+    It shares the memory of its data and is a leaf. What is computed from it is a plain Tensor. As
+    `torch.nn.Parameter`.
+
+    Args:
+        data (Tensor, optional): The values. Of a subclass of Tensor the parameter has that class and counts
+            as a Parameter for `isinstance`. Default: no elements.
+        requires_grad (bool): Whether gradients are recorded. Default: True.
+
+    Raises:
+        TypeError: `data` is no Tensor.
+        RuntimeError: `requires_grad` is True and the dtype neither floating nor complex.
+
+    Example:
+        >>> layer = mica.nn.Module()
+        >>> layer.scale = mica.nn.Parameter(mica.ones(2))
+        >>> list(layer.parameters())
+        [Parameter containing:
+        tensor([1., 1.], requires_grad=True)]
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl  # results are plain tensors
 
@@ -59,13 +79,32 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that belongs to a module's state: of the data's own class, and marked."""
+    """A tensor that is a module's state and is not learned: it registers itself when assigned.
+
+    It shares the memory of its data, has its data's class, and counts as a Buffer for `isinstance`. As
+    `torch.nn.Buffer`.
+
+    Args:
+        data (Tensor, optional): The values. Default: no elements.
+        persistent (bool): Whether the module's `state_dict()` holds it. Default: True.
+
+    Raises:
+        TypeError: `data` is no Tensor.
+
+    Example:
+        >>> layer = mica.nn.Module()
+        >>> layer.steps = mica.nn.Buffer(mica.zeros(1))
+        >>> list(layer.state_dict())
+        ['steps']
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         source = mica.empty(0) if data is None else data
+        if not isinstance(source, Tensor):
+            raise TypeError(f"A Buffer is made of a Tensor; this value is of type ({type(data).__name__}).")
         buffer: Any = _of_subclass(source, source.requires_grad, "_is_buffer")
         buffer.persistent = persistent
         return buffer  # type: ignore[no-any-return]
@@ -101,7 +140,15 @@ _WITHOUT_VALUES = frozenset(
 
 
 class UninitializedTensorMixin:
-    """A parameter or buffer whose shape is not known yet; materialize(shape) makes it real."""
+    """What the parameters and buffers of lazy modules share: they have no shape yet, and little can be done.
+
+    Any function but moves, conversions and copies of them raises ValueError. `UninitializedParameter` and
+    `UninitializedBuffer` are made from it.
+
+    Example:
+        >>> isinstance(mica.nn.LazyLinear(3).weight, mica.nn.parameter.UninitializedTensorMixin)
+        True
+    """
 
     _real: Any
 
@@ -116,13 +163,20 @@ class UninitializedTensorMixin:
         )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Gives it a shape, with values undefined, and its real class."""
+        """Gives it a shape, with values undefined, and makes it a Parameter or Buffer.
+
+        Args:
+            shape (tuple of int): The shape.
+            device (device, optional): Where it will live. Default: its own.
+            dtype (dtype, optional): Of its elements. Default: its own.
+        """
         own: Any = self
         own.data = mica.empty(shape, device=device or own.device, dtype=dtype or own.dtype)
         own.__class__ = self._real
 
     @property
     def shape(self) -> Any:
+        """Raises RuntimeError: there is no shape yet."""
         raise RuntimeError(
             "The shape of a lazy parameter is not known yet: call the module once, or materialize(shape)."
         )
@@ -136,7 +190,14 @@ class UninitializedTensorMixin:
         return (own.requires_grad, data.device, data.dtype, *persistent)
 
     def like(self, data: Tensor) -> Any:
-        """One as lazy, of the device and dtype of `data`."""
+        """Makes another one as lazy, as conversions of its module do.
+
+        Args:
+            data (Tensor): What device and dtype it takes.
+
+        Returns:
+            UninitializedParameter or UninitializedBuffer: The new one.
+        """
         return type(self)(*self._made_of(data))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -146,13 +207,30 @@ class UninitializedTensorMixin:
         return type(self), self._made_of(self)
 
     def share_memory_(self) -> Any:
+        """Raises RuntimeError: there is no memory yet."""
         raise RuntimeError(
             "A lazy parameter has no memory to share yet: call the module once, or materialize(shape)."
         )
 
 
 def check_materialized(module: Any, name: str, tensor: Any) -> None:
-    """Refuses a lazy tensor of a module where its values are wanted."""
+    """Refuses a lazy tensor of a module where its values are wanted.
+
+    Args:
+        module (Module): The module, for the message.
+        name (str): The tensor's name, for the message.
+        tensor (Tensor): The parameter or buffer.
+
+    Raises:
+        ValueError: The tensor has no shape yet.
+
+    Example:
+        >>> layer = mica.nn.LazyLinear(3)
+        >>> mica.nn.parameter.check_materialized(layer, "weight", layer.weight)
+        Traceback (most recent call last):
+        ...
+        ValueError: The parameter (weight) of LazyLinear has no shape yet, ...
+    """
     if is_lazy(tensor):
         raise ValueError(
             f"The parameter ({name}) of {type(module).__name__} has no shape yet, so that its norm is not known; call "
@@ -161,7 +239,23 @@ def check_materialized(module: Any, name: str, tensor: Any) -> None:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A Parameter whose shape the first call of its module fixes."""
+    """A Parameter without a shape, which the first call of a lazy module gives it.
+
+    As `torch.nn.UninitializedParameter`.
+
+    Args:
+        requires_grad (bool): Whether gradients will be recorded. Default: True.
+        device (device, optional): Where it will live. Default: the default device.
+        dtype (dtype, optional): Of its elements. Default: the default dtype.
+
+    Example:
+        >>> weight = mica.nn.UninitializedParameter()
+        >>> weight
+        <UninitializedParameter>
+        >>> weight.materialize((2, 3))
+        >>> type(weight).__name__, weight.shape
+        ('Parameter', mica.Size([2, 3]))
+    """
 
     _real = Parameter
 
@@ -174,7 +268,22 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
-    """A buffer whose shape the first call of its module fixes."""
+    """A buffer without a shape, which the first call of a lazy module gives it.
+
+    As `torch.nn.UninitializedBuffer`.
+
+    Args:
+        requires_grad (bool): Whether gradients will be recorded. Default: False.
+        device (device, optional): Where it will live. Default: the default device.
+        dtype (dtype, optional): Of its elements. Default: the default dtype.
+        persistent (bool): Whether the module's `state_dict()` holds it. Default: True.
+
+    Example:
+        >>> mean = mica.nn.UninitializedBuffer()
+        >>> mean.materialize((2,))
+        >>> mean.shape
+        mica.Size([2])
+    """
 
     _real = Buffer
 
@@ -187,5 +296,16 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter or buffer has no shape yet."""
+    """Whether a parameter or buffer has no shape yet.
+
+    Args:
+        param (Tensor): The parameter or buffer.
+
+    Returns:
+        bool: True for an UninitializedParameter or UninitializedBuffer.
+
+    Example:
+        >>> mica.nn.parameter.is_lazy(mica.nn.LazyLinear(3).weight)
+        True
+    """
     return isinstance(param, UninitializedTensorMixin)
