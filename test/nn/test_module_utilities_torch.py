@@ -202,6 +202,9 @@ def prune(L: Any) -> Any:
         lambda: Q.l1_unstructured(layer(), "no", 1),
         lambda: Q.l1_unstructured(layer(), "weight", "a"),
         lambda: Q.ln_structured(layer(), "weight", 1, 2, 9),
+        lambda: Q.ln_structured(layer(), "bias", 1, 2, 0),
+        lambda: Q.random_structured(layer(), "bias", 1, 0),
+        lambda: Q.custom_from_mask(layer(), "weight", ones(L, 4)),
     ]
     return [*found, list(m.state_dict()), Q.is_pruned(m), a.weight, b.bias, [kind(f) for f in bad]]
 

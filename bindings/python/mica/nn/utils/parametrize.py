@@ -23,7 +23,21 @@ _cache: dict[tuple[int, str], Any] | None = None
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within, every parametrised tensor is computed once."""
+    """A block within which every parametrised tensor is computed once, however often it is read.
+
+    As `torch.nn.utils.parametrize.cached`. For layers that read a weight many times, as a loop over steps
+    does. What the tensors are computed of must not change within.
+
+    Yields:
+        None: Nothing.
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> with parametrize.cached():
+        ...     layer.weight is layer.weight
+        True
+    """
     global _cache
     outer, _cache = _cache, {} if _cache is None else _cache
     try:
@@ -38,7 +52,31 @@ def _describe(value: Any) -> str:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrisations of one tensor, in order, and what they start from."""
+    """The parametrisations of one tensor, in order, with the tensors that they start from.
+
+    As `torch.nn.utils.parametrize.ParametrizationList`. `register_parametrization` makes it and puts it at
+    `module.parametrizations.<name>`; calling it computes the tensor.
+
+    Args:
+        modules (sequence of Module): The parametrisations, the first of which is called first.
+        original (Tensor): The tensor as it was.
+        unsafe (bool): Do not check that shape and dtype stay as they were. Default: False.
+
+    Attributes:
+        original (Parameter or Tensor): What the first is called with; `original0`, `original1`, ... where its
+            `right_inverse` gave several tensors.
+
+    Raises:
+        ValueError: The result has another shape or dtype than `original` (unless `unsafe`), or a
+            `right_inverse` gives anything else than tensors.
+
+    Example:
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> type(layer.parametrizations.weight).__name__
+        'ParametrizationList'
+        >>> layer.parametrizations.weight().equal(layer.weight)
+        True
+    """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         super().__init__(modules)
@@ -105,7 +143,14 @@ class ParametrizationList(ModuleList):
         self.unsafe |= unsafe
 
     def right_inverse(self, value: Tensor) -> None:
-        """Sets the originals so that the parametrised tensor is `value`, where the parametrisations can."""
+        """Sets the originals so that the tensor is `value`, as an assignment to it does.
+
+        Args:
+            value (Tensor): Of the shape and dtype of the tensor.
+
+        Raises:
+            RuntimeError: A parametrisation has no `right_inverse`.
+        """
         with mica.no_grad():
             start: Any = value
             for module in reversed(list(self)):
@@ -167,7 +212,37 @@ def _give_class(module: Module) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Makes the tensor `tensor_name` of `module` the result of `parametrization`."""
+    """Makes a tensor of a module the result of a function of itself, computed whenever it is read.
+
+    As `torch.nn.utils.parametrize.register_parametrization`. The optimizer trains the original,
+    `module.parametrizations.<name>.original`, and the layer sees, say, a symmetric matrix. A second
+    parametrisation is called with the result of the first. If the parametrisation has a method
+    `right_inverse`, the original starts from it, so that the tensor keeps its value, and may be assigned to;
+    it may give several tensors, which the parametrisation is then called with. The module gets a class of its
+    own, a subclass, and is saved by its state dict, not by pickling.
+
+    Args:
+        module (Module): Changed in place.
+        tensor_name (str): Of a parameter or buffer.
+        parametrization (Module): Called with the original; gives the tensor.
+        unsafe (bool): Do not check that shape and dtype stay as they were. Default: False.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The module has no such tensor, or the parametrisation gives another shape or dtype (unless
+            `unsafe`).
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> class Symmetric(mica.nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).T
+        >>> layer = parametrize.register_parametrization(mica.nn.Linear(3, 3), "weight", Symmetric())
+        >>> layer.weight.equal(layer.weight.T)
+        True
+    """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         added: ParametrizationList = module.parametrizations[tensor_name]
@@ -189,7 +264,23 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module, or one tensor of it, is parametrised."""
+    """Whether a module, or one tensor of it, is parametrised. Modules below it do not count.
+
+    As `torch.nn.utils.parametrize.is_parametrized`.
+
+    Args:
+        module (Module): Asked about.
+        tensor_name (str, optional): Of one tensor. Default: None, which asks for any.
+
+    Returns:
+        bool: The answer.
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> parametrize.is_parametrized(layer), parametrize.is_parametrized(layer, "bias")
+        (True, False)
+    """
     found = module._modules.get("parametrizations")
     if not isinstance(found, ModuleDict):
         return False
@@ -197,7 +288,30 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Makes the tensor a plain one again: what it is now, or its original."""
+    """Takes all parametrisations from a tensor, which is a plain one again.
+
+    As `torch.nn.utils.parametrize.remove_parametrizations`. Once no tensor of it is parametrised, the module
+    has its old class.
+
+    Args:
+        module (Module): Changed in place.
+        tensor_name (str): Of the tensor.
+        leave_parametrized (bool): The tensor keeps the value that it was last computed to; else it is the
+            original. Default: True.
+
+    Returns:
+        Module: `module`.
+
+    Raises:
+        ValueError: The tensor is not parametrised, or `leave_parametrized` is False and it has several
+            originals.
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> [name for name, _ in parametrize.remove_parametrizations(layer, "weight").named_parameters()]
+        ['bias', 'weight']
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {type(module).__name__} has no parametrisation on ({tensor_name}).")
     parametrizations: ParametrizationList = module.parametrizations[tensor_name]
@@ -227,14 +341,51 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class without what parametrisations added."""
+    """The class that a module had before it was parametrised; else its class.
+
+    As `torch.nn.utils.parametrize.type_before_parametrizations`.
+
+    Args:
+        module (Module): Asked about.
+
+    Returns:
+        type: The class.
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> layer = mica.nn.utils.parametrizations.weight_norm(mica.nn.Linear(2, 3))
+        >>> type(layer).__name__, parametrize.type_before_parametrizations(layer).__name__
+        ('ParametrizedLinear', 'Linear')
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Gives one module the parametrisations of another, with the tensors that they start from."""
+    """Gives one module the parametrisations of another, and the tensors that they start from.
+
+    As `torch.nn.utils.parametrize.transfer_parametrizations_and_params`. Both hold the same parametrisations
+    and tensors afterwards.
+
+    Args:
+        from_module (Module): Stays as it is. If it is not parametrised, nothing happens.
+        to_module (Module): Changed in place; a tensor that it lacks is added.
+        tensor_name (str, optional): Of one tensor. Default: None, which transfers all that are parametrised.
+
+    Returns:
+        Module: `to_module`.
+
+    Raises:
+        KeyError: The tensor is not parametrised.
+
+    Example:
+        >>> from mica.nn.utils import parametrize
+        >>> old = mica.nn.utils.parametrizations.orthogonal(mica.nn.Linear(3, 3))
+        >>> new = parametrize.transfer_parametrizations_and_params(old, mica.nn.Linear(3, 3))
+        >>> new.weight.equal(old.weight)
+        True
+    """
     if not is_parametrized(from_module):
         return to_module
     names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
