@@ -20,7 +20,20 @@ class _Fields(NamedTuple):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes one."""
+    """The permutation that undoes another.
+
+    As `torch.nn.utils.rnn.invert_permutation`.
+
+    Args:
+        permutation (Tensor or None): `(n,)`, int64: each of 0 to n - 1 once.
+
+    Returns:
+        Tensor or None: `(n,)`; None for None.
+
+    Example:
+        >>> mica.nn.utils.rnn.invert_permutation(mica.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     places = mica.arange(permutation.numel(), device=permutation.device)
@@ -28,7 +41,28 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 class PackedSequence(_Fields):
-    """The rows of all steps, how many each step has, and the order of the sequences."""
+    """Sequences of different lengths without padding: the rows of all steps, one step after another.
+
+    As `torch.nn.utils.rnn.PackedSequence`, which `RNN`, `GRU` and `LSTM` take and give. `pack_sequence` and
+    `pack_padded_sequence` make it, `unpack_sequence` and `pad_packed_sequence` read it. A named tuple of its
+    arguments; sequences are ordered by length, the longest first. Methods such as `double()` cast the data.
+
+    Args:
+        data (Tensor): `(sum of lengths, *)`: the first elements of all sequences, then the second ones, and
+            so on.
+        batch_sizes (Tensor): `(longest length,)`, int64 on the CPU: how many sequences have each step.
+        sorted_indices (Tensor, optional): `(N,)`, int64: the places that sequences had before they were
+            ordered. Default: None, where they have been in order.
+        unsorted_indices (Tensor, optional): `(N,)`, int64, its inverse. Default: None, which computes it.
+
+    Raises:
+        AssertionError: `batch_sizes` is not given.
+
+    Example:
+        >>> packed = mica.nn.utils.rnn.pack_sequence([mica.tensor([1, 2, 3]), mica.tensor([4])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
+    """
 
     def __new__(
         cls,
@@ -44,7 +78,15 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with its data (and its order) elsewhere or of another dtype."""
+        """The same with its data, and its order, on another device or with data of another dtype.
+
+        Args:
+            *args: As `Tensor.to` takes them.
+            **kwargs: As `Tensor.to` takes them.
+
+        Returns:
+            PackedSequence: Itself where nothing changes.
+        """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -54,11 +96,27 @@ class PackedSequence(_Fields):
         return type(self)(data, self.batch_sizes, order[0], order[1])
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same on a device of the backend "cuda"."""
+        """The same on a device of the backend "cuda".
+
+        Args:
+            *args: As `Tensor.to` takes them after a device.
+            **kwargs: As `Tensor.to` takes them.
+
+        Returns:
+            PackedSequence: Itself where it is there already.
+        """
         return self.to("cuda", *args, **kwargs)
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same on the CPU."""
+        """The same on the CPU.
+
+        Args:
+            *args: As `Tensor.to` takes them after a device.
+            **kwargs: As `Tensor.to` takes them.
+
+        Returns:
+            PackedSequence: Itself where it is there already.
+        """
         return self.to("cpu", *args, **kwargs)
 
     def pin_memory(self) -> PackedSequence:
@@ -99,7 +157,29 @@ for _method, _dtype in {
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Packs (L, N, *), or (N, L, *) if `batch_first`, of the lengths given."""
+    """Packs padded sequences: takes the padding out.
+
+    As `torch.nn.utils.rnn.pack_padded_sequence`. The inverse is `pad_packed_sequence`.
+
+    Args:
+        input (Tensor): `(L, N, *)`, or `(N, L, *)` if `batch_first`; sequences begin at 0.
+        lengths (Tensor or list of int): Of the `N` sequences, each 1 to `L`.
+        batch_first (bool): The layout of `input`. Default: False.
+        enforce_sorted (bool): Sequences have to come in order of length, the longest first; else they are
+            ordered here, and unpacked in their old order. Default: True.
+
+    Returns:
+        PackedSequence: Without the padding.
+
+    Raises:
+        RuntimeError: A length is not 1 to `L`, there are not `N`, or they are not in order though that is
+            enforced.
+
+    Example:
+        >>> padded = mica.tensor([[1, 2, 3], [4, 0, 0]])
+        >>> mica.nn.utils.rnn.pack_padded_sequence(padded, [3, 1], batch_first=True).data
+        tensor([1, 4, 2, 3])
+    """
     lengths = mica.as_tensor(lengths, dtype=mica.int64, device="cpu")
     order = None
     if not enforce_sorted:
@@ -132,7 +212,30 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The padded sequences and their lengths."""
+    """Pads packed sequences to one length: the inverse of `pack_padded_sequence`.
+
+    As `torch.nn.utils.rnn.pad_packed_sequence`.
+
+    Args:
+        sequence (PackedSequence): Of `N` sequences.
+        batch_first (bool): The layout of the output. Default: False.
+        padding_value (float): What is put behind the ends. Default: 0.
+        total_length (int, optional): The length `L` of the output, in steps. Default: None, that of the
+            longest sequence.
+
+    Returns:
+        tuple of 2 Tensor: The sequences, `(L, N, *)`, or `(N, L, *)` if `batch_first`, and their lengths,
+        `(N,)` on the CPU, both in the order before packing.
+
+    Raises:
+        ValueError: `total_length` is below the length of a sequence.
+
+    Example:
+        >>> packed = mica.nn.utils.rnn.pack_sequence([mica.tensor([1, 2, 3]), mica.tensor([4])])
+        >>> mica.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 0, 0]]), tensor([3, 1]))
+    """
     sizes = sequence.batch_sizes.tolist()
     length = len(sizes) if total_length is None else total_length
     if length < len(sizes):
@@ -155,7 +258,28 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a list of sequences of shapes (L_i, *)."""
+    """Packs a list of sequences.
+
+    As `torch.nn.utils.rnn.pack_sequence`.
+
+    Args:
+        sequences (iterable of Tensor): Each `(L_i, *)`, with one `*`.
+        enforce_sorted (bool): Sequences have to come in order of length, the longest first; else they are
+            ordered here, and unpacked in their old order. Default: True.
+
+    Returns:
+        PackedSequence: Of these sequences.
+
+    Raises:
+        RuntimeError: The list is empty, or not in order though that is enforced.
+
+    Example:
+        >>> rnn = mica.nn.GRU(2, 3)
+        >>> packed = mica.nn.utils.rnn.pack_sequence([mica.ones(4, 2), mica.ones(1, 2)])
+        >>> output, last = rnn(packed)
+        >>> output.data.shape, last.shape
+        (mica.Size([5, 3]), mica.Size([1, 2, 3]))
+    """
     items = list(sequences)
     if not items:
         raise RuntimeError("The list of sequences is empty; expected at least one tensor to pack.")
@@ -167,6 +291,20 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The list of sequences that pack_sequence() took."""
+    """The list of sequences of a packed one: the inverse of `pack_sequence`.
+
+    As `torch.nn.utils.rnn.unpack_sequence`.
+
+    Args:
+        packed_sequences (PackedSequence): Of `N` sequences.
+
+    Returns:
+        list of Tensor: `N` sequences, `(L_i, *)`, in the order before packing.
+
+    Example:
+        >>> packed = mica.nn.utils.rnn.pack_sequence([mica.tensor([1, 2, 3]), mica.tensor([4])])
+        >>> mica.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return [padded[k, :n] for k, n in enumerate(lengths.tolist())]

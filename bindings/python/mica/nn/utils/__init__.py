@@ -8,6 +8,7 @@ from mica.nn.utils import (
     parametrize as parametrize,
     prune as prune,
     rnn as rnn,
+    stateless as stateless,
 )
 from mica.nn.utils._gradients import (
     clip_grad_norm_ as clip_grad_norm_,

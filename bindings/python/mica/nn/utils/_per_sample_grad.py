@@ -20,9 +20,34 @@ from mica.utils._pytree import tree_flatten, tree_map, tree_unflatten
 def call_for_per_sample_grads(
     module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum", batch_first: bool = True
 ) -> Callable[..., Any]:
-    """The module's call, whose backward sets `grad_sample` of each parameter that requires grad: of shape
-    (batch, *parameter.shape), and no `grad`. With `loss_reduction="mean"` the loss is a mean over samples, and
-    their gradients are those of the sum. A parameter that has `grad_sample` already is refused."""
+    """A module's call whose backward gives every parameter a gradient for each sample, `grad_sample`.
+
+    As `torch.nn.utils._per_sample_grad.call_for_per_sample_grads`. `grad_sample` is `(N, *parameter.shape)`;
+    `grad` stays as it was.
+
+    Args:
+        module (Module): Computes each sample by itself (no batch norm in training).
+        batch_size (int, optional): Of the inputs, `N`. Default: None, which looks at their tensors.
+        loss_reduction (str): How the loss was reduced over samples, `sum` or `mean`; for `mean` the gradients
+            are those of the sum. Default: `sum`.
+        batch_first (bool): Samples are along the first dimension of inputs and outputs, else along the
+            second. Default: True.
+
+    Returns:
+        callable: Called as the module is.
+
+    Raises:
+        RuntimeError: `module` is no module, `batch_size` no positive int, the reduction unknown, or a
+            parameter has `grad_sample` already.
+
+    Example:
+        >>> from mica.nn.utils._per_sample_grad import call_for_per_sample_grads
+        >>> layer = mica.nn.Linear(2, 1)
+        >>> call_for_per_sample_grads(layer)(mica.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+        >>> layer.weight.grad_sample.flatten(1)
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     if loss_reduction not in ("sum", "mean"):
         raise RuntimeError(f"The loss_reduction ({loss_reduction}) is unknown; expected 'sum' or 'mean'.")
     if not isinstance(module, Module):

@@ -22,7 +22,28 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences of shapes (L_i, *) in one tensor (L, N, *), or (N, L, *), L the longest."""
+    """Puts sequences of different lengths into one tensor, with padding.
+
+    As `torch.nn.utils.rnn.pad_sequence`.
+
+    Args:
+        sequences (iterable of Tensor): Each `(L_i, *)`, with one `*`.
+        batch_first (bool): The layout of the output. Default: False.
+        padding_value (float): What is put where sequences are shorter. Default: 0.
+        padding_side (str): `right` puts it behind the ends, `left` before the starts. Default: `right`.
+
+    Returns:
+        Tensor: `(L, N, *)`, or `(N, L, *)` if `batch_first`, with `L` the longest length.
+
+    Raises:
+        RuntimeError: There are no sequences, they differ in more than the length, or the side is unknown.
+
+    Example:
+        >>> sequences = [mica.tensor([1, 2, 3]), mica.tensor([4])]
+        >>> mica.nn.utils.rnn.pad_sequence(sequences, batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 0, 0]])
+    """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence() takes an iterable of tensors, not a ({type(sequences).__name__})."
@@ -49,6 +70,22 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences that pad_sequence() joined, by their lengths."""
+    """The list of sequences that `pad_sequence` put into one tensor (with the padding on the right).
+
+    As `torch.nn.utils.rnn.unpad_sequence`.
+
+    Args:
+        padded_sequences (Tensor): `(L, N, *)`, or `(N, L, *)` if `batch_first`.
+        lengths (Tensor): `(N,)`: of the sequences.
+        batch_first (bool): The layout of `padded_sequences`. Default: False.
+
+    Returns:
+        list of Tensor: `N` views, `(L_i, *)`.
+
+    Example:
+        >>> padded = mica.tensor([[1, 2, 3], [4, 0, 0]])
+        >>> mica.nn.utils.rnn.unpad_sequence(padded, mica.tensor([3, 1]), batch_first=True)
+        [tensor([1, 2, 3]), tensor([4])]
+    """
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(n)] for sequence, n in zip(batch, lengths.tolist())]
