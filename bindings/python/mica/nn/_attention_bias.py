@@ -15,14 +15,41 @@ from mica._C import Tensor
 
 
 class CausalVariant(enum.IntEnum):
-    """Which corner of the scores the diagonal starts from, where their sides differ."""
+    """Where the diagonal of a causal mask starts, if queries and keys differ in number.
+
+    As `torch.nn.attention.bias.CausalVariant`: UPPER_LEFT (the first query sees the first key) or LOWER_RIGHT
+    (the last query sees the last key).
+
+    Example:
+        >>> from mica.nn._attention_bias import CausalVariant
+        >>> int(CausalVariant.LOWER_RIGHT)
+        2
+    """
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
 
 
 class CausalBias(Tensor):
-    """A mask (queries, keys) that lets a query see its own key and those before it."""
+    """A causal mask for `scaled_dot_product_attention`: True where a query may look at a key.
+
+    As `torch.nn.attention.bias.CausalBias`; `causal_upper_left` and `causal_lower_right` make it. It is a
+    Tensor `(seq_len_q, seq_len_kv)` of bool, which whatever takes a mask takes.
+
+    Args:
+        variant (CausalVariant): Where the diagonal starts.
+        seq_len_q (int): Queries.
+        seq_len_kv (int): Keys.
+
+    Raises:
+        AssertionError: `variant` is no CausalVariant.
+
+    Example:
+        >>> from mica.nn._attention_bias import CausalBias, CausalVariant
+        >>> CausalBias(CausalVariant.UPPER_LEFT, 2, 3)
+        tensor([[ True, False, False],
+                [ True,  True, False]])
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl  # results are plain tensors
     variant: CausalVariant
@@ -54,10 +81,51 @@ def _check(sizes: tuple[int, ...]) -> tuple[int, int]:
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask whose diagonal starts in the upper left corner, as is_causal=True has it."""
+    """The causal mask whose diagonal starts in the upper left corner, as `is_causal=True` has it.
+
+    As `torch.nn.attention.bias.causal_upper_left`.
+
+    Args:
+        *size (int): Two: queries and keys.
+
+    Returns:
+        CausalBias: Query `i` sees keys 0 to `i`.
+
+    Raises:
+        AssertionError: There are not two sizes.
+
+    Example:
+        >>> from mica.nn._attention_bias import causal_upper_left
+        >>> causal_upper_left(2, 3)
+        tensor([[ True, False, False],
+                [ True,  True, False]])
+    """
     return CausalBias(CausalVariant.UPPER_LEFT, *_check(size))
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The mask whose diagonal ends in the lower right corner: the last query sees all keys."""
+    """The causal mask whose diagonal ends in the lower right corner: the last query sees all keys.
+
+    As `torch.nn.attention.bias.causal_lower_right`: for queries that are the last places of a sequence whose
+    earlier keys are kept.
+
+    Args:
+        *size (int): Two: queries and keys.
+
+    Returns:
+        CausalBias: Query `i` sees keys 0 to `i + keys - queries`.
+
+    Raises:
+        AssertionError: There are not two sizes.
+
+    Example:
+        >>> from mica.nn._attention_bias import causal_lower_right
+        >>> mask = causal_lower_right(2, 3)
+        >>> mask
+        tensor([[ True,  True, False],
+                [ True,  True,  True]])
+        >>> x = mica.ones(1, 1, 3, 4)
+        >>> mica.nn.functional.scaled_dot_product_attention(x[:, :, 1:], x, x, attn_mask=mask).shape
+        mica.Size([1, 1, 2, 4])
+    """
     return CausalBias(CausalVariant.LOWER_RIGHT, *_check(size))

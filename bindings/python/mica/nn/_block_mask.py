@@ -32,7 +32,39 @@ def _dense(counts: Tensor, numbers: Tensor) -> Tensor:
 
 
 class BlockMask:
-    """Blocks that meet, and a function for what is inside them. Made by create_block_mask()."""
+    """Which blocks of queries and keys of `flex_attention` meet, in part or wholly.
+
+    As `torch.nn.attention.flex_attention.BlockMask`. `create_block_mask` makes it of a mask function,
+    `from_kv_blocks` of blocks. `mask[b, h]` is that of some batches and heads, whose dimensions stay. A "row"
+    is a block of queries; in `(B, H, ...)` a 1 stands for any.
+
+    Args:
+        seq_lengths (tuple of 2 int): Queries and keys.
+        kv_num_blocks (Tensor): `(B, H, rows)`, int32: how many blocks of keys each row meets in part.
+        kv_indices (Tensor): `(B, H, rows, columns)`, int32: their numbers, first those that meet.
+        full_kv_num_blocks (Tensor or None): How many each row meets wholly, where the function is not asked.
+        full_kv_indices (Tensor or None): Their numbers.
+        q_num_blocks (Tensor or None): `(B, H, columns)`: how many rows each block of keys meets in part.
+        q_indices (Tensor or None): `(B, H, columns, rows)`: their numbers.
+        full_q_num_blocks (Tensor or None): How many it meets wholly.
+        full_q_indices (Tensor or None): Their numbers.
+        BLOCK_SIZE (tuple of 2 int): Queries and keys of a block. Default: (128, 128).
+        mask_mod (callable, optional): Of batch, head, query and key: whether they meet within a block that
+            meets in part.
+
+    Raises:
+        RuntimeError: `kv_indices` has fewer than 2 dimensions.
+        AssertionError: Of a number and its indices one is None.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 4, 4, BLOCK_SIZE=2)
+        >>> mask.shape, mask.sparsity()
+        ((1, 1, 4, 4), 25.0)
+        >>> mask.to_dense()[0, 0]
+        tensor([[1, 0],
+                [1, 1]], dtype=mica.int32)
+    """
 
     _PARTS = (
         "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
@@ -78,7 +110,27 @@ class BlockMask:
         seq_lengths: tuple[int, int] | None = None,
         compute_q_blocks: bool = True,
     ) -> BlockMask:
-        """A mask of the blocks that each row of queries meets."""
+        """A mask of the blocks of keys that each block of queries meets.
+
+        Args:
+            kv_num_blocks (Tensor): `(B, H, rows)`, int32: how many blocks of keys each row meets in part.
+            kv_indices (Tensor): `(B, H, rows, columns)`, int32: their numbers, first those that meet.
+            full_kv_num_blocks (Tensor, optional): How many each row meets wholly.
+            full_kv_indices (Tensor, optional): Their numbers.
+            BLOCK_SIZE (int or tuple of 2 int): Queries and keys of a block. Default: 128.
+            mask_mod (callable, optional): For what is inside of a block that meets in part. Default: None,
+                all meet.
+            seq_lengths (tuple of 2 int, optional): Queries and keys. Default: None, whole blocks.
+            compute_q_blocks (bool): Also find the blocks of queries that each block of keys meets. Default:
+                True.
+
+        Returns:
+            BlockMask: Of these blocks.
+
+        Raises:
+            RuntimeError: `kv_indices` has fewer than 2 dimensions.
+            AssertionError: Of the two full ones one is None.
+        """
         if kv_indices.dim() < 2:
             raise RuntimeError(f"`kv_indices` must have 2 dimensions or more; it has {kv_indices.dim()}.")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -110,7 +162,7 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """The number of pairs."""
+        """The number of pairs: the product of `shape`."""
         count = 1
         for size in self.shape:
             count *= size
@@ -124,7 +176,7 @@ class BlockMask:
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> Tensor:
-        """1 for each block that meets, in part or wholly."""
+        """The blocks as an int32 tensor `(B, H, rows, columns)`: 1 for each that meets, in part or wholly."""
         found = _dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
             found = found | _dense(self.full_kv_num_blocks, self.full_kv_indices)
@@ -146,13 +198,28 @@ class BlockMask:
         return spread[..., : self.seq_lengths[0], : self.seq_lengths[1]].to(mica.bool)
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
-        """Lengths, the eight tensors, block sizes and the function."""
+        """The arguments that make this mask.
+
+        Args:
+            flatten (bool): The two lengths and the two block sizes one by one, instead of as two pairs.
+                Default: True.
+
+        Returns:
+            tuple: Lengths, the eight tensors, block sizes and the function.
+        """
         size: tuple[Any, ...] = tuple(self.BLOCK_SIZE) if flatten else (self.BLOCK_SIZE,)
         lengths: tuple[Any, ...] = tuple(self.seq_lengths) if flatten else (self.seq_lengths,)
         return (*lengths, *(getattr(self, name) for name in self._PARTS), *size, self.mask_mod)
 
     def to(self, device: Any) -> BlockMask:
-        """The mask with its tensors on a device."""
+        """The mask with its tensors on a device.
+
+        Args:
+            device (device): Where.
+
+        Returns:
+            BlockMask: A new one.
+        """
         parts = (getattr(self, name) for name in self._PARTS)
         moved = (part if part is None else part.to(device) for part in parts)
         return type(self)(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)

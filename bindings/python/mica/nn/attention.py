@@ -10,7 +10,16 @@ from typing import Any
 
 
 class SDPBackend(enum.Enum):
-    """The ways that torch names; int() gives their numbers, to which they are not equal."""
+    """The ways to compute `scaled_dot_product_attention` that torch names.
+
+    As `torch.nn.attention.SDPBackend`: MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION,
+    OVERRIDEABLE and ERROR. `int()` gives their numbers.
+
+    Example:
+        >>> from mica.nn.attention import SDPBackend
+        >>> int(SDPBackend.FLASH_ATTENTION)
+        1
+    """
 
     ERROR = -1
     MATH = 0
@@ -37,7 +46,28 @@ _SWITCH = {
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """A block in which these ways are wished for; results are the same by any of them."""
+    """A block within which `scaled_dot_product_attention` is wished to go one of these ways.
+
+    As `torch.nn.attention.sdpa_kernel`, except that Mica chooses the way by itself: the wish is kept, and
+    seen by `torch.backends.cuda.flash_sdp_enabled` and its like, but changes neither results nor speed.
+
+    Args:
+        backends (SDPBackend or sequence of SDPBackend): The ways.
+        set_priority (bool): Their order matters. Without effect. Default: False.
+
+    Yields:
+        None: Nothing.
+
+    Raises:
+        AssertionError: One is no SDPBackend.
+
+    Example:
+        >>> from mica.nn.attention import SDPBackend, sdpa_kernel
+        >>> x = mica.ones(1, 2, 4, 8)
+        >>> with sdpa_kernel(SDPBackend.MATH):
+        ...     mica.nn.functional.scaled_dot_product_attention(x, x, x).shape
+        mica.Size([1, 2, 4, 8])
+    """
     wanted = backends if isinstance(backends, (list, tuple, set)) else [backends]
     for backend in wanted:
         if not isinstance(backend, SDPBackend):

@@ -26,21 +26,64 @@ FlexKernelOptions = dict[str, Any]  # wishes for kernels of GPUs, which change n
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention returns beside the output."""
+    """What `flex_attention` shall return beside the output.
+
+    As `torch.nn.attention.flex_attention.AuxRequest`.
+
+    Args:
+        lse (bool): The logarithm of the sum of the exponentials of each query's scores. Default: False.
+        max_scores (bool): The largest score of each query. Default: False.
+
+    Example:
+        >>> from mica.nn.flex_attention import AuxRequest
+        >>> AuxRequest(lse=True)
+        AuxRequest(lse=True, max_scores=False)
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for by AuxRequest, None for the rest."""
+    """What `flex_attention` returned beside the output: what an `AuxRequest` asked for, None for the rest.
+
+    As `torch.nn.attention.flex_attention.AuxOutput`.
+
+    Args:
+        lse (Tensor, optional): `(B, Hq, L)`. Default: None.
+        max_scores (Tensor, optional): `(B, Hq, L)`. Default: None.
+
+    Example:
+        >>> from mica.nn.flex_attention import AuxRequest, flex_attention
+        >>> x = mica.zeros(1, 1, 4, 2)
+        >>> output, aux = flex_attention(x, x, x, return_aux=AuxRequest(lse=True))
+        >>> aux.lse, aux.max_scores
+        (tensor([[[1.3863, 1.3863, 1.3863, 1.3863]]]), None)
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Lets all pairs meet."""
+    """The mask function that lets every query see every key.
+
+    As `torch.nn.attention.flex_attention.noop_mask`.
+
+    Args:
+        batch (Tensor): Number of the batch, `()`.
+        head (Tensor): Number of the head, `()`.
+        token_q (Tensor): Number of the query, `()`.
+        token_kv (Tensor): Number of the key, `()`.
+
+    Returns:
+        Tensor: True, `()`.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_mask, noop_mask
+        >>> create_mask(noop_mask, None, None, 1, 2)
+        tensor([[[[True, True]]]])
+    """
     return batch.new_ones(size=(), dtype=mica.bool)
 
 
@@ -51,7 +94,27 @@ def _all_callable(mask_mods: tuple[Any, ...]) -> None:
 
 
 def and_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """The mask of the pairs that all masks let meet."""
+    """The mask function of the pairs that all of several mask functions let meet.
+
+    As `torch.nn.attention.flex_attention.and_masks`.
+
+    Args:
+        *mask_mods (callable): Of batch, head, query and key, as `create_block_mask` takes them.
+
+    Returns:
+        callable: A function of the same four.
+
+    Raises:
+        RuntimeError: One cannot be called.
+
+    Example:
+        >>> from mica.nn.flex_attention import and_masks, create_mask
+        >>> near = and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+        >>> create_mask(near, None, None, 3, 3).int().squeeze()
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [0, 1, 1]], dtype=mica.int32)
+    """
     _all_callable(mask_mods)
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -64,7 +127,27 @@ def and_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
 
 
 def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """The mask of the pairs that some mask lets meet."""
+    """The mask function of the pairs that at least one of several mask functions lets meet.
+
+    As `torch.nn.attention.flex_attention.or_masks`.
+
+    Args:
+        *mask_mods (callable): Of batch, head, query and key, as `create_block_mask` takes them.
+
+    Returns:
+        callable: A function of the same four.
+
+    Raises:
+        RuntimeError: One cannot be called.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_mask, or_masks
+        >>> prefix = or_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: k < 2)
+        >>> create_mask(prefix, None, None, 3, 3).int().squeeze()
+        tensor([[1, 1, 0],
+                [1, 1, 0],
+                [1, 1, 1]], dtype=mica.int32)
+    """
     _all_callable(mask_mods)
 
     def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -88,7 +171,32 @@ def _mapped(mod: Any, scores: Tensor | None, sizes: tuple[int, ...], device: Any
 def create_mask(
     mod_fn: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> Tensor:
-    """The B x H x Q_LEN x KV_LEN tensor of a mask function, or of a score function over zeros."""
+    """The tensor of a mask function: its value for every batch, head, query and key.
+
+    As `torch.nn.attention.flex_attention.create_mask`. A function of five arguments is taken as a score
+    function, whose scores are zeros.
+
+    Args:
+        mod_fn (callable): Of batch, head, query and key, each `()`, int64; it is mapped by `vmap`.
+        B (int or None): Batches; None for one.
+        H (int or None): Heads; None for one.
+        Q_LEN (int): Queries.
+        KV_LEN (int): Keys.
+        device (device, optional): Of the result. Default: the default device.
+
+    Returns:
+        Tensor: `(B, H, Q_LEN, KV_LEN)`.
+
+    Raises:
+        TypeError: The function takes another number of arguments.
+        ValueError: The function gives no Tensor.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_mask
+        >>> create_mask(lambda b, h, q, k: q >= k, None, None, 2, 3)
+        tensor([[[[ True, False, False],
+                  [ True,  True, False]]]])
+    """
     sizes = (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN)
     code = getattr(mod_fn, "__code__", None)
     positional = code.co_argcount if code is not None else 4
@@ -109,7 +217,35 @@ def create_block_mask(
     compute_dq_write_order: bool = False,
     dq_kv_order: bool = True,
 ) -> BlockMask:
-    """The BlockMask of a mask function: which blocks of pairs meet in part, and which wholly."""
+    """The `BlockMask` of a mask function: which blocks of queries and keys meet in part, and which wholly.
+
+    As `torch.nn.attention.flex_attention.create_block_mask`. It computes the whole mask once, so it is made
+    once for many calls.
+
+    Args:
+        mask_mod (callable): Of batch, head, query and key, each `()`, int64; gives a bool: whether this query
+            sees this key. It is mapped by `vmap`, and may index tensors.
+        B (int or None): Batches; None if the mask is the same for all.
+        H (int or None): Heads of the query; None if the mask is the same for all.
+        Q_LEN (int): Queries.
+        KV_LEN (int): Keys.
+        device (device, optional): Of the mask. Default: the default device.
+        BLOCK_SIZE (int or tuple of 2 int): Queries and keys of a block. Default: 128.
+        separate_full_blocks (bool): Tell blocks that meet wholly from those that meet in part. Default: True.
+        compute_dq_write_order (bool): Only False. Default: False.
+        dq_kv_order (bool): Without effect. Default: True.
+
+    Returns:
+        BlockMask: For `flex_attention`.
+
+    Raises:
+        NotImplementedError: `compute_dq_write_order` is True.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
+        BlockMask(shape=(1, 1, 256, 256), sparsity=25.00%, BLOCK_SIZE=(128, 128))
+    """
     if compute_dq_write_order:
         raise NotImplementedError(
             "create_block_mask() computes no order of writes for kernels of GPUs; leave out compute_dq_write_order."
@@ -172,11 +308,45 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """softmax(score_mod(query @ key^T * scale) where block_mask lets pairs meet) @ value.
+    """Attention with scores and masks given as functions of the pairs of queries and keys.
 
-    query is B x Hq x L x E, key B x Hkv x S x E, value B x Hkv x S x Ev; the output is B x Hq x L x Ev. A
-    query that meets no key gives zeros. Scores are float32 (float64 for float64). return_lse adds
-    the log of the sum of exponentials.
+    As `torch.nn.attention.flex_attention.flex_attention`: `softmax(score_mod(q @ k.T * scale)) @ v`, where
+    the mask lets pairs meet. It holds the scores of all pairs at once, as float32 (float64 for float64
+    inputs): memory grows by queries times keys. A query that meets no key gives zeros.
+
+    Args:
+        query (Tensor): `(B, Hq, L, E)`.
+        key (Tensor): `(B or 1, Hkv, S, E)`.
+        value (Tensor): `(B or 1, Hkv, S, Ev)`.
+        score_mod (callable, optional): Of a score and the numbers of batch, head, query and key, each `()`;
+            gives the new score. It is mapped by `vmap`, and may index tensors, which get gradients.
+        block_mask (BlockMask, optional): Which pairs meet, as `create_block_mask` makes it. Default: None,
+            all do.
+        scale (float, optional): Factor of the scores. Default: `1 / sqrt(E)`.
+        enable_gqa (bool): Let `Hq / Hkv` heads of the query share each of the key. Default: False.
+        return_lse (bool): Also return the logarithm of the sum of exponentials of each query's scores.
+            Default: False.
+        kernel_options (dict, optional): Without effect: wishes for kernels of GPUs.
+        return_aux (AuxRequest, optional): What else to return.
+
+    Returns:
+        Tensor or tuple: `(B, Hq, L, Ev)`, of the dtype of `query`; with `return_lse` a pair of it and a
+        Tensor `(B, Hq, L)`, with `return_aux` a pair of it and an `AuxOutput`.
+
+    Raises:
+        NotImplementedError: A tensor has not 4 dimensions.
+        ValueError: Heads, batches or the sizes `E` do not agree, the mask is for other sizes, or both
+            `return_lse` and `return_aux` are given.
+        RuntimeError: `key` and `value` differ in heads or length.
+
+    Example:
+        >>> from mica.nn.flex_attention import create_block_mask, flex_attention
+        >>> x = mica.arange(4.).view(1, 1, 4, 1)
+        >>> mask = create_block_mask(lambda b, h, q, k: q == k, None, None, 4, 4)
+        >>> flex_attention(x, x, x, block_mask=mask).flatten()
+        tensor([0., 1., 2., 3.])
+        >>> flex_attention(x, x, x, score_mod=lambda score, b, h, q, k: score * 0).flatten()
+        tensor([1.5000, 1.5000, 1.5000, 1.5000])
     """
     _checked(query, key, value, enable_gqa)
     working = mica.float64 if query.dtype == mica.float64 else mica.float32
