@@ -3,6 +3,7 @@
 from mica.nn import (
     attention as attention,
     functional as functional,
+    grad as grad,
     init as init,
     utils as utils,
 )

@@ -35,7 +35,27 @@ def _of_parts(parts: list[Any], like: Any) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Tensors, in containers too, cut along `dim`: one value a device. What is no tensor goes to each."""
+    """Cuts tensors along a dimension, one part for each device.
+
+    As `torch.nn.parallel.scatter`.
+
+    Args:
+        inputs (any): A Tensor, or a list, tuple or dict of values, cut as far down as it goes. What is no
+            tensor goes to each device.
+        target_gpus (sequence of device or int): The devices; an int is a number of the accelerator.
+        dim (int): The dimension along which tensors are cut, into parts of nearly equal size. Default: 0.
+
+    Returns:
+        list: One value like `inputs` for each device; fewer where there are fewer entries than devices.
+
+    Raises:
+        RuntimeError: A device is given as a number, and there is no accelerator.
+
+    Example:
+        >>> from mica.nn.parallel import scatter
+        >>> scatter({"x": mica.arange(4), "factor": 2}, ["cpu", "cpu"])
+        [{'x': tensor([0, 1]), 'factor': 2}, {'x': tensor([2, 3]), 'factor': 2}]
+    """
     devices = [_device(given) for given in target_gpus]
 
     def cut(value: Any) -> list[Any]:
@@ -51,7 +71,27 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 
 
 def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """The arguments of each device by position and by name, two tuples of one length."""
+    """Cuts the arguments of a call along a dimension, by position and by name.
+
+    As `torch.nn.parallel.scatter_gather.scatter_kwargs`.
+
+    Args:
+        inputs (tuple): Arguments by position.
+        kwargs (dict or None): Arguments by name.
+        target_gpus (sequence of device or int): The devices; an int is a number of the accelerator.
+        dim (int): The dimension along which tensors are cut. Default: 0.
+
+    Returns:
+        tuple of 2 tuple: For each device the arguments by position, and those by name; of one length.
+
+    Raises:
+        RuntimeError: A device is given as a number, and there is no accelerator.
+
+    Example:
+        >>> from mica.nn.parallel import scatter_kwargs
+        >>> scatter_kwargs((mica.arange(4),), {"factor": 2}, ["cpu", "cpu"])
+        (((tensor([0, 1]),), (tensor([2, 3]),)), ({'factor': 2}, {'factor': 2}))
+    """
     cut = scatter(inputs, target_gpus, dim) if inputs else []
     named = scatter(kwargs, target_gpus, dim) if kwargs else []
     count = max(len(cut), len(named))
@@ -62,7 +102,30 @@ def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: in
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """Results of several devices, in containers too, put together along `dim` on one."""
+    """Puts the results of several devices together along a dimension, on one device.
+
+    As `torch.nn.parallel.gather`; gradients go back to the parts.
+
+    Args:
+        outputs (sequence): Results of one kind: Tensors, or lists, tuples or dicts of them.
+        target_device (device or int): Where; an int is a number of the accelerator.
+        dim (int): The dimension along which tensors are joined. Default: 0.
+
+    Returns:
+        any: Like each of the results.
+
+    Raises:
+        RuntimeError: The device is given as a number, and there is no accelerator.
+        ValueError: The results are dicts of different lengths.
+
+    Warns:
+        UserWarning: Tensors without dimensions are joined to a vector.
+
+    Example:
+        >>> from mica.nn.parallel import gather
+        >>> gather([mica.ones(2), mica.zeros(1)], "cpu")
+        tensor([1., 1., 0.])
+    """
     first, device = outputs[0], _device(target_device)
     if isinstance(first, Tensor):
         if all(x.ndim == 0 for x in outputs) and dim == 0:
@@ -79,7 +142,31 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Any]:
-    """A module for each device whose parameters are copies; gradients reach the first, unless `detach`."""
+    """Copies a module to several devices.
+
+    As `torch.nn.parallel.replicate`.
+
+    Args:
+        network (Module): Stays as it is.
+        devices (sequence of device or int): One for each replica; an int is a number of the accelerator.
+        detach (bool): The replicas' parameters record no gradient; else gradients reach those of `network`.
+            Default: False.
+
+    Returns:
+        list of Module: The replicas. Their parameters are plain tensors, so that `parameters()` of them is
+        empty.
+
+    Raises:
+        RuntimeError: A device is given as a number, and there is no accelerator.
+
+    Example:
+        >>> from mica.nn.parallel import replicate
+        >>> layer = mica.nn.Linear(2, 1)
+        >>> first, second = replicate(layer, ["cpu", "cpu"])
+        >>> (first(mica.ones(2)) + second(mica.ones(2))).backward()
+        >>> layer.weight.grad
+        tensor([[2., 2.]])
+    """
 
     def moved(tensor: Tensor | None, device: Any) -> Tensor | None:
         return None if tensor is None else (tensor.detach() if detach else tensor).to(device)
@@ -101,7 +188,27 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
 def parallel_apply(
     modules: Sequence[Any], inputs: Sequence[Any], kwargs_tup: Any = None, devices: Any = None
 ) -> list[Any]:
-    """What each module gives for its arguments; `devices`, where the modules are, may stay out."""
+    """Calls each of several modules with arguments of its own, one after another.
+
+    As `torch.nn.parallel.parallel_apply`, which calls them in threads.
+
+    Args:
+        modules (sequence of Module): Called.
+        inputs (sequence): For each module its arguments: a tuple or list of them, or the only one.
+        kwargs_tup (sequence of dict, optional): For each module its arguments by name. Default: None, none.
+        devices (sequence, optional): Without effect: each module runs where its parameters are.
+
+    Returns:
+        list: What each module gave.
+
+    Raises:
+        AssertionError: The sequences differ in length.
+
+    Example:
+        >>> from mica.nn.parallel import parallel_apply
+        >>> parallel_apply([mica.nn.ReLU(), mica.nn.Tanh()], [mica.tensor([-1.0]), mica.tensor([0.0])])
+        [tensor([0.]), tensor([0.])]
+    """
     named = kwargs_tup if kwargs_tup is not None else ({},) * len(modules)
     if not len(modules) == len(inputs) == len(named):
         raise AssertionError(
@@ -119,7 +226,30 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Any = None,
 ) -> Any:
-    """The module over the devices, without an object that keeps them."""
+    """Calls a module with a batch that is cut among devices, and puts the results together.
+
+    As `torch.nn.parallel.data_parallel`. `DataParallel` is this as a module.
+
+    Args:
+        module (Module): Called, or replicated where there is more than one device.
+        inputs (tuple or any): Its arguments; what is no tuple is the only one.
+        device_ids (sequence of device or int, optional): The devices. Default: None, all of the accelerator;
+            without an accelerator the module is just called.
+        output_device (device or int, optional): Where the result is. Default: the first device.
+        dim (int): The dimension of the batch. Default: 0.
+        module_kwargs (dict, optional): Its arguments by name.
+
+    Returns:
+        any: What the module gives for the whole batch.
+
+    Raises:
+        RuntimeError: A device is given as a number, and there is no accelerator.
+
+    Example:
+        >>> from mica.nn.parallel import data_parallel
+        >>> data_parallel(mica.nn.Linear(2, 1), mica.ones(4, 2), ["cpu", "cpu"]).shape
+        mica.Size([4, 1])
+    """
     inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     ids = list(range(mica.accelerator.device_count())) if device_ids is None else list(device_ids)
     if not ids:
@@ -134,7 +264,31 @@ def data_parallel(
 
 
 class DataParallel(Module):
-    """A module as `.module`, over several devices at a time."""
+    """A module that cuts each batch among the devices of this process, and puts the results together.
+
+    As `torch.nn.DataParallel`, except that the devices compute one after another. Without an accelerator it
+    calls its module. Its state dict has `module.` before each name.
+
+    Args:
+        module (Module): Its parameters are on the first device.
+        device_ids (sequence of device or int, optional): The devices; an int is a number of the accelerator.
+            Default: None, all of the accelerator.
+        output_device (device or int, optional): Where the result is. Default: the first device.
+        dim (int): The dimension of the batch. Default: 0.
+
+    Attributes:
+        module (Module): The module.
+
+    Shape:
+        - Input and output: as of the module; tensors are cut along `dim`.
+
+    Example:
+        >>> model = mica.nn.DataParallel(mica.nn.Linear(2, 1))
+        >>> model(mica.ones(4, 2)).shape
+        mica.Size([4, 1])
+        >>> list(model.state_dict())
+        ['module.weight', 'module.bias']
+    """
 
     def __init__(
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
@@ -157,17 +311,51 @@ class DataParallel(Module):
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
     def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Any]:
-        """A replica on each device."""
+        """Copies the module to several devices.
+
+        Args:
+            module (Module): Stays as it is.
+            device_ids (sequence of device or int): One for each replica.
+
+        Returns:
+            list of Module: The replicas.
+        """
         return replicate(module, device_ids, not mica.is_grad_enabled())
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
-        """The arguments of each device."""
+        """Cuts the arguments of a call among devices.
+
+        Args:
+            inputs (tuple): Arguments by position.
+            kwargs (dict or None): Arguments by name.
+            device_ids (sequence of device or int): The devices.
+
+        Returns:
+            tuple of 2 tuple: For each device the arguments by position, and those by name.
+        """
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
     def parallel_apply(self, replicas: Sequence[Any], inputs: Sequence[Any], kwargs: Any) -> list[Any]:
-        """What each replica gives."""
+        """Calls each replica with arguments of its own.
+
+        Args:
+            replicas (sequence of Module): Called.
+            inputs (sequence of tuple): For each replica its arguments.
+            kwargs (sequence of dict): For each replica its arguments by name.
+
+        Returns:
+            list: What each gave.
+        """
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
-        """The results on one device."""
+        """Puts the results together on one device.
+
+        Args:
+            outputs (sequence): What the replicas gave.
+            output_device (device or int): Where.
+
+        Returns:
+            any: Like each of the results.
+        """
         return gather(outputs, output_device, dim=self.dim)
