@@ -20,10 +20,33 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: Any = None,
 ) -> Tensor:
-    """Products by group: of rows of a 2-d `mat_a`, of columns of a 2-d `mat_b`, or of what both sum over.
+    """Products of matrices by group, as layers of experts need them: of rows, of columns, or of sums.
 
-    (rows, k) with (groups, k, n) gives (rows, n); (groups, m, k) with (k, columns) gives (m, columns);
-    (m, sum) with (sum, n) gives (groups, m, n); two 3-d ones are multiplied matrix by matrix.
+    As `torch.nn.functional.grouped_mm`, for every dtype and every size.
+
+    Args:
+        mat_a (Tensor): `(rows, k)`, `(groups, m, k)` or `(m, k)`.
+        mat_b (Tensor): `(groups, k, n)`, `(k, columns)` or `(k, n)`.
+        offs (Tensor, optional): `(groups)`, ints that rise: where each group of rows, columns or `k` ends.
+            Needed unless both matrices have 3 dimensions. Default: None.
+        bias (Tensor, optional): Not supported. Default: None.
+        out_dtype (dtype, optional): Of the result. Default: that of the product.
+
+    Returns:
+        Tensor: `(rows, n)` for groups of rows, `(m, columns)` for groups of columns, each zero where no
+        group is; `(groups, m, n)` for two 2-d matrices, grouped along `k`, and for two 3-d ones.
+
+    Raises:
+        RuntimeError: Another number of dimensions, `offs` missing or not wanted, or ends that do not rise
+            from 0 to at most the size.
+        NotImplementedError: `bias` is given.
+
+    Example:
+        >>> tokens, experts = mica.ones(3, 2), mica.stack([mica.eye(2), 10 * mica.eye(2)])
+        >>> mica.nn.functional.grouped_mm(tokens, experts, offs=mica.tensor([1, 3]))
+        tensor([[ 1.,  1.],
+                [10., 10.],
+                [10., 10.]])
     """
     if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3):
         raise RuntimeError(

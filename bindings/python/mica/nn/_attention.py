@@ -170,7 +170,62 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of (L, N, E) over keys and values of (S, N, ..), and its weights if wanted."""
+    """Attention with several heads and its weights as arguments, which MultiheadAttention calls.
+
+    As `torch.nn.functional.multi_head_attention_forward`. Each head computes
+    `softmax(q @ k.T / sqrt(E / num_heads)) @ v` of its part of the projections.
+
+    Args:
+        query (Tensor): `(L, N, E)` or `(L, E)`.
+        key (Tensor): `(S, N, E_k)` or `(S, E_k)`; `E_k` is `E` unless `use_separate_proj_weight`.
+        value (Tensor): `(S, N, E_v)` or `(S, E_v)`; `E_v` is `E` unless `use_separate_proj_weight`.
+        embed_dim_to_check (int): What `E` must be.
+        num_heads (int): Heads, which divide `E`.
+        in_proj_weight (Tensor, optional): `(3 * E, E)`: projections of query, key and value.
+        in_proj_bias (Tensor, optional): `(3 * E)`.
+        bias_k (Tensor, optional): `(1, 1, E)`, one more key; together with `bias_v`.
+        bias_v (Tensor, optional): `(1, 1, E)`, its value.
+        add_zero_attn (bool): Append a key and a value of zeros.
+        dropout_p (float): Probability with which an attention weight is dropped in training, in [0, 1].
+        out_proj_weight (Tensor): `(E, E)`: projection of the joined heads.
+        out_proj_bias (Tensor, optional): `(E)`.
+        training (bool): Drop weights. Default: True.
+        key_padding_mask (Tensor, optional): `(N, S)` or `(S)`: bool, True for keys to ignore, or floating,
+            to add to the scores. Default: None.
+        need_weights (bool): Return the attention weights too, which is slower. Default: True.
+        attn_mask (Tensor, optional): `(L, S)` or `(N * num_heads, L, S)`: bool, True for pairs to ignore,
+            or floating, to add to the scores. Default: None.
+        use_separate_proj_weight (bool): Take the three weights that follow, not `in_proj_weight`.
+            Default: False.
+        q_proj_weight (Tensor, optional): `(E, E)`. Default: None.
+        k_proj_weight (Tensor, optional): `(E, E_k)`. Default: None.
+        v_proj_weight (Tensor, optional): `(E, E_v)`. Default: None.
+        static_k (Tensor, optional): `(N * num_heads, S, E / num_heads)` instead of projected keys.
+            Default: None.
+        static_v (Tensor, optional): The same for values. Default: None.
+        average_attn_weights (bool): Return the mean of the weights over the heads. Default: True.
+        is_causal (bool): `attn_mask`, which must be given, is the causal one, and may be left out of the
+            computation. Default: False.
+
+    Returns:
+        tuple of Tensor and (Tensor or None): The result, `(L, N, E)` or `(L, E)`; and the weights,
+        `(N, L, S)`, or `(N, num_heads, L, S)` if not averaged, without `N` if the inputs have none; None
+        without `need_weights`.
+
+    Raises:
+        AssertionError: Shapes of inputs, weights or padding mask do not fit, or a mask is neither bool
+            nor floating.
+        RuntimeError: The shape of `attn_mask` does not fit, or `is_causal` is given without it.
+
+    Example:
+        >>> x, w = mica.eye(2).unsqueeze(1), mica.eye(2).repeat(3, 1)
+        >>> result, weights = mica.nn.functional.multi_head_attention_forward(
+        ...     x, x, x, 2, 1, w, None, None, None, False, 0.0, mica.eye(2), None
+        ... )
+        >>> weights
+        tensor([[[0.6698, 0.3302],
+                 [0.3302, 0.6698]]])
+    """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         one = query.unsqueeze(1)

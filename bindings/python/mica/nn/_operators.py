@@ -7,6 +7,7 @@ from typing import Any
 
 import mica
 from mica import _C
+from mica._C import Tensor
 
 OPERATORS: dict[str, Any] = {**_C._functions[""], **_C._functions.get("nn.functional", {})}
 
@@ -34,6 +35,11 @@ def named_reduction(reduction: str, size_average: bool | None, reduce: bool | No
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
+
+
+def reduced(loss: Tensor, number: int) -> Tensor:
+    """The elements of a loss by the reduction of this number."""
+    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
 
 
 def sides(value: Any, count: int) -> list[Any]:
