@@ -14,31 +14,59 @@ S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A value that another thread sets. `devices` is accepted as torch accepts it."""
+    """A value that comes later: one thread waits for it, another one sets it.
+
+    As `torch.futures.Future`.
+
+    Args:
+        devices (list of device, optional): No effect. Default: None.
+
+    Example:
+        >>> future = mica.futures.Future()
+        >>> doubled = future.then(lambda done: 2 * done.value())
+        >>> future.set_result(21)
+        >>> doubled.wait()
+        42
+    """
 
     def __init__(self, *, devices: Any = None) -> None:
         self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def done(self) -> bool:
-        """Whether there is a value, or an exception."""
+        """Returns whether there is a value, or an exception, already."""
         return self._future.done()
 
     def wait(self) -> T:
-        """The value as soon as there is one; raises the exception that was set instead."""
+        """Waits for the value and returns it; raises the exception that was set instead."""
         return self._future.result()
 
     def value(self) -> T:
-        """The value, which must be there already."""
+        """Returns the value, which must be there already; RuntimeError where it is not."""
         if not self.done():
             raise RuntimeError("The Future has no value yet; wait() waits for it.")
         return self._future.result()
 
     def set_result(self, result: T) -> None:
-        """Sets the value, once."""
+        """Sets the value and wakes whoever waits; once.
+
+        Args:
+            result (object): The value.
+
+        Raises:
+            RuntimeError: There is a value or an exception already.
+        """
         self._once(lambda: self._future.set_result(result))
 
     def set_exception(self, result: BaseException) -> None:
-        """Makes wait() and value() raise `result`."""
+        """Makes `wait()` and `value()` raise an exception instead; once.
+
+        Args:
+            result (Exception): The exception.
+
+        Raises:
+            AssertionError: `result` is no Exception.
+            RuntimeError: There is a value or an exception already.
+        """
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type ({type(result).__name__}), not an Exception.")
         self._once(lambda: self._future.set_exception(result))
@@ -51,11 +79,23 @@ class Future(Generic[T]):
             raise RuntimeError("The Future has a value already; it is set once.") from None
 
     def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
-        """Calls `callback(self)` when the value comes, at once if it is there."""
+        """Calls a function when the value comes, at once if it is there; its result and errors are not used.
+
+        Args:
+            callback (callable): `callback(future)`, with this Future.
+        """
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """The Future of `callback(self)`, called when the value comes."""
+        """Makes a Future of what a function computes of this one, when its value comes.
+
+        Args:
+            callback (callable): `callback(future)`, with this Future, whose `value()` is there.
+
+        Returns:
+            Future: Of what `callback` returns; where that raises, `wait()` raises RuntimeError with the
+                cause.
+        """
         following: Future[S] = Future()
 
         def run(done: Future[T]) -> None:
@@ -71,7 +111,24 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A Future of the list, which is done when all of it are."""
+    """Makes a Future that is done when all of the given ones are.
+
+    As `torch.futures.collect_all`.
+
+    Args:
+        futures (list of Future): The Futures.
+
+    Returns:
+        Future: Its value is the list of Futures, all done.
+
+    Example:
+        >>> a, b = mica.futures.Future(), mica.futures.Future()
+        >>> both = mica.futures.collect_all([a, b])
+        >>> a.set_result(1)
+        >>> b.set_result(2)
+        >>> [future.value() for future in both.wait()]
+        [1, 2]
+    """
     collected: Future[list[Future[Any]]] = Future()
     missing, lock = len(futures), threading.Lock()
     if missing == 0:
@@ -91,5 +148,20 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
-    """All values, in order; raises the first exception among them."""
+    """Waits for all of the given Futures and returns their values.
+
+    As `torch.futures.wait_all`.
+
+    Args:
+        futures (list of Future): The Futures.
+
+    Returns:
+        list: The values, in order; the first exception among them is raised.
+
+    Example:
+        >>> future = mica.futures.Future()
+        >>> future.set_result("done")
+        >>> mica.futures.wait_all([future])
+        ['done']
+    """
     return [future.wait() for future in collect_all(futures).wait()]

@@ -26,10 +26,23 @@ has_torch_function_unary = _C._has_function_variadic
 
 
 class FunctionMode:
-    """`with` makes it see the calls of functions, methods and attributes on this thread,
-    through its method __mica_function__(func, types, args=(), kwargs=None), which returns
-    the result. It is off while its own method runs: func(*args, **kwargs) goes on to the
-    next mode and to the subclasses among the arguments."""
+    """Sees every call of a function, method or attribute of the package on this thread, inside a `with` block.
+
+    As `torch.overrides.TorchFunctionMode`, whose name it has too. A subclass defines
+    `__mica_function__(func, types, args=(), kwargs=None)` (or `__torch_function__`), which returns the
+    call's result. The mode is off while that runs, so `func(*args, **kwargs)` goes on: to the mode
+    around this one, and to the subclasses among the arguments.
+
+    Example:
+        >>> class Names(mica.overrides.FunctionMode):
+        ...     def __mica_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Names():
+        ...     x = mica.ones(2).exp()
+        ones
+        exp
+    """
 
     def __mica_function__(
         self,
@@ -51,7 +64,15 @@ class FunctionMode:
 
 
 class BaseMode(FunctionMode):
-    """Lets every call go on."""
+    """A function mode that lets every call go on; a base for modes that look at some calls only.
+
+    As `torch.overrides.BaseTorchFunctionMode`, whose name it has too.
+
+    Example:
+        >>> with mica.overrides.BaseMode():
+        ...     print(mica.ones(2) + 1)
+        tensor([2., 2.])
+    """
 
     def __mica_function__(
         self,
@@ -74,12 +95,61 @@ DisableTorchFunction = DisableFunction
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Asks the innermost mode and the relevant arguments for the result of a call."""
+    """Lets the function mode and the arguments that override functions compute a call.
+
+    As `torch.overrides.handle_torch_function`; also named `handle_mica_function`. A library calls it at
+    the
+    beginning of a function of its own, where `has_torch_function(relevant_args)` is True.
+
+    Args:
+        public_api (callable): The function that was called.
+        relevant_args (iterable): The arguments that may override it.
+        *args: Positional arguments of the call.
+        **kwargs: Keyword arguments of the call.
+
+    Returns:
+        What the first of them returns that does not return `NotImplemented`.
+
+    Raises:
+        TypeError: All of them return `NotImplemented`.
+
+    Example:
+        >>> class Celsius:
+        ...     @classmethod
+        ...     def __mica_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "warmer"
+        >>> def heat(x):
+        ...     if mica.overrides.has_torch_function((x,)):
+        ...         return mica.overrides.handle_torch_function(heat, (x,), x)
+        ...     return x + 1
+        >>> heat(Celsius())
+        'warmer'
+    """
     return _C._handle_function(public_api, relevant_args, args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Any], Any]:
-    """Makes a function ask first; dispatcher(*args, **kwargs) tells its relevant arguments."""
+    """Decorates a function so that modes and its arguments may override it.
+
+    As `torch.overrides.wrap_torch_function`; also named `wrap_mica_function`.
+
+    Args:
+        dispatcher (callable): Takes the function's arguments and returns those that may override it.
+
+    Returns:
+        callable: The decorator.
+
+    Example:
+        >>> class Celsius:
+        ...     @classmethod
+        ...     def __mica_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "warmer"
+        >>> @mica.overrides.wrap_torch_function(lambda x: (x,))
+        ... def heat(x):
+        ...     return x + 1
+        >>> heat(1), heat(Celsius())
+        (2, 'warmer')
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -102,13 +172,37 @@ def _get_overloaded_args(
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a Tensor, or an object that takes part as one."""
+    """Says whether an object is a Tensor, or of a class that overrides functions as one.
+
+    As `torch.overrides.is_tensor_like`.
+
+    Args:
+        inp (object): The object.
+
+    Returns:
+        bool: True for Tensors and for classes with `__mica_function__` or `__torch_function__`.
+
+    Example:
+        >>> mica.overrides.is_tensor_like(mica.ones(2)), mica.overrides.is_tensor_like([1.0])
+        (True, False)
+    """
     cls = type(inp)
     return isinstance(inp, Tensor) or hasattr(cls, "__torch_function__") or hasattr(cls, "__mica_function__")
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """The functions whose tensors the default implementation leaves as they are."""
+    """Returns the functions whose Tensors a subclass's default override leaves as they are.
+
+    As `torch.overrides.get_default_nowrap_functions`. Results of other functions become of the
+    subclass.
+
+    Returns:
+        set: Functions, such as the reading of `grad`.
+
+    Example:
+        >>> mica.Tensor.grad.__get__ in mica.overrides.get_default_nowrap_functions()
+        True
+    """
     return set(_C._not_converted)
 
 
@@ -167,7 +261,28 @@ def _pop_mode_temporarily() -> Iterator[FunctionMode]:
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Inside the block, in a subclass's __mica_dispatch__, Autograd sees operators again."""
+    """Lets Autograd see the operators that a subclass's `__mica_dispatch__` calls, inside a `with` block.
+
+    As `torch.overrides.enable_reentrant_dispatch`. `__mica_dispatch__` runs below Autograd, so what it
+    calls
+    is not recorded otherwise.
+
+    Yields:
+        None
+
+    Example:
+        >>> class Look(mica.utils.python_dispatch.DispatchMode):
+        ...     def __mica_dispatch__(self, func, types, args=(), kwargs=None):
+        ...         x = mica.ones(1, requires_grad=True)
+        ...         with mica.overrides.enable_reentrant_dispatch():
+        ...             inside = x * 2
+        ...         print(inside.requires_grad, (x * 2).requires_grad)
+        ...         return func(*args, **(kwargs or {}))
+        >>> z = mica.zeros(1)
+        >>> with Look():
+        ...     y = z.exp()
+        True False
+    """
     exclude = _C._exclude_no_more("Autograd")
     try:
         yield
@@ -280,7 +395,17 @@ _IGNORED = frozenset(
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that can be intercepted, by the module or class where they stand."""
+    """Returns the functions that modes and subclasses can override, by the module or class that has them.
+
+    As `torch.overrides.get_overridable_functions`.
+
+    Returns:
+        dict: Modules, and `Tensor`, with lists of functions.
+
+    Example:
+        >>> mica.add in mica.overrides.get_overridable_functions()[mica]
+        True
+    """
     return {_shown(space): list(functions) for space, functions in _overridable()[0].items()}
 
 
@@ -292,18 +417,51 @@ def _shown(space: Any) -> Any:
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """For each function that can be intercepted a stand-in that takes anything and gives -1."""
+    """Returns, for each function that can be overridden, a stand-in that takes anything and returns -1.
+
+    As `torch.overrides.get_testing_overrides`, but that a stand-in has no signature of its own.
+
+    Returns:
+        dict: From functions to functions.
+
+    Example:
+        >>> mica.overrides.get_testing_overrides()[mica.add](1, 2)
+        -1
+    """
     return {function: lambda *args, **kwargs: -1 for function in _overridable()[1]}
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Public functions that nobody intercepts: what makes no tensor and takes none."""
+    """Returns the public functions that arguments cannot override: factories and functions without Tensors.
+
+    As `torch.overrides.get_ignored_functions`. Modes see factories nevertheless.
+
+    Returns:
+        set: Functions.
+
+    Example:
+        >>> mica.zeros in mica.overrides.get_ignored_functions()
+        True
+    """
     found = {getattr(mica, name, None) or getattr(Tensor, name, None) for name in _IGNORED}
     return {function for function in found if function is not None}
 
 
 def resolve_name(f: Any) -> str | None:
-    """The name by which a program finds an intercepted function, "mica.Tensor.add"; None if unknown."""
+    """Returns the full name of a function that can be overridden.
+
+    As `torch.overrides.resolve_name`.
+
+    Args:
+        f (callable): A function, a method, or an operator of `mica.ops`.
+
+    Returns:
+        str or None: The name; None where it is unknown.
+
+    Example:
+        >>> mica.overrides.resolve_name(mica.Tensor.add)
+        'mica.Tensor.add'
+    """
     from mica.ops import OpOverload, OpPacket
 
     if isinstance(f, OpOverload):
@@ -315,7 +473,22 @@ def resolve_name(f: Any) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether it is a method of Tensor or a property's `__get__`."""
+    """Says whether a function is a method of Tensor, or reads or writes a property of it.
+
+    As `torch.overrides.is_tensor_method_or_property`.
+
+    Args:
+        func (callable): What an override was given as `func`.
+
+    Returns:
+        bool: False for functions of modules.
+
+    Example:
+        >>> mica.overrides.is_tensor_method_or_property(mica.Tensor.add)
+        True
+        >>> mica.overrides.is_tensor_method_or_property(mica.add)
+        False
+    """
     return func in _overridable()[0].get(Tensor, ()) or getattr(func, "__name__", "") in (
         "__get__",
         "__set__",

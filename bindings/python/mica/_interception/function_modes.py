@@ -37,11 +37,34 @@ class _Disabled:
 
 
 class DisableFunctionSubclass(_Disabled):
-    """Inside the block, subclasses and other objects among the arguments see no calls."""
+    """Keeps subclasses, and other objects among the arguments, from overriding calls inside a `with` block.
+
+    As `torch._C.DisableTorchFunctionSubclass`. Function modes still see the calls.
+
+    Example:
+        >>> class Loud(mica.Tensor):
+        ...     @classmethod
+        ...     def __mica_function__(cls, func, types, args=(), kwargs=None):
+        ...         print("called")
+        ...         return super().__mica_function__(func, types, args, kwargs)
+        >>> x = mica.ones(1).as_subclass(Loud)
+        >>> with mica.overrides.DisableFunctionSubclass():
+        ...     y = x.exp()
+        >>> y = x.exp()
+        called
+    """
 
 
 class DisableFunction(_Disabled):
-    """Inside the block neither modes nor objects among the arguments see calls."""
+    """Keeps function modes, and objects among the arguments, from overriding calls inside a `with` block.
+
+    As `torch._C.DisableTorchFunction`.
+
+    Example:
+        >>> with mica.overrides.DisableFunction():
+        ...     print(mica.overrides.has_torch_function(()))
+        False
+    """
 
     _what = 3
 

@@ -49,10 +49,34 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of random values in [low, high), for tests.
+    """Makes a Tensor of random values for a test, uniformly from `[low, high)`.
 
-    With `noncontiguous` every second element of a larger tensor; with `exclude_zero` the dtype's
-    smallest positive value stands for 0.
+    As `torch.testing.make_tensor`.
+
+    Args:
+        *shape (int or sequence of int): The shape.
+        dtype (dtype): The dtype.
+        device (device): Where it lives.
+        low (float, optional): Least value. Default: -9; 0 for bool and unsigned dtypes.
+        high (float, optional): Bound above. Default: 9; 10 for integers, 2 for bool.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+        noncontiguous (bool): Make every second element of a larger Tensor. Default: False.
+        exclude_zero (bool): Replace zeros by the dtype's least positive value. Default: False.
+        memory_format (memory_format, optional): Memory format; excludes `noncontiguous`.
+
+    Returns:
+        Tensor: The Tensor.
+
+    Raises:
+        ValueError: `low` is not below `high` (floating dtypes allow them to be equal) or one is NaN, an
+            integer
+            dtype with `requires_grad`, or both `noncontiguous` and `memory_format`.
+
+    Example:
+        >>> _ = mica.manual_seed(0)
+        >>> x = mica.testing.make_tensor(2, 3, dtype=mica.float32, device="cpu", low=0, high=1)
+        >>> x.shape, bool(((x >= 0) & (x < 1)).all())
+        (mica.Size([2, 3]), True)
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous and memory_format is not None:

@@ -166,8 +166,41 @@ def assert_close(
     check_stride: bool = False,
     msg: Any = None,
 ) -> None:
-    """Raises AssertionError unless both hold the same values within tolerances;
-    sequences and mappings are compared element by element."""
+    """Raises AssertionError unless two values are equal within tolerances.
+
+    As `torch.testing.assert_close`: `abs(actual - expected) <= atol + rtol * abs(expected)`. Mappings
+    and sequences are compared item by item; Tensors and what
+    becomes one (arrays), numbers, booleans and None by value.
+
+    Args:
+        actual (object): The value that a program computed.
+        expected (object): The value that is right.
+        allow_subclasses (bool): Compare values of a class and of a subclass. Default: True.
+        rtol (float, optional): Relative tolerance; given with `atol` or not at all. Default: by the
+            dtype, such
+            as 1.3e-6 for float32, 1e-7 for float64, 1e-3 for float16, 1.6e-2 for bfloat16, 0 for
+            integers.
+        atol (float, optional): Absolute tolerance. Default: 1e-5; 1e-7 for float64, 0 for integers.
+        equal_nan (bool): Take NaN as equal to NaN. Default: False.
+        check_device (bool): Devices must be equal. Default: True.
+        check_dtype (bool): Dtypes, and types of numbers, must be equal. Default: True.
+        check_layout (bool): No effect: all Tensors are strided. Default: True.
+        check_stride (bool): Strides must be equal. Default: False.
+        msg (str or callable, optional): Message of the error, or a function that makes it of the usual
+            one.
+
+    Raises:
+        AssertionError: The values differ; the message says how many elements, and by how much.
+        TypeError: The two kinds of values cannot be compared.
+        ValueError: Only one of `rtol` and `atol` is given.
+
+    Example:
+        >>> mica.testing.assert_close(mica.tensor([1.0, 2.0]), mica.tensor([1.0, 2.0 + 1e-6]))
+        >>> mica.testing.assert_close(mica.ones(2), mica.zeros(2))
+        Traceback (most recent call last):
+            ...
+        AssertionError: 2 of 2 elements differ (100.0%). The largest absolute difference is 1.0 at (0,)...
+    """
     if (rtol is None) != (atol is None):
         raise ValueError(
             f"`rtol` ({rtol}) and `atol` ({atol}) are given both, or none for those of the dtype."

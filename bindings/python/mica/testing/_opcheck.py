@@ -18,7 +18,7 @@ from mica._C import Tensor
 
 
 class OpCheckError(AssertionError):
-    """An operator breaks a promise; the message says which."""
+    """An operator breaks a promise of its schema or its kernels; the message says which."""
 
 
 class _Operator:
@@ -314,11 +314,34 @@ def opcheck(
     test_utils: str | Sequence[str] = tuple(CHECKS),
     raise_exception: bool = True,
 ) -> dict[str, Any]:
-    """Checks an operator on one call; gives "SUCCESS" or the exception for each check.
+    """Checks that an operator keeps what its schema and its kernels promise, on one call.
 
-    `op` is an operator, a result of custom_op, or a name such as "acme::scale";
-    `args` and `kwargs` are a call that it takes. Arguments are copied first. Gradients
-    are checked for the tensors that require grad.
+    As `torch.library.opcheck`, with checks of Mica's: "test_schema" (types of results), "test_aliasing"
+    (what is
+    written and shared), "test_meta" (shapes without data), "test_gradients" (against finite
+    differences),
+    "test_autocast" and "test_vmap" (against a loop).
+
+    Args:
+        op (object): An operator of `mica.ops`, a result of `mica.library.custom_op`, or a name such as
+            "acme::scale".
+        args (sequence): Positional arguments of a call that it takes; they are copied first. Gradients
+            are
+            checked for Tensors that require grad.
+        kwargs (dict, optional): Keyword arguments of the call.
+        test_utils (str or sequence of str): The checks to make. Default: all.
+        raise_exception (bool): Raise where a check fails; else go on. Default: True.
+
+    Returns:
+        dict: For each check "SUCCESS", or the exception it ended with.
+
+    Raises:
+        OpCheckError: A check fails.
+        ValueError: No operator has the name, or a check is unknown.
+
+    Example:
+        >>> mica.testing.opcheck("mica::exp", (mica.ones(2),), test_utils=["test_schema", "test_meta"])
+        {'test_schema': 'SUCCESS', 'test_meta': 'SUCCESS'}
     """
     operator = _Operator(op)
     verdicts: dict[str, Any] = {}

@@ -20,8 +20,15 @@ SAC_IGNORED_OPS: set[str] = {"mica::detach", "mica::alias"}
 
 
 class CheckpointPolicy(enum.Enum):
-    """What happens with an operator's result. PREFER_* leaves a compiler free to do otherwise;
-    in eager both kinds are the same."""
+    """What a selective checkpoint does with an operator's result: save, compute again, or save on the CPU.
+
+    As `torch.utils.checkpoint.CheckpointPolicy`. `MUST_` and `PREFER_` mean the same, since nothing
+    compiles.
+
+    Example:
+        >>> mica.utils.checkpoint.CheckpointPolicy.MUST_SAVE
+        <CheckpointPolicy.MUST_SAVE: 0>
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -36,8 +43,19 @@ _OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFF
 
 
 class SelectiveCheckpointContext:
-    """The first argument of a policy: which run it is (always the first), and what the operator
-    returned."""
+    """First argument of a policy of a selective checkpoint: what is known of the operator's call.
+
+    As `torch.utils.checkpoint.SelectiveCheckpointContext`.
+
+    Args:
+        is_recompute (bool): Whether it is the second run; policies are asked in the first only.
+        op_output (object, optional): What the operator returned. Default: None.
+
+    Example:
+        >>> context = mica.utils.checkpoint.SelectiveCheckpointContext(is_recompute=False, op_output=3)
+        >>> context.is_recompute, context.op_output
+        (False, 3)
+    """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
@@ -143,8 +161,31 @@ def _policy_of(policy_fn_or_list: Policy | Sequence[Any]) -> Policy:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Policy | Sequence[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[DispatchMode, DispatchMode]:
-    """The contexts of both runs, for checkpoint(context_fn=...): results for which
-    policy(context, operator, *args, **kwargs) says so are kept (or kept on the CPU), the
-    others computed again. A list names the operators to keep."""
+    """Makes the contexts of a checkpoint that keeps the results of some operators, the costly ones say.
+
+    As `torch.utils.checkpoint.create_selective_checkpoint_contexts`; for `checkpoint(context_fn=...)`.
+
+    Args:
+        policy_fn_or_list (callable or sequence of operators): `policy(context, operator, *args,
+            **kwargs)` returns a
+            CheckpointPolicy, or whether to save; a list names the operators (overloads) whose results
+            are saved.
+        allow_cache_entry_mutation (bool): Do not raise where a saved result was written in place.
+            Default: False.
+
+    Returns:
+        tuple of 2 context managers: For the first and for the second run.
+
+    Raises:
+        ValueError: The list holds other things than overloads of operators.
+
+    Example:
+        >>> from functools import partial
+        >>> from mica.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+        >>> save_products = partial(create_selective_checkpoint_contexts, [mica.ops.mica.mm.default])
+        >>> x = mica.eye(2, requires_grad=True)
+        >>> y = checkpoint(lambda x: (x @ x).exp(), x, use_reentrant=False, context_fn=save_products)
+        >>> y.sum().backward()
+    """
     record = _Record()
     return _First(_policy_of(policy_fn_or_list), record), _Second(record, allow_cache_entry_mutation)

@@ -23,7 +23,7 @@ from mica.utils._pytree import tree_flatten, tree_unflatten
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a part saved something else than the first."""
+    """The second run of a checkpointed part saves something else than the first."""
 
 
 class _Complete(BaseException):

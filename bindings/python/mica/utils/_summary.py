@@ -18,7 +18,23 @@ from mica.nn.modules.module import Module
 
 @dataclass
 class Layer:
-    """One module: where it is, what it gave, and its own parameters (not those of modules below it)."""
+    """A row of a `Summary`: one module of the network.
+
+    Args:
+        path (str): Where it is, "encoder.0" for instance; empty for the network itself.
+        kind (str): Name of its class.
+        depth (int): Levels below the network.
+        outputs (list of tuple of int): Shapes of what its last call returned.
+        output_bytes (int): Size of that, in bytes. Default: 0.
+        calls (int): How often it was called. Default: 0.
+        parameters (int): Elements of its own parameters, not of those of modules below it. Default: 0.
+        trainable (int): Those that require grad. Default: 0.
+        parameter_bytes (int): Size of its own parameters, in bytes. Default: 0.
+
+    Example:
+        >>> mica.utils.summary(mica.nn.Linear(2, 3), mica.ones(1, 2)).layers[0].outputs
+        [(1, 3)]
+    """
 
     path: str
     kind: str
@@ -33,7 +49,20 @@ class Layer:
 
 @dataclass
 class Summary:
-    """The layers in order, the first being the model; text() and str() give the table."""
+    """What `mica.utils.summary` found: the layers, and totals in elements and bytes; `print` shows a table.
+
+    Args:
+        layers (list of Layer): The layers in order, the network first.
+        total_parameters (int): Elements of all parameters.
+        trainable_parameters (int): Those that require grad.
+        parameter_bytes (int): Size of all parameters, in bytes.
+        buffer_bytes (int): Size of all buffers, in bytes.
+        output_bytes (int): Size of what the innermost layers return, over all calls, in bytes.
+
+    Example:
+        >>> mica.utils.summary(mica.nn.Linear(2, 3), mica.ones(1, 2)).total_parameters
+        9
+    """
 
     layers: list[Layer]
     total_parameters: int
@@ -43,7 +72,14 @@ class Summary:
     output_bytes: int  # of all layers without layers below them, at each call
 
     def text(self, depth: int | None = None) -> str:
-        """The table, down to a depth."""
+        """Returns the table.
+
+        Args:
+            depth (int, optional): Levels below the network to show. Default: all.
+
+        Returns:
+            str: The table, a layer in each line.
+        """
         head = ("layer", "output", "parameters", "bytes")
         rows = [
             (
@@ -110,10 +146,36 @@ def _replace(value: Any, device: Any) -> Any:
 def summary(
     model: Module, *inputs: Any, device: Any = "meta", depth: int | None = None, **kwargs: Any
 ) -> Summary:
-    """What the layers of `model` give for these inputs; print it for the table.
+    """Lists a network's layers with the shapes of their outputs, their parameters and their sizes in bytes.
 
-    A forward that reads values (`if x.sum() > 0`) cannot run on `meta`: pass device=None for a run with
-    the inputs as they are.
+    The network is called once on the device "meta", where nothing is computed and no memory is taken;
+    neither it nor the random state changes.
+
+    Args:
+        model (Module): The network.
+        *inputs: Positional arguments of its `forward`; only shapes and dtypes of Tensors matter.
+        device (device, optional): Where the call runs. None runs it as it is, for networks that read
+            values of
+            Tensors. Default: "meta".
+        depth (int, optional): Levels below the network to list. Default: all.
+        **kwargs: Keyword arguments of its `forward`.
+
+    Returns:
+        Summary: The layers and the totals; `print` shows a table.
+
+    Raises:
+        NotImplementedError: The network reads values of Tensors; pass `device=None`.
+
+    Example:
+        >>> model = mica.nn.Sequential(mica.nn.Linear(4, 8), mica.nn.ReLU())
+        >>> print(mica.utils.summary(model, mica.ones(1, 4)))
+        layer         output  parameters  bytes
+        ---------------------------------------
+        (Sequential)  1x8                    32
+          0 (Linear)  1x8             40     32
+          1 (ReLU)    1x8                    32
+        ---------------------------------------
+        parameters: 40 (40 trainable), 160 bytes; buffers: 0 bytes; outputs: 64 bytes
     """
     found: dict[Module, Layer] = {}
     seen: set[int] = set()

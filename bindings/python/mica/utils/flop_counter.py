@@ -66,7 +66,30 @@ flop_registry: dict[Any, Formula] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
-    """Registers a formula for operators (packets); with `get_raw` it gets tensors, not shapes."""
+    """Registers a formula that tells `FlopCounterMode` what an operator costs; a decorator.
+
+    As `torch.utils.flop_counter.register_flop_formula`.
+
+    Args:
+        targets (operator or list of operators): Operators of `mica.ops`, without an overload.
+        get_raw (bool): Give the formula the arguments, and the result as `out_val`, instead of shapes.
+            Default: False.
+
+    Returns:
+        callable: The decorator for `formula(*shapes, out_shape=..., **kwargs)`, which returns the
+            operations as an int.
+
+    Example:
+        >>> from mica.utils.flop_counter import FlopCounterMode, register_flop_formula
+        >>> @register_flop_formula(mica.ops.mica.erf)
+        ... def erf_flops(shape, *, out_shape=None, **kwargs):
+        ...     return 10 * shape[0]
+        >>> with FlopCounterMode(display=False) as counter:
+        ...     y = mica.ones(5).erf()
+        >>> counter.get_total_flops()
+        50
+        >>> del mica.utils.flop_counter.flop_registry[mica.ops.mica.erf]
+    """
 
     def register(formula: Formula) -> Formula:
         formula._raw = get_raw  # type: ignore[attr-defined]
@@ -84,7 +107,23 @@ def _has_formula(func: Any, formulas: dict[Any, Formula]) -> bool:
 def operations(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, formulas: dict[Any, Formula]
 ) -> int:
-    """The operations of one call of an operator that gave `result`; 0 where no formula says."""
+    """Computes the floating-point operations of one call of an operator, from shapes.
+
+    Args:
+        func (OpOverload): The operator.
+        args (tuple): Positional arguments of the call.
+        kwargs (dict): Keyword arguments of the call.
+        result (object): What it returned.
+        formulas (dict): Formulas by operator, which come before the built-in ones.
+
+    Returns:
+        int: The operations; 0 where no formula says.
+
+    Example:
+        >>> a, b = mica.ones(2, 3), mica.ones(3, 4)
+        >>> mica.utils.flop_counter.operations(mica.ops.mica.mm.default, (a, b), {}, a @ b, {})
+        48
+    """
     formula = formulas.get(func.overloadpacket)
     out = tree_map(_shape, result)
     if formula is None:
@@ -101,9 +140,23 @@ def operations(
 
 
 class FlopCounterMode(DispatchMode):
-    """`with FlopCounterMode() as counter` counts; counter.get_total_flops() tells how many,
-    counter.get_flop_counts() by module ("Net.conv1") and operator. A table is printed at the
-    end unless `display` is False; `depth` limits the modules in it."""
+    """Counts floating-point operations inside a `with` block, by module and operator, backward included.
+
+    As `torch.utils.flop_counter.FlopCounterMode`. Matrix products, convolutions and attention count, a
+    multiplication and an addition as two; other operators count 0. A table is printed at the end.
+
+    Args:
+        mods (object, optional): No effect: every module is counted. Default: None.
+        depth (int): Levels of modules that the table shows. Default: 2.
+        display (bool): Print the table. Default: True.
+        custom_mapping (dict, optional): Formulas by operator, as `register_flop_formula` takes them.
+
+    Example:
+        >>> with mica.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        ...     y = mica.ones(2, 3) @ mica.ones(3, 4)
+        >>> counter.get_total_flops()
+        48
+    """
 
     def __init__(
         self,
@@ -160,15 +213,22 @@ class FlopCounterMode(DispatchMode):
             _C._pop_dispatch_mode()
 
     def get_total_flops(self) -> int:
-        """All that were counted."""
+        """Returns the number of operations that were counted."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """By module, then by operator."""
+        """Returns the operations by module ("Net.conv1", "Global" for all), then by operator."""
         return {path: dict(counts) for path, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """A table of the modules down to `depth`, and of their operators."""
+        """Returns a table of the modules and their operators.
+
+        Args:
+            depth (int, optional): Levels of modules to show. Default: that of the constructor.
+
+        Returns:
+            str: The table.
+        """
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         lines = [f"{'Module':<40} {'FLOP':>16} {'% Total':>8}"]

@@ -30,9 +30,24 @@ def _tracked_call(module: Module, *args: Any, **kwargs: Any) -> Any:
 
 
 class ModuleTracker:
-    """Inside its block, `parents` holds the names of the modules that run: "Net.conv1" for an
-    attribute of the outermost one, "Global" always. In a backward a module runs from the
-    gradient of its results to those of its inputs."""
+    """Knows at each moment which modules are running, in forward and in backward, inside a `with` block.
+
+    As `torch.utils.module_tracker.ModuleTracker`. In backward a module runs from the gradient of its
+    results to those of its inputs.
+
+    Attributes:
+        parents (set of str): Names of the running modules, such as "Net.conv1" for an attribute of the
+            outermost one; "Global" always.
+
+    Example:
+        >>> class Shout(mica.nn.Module):
+        ...     def forward(self, x):
+        ...         print(sorted(tracker.parents))
+        ...         return x
+        >>> with mica.utils.module_tracker.ModuleTracker() as tracker:
+        ...     _ = mica.nn.Sequential(Shout())(mica.ones(1))
+        ['Global', 'Sequential', 'Sequential.0']
+    """
 
     def __init__(self) -> None:
         self.parents: set[str] = {"Global"}

@@ -17,10 +17,26 @@ from mica.ops import OpOverload
 
 
 class DispatchMode:
-    """`with` makes it see the operators of this thread, through its method
-    __mica_dispatch__(func, types, args=(), kwargs=None), which returns the result. It is off
-    while its own method runs: func(*args, **kwargs) goes on to the next mode, then to
-    subclasses and the backend. As a decorator it is active while the function runs."""
+    """Sees every operator that this thread runs inside a `with` block, below Autograd.
+
+    As `torch.utils._python_dispatch.TorchDispatchMode`, whose name it has too. Operators of backward
+    passes
+    and the parts of composites are seen. A subclass defines
+    `__mica_dispatch__(func, types, args=(), kwargs=None)`, which returns the operator's result. The
+    mode
+    is off while that runs, so `func(*args, **kwargs)` goes on. It is also a decorator.
+
+    Example:
+        >>> class Names(mica.utils.python_dispatch.DispatchMode):
+        ...     def __mica_dispatch__(self, func, types, args=(), kwargs=None):
+        ...         print(func)
+        ...         return func(*args, **(kwargs or {}))
+        >>> x = mica.ones(2)
+        >>> with Names():
+        ...     y = x.exp() + 1
+        mica.exp.default
+        mica.add.Scalar
+    """
 
     def __mica_dispatch__(
         self,
@@ -52,7 +68,7 @@ class DispatchMode:
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        """False: Mica's own transforms are layers and frames, not modes."""
+        """Returns False: Mica's own transforms are no modes."""
         return False
 
 
@@ -105,7 +121,17 @@ def _disable_current_modes() -> Iterator[list[DispatchMode]]:
 
 @contextlib.contextmanager
 def no_dispatch() -> Iterator[None]:
-    """Neither modes nor subclasses see the operators inside the block."""
+    """Keeps dispatch modes and Tensor subclasses from seeing operators inside a `with` block.
+
+    As `torch.utils._mode_utils.no_dispatch`.
+
+    Yields:
+        None
+
+    Example:
+        >>> with mica.utils.python_dispatch.no_dispatch():
+        ...     x = mica.ones(2) + 1
+    """
     before = _C._exclude("DispatchMode")
     _C._exclude("PythonSubclass")
     try:
@@ -115,7 +141,21 @@ def no_dispatch() -> Iterator[None]:
 
 
 def is_traceable_wrapper_subclass_type(cls: type) -> bool:
-    """Whether the class wraps tensors that __tensor_flatten__ tells."""
+    """Says whether a class wraps Tensors and can be taken apart and put together again.
+
+    As `torch.utils._python_dispatch.is_traceable_wrapper_subclass_type`.
+
+    Args:
+        cls (type): The class.
+
+    Returns:
+        bool: True where it defines `__tensor_flatten__`, `__tensor_unflatten__` and
+            `__mica_dispatch__`.
+
+    Example:
+        >>> mica.utils.python_dispatch.is_traceable_wrapper_subclass_type(mica.Tensor)
+        False
+    """
     return (
         isinstance(cls, type)
         and _C._has_dispatch(cls)
@@ -125,12 +165,57 @@ def is_traceable_wrapper_subclass_type(cls: type) -> bool:
 
 
 def is_traceable_wrapper_subclass(value: object) -> bool:
-    """Whether the object wraps tensors that its __tensor_flatten__ tells."""
+    """Says whether an object wraps Tensors and can be taken apart by `__tensor_flatten__`.
+
+    As `torch.utils._python_dispatch.is_traceable_wrapper_subclass`.
+
+    Args:
+        value (object): The object.
+
+    Returns:
+        bool: True for instances of such a class.
+
+    Example:
+        >>> mica.utils.python_dispatch.is_traceable_wrapper_subclass(mica.ones(2))
+        False
+    """
     return isinstance(value, Tensor) and is_traceable_wrapper_subclass_type(type(value))
 
 
 def transform_subclass(t: Any, callback: Callable[[str, Tensor], Tensor]) -> Tensor:
-    """The wrapper subclass `t` with each tensor in it replaced by callback(its name, it)."""
+    """Makes a wrapper subclass anew with each of its inner Tensors replaced.
+
+    As `torch.utils._python_dispatch.transform_subclass`.
+
+    Args:
+        t (Tensor): A Tensor of a class with `__tensor_flatten__`.
+        callback (callable): `callback(name, tensor)` returns what replaces an inner Tensor.
+
+    Returns:
+        Tensor: Of the same class and shape.
+
+    Raises:
+        RuntimeError: The result has another shape.
+
+    Example:
+        >>> class Wrapped(mica.Tensor):
+        ...     @staticmethod
+        ...     def __new__(cls, inner):
+        ...         made = mica.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        ...         made.inner = inner
+        ...         return made
+        ...     def __tensor_flatten__(self):
+        ...         return ["inner"], None
+        ...     @staticmethod
+        ...     def __tensor_unflatten__(inner, context, shape, stride):
+        ...         return Wrapped(inner["inner"])
+        ...     @classmethod
+        ...     def __mica_dispatch__(cls, func, types, args=(), kwargs=None):
+        ...         raise NotImplementedError
+        >>> x = Wrapped(mica.ones(2))
+        >>> mica.utils.python_dispatch.transform_subclass(x, lambda name, inner: 2 * inner).inner
+        tensor([2., 2.])
+    """
     names, context = t.__tensor_flatten__()
     inner = {name: callback(name, getattr(t, name)) for name in names}
     result: Tensor = type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
@@ -144,8 +229,28 @@ def transform_subclass(t: Any, callback: Callable[[str, Tensor], Tensor]) -> Ten
 def return_and_correct_aliasing(
     func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> Any:
-    """What a wrapper subclass returns for `func`: where the schema says that a result is an
-    argument that was written, that argument itself stands for it."""
+    """Returns, for a wrapper subclass, the very argument where an operator's result is one that it wrote.
+
+    As `torch.utils._python_dispatch.return_and_correct_aliasing`. It is the last line of a
+    `__mica_dispatch__`.
+
+    Args:
+        func (OpOverload): The operator.
+        args (tuple): Positional arguments of the call, wrapped.
+        kwargs (dict): Keyword arguments of the call.
+        out (object): What the operator returned for them, wrapped anew.
+
+    Returns:
+        `out`, with written arguments in the places of their results.
+
+    Example:
+        >>> x = mica.ones(2)
+        >>> out = mica.utils.python_dispatch.return_and_correct_aliasing(
+        ...     mica.ops.mica.add_.Tensor, (x, 1), {}, mica.ones(2)
+        ... )
+        >>> out is x
+        True
+    """
     schema = func._schema
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     if len(schema.returns) != len(results):  # one list of tensors
