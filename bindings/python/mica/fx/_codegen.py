@@ -19,7 +19,21 @@ if TYPE_CHECKING:
 
 
 class PythonCode(NamedTuple):
-    """Source of a function `forward`, and the globals that it needs."""
+    """The source of a function `forward`, with the objects that it names.
+
+    As `torch.fx.graph.PythonCode`; `Graph.python_code` makes it.
+
+    Args:
+        src (str): The source.
+        globals (dict of str to object): What its global names stand for.
+
+    Example:
+        >>> traced = mica.fx.symbolic_trace(lambda x: x + 1)
+        >>> print(traced.graph.python_code().src)
+        def forward(self, x):
+            add = x + 1;  x = None
+            return add
+    """
 
     src: str
     globals: dict[str, Any]

@@ -89,8 +89,27 @@ def _name_of(target: Target) -> str:
 
 
 class Graph:
-    """A program. Nodes are added at the insert point, which is the end unless
-    `inserting_before` or `inserting_after` says otherwise."""
+    """A program as a list of nodes, which can be built, walked, changed and printed.
+
+    As `torch.fx.Graph`. A `GraphModule` runs it. New nodes go to the end, unless `inserting_before` or
+    `inserting_after` says otherwise.
+
+    Args:
+        owning_module (Module, optional): The module whose attributes the graph names. Default: None.
+        tracer_cls (type, optional): The class of the Tracer that fills it. Default: None.
+
+    Attributes:
+        nodes (sequence of Node): The nodes in order; it may be walked while the graph is changed.
+        owning_module (Module): As given.
+
+    Example:
+        >>> graph = mica.fx.Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.call_function(mica.add, (x, 1))
+        >>> _ = graph.output(y)
+        >>> mica.fx.GraphModule({}, graph)(mica.zeros(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None) -> None:
         self._tracer_cls = tracer_cls  # the class of the Tracer that filled it, if one did
@@ -110,14 +129,23 @@ class Graph:
         return _NodeList(self)
 
     def output_node(self) -> Node:
-        """The node that says what the graph returns."""
+        """Returns the node that says what the graph returns; RuntimeError where there is none yet."""
         last = self._root._prev
         if last.op != "output":
             raise RuntimeError("The graph has no output node yet; call graph.output(...).")
         return last
 
     def find_nodes(self, *, op: str, target: Target = None, sort: bool = True) -> list[Node]:
-        """The nodes of that op, and of that target if it is given, in order."""
+        """Returns the nodes of a kind, in order.
+
+        Args:
+            op (str): The kind, such as "call_function".
+            target (callable or str, optional): What they call. Default: any.
+            sort (bool): No effect: they are in order always. Default: True.
+
+        Returns:
+            list of Node: The nodes.
+        """
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     # ---- adding
@@ -131,7 +159,23 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A new node at the insert point."""
+        """Adds a node at the insert point; the methods below name the kinds.
+
+        Args:
+            op (str): "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
+            target (callable or str): What is called or read, as `Node` has it.
+            args (tuple, optional): Positional arguments: nodes and values, nested. Default: none.
+            kwargs (dict, optional): Keyword arguments. Default: none.
+            name (str, optional): Wish for its name; a taken one gets a number. Default: from the target.
+            type_expr (type, optional): Type of its value, kept as `node.type`. Default: None.
+
+        Returns:
+            Node: The node.
+
+        Raises:
+            ValueError: `op` is unknown.
+            RuntimeError: An argument is a node of another graph.
+        """
         if op not in OPS:
             raise ValueError(f"A node's op ({op!r}) must be one of {', '.join(OPS)}.")
         node = Node(
@@ -155,12 +199,29 @@ class Graph:
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """An argument of the graph's function."""
+        """Adds an argument of the graph's function.
+
+        Args:
+            name (str): Name of the argument; "*args" takes all that are left.
+            type_expr (type, optional): Type of its value. Default: None.
+            default_value (object): Its default; `...` for none. Default: none.
+
+        Returns:
+            Node: Stands for its value.
+        """
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """A parameter, buffer or other attribute of the module."""
+        """Adds the reading of a parameter, a buffer or another attribute of the module.
+
+        Args:
+            qualified_name (str): Its path, such as "encoder.weight".
+            type_expr (type, optional): Type of its value. Default: None.
+
+        Returns:
+            Node: Stands for its value.
+        """
         name = qualified_name.replace(".", "_")
         return self.create_node("get_attr", qualified_name, name=name, type_expr=type_expr)
 
@@ -172,7 +233,18 @@ class Graph:
         type_expr: Any = None,
         name: str | None = None,
     ) -> Node:
-        """A call of a function: an operator (mica.ops...), or any importable one."""
+        """Adds the call of a function.
+
+        Args:
+            the_function (callable): An operator of `mica.ops`, or any function that can be imported.
+            args (tuple, optional): Positional arguments: nodes and values, nested. Default: none.
+            kwargs (dict, optional): Keyword arguments. Default: none.
+            type_expr (type, optional): Type of its value. Default: None.
+            name (str, optional): Wish for the node's name. Default: from the function.
+
+        Returns:
+            Node: Stands for the result.
+        """
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def call_method(
@@ -182,7 +254,17 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A call of a method of the first argument."""
+        """Adds the call of a method of the first argument.
+
+        Args:
+            method_name (str): Name of the method.
+            args (tuple, optional): The object, and the arguments. Default: none.
+            kwargs (dict, optional): Keyword arguments. Default: none.
+            type_expr (type, optional): Type of its value. Default: None.
+
+        Returns:
+            Node: Stands for the result.
+        """
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_module(
@@ -192,26 +274,66 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A call of a submodule of the module, by its path."""
+        """Adds the call of a submodule.
+
+        Args:
+            module_name (str): Its path, such as "encoder.0".
+            args (tuple, optional): Positional arguments: nodes and values, nested. Default: none.
+            kwargs (dict, optional): Keyword arguments. Default: none.
+            type_expr (type, optional): Type of its value. Default: None.
+
+        Returns:
+            Node: Stands for the result.
+        """
         return self.create_node(
             "call_module", module_name, args, kwargs, module_name.replace(".", "_"), type_expr
         )
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """What the graph returns: nodes, in any nesting."""
+        """Says what the graph returns; the last node.
+
+        Args:
+            result (Node or object): Nodes and values, nested.
+            type_expr (type, optional): Type of it. Default: None.
+
+        Returns:
+            Node: The output node.
+        """
         return self.create_node("output", "output", (result,), name="output", type_expr=type_expr)
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
-        """New nodes go before `n` (or to the beginning), inside of `with` or from now on."""
+        """Makes new nodes go before a node, inside a `with` block or from now on.
+
+        Args:
+            n (Node, optional): The node. Default: the first one.
+
+        Returns:
+            context manager: Sets the insert point back at its end.
+        """
         return _InsertPoint(self, self._root._next if n is None else n)
 
     def inserting_after(self, n: Node | None = None) -> _InsertPoint:
-        """New nodes go behind `n` (or to the end), inside of `with` or from now on."""
+        """Makes new nodes go behind a node, inside a `with` block or from now on.
+
+        Args:
+            n (Node, optional): The node. Default: the last one.
+
+        Returns:
+            context manager: Sets the insert point back at its end.
+        """
         return _InsertPoint(self, self._root if n is None else n._next)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
-        """A copy of a node of another graph; `arg_transform` says what stands here for the nodes
-        among its arguments."""
+        """Adds a copy of a node of another graph.
+
+        Args:
+            node (Node): The node.
+            arg_transform (callable): `arg_transform(node)` returns what stands here for a node among its
+                arguments. Default: the same node.
+
+        Returns:
+            Node: The copy.
+        """
         args = map_arg(node.args, arg_transform)
         kwargs = map_arg(node.kwargs, arg_transform)
         copy = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
@@ -219,8 +341,18 @@ class Graph:
         return copy
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
-        """Copies the nodes of `g` that `val_map` does not hold yet; returns what its output
-        returns, and with return_output_node its output node too."""
+        """Adds copies of all nodes of another graph, its output aside.
+
+        Args:
+            g (Graph): The other graph.
+            val_map (dict of Node to Node): What stands here for its nodes; those in it are not copied,
+                those that
+                are copied are added.
+            return_output_node (bool): Return a pair with the other graph's output node too. Default: False.
+
+        Returns:
+            Node or object: What the other graph returns, in nodes of this one; None where it has no output.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -233,7 +365,14 @@ class Graph:
     # ---- changing
 
     def erase_node(self, to_erase: Node) -> None:
-        """Takes a node out that nobody uses."""
+        """Takes a node out that nobody uses.
+
+        Args:
+            to_erase (Node): The node.
+
+        Raises:
+            RuntimeError: It has users, or is not in this graph.
+        """
         if to_erase.users:
             raise RuntimeError(
                 f"The node ({to_erase.name}) is used by ({', '.join(n.name for n in to_erase.users)}) and cannot be "
@@ -254,7 +393,15 @@ class Graph:
         return draws(node)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erases what nobody uses and has no effect; says whether there was something."""
+        """Erases the nodes that nobody uses and that have no effect.
+
+        Args:
+            is_impure_node (callable, optional): `f(node)` says whether a node has an effect. Default:
+                `Node.is_impure`.
+
+        Returns:
+            bool: Whether there was one.
+        """
         impure = is_impure_node or Node.is_impure
         before = self._count
         for node in reversed(self.nodes):
@@ -263,7 +410,7 @@ class Graph:
         return self._count != before
 
     def lint(self) -> None:
-        """Raises where a node is used before it is made, a name stands twice, or `users` is wrong."""
+        """Raises RuntimeError where the graph is not right: a use before the definition, a name that stands twice."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:
@@ -292,12 +439,19 @@ class Graph:
     # ---- showing
 
     def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
-        """The graph as the source of a function `forward`, and the objects that it names. With
-        `verbose`, values say their dtypes and sizes."""
+        """Writes the graph as the source of a Python function.
+
+        Args:
+            root_module (str): How the source names the module. Default: "self".
+            verbose (bool): Add dtypes and sizes of the values, where they are known. Default: False.
+
+        Returns:
+            PythonCode: The source, and the objects that it names.
+        """
         return generate(self, root_module, verbose)
 
     def print_tabular(self) -> None:
-        """Prints one row a node."""
+        """Prints a table of the nodes, each in a row."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
         rows += [(n.op, n.name, target_name(n.target), str(n.args), str(n.kwargs)) for n in self.nodes]
         widths = [max(len(r[i]) for r in rows) for i in range(5)]

@@ -54,8 +54,35 @@ def _assign(module: Any, path: str, value: Any) -> None:
 
 
 class GraphModule(Module):
-    """A graph that can be called. `root` is the module (or the dict of attributes by their
-    paths) from which the graph's attributes and submodules are taken."""
+    """A graph as a module: its `forward` is compiled from the graph's source.
+
+    As `torch.fx.GraphModule`. Change `module.graph` and call `recompile()`.
+
+    Args:
+        *args, **kwargs: The following, by place or by name.
+        root (Module or dict of str to object): Where the attributes and submodules come from that the
+            graph
+            names, by path.
+        graph (Graph): The program.
+        class_name (str): Name of the class that is shown. Default: "GraphModule".
+
+    Attributes:
+        graph (Graph): The program.
+        code (str): The source of `forward`.
+
+    Raises:
+        RuntimeError: `root` is a dict and lacks what the graph names.
+
+    Example:
+        >>> module = mica.fx.symbolic_trace(lambda x: mica.relu(x) + 1)
+        >>> print(module.code)
+        def forward(self, x):
+            relu = mica.relu(x);  x = None
+            add = relu + 1;  relu = None
+            return add
+        >>> module(mica.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         # Each instance has a class of its own, to which recompile() gives the forward.
@@ -104,14 +131,21 @@ class GraphModule(Module):
         return self._code.src
 
     def recompile(self) -> PythonCode:
-        """Makes forward anew from the graph."""
+        """Makes `forward` anew from the graph; call it after changing the graph. Returns the source."""
         code = self._graph.python_code("self")
         object.__setattr__(self, "_code", code)
         type(self).forward = _compiled(code)  # type: ignore[method-assign]
         return code
 
     def print_readable(self, print_output: bool = True) -> str:
-        """The source with the dtypes and sizes that were traced; printed unless told not to."""
+        """Prints the source as a class, with dtypes and sizes where they are known.
+
+        Args:
+            print_output (bool): Print it; else only return it. Default: True.
+
+        Returns:
+            str: The text.
+        """
         body = self._graph.python_code("self", verbose=True).src
         text = f"class {type(self).__name__}(mica.nn.Module):\n" + "".join(
             "    " + line if line.strip() else line for line in body.splitlines(True)
@@ -121,7 +155,15 @@ class GraphModule(Module):
         return text
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Puts a module at a path; False where something else is in the way."""
+        """Puts a module at a path; modules on the way are made.
+
+        Args:
+            target (str): The path, such as "encoder.0".
+            m (Module): The module.
+
+        Returns:
+            bool: False where something on the way is no module.
+        """
         *parents, name = target.split(".")
         module: Any = self
         for part in parents:
@@ -136,7 +178,14 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Takes the module at a path away; False where there is none."""
+        """Takes the module at a path away.
+
+        Args:
+            target (str): The path.
+
+        Returns:
+            bool: False where there is none.
+        """
         *parents, name = target.split(".")
         module: Any = self
         for part in parents:
@@ -147,7 +196,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Takes the submodules away that the graph does not use."""
+        """Takes away the submodules that the graph does not use."""
         used: set[str] = set()
         for node in self._graph.nodes:
             if node.op not in ("call_module", "get_attr"):

@@ -15,8 +15,32 @@ from mica.utils._pytree import tree_unflatten
 
 
 class Interpreter:
-    """Runs `module`'s graph. Override call_function, call_method, ... to do something else at a
-    node, or run_node to see each of them; `self.env` has the values so far."""
+    """Runs a graph node by node; subclasses do something else, or more, at each.
+
+    As `torch.fx.Interpreter`. Override `run_node` to see every node, or `call_function`, `call_module`,
+    ...
+    for those of a kind.
+
+    Args:
+        module (Module): A GraphModule, or a module with the attributes that `graph` names.
+        garbage_collect_values (bool): Drop each value after its last use. Default: True.
+        graph (Graph, optional): The graph. Default: `module.graph`.
+
+    Attributes:
+        env (dict of Node to object): The values so far.
+
+    Example:
+        >>> class Loud(mica.fx.Interpreter):
+        ...     def run_node(self, n):
+        ...         value = super().run_node(n)
+        ...         print(n.name, value)
+        ...         return value
+        >>> Loud(mica.fx.symbolic_trace(lambda x: x + 1)).run(mica.ones(1))
+        x tensor([1.])
+        add tensor([2.])
+        output tensor([2.])
+        tensor([2.])
+    """
 
     def __init__(
         self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
@@ -38,7 +62,23 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """The graph's result for these arguments. Nodes that `initial_env` holds are not run."""
+        """Runs the graph.
+
+        Args:
+            *args: Arguments of the graph's function.
+            initial_env (dict of Node to object, optional): Values of nodes that are not run. Default: none.
+            enable_io_processing (bool): Take and return the trees of a traced function, not lists of
+                leaves, where
+                the graph knows them. Default: True.
+
+        Returns:
+            What the graph returns.
+
+        Raises:
+            RuntimeError: An argument is missing, or the module lacks an attribute. Errors of a node get a
+                note
+                that names it.
+        """
         self.env = dict(initial_env or {})
         if enable_io_processing and self.graph.in_spec is not None:
             args = tuple(flatten_arguments(args, self.graph.in_spec))
@@ -63,18 +103,44 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Like run, and empties the list, so that arguments die after their last use."""
+        """Runs the graph and empties the list of its arguments, so that they can be freed early.
+
+        Args:
+            args_list (list): The arguments; empty afterwards.
+
+        Returns:
+            What the graph returns.
+        """
         args = list(args_list)
         args_list.clear()
         return self.run(*args)
 
     def run_node(self, n: Node) -> Any:
-        """The value of one node."""
+        """Computes the value of a node, by the method that is named as its `op`.
+
+        Args:
+            n (Node): The node.
+
+        Returns:
+            Its value.
+        """
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or its default."""
+        """Takes the next argument of the run, or its default.
+
+        Args:
+            target (str): Name of the argument.
+            args (tuple): The default, if there is one.
+            kwargs (dict): Empty.
+
+        Returns:
+            The argument.
+
+        Raises:
+            RuntimeError: There is neither.
+        """
         if target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -85,27 +151,82 @@ class Interpreter:
             raise RuntimeError(f"The graph is run without a value for its argument ({target}).") from None
 
     def get_attr(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """An attribute of the module."""
+        """Reads an attribute of the module.
+
+        Args:
+            target (str): Its path.
+            args (tuple): Empty.
+            kwargs (dict): Empty.
+
+        Returns:
+            The attribute.
+        """
         return self.fetch_attr(target)
 
     def call_function(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the function."""
+        """Calls a function.
+
+        Args:
+            target (callable): The function.
+            args (tuple): Positional arguments, as values.
+            kwargs (dict): Keyword arguments, as values.
+
+        Returns:
+            The result.
+        """
         return target(*args, **kwargs)
 
     def call_method(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the method of the first argument."""
+        """Calls a method of the first argument.
+
+        Args:
+            target (str): Name of the method.
+            args (tuple): The object, and positional arguments, as values.
+            kwargs (dict): Keyword arguments, as values.
+
+        Returns:
+            The result.
+        """
         return getattr(args[0], target)(*args[1:], **kwargs)
 
     def call_module(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the submodule."""
+        """Calls a submodule.
+
+        Args:
+            target (str): Its path.
+            args (tuple): Positional arguments, as values.
+            kwargs (dict): Keyword arguments, as values.
+
+        Returns:
+            The result.
+        """
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """What the graph returns."""
+        """Gives what the graph returns.
+
+        Args:
+            target (str): "output".
+            args (tuple): The result alone.
+            kwargs (dict): Empty.
+
+        Returns:
+            The result.
+        """
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """The module's attribute at a path."""
+        """Reads the module's attribute at a path.
+
+        Args:
+            target (str): The path.
+
+        Returns:
+            The attribute.
+
+        Raises:
+            RuntimeError: There is none.
+        """
         value: Any = self.module
         for i, part in enumerate(target.split(".")):
             if not hasattr(value, part):
@@ -117,16 +238,45 @@ class Interpreter:
         return value
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The node's arguments with values in the places of nodes."""
+        """Collects a node's arguments, with values in the places of nodes.
+
+        Args:
+            n (Node): The node.
+
+        Returns:
+            tuple: `(args, kwargs)`.
+        """
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
-        """`args` with the values of the nodes in it."""
+        """Puts values in the places of nodes.
+
+        Args:
+            args (object): Nodes and values, nested.
+            n (Node): The node whose arguments they are.
+
+        Returns:
+            The same nesting of values.
+        """
         return map_arg(args, lambda used: self.env[used])
 
 
 class Transformer(Interpreter):
-    """Runs a graph on proxies, so that what its methods return becomes a new graph."""
+    """Makes a new graph by running one on proxies: what the methods return is recorded.
+
+    As `torch.fx.Transformer`. Override `call_function`, `call_module`, ... as in `Interpreter`.
+
+    Args:
+        module (GraphModule): The module to transform.
+
+    Example:
+        >>> class SinToCos(mica.fx.Transformer):
+        ...     def call_function(self, target, args, kwargs):
+        ...         return super().call_function(mica.cos if target is mica.sin else target, args, kwargs)
+        >>> traced = mica.fx.symbolic_trace(lambda x: mica.sin(x) + 1)
+        >>> SinToCos(traced).transform()(mica.zeros(1))
+        tensor([2.])
+    """
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
@@ -147,7 +297,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """The new module."""
+        """Runs the graph and returns the GraphModule of what was recorded."""
         result = super().run(enable_io_processing=False)
         if result is not None:
             self.new_graph.output(map_proxies(result))

@@ -51,16 +51,39 @@ def make_fx(
     decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     tracing_mode: str = "real",
 ) -> Callable[..., GraphModule]:
-    """A function that runs `f` on its arguments and returns a GraphModule of the operators that
-    were called: in-place operators and views as they are, composites whole, transforms and
-    backward as what they compute. What `f` captured becomes an attribute.
+    """Makes a function that records the operators another one calls, as a GraphModule.
 
-    `tracing_mode` "real" computes; "fake" computes shapes alone, without memory; "symbolic" does
-    that with symbolic sizes, so that the graph runs for other sizes too, within the guards that
-    it checks. `decomposition_table` maps operators (mica.ops.mica.x.default) to functions that
-    are traced in their place.
+    As `torch.fx.experimental.proxy_tensor.make_fx`. Recorded is what runs: in-place operators and views
+    as
+    they are, composites whole, gradients and transforms as the operators that compute them. Tensors
+    that
+    `f` captured become attributes. Python control flow is followed once; what needs values, such as
+    `x.item()` or `if x.sum() > 0`, raises.
 
-    Python sees no values in a trace: `if x.sum() > 0`, x.item() and printing values raise."""
+    Args:
+        f (callable): A function of Tensors, and trees of them.
+        decomposition_table (dict, optional): Functions by the operators (`mica.ops.mica.x.default`) in
+            whose
+            places they are recorded. Default: none.
+        tracing_mode (str): "real" computes; "fake" computes shapes only, without memory; "symbolic"
+            leaves sizes
+            open, so that the graph runs for others too, within guards that it checks. Default: "real".
+
+    Returns:
+        callable: A function of the same arguments, which returns a GraphModule.
+
+    Raises:
+        ValueError: `tracing_mode` is unknown.
+        TypeError: `f` is no function.
+        RuntimeError: `f` reads a value of a Tensor (from the call).
+
+    Example:
+        >>> traced = mica.fx.make_fx(mica.func.grad(lambda x: x.sin().sum()))(mica.ones(2))
+        >>> [node.name for node in traced.graph.nodes]
+        ['x_1', 'sin', 'sum_1', '_tensor_constant0', 'expand', 'cos', 'conj', 'mul', 'output']
+        >>> traced(mica.zeros(3)[:2])
+        tensor([1., 1.])
+    """
     if tracing_mode not in _MODES:
         raise ValueError(f"make_fx: tracing_mode ({tracing_mode!r}) must be one of {', '.join(_MODES)}.")
     if not callable(f):
@@ -103,8 +126,20 @@ class _Opening(Interpreter):
 
 
 def decompose(module: GraphModule, operators: Collection[Any] | None = None) -> GraphModule:
-    """The graph with its composites opened into their parts: those in `operators`, or all of them,
-    until none is left. It is traced again, on fake tensors of the sizes that its nodes say."""
+    """Opens the composite operators of a recorded graph into their parts, until none is left.
+
+    Args:
+        module (GraphModule): A result of `make_fx`.
+        operators (collection of OpOverload, optional): The operators to open. Default: all.
+
+    Returns:
+        GraphModule: A new module, recorded again without memory.
+
+    Example:
+        >>> traced = mica.fx.make_fx(lambda x: mica.nn.functional.mse_loss(x, x))(mica.ones(2))
+        >>> [str(node.target) for node in mica.fx.decompose(traced).graph.find_nodes(op="call_function")]
+        ['mica.sub.Tensor', 'mica.square.default', 'mica.mean.default']
+    """
     while True:
         inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
         args = tuple(

@@ -28,7 +28,21 @@ OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module",
 
 
 class TensorMetadata(NamedTuple):
-    """What a traced tensor looked like (`node.meta["tensor_meta"]`)."""
+    """What a Tensor looked like when a graph was recorded: `node.meta["tensor_meta"]`.
+
+    As `torch.fx.passes.shape_prop.TensorMetadata`, with fewer fields.
+
+    Args:
+        shape (Size): The shape.
+        dtype (dtype): The dtype.
+        stride (tuple of int): The strides, in elements.
+        device (device): The device.
+
+    Example:
+        >>> traced = mica.fx.make_fx(lambda x: x + 1)(mica.ones(2, 3))
+        >>> print(next(iter(traced.graph.nodes)).meta["tensor_meta"])
+        float32[2, 3]
+    """
 
     shape: Any
     dtype: Any
@@ -41,12 +55,26 @@ class TensorMetadata(NamedTuple):
         return f"{name}[{sizes}]"
 
     def like(self) -> Tensor:
-        """A tensor of this shape, dtype and device, uninitialised."""
+        """Returns a Tensor of this shape, dtype, strides and device, with undefined values."""
         return mica.empty_strided(tuple(self.shape), tuple(self.stride), dtype=self.dtype, device=self.device)
 
 
 def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
-    """`a` with `fn` applied to what its tuples, lists, dicts and slices hold."""
+    """Applies a function to everything within nested tuples, lists, dicts and slices.
+
+    As `torch.fx.node.map_aggregate`.
+
+    Args:
+        a (object): The nesting.
+        fn (callable): `fn(leaf)` returns what replaces it.
+
+    Returns:
+        The same nesting of the results.
+
+    Example:
+        >>> mica.fx.node.map_aggregate({"a": (1, [2])}, lambda leaf: 10 * leaf)
+        {'a': (10, [20])}
+    """
     kind = type(a)
     if kind is tuple:
         return tuple([map_aggregate(x, fn) for x in a])
@@ -67,7 +95,22 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
 
 
 def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
-    """`a` with `fn` applied to each Node in it."""
+    """Applies a function to every node within nested tuples, lists, dicts and slices.
+
+    As `torch.fx.map_arg`.
+
+    Args:
+        a (object): A node's `args` or `kwargs`, say.
+        fn (callable): `fn(node)` returns what replaces it.
+
+    Returns:
+        The same nesting, other values as they are.
+
+    Example:
+        >>> graph = mica.fx.symbolic_trace(lambda x: x + 1).graph
+        >>> [mica.fx.map_arg(node.args, lambda n: n.name) for node in graph.nodes]
+        [(), ('x', 1), ('add',)]
+    """
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
@@ -85,7 +128,30 @@ def _collect(a: Argument, into: dict[Node, None]) -> None:
 
 
 class Node:
-    """One step of a graph. Made by the Graph's methods, never by hand."""
+    """One step of a graph: an argument, a call, the reading of an attribute, or the output.
+
+    As `torch.fx.Node`. The methods of `Graph` make it, nobody else.
+
+    Args:
+        graph (Graph): Where it belongs.
+        name (str): Its name, once in the graph.
+        op (str): "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
+        target (callable or str): The function; or the name of the argument or method, or the path of
+            the
+            attribute or submodule.
+        args (tuple): Positional arguments: nodes and values, nested.
+        kwargs (dict): Keyword arguments.
+        return_type (type, optional): Type of its value, kept as `type`. Default: None.
+
+    Attributes:
+        users (dict of Node): The nodes that use it, as keys.
+        meta (dict): What passes write; "tensor_meta" is a TensorMetadata of its value.
+
+    Example:
+        >>> graph = mica.fx.symbolic_trace(lambda x: x.exp() + 1).graph
+        >>> [(node.op, node.args) for node in graph.nodes]
+        [('placeholder', ()), ('call_method', (x,)), ('call_function', (exp, 1)), ('output', (add,))]
+    """
 
     def __init__(
         self,
@@ -124,7 +190,7 @@ class Node:
 
     @property
     def args(self) -> tuple[Argument, ...]:
-        """The positional arguments; setting them updates `users` of the nodes in them."""
+        """Positional arguments; setting them keeps `users` right."""
         return self._args
 
     @args.setter
@@ -133,7 +199,7 @@ class Node:
 
     @property
     def kwargs(self) -> dict[str, Argument]:
-        """The keyword arguments; set them as a whole."""
+        """Keyword arguments; set them as a whole."""
         return self._kwargs
 
     @kwargs.setter
@@ -157,25 +223,44 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the traced program made the node, if that was kept."""
+        """Where the recorded program made the node; None where that is not known."""
         return self.meta.get("stack_trace")
 
     def update_arg(self, idx: int, arg: Argument) -> None:
-        """Replaces one positional argument."""
+        """Replaces one positional argument.
+
+        Args:
+            idx (int): Its place.
+            arg (object): The new one.
+        """
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
     def update_kwarg(self, key: str, arg: Argument) -> None:
-        """Replaces or adds one keyword argument."""
+        """Replaces or adds one keyword argument.
+
+        Args:
+            key (str): Its name.
+            arg (object): The new one.
+        """
         self.kwargs = {**self._kwargs, key: arg}
 
     def insert_arg(self, idx: int, arg: Argument) -> None:
-        """Puts a positional argument before number `idx`."""
+        """Inserts a positional argument.
+
+        Args:
+            idx (int): Before which place.
+            arg (object): The argument.
+        """
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def prepend(self, x: Node) -> None:
-        """Moves `x` to the place before this node."""
+        """Moves a node to the place before this one.
+
+        Args:
+            x (Node): The node to move.
+        """
         if x is self:
             return
         x._unlink()
@@ -183,7 +268,11 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Moves `x` to the place behind this node."""
+        """Moves a node to the place behind this one.
+
+        Args:
+            x (Node): The node to move.
+        """
         self._next.prepend(x)
 
     def _unlink(self) -> None:
@@ -197,8 +286,16 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Puts `replace_with` in this node's place in its users' arguments; returns the users
-        that were changed."""
+        """Puts another node in this one's place in the arguments of its users.
+
+        Args:
+            replace_with (Node): The other node.
+            delete_user_cb (callable, optional): `f(user)` says whether a user is changed. Default: all are.
+            propagate_meta (bool): Copy `meta` to the other node. Default: False.
+
+        Returns:
+            list of Node: The users that were changed.
+        """
         if propagate_meta:
             replace_with.meta.update(self.meta)
         changed = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
@@ -207,7 +304,12 @@ class Node:
         return changed
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Puts `new_input` in the place of `old_input` in the arguments."""
+        """Puts another node in the place of one among this node's arguments.
+
+        Args:
+            old_input (Node): The one to replace.
+            new_input (Node): The other one.
+        """
 
         def one(n: Node) -> Node:
             return new_input if n is old_input else n
@@ -215,8 +317,14 @@ class Node:
         self._set(map_arg(self._args, one), map_arg(self._kwargs, one))
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node does more than return its value: it writes, draws random numbers (if
-        these count), or checks; dead code elimination leaves it."""
+        """Says whether the node does more than compute its value, so that dead code elimination leaves it.
+
+        Args:
+            impure_random (bool): Count the drawing of random numbers. Default: True.
+
+        Returns:
+            bool: True for arguments, outputs, modules, checks, and operators that write.
+        """
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
@@ -230,7 +338,7 @@ class Node:
         return self.op == "call_method" and self.target.endswith("_") and not self.target.endswith("__")
 
     def format_node(self) -> str:
-        """One line: name, annotation, op, target and arguments."""
+        """Returns the node as a line of text: name, kind, target and arguments."""
         note = self.meta.get("tensor_meta")
         note = f" : {note}" if isinstance(note, TensorMetadata) else ""
         if self.op == "placeholder":

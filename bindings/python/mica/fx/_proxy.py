@@ -22,11 +22,20 @@ from mica.nn.modules.module import exchange_call
 
 
 class TraceError(ValueError):
-    """Python code asks a Proxy for what only a run has."""
+    """Python code asks a Proxy, while it is traced, for what only a run has: its truth, its length."""
 
 
 class TracerBase:
-    """Makes nodes, and proxies for them."""
+    """Makes nodes of a graph, and the proxies that stand for their values, while Python code is traced.
+
+    As `torch.fx.proxy.TracerBase`; `Tracer` traces modules.
+
+    Example:
+        >>> tracer = mica.fx.Tracer()
+        >>> graph = tracer.trace(lambda x: x + 1)
+        >>> isinstance(tracer, mica.fx.proxy.TracerBase), len(graph.nodes)
+        (True, 3)
+    """
 
     graph: Graph
 
@@ -39,11 +48,30 @@ class TracerBase:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A node of the graph; override it to see each of them."""
+        """Adds a node to the graph; override it to see each of them.
+
+        Args:
+            kind (str): "call_function" and so on, as `Node.op`.
+            target (callable or str): As `Node.target`.
+            args (tuple): Positional arguments: nodes and values, nested.
+            kwargs (dict): Keyword arguments.
+            name (str, optional): Wish for its name. Default: from the target.
+            type_expr (type, optional): Type of its value. Default: None.
+
+        Returns:
+            Node: The node.
+        """
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
-        """What stands for the node's value."""
+        """Makes what stands for a node's value; override it for proxies of a class of your own.
+
+        Args:
+            node (Node): The node.
+
+        Returns:
+            Proxy: Stands for its value.
+        """
         return Proxy(node, self)
 
     def create_proxy(
@@ -56,30 +84,71 @@ class TracerBase:
         type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """A node for a call with proxies among its arguments, and what stands for its value."""
+        """Records a call: adds a node, and makes what stands for its value.
+
+        Args:
+            kind (str): "call_function" and so on, as `Node.op`.
+            target (callable or str): As `Node.target`.
+            args (tuple): Positional arguments: proxies and values, nested.
+            kwargs (dict): Keyword arguments.
+            name (str, optional): Wish for the node's name. Default: from the target.
+            type_expr (type, optional): Type of its value. Default: None.
+            proxy_factory_fn (callable, optional): `f(node)` makes the proxy. Default: `self.proxy`.
+
+        Returns:
+            Proxy: Stands for the result.
+        """
         node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """What stands in a node for `a`."""
+        """Turns an argument of a recorded call into what the node holds.
+
+        Args:
+            a (object): Proxies and values, nested.
+
+        Returns:
+            The same nesting, of nodes and values.
+        """
         return map_aggregate(a, self._leaf)
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """What a loop over the value goes through; refused, as its length is known in a run alone."""
+        """Says what a loop over a value goes through; raises TraceError, since only a run knows its length.
+
+        Args:
+            obj (Proxy): The value.
+
+        Returns:
+            iterator: What an override gives.
+        """
         raise TraceError(
             f"The value ({obj.node.name}) is iterated while it is traced, and its length is known in a run alone; "
             "index it, or write `a, b = value`."
         )
 
     def to_bool(self, obj: Proxy) -> bool:
-        """What `if` makes of the value; refused."""
+        """Says what `if` makes of a value; raises TraceError, since only a run knows it.
+
+        Args:
+            obj (Proxy): The value.
+
+        Returns:
+            bool: What an override gives.
+        """
         raise TraceError(
             f"The truth of the value ({obj.node.name}) is known in a run alone, so that `if` cannot follow it while "
             "it is traced; use mica.where, or make the condition an argument that is no tensor."
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """What `**value` goes through."""
+        """Says what `**value` goes through: a recorded call of `keys()`.
+
+        Args:
+            obj (Proxy): The value.
+
+        Returns:
+            Proxy: Stands for the keys.
+        """
         return Attribute(obj, "keys")()
 
     def _leaf(self, a: Any) -> Argument:
@@ -87,14 +156,44 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds to a graph that exists."""
+    """A tracer that adds to a graph that exists, for proxies made by hand.
+
+    As `torch.fx.proxy.GraphAppendingTracer`.
+
+    Args:
+        graph (Graph): The graph.
+
+    Example:
+        >>> graph = mica.fx.Graph()
+        >>> x = mica.fx.Proxy(graph.placeholder("x"), mica.fx.proxy.GraphAppendingTracer(graph))
+        >>> _ = graph.output((2 * x).node)
+        >>> mica.fx.GraphModule({}, graph)(mica.ones(1))
+        tensor([2.])
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
 
 class Proxy:
-    """A value of the graph. Attributes, methods and operators of it are recorded."""
+    """Stands for a value while Python code is traced; operators, methods and functions of it are recorded.
+
+    As `torch.fx.Proxy`.
+
+    Args:
+        node (Node): The node whose value it stands for.
+        tracer (TracerBase, optional): What records. Default: one that adds to the node's graph.
+
+    Raises:
+        TraceError: Its truth or length is asked, or a loop goes over it.
+
+    Example:
+        >>> graph = mica.fx.Graph()
+        >>> x = mica.fx.Proxy(graph.placeholder("x"))
+        >>> y = mica.exp(x) + x.sum()
+        >>> [node.name for node in graph.nodes]
+        ['x', 'exp', 'sum_1', 'add']
+    """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
@@ -126,7 +225,7 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def keys(self) -> Any:
-        """What `**value` goes through: the tracer says."""
+        """Says what `**value` goes through: a recorded call of `keys()`, unless the tracer says otherwise."""
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
@@ -152,7 +251,19 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """`value.name`, which is a method if it is called and an attribute if it is used."""
+    """`value.name` of a Proxy: a method where it is called, an attribute where it is used.
+
+    As `torch.fx.proxy.Attribute`.
+
+    Args:
+        root (Proxy): The value.
+        name (str): Name of the attribute. Kept as `attr`.
+
+    Example:
+        >>> graph = mica.fx.Graph()
+        >>> mica.fx.Proxy(graph.placeholder("x")).sum
+        Proxy(getattr_1)
+    """
 
     def __init__(self, root: Proxy, name: str) -> None:
         self.root = root
@@ -208,8 +319,26 @@ _wrapped: list[tuple[dict[str, Any], str]] = []
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Makes symbolic_trace record calls of a function of the calling module whole. A decorator,
-    or called with the function or its name at module level."""
+    """Makes `symbolic_trace` record calls of a function as one node, without looking into it.
+
+    As `torch.fx.wrap`. It is called at the top level of a module, or decorates a function there.
+
+    Args:
+        fn_or_name (callable or str): The function, or its name in that module.
+
+    Returns:
+        callable or str: What was given.
+
+    Raises:
+        NotImplementedError: It is called inside a function.
+
+    Example:
+        >>> @mica.fx.wrap
+        ... def total(x):
+        ...     return float(x.sum())
+        >>> [node.name for node in mica.fx.symbolic_trace(lambda x: total(x) + 1).graph.nodes]
+        ['x', 'total', 'add', 'output']
+    """
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = inspect.currentframe()
     assert frame is not None and frame.f_back is not None
@@ -220,8 +349,27 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 class Tracer(TracerBase):
-    """Records a module's forward, or a function, as Python sees it. Override is_leaf_module to
-    say which submodules stay whole."""
+    """Traces a module's `forward`, or a function, into a graph, by calling it with proxies.
+
+    As `torch.fx.Tracer`. Override `is_leaf_module` to say which submodules are looked into.
+
+    Args:
+        autowrap_modules (tuple of module): Their functions become one node each where the traced code
+            names them.
+            Default: `(math,)`.
+        autowrap_functions (tuple of callable): More such functions. Default: none.
+        param_shapes_constant (bool): No effect. Default: False.
+
+    Example:
+        >>> class Deep(mica.fx.Tracer):
+        ...     def is_leaf_module(self, m, module_qualified_name):
+        ...         return False
+        >>> model = mica.nn.Sequential(mica.nn.ReLU())
+        >>> [node.op for node in mica.fx.Tracer().trace(model).nodes]
+        ['placeholder', 'call_module', 'output']
+        >>> [node.op for node in Deep().trace(model).nodes]
+        ['placeholder', 'call_function', 'output']
+    """
 
     def __init__(
         self,
@@ -239,11 +387,29 @@ class Tracer(TracerBase):
         self._constants: dict[int, str] = {}
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether the submodule is one node; by default Mica's own layers are."""
+        """Says whether a submodule becomes one node, instead of what its `forward` does.
+
+        Args:
+            m (Module): The submodule.
+            module_qualified_name (str): Its path.
+
+        Returns:
+            bool: True for layers of `mica.nn`, containers aside, unless overridden.
+        """
         return type(m).__module__.startswith(("mica.nn", "torch.nn")) and not isinstance(m, _CONTAINERS)
 
     def path_of_module(self, mod: Module) -> str:
-        """Where the submodule is found."""
+        """Finds the path of a submodule.
+
+        Args:
+            mod (Module): The submodule.
+
+        Returns:
+            str: The path.
+
+        Raises:
+            NameError: It is no submodule of the traced module.
+        """
         for name, found in self.root.named_modules(remove_duplicate=False):
             if found is mod:
                 return name
@@ -252,7 +418,17 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A submodule's call: a node, or what its forward does."""
+        """Records the call of a submodule: as a node, or as what its `forward` does.
+
+        Args:
+            m (Module): The submodule.
+            forward (callable): Its `forward`.
+            args (tuple): Positional arguments.
+            kwargs (dict): Keyword arguments.
+
+        Returns:
+            Proxy or object: The result.
+        """
         path = self.path_of_module(m)
         if self.is_leaf_module(m, path):
             return self.create_proxy("call_module", path, args, kwargs)
@@ -277,8 +453,20 @@ class Tracer(TracerBase):
         return self.create_node("get_attr", path, (), {}, path.replace(".", "_"))
 
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of the module's forward, or of a function. `concrete_args` are fixed values of
-        arguments by name."""
+        """Traces a module or a function.
+
+        Args:
+            root (Module or callable): The module, or the function.
+            concrete_args (dict of str to object, optional): Values of arguments that are fixed, by name;
+                Python
+                control flow may depend on them, and the graph does not take them. Default: none.
+
+        Returns:
+            Graph: The graph. Attributes that it names are in `self.root`.
+
+        Raises:
+            TraceError: Control flow depends on a traced value.
+        """
         self.graph = Graph()
         self.graph._tracer_cls = type(self)
         if isinstance(root, Module):
@@ -365,9 +553,32 @@ _CONTAINERS = _containers()
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
-    """A GraphModule of what the Python code of a module (or a function) does with its arguments:
-    methods, operators and calls of layers. Python control flow that depends on a value raises
-    TraceError."""
+    """Makes a GraphModule of what the Python code of a module, or of a function, does with its arguments.
+
+    As `torch.fx.symbolic_trace`. Recorded are operators, methods, functions of Mica and calls of its
+    layers.
+    `make_fx` records operators instead, gradients and transforms included.
+
+    Args:
+        root (Module or callable): The module, or the function.
+        concrete_args (dict of str to object, optional): Values of arguments that are fixed, by name;
+            Python
+            control flow may depend on them, and the graph does not take them. Default: none.
+
+    Returns:
+        GraphModule: The program.
+
+    Raises:
+        TraceError: Control flow depends on a traced value, a loop over a Tensor for instance.
+
+    Example:
+        >>> traced = mica.fx.symbolic_trace(mica.nn.Sequential(mica.nn.Linear(2, 1), mica.nn.ReLU()))
+        >>> print(traced.code)
+        def forward(self, input_1):
+            _0 = getattr(self, '0')(input_1);  input_1 = None
+            _1 = getattr(self, '1')(_0);  _0 = None
+            return _1
+    """
     from mica.fx._graph_module import GraphModule
 
     tracer = Tracer()

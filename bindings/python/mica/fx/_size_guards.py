@@ -15,12 +15,39 @@ from mica.nn import Module
 
 
 def sym_size(x: Tensor, dim: int) -> int:
-    """The size of a dimension, as a node of a graph."""
+    """Returns the size of a dimension; what a symbolic trace writes for `x.shape[dim]`.
+
+    Args:
+        x (Tensor): The Tensor.
+        dim (int): The dimension.
+
+    Returns:
+        int: The size.
+
+    Example:
+        >>> mica.fx.sym_size(mica.ones(2, 3), 1)
+        3
+    """
     return x.shape[dim]
 
 
 def check_guard(truth: bool, expected: bool, text: str) -> None:
-    """Raises where an assumption of the trace does not hold for this call."""
+    """Raises where an assumption of a symbolic trace does not hold; such traces call it.
+
+    Args:
+        truth (bool): Whether it holds in this call.
+        expected (bool): Whether it held when the program was traced.
+        text (str): The assumption, for the message.
+
+    Raises:
+        RuntimeError: The two differ.
+
+    Example:
+        >>> mica.fx.check_guard(3 > 4, True, "size 0 of x > 4")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: The graph was traced under the guard (size 0 of x > 4), which this call violates; trace it again.
+    """
     if bool(truth) != expected:
         raise RuntimeError(
             f"The graph was traced under the guard ({text}), which this call violates; trace it again."

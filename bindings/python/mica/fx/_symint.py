@@ -203,7 +203,25 @@ for _name in ("neg", "pos", "abs"):
 
 
 class SymInt(SymNumber):
-    """A size, or what was computed of sizes."""
+    """A size in a symbolic trace, which behaves as an int and remembers what it was computed of.
+
+    As `torch.SymInt`. Arithmetic gives SymInts. A comparison gives a bool and becomes a guard of the
+    graph. Whatever needs a plain int, such as `range`, fixes the size to its present value. The trace
+    makes it.
+
+    Args:
+        session (object): The trace.
+        expression (object): What it is computed of.
+        hint (int): Its value in this run.
+
+    Example:
+        >>> def double_rows(x):
+        ...     assert isinstance(x.shape[0], mica.fx.SymInt)
+        ...     return x.new_zeros(2 * x.shape[0])
+        >>> traced = mica.fx.make_fx(double_rows, tracing_mode="symbolic")(mica.ones(3))
+        >>> traced(mica.ones(5)).shape
+        mica.Size([10])
+    """
 
     __slots__ = ()
 

@@ -19,7 +19,19 @@ __all__ = ["InternalMatch", "Match", "ReplacedPatterns", "replace_pattern", "rep
 
 
 class Match(NamedTuple):
-    """A place where the pattern was found."""
+    """A place where `replace_pattern` found the pattern.
+
+    As `torch.fx.subgraph_rewriter.Match`.
+
+    Args:
+        anchor (Node): The node that stood for the pattern's result.
+        nodes_map (dict of Node to object): For each node of the pattern what stood for it.
+
+    Example:
+        >>> traced = mica.fx.symbolic_trace(lambda x: mica.sin(x) + 1)
+        >>> mica.fx.replace_pattern(traced, lambda x: mica.sin(x), lambda x: mica.cos(x))[0].anchor
+        sin
+    """
 
     anchor: Node
     nodes_map: dict[Node, Any]  # pattern's node: what stood for it
@@ -27,7 +39,24 @@ class Match(NamedTuple):
 
 @dataclass
 class InternalMatch:
-    """A place where the pattern was found, as filters and callbacks see it."""
+    """A place where the pattern was found, as the filters of `replace_pattern_with_filters` see it.
+
+    Args:
+        anchors (list of Node): The nodes that the pattern returns.
+        nodes_map (dict of Node to object): For each node of the pattern what stands for it.
+        placeholder_nodes (list): What stands for the pattern's arguments.
+        returning_nodes (list of Node): What stands for its results.
+
+    Example:
+        >>> from mica.fx.subgraph_rewriter import replace_pattern_with_filters
+        >>> traced = mica.fx.symbolic_trace(lambda x: mica.sin(x) + 1)
+        >>> def see(match, original, pattern):
+        ...     print(match.returning_nodes)
+        ...     return False
+        >>> replace_pattern_with_filters(traced, lambda x: mica.sin(x), lambda x: mica.cos(x), [see])
+        [sin]
+        []
+    """
 
     anchors: list[Node]  # the pattern's returned nodes
     nodes_map: dict[Node, Any]
@@ -37,7 +66,20 @@ class InternalMatch:
 
 @dataclass
 class ReplacedPatterns:
-    """A place where the pattern was found, and the nodes that stand there now."""
+    """A place where the pattern was found, with the nodes that stand there now.
+
+    Args:
+        anchor (Node): The node that stood for the pattern's result.
+        nodes_map (dict of Node to object): For each node of the pattern what stood for it.
+        replacements (list of Node): The nodes of the replacement. Default: none.
+
+    Example:
+        >>> from mica.fx.subgraph_rewriter import replace_pattern_with_filters
+        >>> traced = mica.fx.symbolic_trace(lambda x: mica.sin(x) + 1)
+        >>> places = replace_pattern_with_filters(traced, lambda x: mica.sin(x), lambda x: mica.cos(x))
+        >>> places[0].replacements
+        [cos]
+    """
 
     anchor: Node
     nodes_map: dict[Node, Any]
@@ -191,9 +233,40 @@ def replace_pattern_with_filters(
     ignore_literals: bool = False,
     replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None,
 ) -> list[ReplacedPatterns]:
-    """Puts `replacement` where `pattern` is found (functions, graphs or modules, with as many inputs
-    and results) and all of `match_filters` agree; with `ignore_literals`, whatever constants stand
-    there. Returns the places. `replacement_callback` makes the graph for each match."""
+    """Replaces a pattern in a graph where filters agree; matches do not overlap.
+
+    As `torch.fx.subgraph_rewriter.replace_pattern_with_filters`.
+
+    Args:
+        gm (GraphModule): The module, which is changed and recompiled.
+        pattern (callable, Graph or GraphModule): What to find. Its arguments stand for any values.
+        replacement (callable, Graph or GraphModule, optional): What to put there, of as many arguments
+            and
+            results.
+        match_filters (list of callable, optional): `f(match, graph, pattern)` says whether a match
+            counts.
+            Default: all do.
+        ignore_literals (bool): Let constants in the pattern match any others. Default: False.
+        replacement_callback (callable, optional): `f(match, graph, pattern)` returns the Graph to put
+            there,
+            instead of `replacement`.
+
+    Returns:
+        list of ReplacedPatterns: The places.
+
+    Raises:
+        ValueError: Not exactly one of `replacement` and `replacement_callback` is given.
+        RuntimeError: Numbers of arguments or results differ, or the pattern computes nothing.
+
+    Example:
+        >>> from mica.fx.subgraph_rewriter import replace_pattern_with_filters
+        >>> traced = mica.fx.symbolic_trace(lambda x: x + 1)
+        >>> places = replace_pattern_with_filters(
+        ...     traced, lambda x: x + 2, lambda x: x + 10, ignore_literals=True
+        ... )
+        >>> traced(mica.zeros(1))
+        tensor([10.])
+    """
     if (replacement is None) == (replacement_callback is None):
         raise ValueError("Exactly one of `replacement` and `replacement_callback` must be given.")
     original, wanted = gm.graph, _graph_of(pattern)
@@ -213,7 +286,31 @@ def replace_pattern_with_filters(
 
 
 def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
-    """Puts the program `replacement` wherever `pattern` is found in the module's graph; both are
-    functions, graphs or modules. Returns the matches."""
+    """Replaces a pattern by another program wherever it is found in a graph.
+
+    As `torch.fx.replace_pattern`. A node in the middle of a match must have no user outside of it;
+    matches do
+    not overlap.
+
+    Args:
+        gm (GraphModule): The module, which is changed and recompiled.
+        pattern (callable, Graph or GraphModule): What to find. Its arguments stand for any values.
+        replacement (callable, Graph or GraphModule): What to put there, of as many arguments and
+            results.
+
+    Returns:
+        list of Match: The places.
+
+    Raises:
+        RuntimeError: Numbers of arguments or results differ, or the pattern computes nothing.
+
+    Example:
+        >>> traced = mica.fx.symbolic_trace(lambda x: mica.exp(x) - 1)
+        >>> found = mica.fx.replace_pattern(traced, lambda x: mica.exp(x) - 1, lambda x: mica.expm1(x))
+        >>> print(traced.code)
+        def forward(self, x):
+            expm1 = mica.expm1(x);  x = None
+            return expm1
+    """
     found = replace_pattern_with_filters(gm, pattern, replacement)
     return [Match(r.anchor, r.nodes_map) for r in found]
