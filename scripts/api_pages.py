@@ -106,7 +106,9 @@ class Pages:
             full = f"{title}.{name}"
             if full in self.operators and isinstance(value, METHODS):
                 operators.append((name, f"../operators/{self.operators[full]}.md", summary_of(value)))
-            elif isinstance(value, type) and (docstrings.has_source(value) or (not module and name in OF_CORE)):
+            elif isinstance(value, type) and (
+                docstrings.has_source(value) or (not module and name in OF_CORE)
+            ):
                 if name != "Tensor" or module:
                     classes.append((name, f"{self.of_class(full, value)}.rst", summary(value)))
             elif docstrings.has_source(value) and full not in self.said:

@@ -68,7 +68,12 @@ def gather() -> None:
         else:
             shutil.copy(source, target)
     for name, file in {"introduction": "README.md", "contributing": "CONTRIBUTING.md"}.items():
-        text = (ROOT / file).read_text().replace("](docs/", "](").replace("](CONTRIBUTING.md", "](contributing.md")
+        text = (
+            (ROOT / file)
+            .read_text()
+            .replace("](docs/", "](")
+            .replace("](CONTRIBUTING.md", "](contributing.md")
+        )
         (PAGES / f"{name}.md").write_text(linked(text, docs / file))
     shutil.copytree(OPERATORS, PAGES / "operators")
     for page in (PAGES / "operators").glob("*.md"):
@@ -95,7 +100,14 @@ def index() -> None:
         "For contributors": ["contributing", "style", "testing", "errors", "roadmap"],
     }
     for caption, names in trees.items():
-        lines = ["```{toctree}", ":hidden:", f":caption: {caption}" if caption else ":maxdepth: 1", "", *names, "```"]
+        lines = [
+            "```{toctree}",
+            ":hidden:",
+            f":caption: {caption}" if caption else ":maxdepth: 1",
+            "",
+            *names,
+            "```",
+        ]
         text += "\n" + "\n".join(lines) + "\n"
     (PAGES / "index.md").write_text(text)
 
@@ -144,7 +156,14 @@ def main() -> int:
     gather()
     shutil.rmtree(HTML, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-W", "--keep-going"]
-    command += ["-c", str(ROOT / "docs" / "site"), "-d", str(PAGES.parent / "doctrees"), str(PAGES), str(HTML)]
+    command += [
+        "-c",
+        str(ROOT / "docs" / "site"),
+        "-d",
+        str(PAGES.parent / "doctrees"),
+        str(PAGES),
+        str(HTML),
+    ]
     failed = subprocess.run(command, check=False).returncode != 0
     problems = list(broken_links())
     for problem in problems:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SKIPPED = re.compile(r"#\s*(include|pragma|ifndef \w+_H_|define \w+_H_|endif|ifdef __cplusplus|if )|extern \"C\"|}")
+SKIPPED = re.compile(
+    r"#\s*(include|pragma|ifndef \w+_H_|define \w+_H_|endif|ifdef __cplusplus|if )|extern \"C\"|}"
+)
 NAME = re.compile(
     r"(?:struct|class|enum class|enum|union)\s+(?P<type>\w+)\s*(?:final\s*)?[:{;]|#\s*define\s+(?P<macro>\w+)"
     r"|using\s+(?P<alias>\w+)|typedef\b[^;{]*?\(\*(?P<pointer>\w+)\)"
@@ -68,7 +70,9 @@ def chunks(text: str) -> Iterator[list[str]]:
             continue
         chunk.append(line)
         comment = ("/*" in bare or comment) and "*/" not in bare
-        opened = 0 if comment or re.match(r"namespace\b|extern \"C\"|}\s*//\s*(extern|namespace)", line) else 1
+        opened = (
+            0 if comment or re.match(r"namespace\b|extern \"C\"|}\s*//\s*(extern|namespace)", line) else 1
+        )
         depth = max(0, depth + opened * (bare.count("{") - bare.count("}")))
     if chunk:
         yield chunk

@@ -3,6 +3,8 @@ argument, both values and the way out. A row is a program, its exception and wor
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -158,3 +160,10 @@ def test_a_file_that_is_none_of_ours(tmp_path: Any) -> None:
         path.write_bytes(content)
         with pytest.raises(pickle.UnpicklingError, match=f"{name}.*mica.save"):
             mica.load(path)
+
+
+def test_a_product_of_vectors_warns_of_no_grid() -> None:
+    """Its callers could mend nothing. The warning comes once a process, hence one of its own."""
+    program = "import mica; print(mica.cartesian_prod(mica.arange(2), mica.arange(2)).shape)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.stdout.strip(), result.stderr) == ("mica.Size([4, 2])", "")

@@ -51,34 +51,112 @@ _generated = _C._functions[""]
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a mica.Tensor."""
+    """Says whether an object is a Tensor.
+
+    As `torch.is_tensor`.
+
+    Args:
+        obj (Any): The object.
+
+    Returns:
+        bool: Whether it is one, of a subclass too.
+
+    Example:
+        >>> mica.is_tensor(mica.ones(2)), mica.is_tensor([1.0])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
 def is_storage(obj: object) -> bool:
-    """Whether it is a storage, typed or not."""
+    """Says whether an object is a storage, typed or not.
+
+    As `torch.is_storage`.
+
+    Args:
+        obj (Any): The object.
+
+    Returns:
+        bool: Whether it is one.
+
+    Example:
+        >>> mica.is_storage(mica.ones(2).untyped_storage())
+        True
+    """
     from mica.storage import TypedStorage, UntypedStorage
 
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating-point one."""
+    """Says whether a tensor's dtype is a floating-point one.
+
+    As `torch.is_floating_point`.
+
+    Args:
+        input (Tensor): The tensor, of any shape.
+
+    Returns:
+        bool: Whether it is; False of complex numbers.
+
+    Example:
+        >>> mica.is_floating_point(mica.ones(2)), mica.is_floating_point(mica.arange(2))
+        (True, False)
+    """
     return Tensor.is_floating_point(input)
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is complex."""
+    """Says whether a tensor's dtype is complex.
+
+    As `torch.is_complex`.
+
+    Args:
+        input (Tensor): The tensor, of any shape.
+
+    Returns:
+        bool: Whether it is.
+
+    Example:
+        >>> mica.is_complex(mica.ones(2, dtype=mica.complex64))
+        True
+    """
     return Tensor.is_complex(input)
 
 
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Counts the elements of a tensor.
+
+    As `torch.numel`.
+
+    Args:
+        input (Tensor): The tensor, of any shape.
+
+    Returns:
+        int: How many there are.
+
+    Example:
+        >>> mica.numel(mica.ones(2, 3))
+        6
+    """
     return Tensor.numel(input)
 
 
 def typename(obj: object) -> str:
-    """The type's name with its module."""
+    """Names an object's type, with its module.
+
+    As `torch.typename`.
+
+    Args:
+        obj (Any): An object, a class or a function.
+
+    Returns:
+        str: "mica.FloatTensor" of a tensor, "str" of a built-in.
+
+    Example:
+        >>> mica.typename(mica.ones(2)), mica.typename("text")
+        ('mica.FloatTensor', 'str')
+    """
     if isinstance(obj, Tensor):
         return str(obj.type())
     own = obj if hasattr(obj, "__qualname__") else type(obj)
@@ -87,12 +165,37 @@ def typename(obj: object) -> str:
 
 
 def get_default_device() -> Any:
-    """Where factories of this thread make tensors."""
+    """Says where this thread's functions make tensors that are told no device.
+
+    As `torch.get_default_device`.
+
+    Returns:
+        device: The CPU, unless `set_default_device()` or `with mica.device(...):` says otherwise.
+
+    Example:
+        >>> mica.get_default_device()
+        device(type='cpu')
+    """
     return _C._default_device()
 
 
 def set_default_device(device: Any) -> None:
-    """Where factories of this thread make tensors from now on; None says cpu."""
+    """Sets where this thread's functions make tensors that are told no device.
+
+    As `torch.set_default_device`.
+
+    Args:
+        device (str, device or None): The device; None for the CPU.
+
+    Raises:
+        RuntimeError: No plugin provides the device.
+
+    Example:
+        >>> mica.set_default_device("meta")
+        >>> mica.ones(2).device
+        device(type='meta')
+        >>> mica.set_default_device(None)
+    """
     _C._set_default_device("cpu" if device is None else device)
 
 
@@ -109,7 +212,22 @@ def _on_device(device: Any, function: Any) -> Any:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Sets the default dtype, and the default device, by an old tensor type or its name."""
+    """Sets the default dtype and device by one of torch's old tensor types.
+
+    As `torch.set_default_tensor_type`; new programs call `set_default_dtype()` and `set_default_device()`.
+
+    Args:
+        t (type or str): `mica.DoubleTensor`, or "mica.cuda.FloatTensor".
+
+    Raises:
+        TypeError: It names no tensor type, or one whose numbers are not floating-point.
+
+    Example:
+        >>> mica.set_default_tensor_type(mica.DoubleTensor)
+        >>> mica.ones(2).dtype
+        mica.float64
+        >>> mica.set_default_tensor_type("mica.FloatTensor")
+    """
     name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
     module, _, kind = name.rpartition(".")
     library, _, backend = module.partition(".")
@@ -128,19 +246,58 @@ _precision = ["highest"]
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision() allows."""
+    """Says what `set_float32_matmul_precision()` allows.
+
+    As `torch.get_float32_matmul_precision`.
+
+    Returns:
+        str: "highest", "high" or "medium".
+
+    Example:
+        >>> mica.get_float32_matmul_precision()
+        'highest'
+    """
     return _precision[0]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allows products of float32 to be less exact; the CPU's make no use of it."""
+    """Says how exact products of float32 matrices must be; the CPU's are float32 in any case.
+
+    As `torch.set_float32_matmul_precision`.
+
+    Args:
+        precision (str): "highest", the setting at the start, "high" or "medium".
+
+    Raises:
+        ValueError: It is another.
+
+    Example:
+        >>> mica.set_float32_matmul_precision("high")
+        >>> mica.set_float32_matmul_precision("highest")
+    """
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"The precision ({precision}) is unknown; expected 'highest', 'high' or 'medium'.")
     _precision[0] = precision
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape that all `shapes` broadcast to."""
+    """Computes the shape that tensors of these shapes broadcast to.
+
+    As `torch.broadcast_shapes`.
+
+    Args:
+        *shapes (Size, sequence of int or int): The shapes; an int is a shape of one dimension.
+
+    Returns:
+        Size: The common shape.
+
+    Raises:
+        RuntimeError: In some dimension two sizes differ and neither is 1.
+
+    Example:
+        >>> mica.broadcast_shapes((3, 1), (4,))
+        mica.Size([3, 4])
+    """
     result: list[int] = []
     for number, shape in enumerate(shapes):
         given = sizes = [shape] if isinstance(shape, int) else list(shape)
@@ -158,8 +315,33 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Sums of products over named dimensions: einsum("ij,jk->ik", a, b), or with lists of numbers from 0 to 51
-    that name them: einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    """Multiplies tensors and sums over named dimensions: `einsum("ij,jk->ik", a, b)` is `a @ b`.
+
+    As `torch.einsum`. A letter that occurs in the operands and not behind the arrow is summed over; `...`
+    stands for further dimensions, which broadcast. Without an arrow the letters that occur once remain, in
+    the order of the alphabet.
+
+    Args:
+        *args (str, Tensor or list of int): The equation and then the operands; or each operand followed
+            by a list of numbers from 0 to 51 that name its dimensions, and last a list for the result:
+            `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+
+    Returns:
+        Tensor: With one dimension for each letter behind the arrow.
+
+    Raises:
+        ValueError: There is no operand.
+        TypeError: The first argument is neither an equation nor a tensor.
+        RuntimeError: The equation does not fit the shapes.
+
+    Example:
+        >>> a, b = mica.arange(6.0).reshape(2, 3), mica.ones(3, 2)
+        >>> mica.einsum("ij,jk->ik", a, b)
+        tensor([[ 3.,  3.],
+                [12., 12.]])
+        >>> mica.einsum("ii", mica.eye(3))
+        tensor(3.)
+    """
     if len(args) >= 2 and isinstance(args[0], Tensor):
         from mica._functions.einsum_lists import of_lists
 
@@ -175,18 +357,75 @@ def einsum(*args: Any) -> Tensor:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors expanded to their common shape."""
+    """Expands tensors to their common shape, as views.
+
+    As `torch.broadcast_tensors`.
+
+    Args:
+        *tensors (Tensor): The tensors, or one list of them; their shapes broadcast.
+
+    Returns:
+        tuple of Tensor: The views.
+
+    Raises:
+        RuntimeError: The shapes do not broadcast.
+
+    Example:
+        >>> x, y = mica.broadcast_tensors(mica.ones(3, 1), mica.ones(4))
+        >>> x.shape, y.shape
+        (mica.Size([3, 4]), mica.Size([3, 4]))
+    """
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     return _generated["broadcast_tensors"](list(items))
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given ones along its diagonal."""
+    """Makes a matrix with the given ones along its diagonal, and zeros elsewhere.
+
+    As `torch.block_diag`.
+
+    Args:
+        *tensors (Tensor): Each `(m, n)`; one of `(n,)` or `()` counts as one row.
+
+    Returns:
+        Tensor: The sums of the heights and of the widths are its sizes.
+
+    Raises:
+        RuntimeError: A tensor has more than two dimensions.
+
+    Example:
+        >>> mica.block_diag(mica.ones(1, 2), mica.tensor([[5.0]]))
+        tensor([[1., 1., 0.],
+                [0., 0., 5.]])
+    """
     return _generated["block_diag"](list(tensors)) if tensors else _generated["empty"]([1, 0])
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Grids of coordinates: one tensor for each input, expanded over all others."""
+    """Makes coordinates of all points of a grid from coordinates along its axes.
+
+    As `torch.meshgrid`. The results are views: clone before you write.
+
+    Args:
+        *tensors (Tensor): The coordinates along each axis, `(n,)` or `()`, or one list of them.
+        indexing (str, optional): "ij": the i-th input varies along dimension i; "xy": the first two
+            dimensions of the results are swapped. Default: None, "ij" with a warning.
+
+    Returns:
+        tuple of Tensor: For each input its coordinate at every point, `(n_0, n_1, ...)`.
+
+    Raises:
+        RuntimeError: There is no input, one has two dimensions, or dtypes or devices differ.
+
+    Example:
+        >>> rows, columns = mica.meshgrid(mica.arange(2), mica.arange(3), indexing="ij")
+        >>> rows
+        tensor([[0, 0, 0],
+                [1, 1, 1]])
+        >>> columns
+        tensor([[0, 1, 2],
+                [0, 1, 2]])
+    """
     items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(
@@ -225,15 +464,58 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All combinations of the inputs' elements, one a row."""
+    """Lists all combinations of the elements of several vectors.
+
+    As `torch.cartesian_prod`.
+
+    Args:
+        *tensors (Tensor): Each `(n_i,)`, of one dtype.
+
+    Returns:
+        Tensor: `(n_0 * n_1 * ..., number of vectors)`, a combination a row, the last varying fastest. Of
+        one vector, the vector.
+
+    Raises:
+        RuntimeError: A tensor has two dimensions, or dtypes differ.
+
+    Example:
+        >>> mica.cartesian_prod(mica.tensor([1, 2]), mica.tensor([8, 9]))
+        tensor([[1, 8],
+                [1, 9],
+                [2, 8],
+                [2, 9]])
+    """
     if len(tensors) == 1:
         return tensors[0]
-    grids = meshgrid(*tensors)
+    grids = meshgrid(*tensors, indexing="ij")
     return _generated["stack"]([g.reshape(-1) for g in grids], 1)
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
-    """The indices of elements other than 0: one row each, or with `as_tuple` one tensor a dimension."""
+    """Finds the indices of the elements other than 0.
+
+    As `torch.nonzero`.
+
+    Args:
+        input (Tensor): The tensor, of any shape.
+        out (Tensor, optional): Where the result is written. Default: None.
+        as_tuple (bool): Gives a vector for each dimension, by which the tensor may be indexed. Default: False.
+
+    Returns:
+        Tensor or tuple of Tensor: int64, `(count, ndim)`, an element's indices a row, in order; with
+        `as_tuple`, `ndim` vectors `(count,)`.
+
+    Raises:
+        RuntimeError: `out` together with `as_tuple`.
+
+    Example:
+        >>> x = mica.tensor([[0, 5], [7, 0]])
+        >>> mica.nonzero(x)
+        tensor([[0, 1],
+                [1, 0]])
+        >>> x[mica.nonzero(x, as_tuple=True)]
+        tensor([5, 7])
+    """
     if as_tuple:
         if out is not None:
             kind = RuntimeError if isinstance(out, Tensor) else TypeError
@@ -243,7 +525,29 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
+    """Sums products of two tensors over several dimensions of both.
+
+    As `torch.tensordot`.
+
+    Args:
+        a (Tensor): The first tensor.
+        b (Tensor): The second tensor.
+        dims (int or pair of lists of int): How many dimensions are summed over, the last of `a` and the
+            first of `b`; or which of `a` and which of `b`, in pairs of equal size. Default: 2.
+        out (Tensor, optional): Where the result is written. Default: None.
+
+    Returns:
+        Tensor: The other dimensions of `a`, then those of `b`.
+
+    Raises:
+        RuntimeError: `dims` is negative or more than there are, or sizes differ.
+        TypeError: `dims` is neither, or an argument is no tensor.
+
+    Example:
+        >>> a, b = mica.ones(2, 3, 4), mica.ones(4, 3, 5)
+        >>> mica.tensordot(a, b, dims=([1, 2], [1, 0])).shape
+        mica.Size([2, 5])
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
@@ -275,17 +579,77 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The p-norm of all elements, or over `dim`; "fro" is 2."""
+    """Computes the p-norm of all elements, or along dimensions: `(sum |x|^p)^(1/p)`.
+
+    As `torch.norm`; new programs call `mica.linalg.vector_norm` or `matrix_norm`.
+
+    Args:
+        input (Tensor): The tensor, floating-point or complex.
+        p (float or str): The order; "fro" is 2, "nuc" the sum of a matrix's singular values. Default: "fro".
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keeps reduced dimensions, of size 1. Default: False.
+        out (Tensor, optional): Where the result is written. Default: None.
+        dtype (dtype, optional): Converts to it first. Default: None.
+
+    Returns:
+        Tensor: The norms.
+
+    Example:
+        >>> mica.norm(mica.tensor([3.0, 4.0]))
+        tensor(5.)
+        >>> mica.norm(mica.ones(2, 3), p=1, dim=1)
+        tensor([3., 3.])
+    """
     return Tensor.norm(input, p, dim, keepdim, dtype, out=out)
 
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of several matrices, as linalg.multi_dot; one is its own."""
+    """Multiplies several matrices in the order of the least work.
+
+    As `torch.chain_matmul`; `mica.linalg.multi_dot` does the same.
+
+    Args:
+        *matrices (Tensor): Each `(n_i, n_i+1)`.
+        out (Tensor, optional): Where the result is written. Default: None.
+
+    Returns:
+        Tensor: The product, `(n_0, n_last)`; of one matrix, that matrix.
+
+    Example:
+        >>> mica.chain_matmul(mica.ones(2, 3), mica.ones(3, 4), mica.ones(4, 1))
+        tensor([[12.],
+                [12.]])
+    """
     return _C._functions[""]["chain_matmul"](list(matrices), out=out)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
-    """LU factors in one matrix and pivots; with `get_infos` LAPACK's word on each matrix, else a failure raises."""
+    """Factors matrices into a lower and an upper triangle with row exchanges.
+
+    As `torch.lu`; `mica.linalg.lu_factor` and `mica.linalg.lu` are the newer forms, `mica.lu_unpack` takes the
+    result apart.
+
+    Args:
+        A (Tensor): `(..., m, n)`.
+        pivot (bool): Exchanges rows for stability. Default: True.
+        get_infos (bool): Returns LAPACK's word on each matrix in place of raising. Default: False.
+        out (tuple of Tensor, optional): Where the results are written. Default: None.
+
+    Returns:
+        tuple of Tensor: Both triangles in one matrix `(..., m, n)`, the row exchanges `(..., min(m, n))`, int32
+        from 1 on, and with `get_infos` a number for each matrix, 0 for success.
+
+    Raises:
+        LinAlgError: A matrix is singular, and `get_infos` is False.
+
+    Example:
+        >>> factors, pivots = mica.lu(mica.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> factors
+        tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]])
+        >>> pivots
+        tensor([2, 2], dtype=mica.int32)
+    """
     factors = _C._functions[""]["linalg_lu_factor_ex"](A, pivot=pivot, check_errors=not get_infos)
     result = tuple(factors)[: 3 if get_infos else 2]
     if out is None:
@@ -298,7 +662,25 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The `q` largest singular values of `A` (less `M`), about, and their vectors."""
+    """Approximates the largest singular values of a matrix and their vectors: `A = U diag(S) V^H`, about.
+
+    As `torch.svd_lowrank`: random projections (Halko, Martinsson, Tropp, 2009), drawn from the default generator. For
+    large matrices of low rank; `mica.linalg.svd` is exact.
+
+    Args:
+        A (Tensor): `(..., m, n)`.
+        q (int, optional): How many; somewhat more than the rank that is expected. Default: 6.
+        niter (int, optional): Rounds that make it more exact. Default: 2.
+        M (Tensor, optional): Is subtracted from `A`; broadcasts to its shape. Default: None.
+
+    Returns:
+        tuple of 3 Tensor: `U` `(..., m, q)`, `S` `(..., q)` from the greatest down, `V` `(..., n, q)`.
+
+    Example:
+        >>> u, s, v = mica.svd_lowrank(mica.outer(mica.ones(4), mica.ones(9)), q=2)
+        >>> round(s[0].item(), 3)
+        6.0
+    """
     from mica._functions import low_rank as _lowrank
 
     return _lowrank.svd_lowrank(A, q, niter, M)
@@ -307,14 +689,58 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The `q` largest principal components of the rows of `A`, about."""
+    """Approximates the largest principal components of the rows of a matrix.
+
+    As `torch.pca_lowrank`: `svd_lowrank()` of the centred matrix.
+
+    Args:
+        A (Tensor): `(..., m, n)`: `m` samples of `n` features.
+        q (int, optional): How many components. Default: the least of 6, `m` and `n`.
+        center (bool): Subtracts each column's mean first. Default: True.
+        niter (int): Rounds that make it more exact. Default: 2.
+
+    Returns:
+        tuple of 3 Tensor: `U` `(..., m, q)`, `S` `(..., q)` from the greatest down, `V` `(..., n, q)` whose
+        columns are the directions.
+
+    Raises:
+        ValueError: `q` is not in `[0, min(m, n)]`, or `niter` is negative.
+
+    Example:
+        >>> samples = mica.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+        >>> u, s, v = mica.pca_lowrank(samples, q=1)
+        >>> v.abs()
+        tensor([[0.7071],
+                [0.7071]])
+    """
     from mica._functions import low_rank as _lowrank
 
     return _lowrank.pca_lowrank(A, q, center, niter)
 
 
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of a tensor along `dim`, as views."""
+    """Cuts a tensor into parts along a dimension, as views.
+
+    As `torch.split`.
+
+    Args:
+        tensor (Tensor): The tensor.
+        split_size_or_sections (int or list of int): The size of every part, the last may be smaller; or
+            the sizes, which sum to that of the dimension.
+        dim (int): The dimension. Default: 0.
+
+    Returns:
+        tuple of Tensor: The parts.
+
+    Raises:
+        RuntimeError: The sizes sum to another number, or one is negative.
+
+    Example:
+        >>> mica.split(mica.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> mica.split(mica.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return Tensor.split(tensor, split_size_or_sections, dim)
 
 

@@ -9,18 +9,54 @@ _fill = [True]
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether use_deterministic_algorithms(True) was called."""
+    """Says whether `use_deterministic_algorithms(True)` was called.
+
+    As `torch.are_deterministic_algorithms_enabled`.
+
+    Returns:
+        bool: Whether it was.
+
+    Example:
+        >>> mica.are_deterministic_algorithms_enabled()
+        False
+    """
     return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether use_deterministic_algorithms() was called with warn_only."""
+    """Says whether `use_deterministic_algorithms()` was called with `warn_only`.
+
+    As `torch.is_deterministic_algorithms_warn_only_enabled`.
+
+    Returns:
+        bool: Whether it was.
+
+    Example:
+        >>> mica.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _deterministic[1]
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Mica's CPU kernels are deterministic anyway; what this changes is memory that nobody wrote, which
-    is filled (mica.utils.deterministic.fill_uninitialized_memory)."""
+    """Asks for the same results in every run.
+
+    As `torch.use_deterministic_algorithms`. Mica's CPU kernels give them anyway; what changes is memory that nobody
+    wrote, as of `mica.empty`, which is filled (`mica.utils.deterministic.fill_uninitialized_memory`).
+
+    Args:
+        mode (bool): Whether to.
+        warn_only (bool): Kept for programs that ask. Default: False.
+
+    Raises:
+        TypeError: An argument is no bool.
+
+    Example:
+        >>> mica.use_deterministic_algorithms(True)
+        >>> mica.empty(2)
+        tensor([nan, nan])
+        >>> mica.use_deterministic_algorithms(False)
+    """
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(

@@ -45,7 +45,30 @@ def cdist(
     p: float = 2.0,
     compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """Distances of all pairs of rows in the norm of order `p`; `compute_mode` says when by a matrix product."""
+    """Computes the distances of all pairs of rows: `(sum_k |x1_ik - x2_jk|^p)^(1/p)`.
+
+    As `torch.cdist`.
+
+    Args:
+        x1 (Tensor): `(..., P, M)`.
+        x2 (Tensor): `(..., R, M)`; the leading dimensions broadcast.
+        p (float): The order of the norm, from 0 to infinity. Default: 2.0.
+        compute_mode (str): How distances of order 2 are found: "use_mm_for_euclid_dist_if_necessary" by a
+            matrix product if there are more than 25 rows, "use_mm_for_euclid_dist" always so,
+            "donot_use_mm_for_euclid_dist" never. A product is faster and less exact for near points.
+
+    Returns:
+        Tensor: `(..., P, R)`.
+
+    Raises:
+        ValueError: The mode is unknown.
+        TypeError: `p` is no number.
+        RuntimeError: The rows differ in length.
+
+    Example:
+        >>> mica.cdist(mica.tensor([[0.0, 0.0]]), mica.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
+    """
     if not isinstance(compute_mode, str) or compute_mode not in _CDIST_MODES:
         raise ValueError(
             f"Argument `compute_mode` ({compute_mode}) is unknown; expected one of {', '.join(_CDIST_MODES)}."
@@ -64,17 +87,56 @@ def _each(name: str, tensors: tuple[Any, ...]) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Views with at least one dimension; of several tensors a tuple."""
+    """Gives tensors at least one dimension, as views.
+
+    As `torch.atleast_1d`.
+
+    Args:
+        *tensors (Tensor): The tensors, or one list of them.
+
+    Returns:
+        Tensor or tuple of Tensor: The view; a tuple for several tensors or a list.
+
+    Example:
+        >>> mica.atleast_1d(mica.tensor(5))
+        tensor([5])
+    """
     return _each("atleast_1d", tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Views with at least two dimensions; of several tensors a tuple."""
+    """Gives tensors at least two dimensions, as views: of `(n,)` makes `(1, n)`.
+
+    As `torch.atleast_2d`.
+
+    Args:
+        *tensors (Tensor): The tensors, or one list of them.
+
+    Returns:
+        Tensor or tuple of Tensor: The view; a tuple for several tensors or a list.
+
+    Example:
+        >>> mica.atleast_2d(mica.arange(3))
+        tensor([[0, 1, 2]])
+    """
     return _each("atleast_2d", tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Views with at least three dimensions; of several tensors a tuple."""
+    """Gives tensors at least three dimensions, as views: of `(n,)` makes `(1, n, 1)`, of `(m, n)` `(m, n, 1)`.
+
+    As `torch.atleast_3d`.
+
+    Args:
+        *tensors (Tensor): The tensors, or one list of them.
+
+    Returns:
+        Tensor or tuple of Tensor: The view; a tuple for several tensors or a list.
+
+    Example:
+        >>> mica.atleast_3d(mica.ones(2, 3)).shape
+        mica.Size([2, 3, 1])
+    """
     return _each("atleast_3d", tensors)
 
 
@@ -92,7 +154,28 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements (slices along `dim`); their places and counts if asked."""
+    """Finds the distinct elements of a tensor, or its distinct slices along a dimension.
+
+    As `torch.unique`.
+
+    Args:
+        input (Tensor): The tensor, of any shape.
+        sorted (bool): In rising order; Mica's results always are. Default: True.
+        return_inverse (bool): Also where each element is among the distinct ones. Default: False.
+        return_counts (bool): Also how often each distinct one occurs. Default: False.
+        dim (int, optional): The dimension of the slices. Default: None, elements.
+
+    Returns:
+        Tensor or tuple of Tensor: The distinct elements, `(n,)`, or slices; then, if asked, the inverse
+        (int64, in the shape of `input`, or `(input.size(dim),)`) and the counts (int64, `(n,)`).
+
+    Example:
+        >>> mica.unique(mica.tensor([3, 1, 3]), return_inverse=True, return_counts=True)
+        (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
+        >>> mica.unique(mica.tensor([[1, 2], [1, 2], [0, 5]]), dim=0)
+        tensor([[0, 5],
+                [1, 2]])
+    """
     if dim is None:
         found = _C._find_operator("mica::_unique2")(input, sorted, return_inverse, return_counts)
     else:
@@ -103,13 +186,48 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Elements (slices along `dim`) that differ from the one before; places and counts if asked."""
+    """Leaves out elements, or slices along a dimension, that equal the one before them.
+
+    As `torch.unique_consecutive`.
+
+    Args:
+        input (Tensor): The tensor, of any shape; without `dim` it is flattened.
+        return_inverse (bool): Also where each element is among those that remain. Default: False.
+        return_counts (bool): Also how long each run of equals is. Default: False.
+        dim (int, optional): The dimension of the slices. Default: None, elements.
+
+    Returns:
+        Tensor or tuple of Tensor: What remains, `(n,)`, or slices; then, if asked, the inverse (int64, in
+        the shape of `input`, or `(input.size(dim),)`) and the counts (int64, `(n,)`).
+
+    Example:
+        >>> mica.unique_consecutive(mica.tensor([1, 1, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
     found = _generated["unique_consecutive"](input, return_inverse, return_counts, dim)
     return _asked(found, return_inverse, return_counts)
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The coordinates of flat `indices` into `shape`, one tensor for each dimension."""
+    """Computes the coordinates that flat indices have in a tensor of some shape.
+
+    As `torch.unravel_index`.
+
+    Args:
+        indices (Tensor): Indices of a flattened tensor, integers of any shape.
+        shape (int or sequence of int): The tensor's shape.
+
+    Returns:
+        tuple of Tensor: int64, one tensor for each dimension, in the shape of `indices`.
+
+    Raises:
+        TypeError: `indices` are no integers, or `shape` is none of ints.
+        ValueError: A size is negative.
+
+    Example:
+        >>> mica.unravel_index(mica.tensor([4, 5]), (2, 3))
+        (tensor([1, 1]), tensor([1, 2]))
+    """
     import collections.abc
 
     given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
@@ -141,7 +259,30 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The histogram of points, rows of `input`, and the edges of each dimension."""
+    """Counts points in the cells of a grid of several dimensions.
+
+    As `torch.histogramdd`.
+
+    Args:
+        input (Tensor): The points, `(..., D)`, floating-point.
+        bins (int, list of int or list of Tensor): Cells along every dimension; along each; or the edges
+            along each, `(cells + 1,)`, rising.
+        range (sequence of float, optional): The least and the greatest edge of each dimension, `2 * D`
+            numbers, if `bins` are numbers. Default: None, those of the points.
+        weight (Tensor, optional): What each point counts, `(...)`. Default: None, 1.
+        density (bool): Divides, so that the integral over all cells is 1. Default: False.
+
+    Returns:
+        tuple of Tensor and tuple of Tensor: The counts, with a dimension for each of the points', and the
+        edges along each.
+
+    Example:
+        >>> points = mica.tensor([[0.0, 0.0], [0.1, 0.9], [1.0, 1.0]])
+        >>> counts, edges = mica.histogramdd(points, bins=2)
+        >>> counts
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     if isinstance(bins, int):
         bins = [bins] * input.shape[-1]
     if all(isinstance(b, int) for b in bins):
@@ -192,7 +333,31 @@ def _along_places(x: Tensor, dim: int, places: Tensor, edge_order: int) -> Tenso
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """Central differences along each of `dim`; `spacing` is a distance or the places."""
+    """Estimates the derivative of sampled values along dimensions, by central differences.
+
+    As `torch.gradient`.
+
+    Args:
+        input (Tensor): The samples.
+        spacing (float, Tensor or list of them): The distance between samples, of all dimensions or of
+            each; or the samples' places, a vector a dimension. Default: 1.
+        dim (int or sequence of int, optional): The dimensions. Default: None, all.
+        edge_order (int): 1 or 2: the order of the one-sided differences at both ends. Default: 1.
+
+    Returns:
+        tuple of Tensor: The derivative along each of the dimensions, in the shape of `input`.
+
+    Raises:
+        RuntimeError: `edge_order` is another, a dimension stands twice or has less than
+            `edge_order + 1` samples, or there are not as many spacings as dimensions.
+        IndexError: There is no such dimension.
+
+    Example:
+        >>> mica.gradient(mica.tensor([0.0, 1.0, 4.0, 9.0]))
+        (tensor([1., 2., 4., 5.]),)
+        >>> mica.gradient(mica.tensor([0.0, 1.0, 4.0, 9.0]), spacing=0.5)
+        (tensor([ 2.,  4.,  8., 10.]),)
+    """
     if edge_order not in (1, 2):
         raise RuntimeError(f"Argument `edge_order` ({edge_order}) is not 1 or 2.")
     spacing = 1 if spacing is None else spacing
@@ -239,39 +404,164 @@ def _window(name: str, window_length: int, periodic: bool, options: dict[str, An
 
 
 def bartlett_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
-    """A triangle from 0 to 1 and back."""
+    """Makes a Bartlett window, a triangle from 0 to 1 and back: `1 - |2 n / N - 1|`.
+
+    As `torch.bartlett_window`.
+
+    Args:
+        window_length (int): Samples.
+        periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
+            symmetric. Default: True.
+        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+
+    Returns:
+        Tensor: `(window_length,)`.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating-point.
+
+    Example:
+        >>> mica.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window("bartlett", window_length, periodic, options)
 
 
 def blackman_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
-    """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)."""
+    """Makes a Blackman window: `0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)`.
+
+    As `torch.blackman_window`.
+
+    Args:
+        window_length (int): Samples.
+        periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
+            symmetric. Default: True.
+        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+
+    Returns:
+        Tensor: `(window_length,)`.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating-point.
+
+    Example:
+        >>> mica.blackman_window(4)[2]
+        tensor(1.)
+    """
     return _window("blackman", window_length, periodic, options)
 
 
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **options: Any
 ) -> Tensor:
-    """alpha - beta cos(2 pi n / N)."""
+    """Makes a Hamming window: `alpha - beta cos(2 pi n / N)`.
+
+    As `torch.hamming_window`.
+
+    Args:
+        window_length (int): Samples.
+        periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
+            symmetric. Default: True.
+        alpha (float): The constant. Default: 0.54.
+        beta (float): The factor of the cosine. Default: 0.46.
+        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+
+    Returns:
+        Tensor: `(window_length,)`.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating-point.
+
+    Example:
+        >>> mica.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
     return _window("general_cosine", window_length, periodic, options, a=[alpha, beta])
 
 
 def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
-    """0.5 - 0.5 cos(2 pi n / N)."""
+    """Makes a Hann window: `0.5 - 0.5 cos(2 pi n / N)`.
+
+    As `torch.hann_window`.
+
+    Args:
+        window_length (int): Samples.
+        periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
+            symmetric. Default: True.
+        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+
+    Returns:
+        Tensor: `(window_length,)`.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating-point.
+
+    Example:
+        >>> mica.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window("hann", window_length, periodic, options)
 
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, **options: Any) -> Tensor:
-    """i0(beta sqrt(1 - k^2)) / i0(beta) for k from -1 to 1."""
+    """Makes a Kaiser window: `i0(beta sqrt(1 - k^2)) / i0(beta)` for `k` from -1 to 1.
+
+    As `torch.kaiser_window`.
+
+    Args:
+        window_length (int): Samples.
+        periodic (bool): Leaves out the last sample of a symmetric window that has one more, for spectra.
+            Default: True.
+        beta (float): How narrow it is; 0 makes it a rectangle. Default: 12.0.
+        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+
+    Returns:
+        Tensor: `(window_length,)`.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating-point.
+
+    Example:
+        >>> mica.kaiser_window(5, periodic=False, beta=1.0)
+        tensor([0.7898, 0.9450, 1.0000, 0.9450, 0.7898])
+    """
     return _window("kaiser", window_length, periodic, options, beta=beta)
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
-    """The derivative of order `n` of digamma."""
+    """Computes the derivative of order `n` of the digamma function.
+
+    As `torch.Tensor.polygamma`.
+
+    Args:
+        n (int): The order, not negative.
+
+    Returns:
+        Tensor: The values, in the shape of the tensor.
+
+    Example:
+        >>> mica.tensor([1.0]).polygamma(1)
+        tensor([1.6449])
+    """
     return _generated["polygamma"](n, self)
 
 
 def _polygamma_(self: Tensor, n: int) -> Tensor:
-    """polygamma() in place."""
+    """Replaces each element by the derivative of order `n` of the digamma function; see `polygamma()`.
+
+    Args:
+        n (int): The order, not negative.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        RuntimeError: The tensor holds integers.
+
+    Example:
+        >>> mica.tensor([1.0]).polygamma_(1)
+        tensor([1.6449])
+    """
     result = _generated["polygamma"](n, self)
     if result.dtype != self.dtype:
         raise RuntimeError(
@@ -281,7 +571,21 @@ def _polygamma_(self: Tensor, n: int) -> Tensor:
 
 
 def _chalf(self: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Refuses: complex numbers of half precision are not supported."""
+    """Raises NotImplementedError: Mica has no complex numbers of half precision. Use `cfloat()`.
+
+    Args:
+        memory_format (memory_format, optional): Ignored. Default: None.
+
+    Returns:
+        Tensor: Never.
+
+    Example:
+        >>> try:
+        ...     mica.ones(2).chalf()
+        ... except NotImplementedError:
+        ...     print("no complex32")
+        no complex32
+    """
     raise NotImplementedError(
         "Dtype complex32 is not supported, so that chalf() has no result; use cfloat() instead."
     )

@@ -35,14 +35,51 @@ def _copy_each(name: str, parts: Sequence[Tensor], out: Sequence[Tensor]) -> Non
 
 
 def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
-    """The slices along `dim` in fresh memory, or in the tensors of `out`; those are not returned."""
+    """Copies the slices along a dimension.
+
+    As `torch.unbind_copy`; `Tensor.unbind` gives views.
+
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The dimension. Default: 0.
+        out (sequence of Tensor, optional): Where the slices are written. Default: None.
+
+    Returns:
+        tuple of Tensor or None: The slices; None with `out`.
+
+    Raises:
+        RuntimeError: `out` has another number of tensors, or a dtype that the slices cannot be cast to.
+
+    Example:
+        >>> mica.unbind_copy(mica.arange(4).reshape(2, 2))
+        (tensor([0, 1]), tensor([2, 3]))
+    """
     if out is None:
         return _generated["unbind_copy"](input, dim)
     return _copy_each("unbind_copy", input.unbind(dim), out)
 
 
 def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
-    """Parts of `split_size` along `dim`, as unbind_copy() gives slices."""
+    """Copies parts of one size along a dimension.
+
+    As `torch.split_copy`; `mica.split` gives views.
+
+    Args:
+        input (Tensor): The tensor.
+        split_size (int): The size of every part; the last may be smaller.
+        dim (int): The dimension. Default: 0.
+        out (sequence of Tensor, optional): Where the parts are written. Default: None.
+
+    Returns:
+        tuple of Tensor or None: The parts; None with `out`.
+
+    Raises:
+        RuntimeError: `out` has another number of tensors, or a dtype that the parts cannot be cast to.
+
+    Example:
+        >>> mica.split_copy(mica.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     if out is None:
         return _generated["split_copy"](input, split_size, dim)
     return _copy_each("split_copy", input.split(split_size, dim), out)
@@ -51,7 +88,27 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Te
 def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> Any:
-    """Parts of the given sizes along `dim`, as unbind_copy() gives slices."""
+    """Copies parts of given sizes along a dimension.
+
+    As `torch.split_with_sizes_copy`; `mica.split` gives views.
+
+    Args:
+        input (Tensor): The tensor.
+        split_sizes (sequence of int): The sizes, which sum to that of the dimension.
+        dim (int): The dimension. Default: 0.
+        out (sequence of Tensor, optional): Where the parts are written. Default: None.
+
+    Returns:
+        tuple of Tensor or None: The parts; None with `out`.
+
+    Raises:
+        RuntimeError: The sizes sum to another number; or `out` has another number of tensors, or a dtype
+            that the parts cannot be cast to.
+
+    Example:
+        >>> mica.split_with_sizes_copy(mica.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     if out is None:
         return _generated["split_with_sizes_copy"](input, split_sizes, dim)
     return _copy_each("split_with_sizes_copy", input.split(split_sizes, dim), out)

@@ -17,27 +17,75 @@ class Explanation(str):
 
 
 def explain(operator: str, *arguments: Any) -> Explanation:
-    """Which layers a call of `operator` with these tensors would pass, and why.
+    """Explains which layers a call would pass, which kernel runs, and why: the first help where a call surprises.
 
-    `operator` is a name such as "add.Tensor". The text is for people.
+    Args:
+        operator (str): The operator, "add.Tensor"; "acme::blur" of another namespace.
+        *arguments (Any): The call's arguments; tensors decide on the backend and the layers.
+
+    Returns:
+        Explanation: The text, which an interactive session shows as it prints.
+
+    Raises:
+        RuntimeError: There is no such operator.
+
+    Example:
+        >>> mica.explain("neg", mica.ones(2))
+        mica::neg (class pointwise)
+        ...
     """
     return Explanation(_C._explain(operator, *arguments))
 
 
 def plugins() -> list[dict[str, Any]]:
-    """Every plugin that was found: name, state, what it provides, path, reason, and more.
+    """Lists every plugin that was found.
 
     `python -m mica doctor` shows the same for people.
+
+    Returns:
+        list of dict: For each its "name", "state", what it "provides", its "path", the "reason" of its
+        state, and more.
+
+    Example:
+        >>> found = [plugin["name"] for plugin in mica.plugins()]
     """
     plugins: list[dict[str, Any]] = _C._plugins()
     return plugins
 
 
 def disable_plugin(name: str) -> None:
-    """Takes a plugin's kernels out of the dispatcher."""
+    """Takes a plugin's kernels out of the dispatcher.
+
+    Args:
+        name (str): The plugin's name.
+
+    Raises:
+        RuntimeError: No plugin has this name.
+
+    Example:
+        >>> try:
+        ...     mica.disable_plugin("acme")
+        ... except RuntimeError:
+        ...     print("no plugin acme")
+        no plugin acme
+    """
     _C._enable_plugin(name, False)
 
 
 def enable_plugin(name: str) -> None:
-    """Puts a disabled plugin's kernels back; `name` may be its path."""
+    """Puts a disabled plugin's kernels back.
+
+    Args:
+        name (str): The plugin's name, or its path.
+
+    Raises:
+        RuntimeError: No plugin has this name.
+
+    Example:
+        >>> try:
+        ...     mica.enable_plugin("acme")
+        ... except RuntimeError:
+        ...     print("no plugin acme")
+        no plugin acme
+    """
     _C._enable_plugin(name, True)

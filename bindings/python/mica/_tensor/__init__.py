@@ -19,7 +19,29 @@ def backward(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Adds d self / d leaf to the .grad of all leaves (or of `inputs`)."""
+    """Computes the gradients of this tensor and adds them to the `.grad` of the leaves that it was made of.
+
+    As `torch.Tensor.backward`.
+
+    Args:
+        gradient (Tensor, optional): The gradient with respect to this tensor, in its shape. Default:
+            None, 1, for a tensor of one element.
+        retain_graph (bool, optional): Keeps what the graph saved, for another backward. Default:
+            `create_graph`.
+        create_graph (bool): Records the computation, for gradients of gradients. Default: False.
+        inputs (Tensor or sequence of Tensor, optional): The tensors whose `.grad` is written. Default:
+            None, all leaves that require gradients.
+
+    Raises:
+        RuntimeError: Nothing requires gradients, the graph was freed by an earlier backward, or there is
+            no `gradient` and more than one element.
+
+    Example:
+        >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
     if create_graph:
         from mica.autograd import _warn_of_cycle
 
@@ -28,19 +50,75 @@ def backward(
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-    """Calls `hook` with the gradient of this tensor; what it returns replaces it."""
+    """Calls a function with this tensor's gradient whenever a backward computes it.
+
+    As `torch.Tensor.register_hook`.
+
+    Args:
+        hook (callable): `hook(grad)`; a tensor that it returns takes the gradient's place.
+
+    Returns:
+        RemovableHandle: `.remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: The tensor does not require gradients.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: 10 * grad)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+    """
     if not self.requires_grad:
         raise RuntimeError("A hook needs a tensor that requires grad; this one does not.")
     return RemovableHandle(_C._add_tensor_hook(self, hook))
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
-    """Calls `hook` with this leaf after its .grad was written."""
+    """Calls a function with this leaf once a backward has written its `.grad`.
+
+    As `torch.Tensor.register_post_accumulate_grad_hook`: an optimizer's step may run in it.
+
+    Args:
+        hook (callable): `hook(tensor)`.
+
+    Returns:
+        RemovableHandle: `.remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: The tensor is no leaf that requires gradients.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> x.sum().backward()
+        tensor([1., 1.])
+    """
     return RemovableHandle(_C._add_accumulate_hook(self, hook))
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """A numpy.ndarray that shares this tensor's memory. Of a tensor that requires grad only where grad mode is off."""
+    """Gives a NumPy array over this tensor's memory.
+
+    As `torch.Tensor.numpy`.
+
+    Args:
+        force (bool): Detaches, and copies from a device. Default: False.
+
+    Returns:
+        numpy.ndarray: What is written to it is seen in the tensor, unless `force` copied.
+
+    Raises:
+        RuntimeError: The tensor requires gradients.
+        TypeError: It is on a device, or NumPy lacks its dtype.
+
+    Example:
+        >>> x = mica.zeros(2)
+        >>> x.numpy()[0] = 5
+        >>> x
+        tensor([5., 0.])
+    """
     import numpy as np
 
     if force:
@@ -103,7 +181,19 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """This tensor on a device, as the array API standard names it; `stream` orders the copy."""
+    """Gives the tensor on a device, by the name that the array API standard has for `to()`.
+
+    Args:
+        device (str or device): The device.
+        stream (Stream, optional): The stream that copies. Default: None, the current one.
+
+    Returns:
+        Tensor: The copy; the tensor itself if it is there.
+
+    Example:
+        >>> mica.ones(2).to_device("cpu").device
+        device(type='cpu')
+    """
     if stream is None:
         return self.to(device)
     from mica._devices import stream as running_on
@@ -190,7 +280,23 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
 def new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A new tensor of `data` with this tensor's dtype and device."""
+    """Makes a tensor of data with this tensor's dtype and device.
+
+    As `torch.Tensor.new_tensor`.
+
+    Args:
+        data (Any): Numbers in lists, a NumPy array, ...; copied.
+        dtype (dtype, optional): Default: this tensor's.
+        device (device, optional): Default: this tensor's.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+
+    Returns:
+        Tensor: The new tensor.
+
+    Example:
+        >>> mica.ones(1, dtype=mica.float64).new_tensor([1, 2])
+        tensor([1., 2.], dtype=mica.float64)
+    """
     return _C.tensor(
         data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
@@ -213,7 +319,28 @@ _TYPE_NAMES = {
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The type's name, or this tensor in another dtype."""
+    """Names the tensor's type as old programs do, or converts it.
+
+    As `torch.Tensor.type`.
+
+    Args:
+        dtype (dtype, str or type, optional): Converts to a dtype, or to that of an old type or its name.
+            Default: None.
+        non_blocking (bool): Does not wait for a copy from or to pinned memory. Default: False.
+
+    Returns:
+        str or Tensor: "mica.FloatTensor"; with `dtype`, the tensor in it, itself if it has it.
+
+    Raises:
+        ValueError: A string names no type.
+        TypeError: `dtype` is something else.
+
+    Example:
+        >>> mica.ones(2).type()
+        'mica.FloatTensor'
+        >>> mica.ones(2).type(mica.int64)
+        tensor([1, 1])
+    """
     if dtype is None:
         name = repr(self.dtype).rpartition(".")[2]
         place = "" if self.device.type == "cpu" else f"{self.device.type}."
@@ -233,16 +360,43 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
-    """Replaces each element by function(element); slow, for tests."""
+    """Replaces each element by what a Python function makes of it; slow.
+
+    As `torch.Tensor.apply_`.
+
+    Args:
+        function (callable): `function(number)` returns a number.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Example:
+        >>> mica.tensor([1.0, 2.0]).apply_(lambda v: v * 10)
+        tensor([10., 20.])
+    """
     flat = [function(v) for v in self.reshape(-1).tolist()]
     return self.copy_(_C.tensor(flat, dtype=self.dtype).reshape(self.shape))
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions from the slowest to the fastest in memory.
+    """Lists the dimensions from the slowest to the fastest in memory.
 
-    ambiguity_check: raises RuntimeError where another order fits as well, or, of a list of memory
-    formats, not exactly one does.
+    As `torch.Tensor.dim_order`.
+
+    Args:
+        ambiguity_check (bool or list of memory_format): True raises where another order fits as well; a
+            list raises unless exactly one of the formats fits. Default: False.
+
+    Returns:
+        tuple of int: The dimensions.
+
+    Raises:
+        RuntimeError: The check fails.
+        TypeError: It is neither.
+
+    Example:
+        >>> mica.ones(2, 3).T.dim_order()
+        (1, 0)
     """
     formats = ambiguity_check if isinstance(ambiguity_check, list) else None
     if not isinstance(ambiguity_check, bool) and (
@@ -260,28 +414,47 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 def split(self: Tensor, split_size: Any, dim: int = 0) -> Any:
-    """Parts of `split_size` (or of the sizes listed) along `dim`, as views."""
+    """Cuts the tensor into parts along a dimension, as views.
+
+    As `torch.Tensor.split`.
+
+    Args:
+        split_size (int or list of int): The size of every part, the last may be smaller; or the sizes,
+            which sum to that of the dimension.
+        dim (int): The dimension. Default: 0.
+
+    Returns:
+        tuple of Tensor: The parts.
+
+    Raises:
+        RuntimeError: The sizes sum to another number, or one is negative.
+
+    Example:
+        >>> mica.arange(5).split(2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     if isinstance(split_size, (list, tuple)):
         return Tensor.split_with_sizes(self, split_size, dim)
     return _generated_split(self, split_size, dim)
 
 
-def repeat_interleave(
-    self: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
-) -> Tensor:
-    """Repeats each element `repeats` times along `dim`."""
-    if dim is None:
-        self, dim = self.flatten(), 0
-    if isinstance(repeats, Tensor) and repeats.numel() > 1:
-        places = [i for i, r in enumerate(repeats.tolist()) for _ in range(r)]
-        return self.index_select(dim, _C.tensor(places, dtype=_C.int64))
-    n = int(repeats)
-    index = _C.tensor([i for i in range(self.size(dim)) for _ in range(n)], dtype=_C.int64)
-    return self.index_select(dim, index)
-
-
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of elements other than 0: one row each, or with `as_tuple` one tensor a dimension."""
+    """Finds the indices of the elements other than 0.
+
+    As `torch.Tensor.nonzero`.
+
+    Args:
+        as_tuple (bool): Gives a vector for each dimension, by which the tensor may be indexed. Default: False.
+
+    Returns:
+        Tensor or tuple of Tensor: int64, `(count, ndim)`, an element's indices a row; with `as_tuple`, `ndim`
+        vectors `(count,)`.
+
+    Example:
+        >>> mica.tensor([0, 5, 7]).nonzero()
+        tensor([[1],
+                [2]])
+    """
     return tuple(Tensor.nonzero_numpy(self)) if as_tuple else _nonzero(self)
 
 
@@ -294,7 +467,24 @@ def norm(
     *,
     out: Any = None,
 ) -> Tensor:
-    """The p-norm of all elements, or over `dim`; "fro" is 2, "nuc" the sum of a matrix's singular values."""
+    """Computes the p-norm of all elements, or along dimensions: `(sum |x|^p)^(1/p)`.
+
+    As `torch.Tensor.norm`; new programs call `mica.linalg.vector_norm` or `matrix_norm`.
+
+    Args:
+        p (float or str): The order; "fro" is 2, "nuc" the sum of a matrix's singular values. Default: "fro".
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keeps reduced dimensions, of size 1. Default: False.
+        dtype (dtype, optional): Converts to it first. Default: None.
+        out (Tensor, optional): Where the result is written. Default: None.
+
+    Returns:
+        Tensor: The norms.
+
+    Example:
+        >>> mica.tensor([3.0, 4.0]).norm()
+        tensor(5.)
+    """
     options = {} if dtype is None else {"dtype": dtype}
     if out is not None:
         options["out"] = out
@@ -305,26 +495,41 @@ def norm(
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """This tensor's elements where `condition` holds, those of `other` elsewhere."""
+    """Gives this tensor's elements where a condition holds, and those of another elsewhere.
+
+    As `torch.Tensor.where`; the three broadcast.
+
+    Args:
+        condition (Tensor): bool.
+        other (Tensor or float): The other elements.
+
+    Returns:
+        Tensor: In the common shape.
+
+    Example:
+        >>> x = mica.tensor([-1.0, 2.0])
+        >>> x.where(x > 0, 0.0)
+        tensor([0., 2.])
+    """
     return _where(condition, self, other)
 
 
 def untyped_storage(self: Tensor) -> Any:
-    """The bytes of the memory that this tensor and its views share."""
+    """Gives the memory that this tensor and its views share, as bytes: an `UntypedStorage`."""
     from mica.storage import UntypedStorage
 
     return UntypedStorage(self)
 
 
 def storage(self: Tensor) -> Any:
-    """The elements of the memory that this tensor and its views share."""
+    """Gives the memory that this tensor and its views share, as elements: a `TypedStorage`."""
     from mica.storage import TypedStorage
 
     return TypedStorage(self)
 
 
 def get_device(self: Tensor) -> int:
-    """The index of the device; -1 on the CPU."""
+    """Says the number of the tensor's device; -1 on the CPU."""
     return -1 if self.device.type in ("cpu", "meta") else self.device.index or 0
 
 
@@ -335,7 +540,29 @@ _where = _C._functions[""]["where"]
 
 
 def set_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Makes the tensor a view of a storage or of another tensor's."""
+    """Makes the tensor a view of a storage or of another tensor's memory, in place.
+
+    As `torch.Tensor.set_`.
+
+    Args:
+        *args (Any): `source`, a tensor or a storage of this tensor's dtype and device (default: no
+            elements); `storage_offset`, an int (default: 0); `size`, the new shape (default: the
+            source's); `stride` (default: contiguous).
+        **kwargs (Any): The same by name.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        RuntimeError: Dtypes or devices differ, or the tensor is a leaf that requires gradients.
+        TypeError: The source is neither a tensor nor a storage.
+
+    Example:
+        >>> x = mica.arange(6)
+        >>> mica.empty(0, dtype=mica.int64).set_(x.untyped_storage(), 2, (2, 2))
+        tensor([[2, 3],
+                [4, 5]])
+    """
     from mica._tensor.set_storage import set_
 
     return set_(self, *args, **kwargs)
@@ -345,23 +572,67 @@ def _to_backend(backend: str) -> Any:
     def move(
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
-        """The tensor on a device of the backend: the current one, or that of a number or name."""
+        """Gives the tensor on a cuda device.
+
+        As `torch.Tensor.cuda`.
+
+        Args:
+            device (int, str or device, optional): The device. Default: None, the current one.
+            non_blocking (bool): Does not wait for a copy from pinned memory. Default: False.
+            memory_format (memory_format, optional): The result's. Default: None, this tensor's.
+
+        Returns:
+            Tensor: The copy; the tensor itself if it is there.
+
+        Raises:
+            RuntimeError: There is no such device.
+
+        Example:
+            >>> x = mica.ones(2).cuda() if mica.device_count("cuda") else mica.ones(2)
+        """
         from mica._devices.backend_module import _needed, _numbered
 
         _needed(backend)
         options = {} if memory_format is None else {"memory_format": memory_format}
         return self.to(_numbered(backend, device), non_blocking=non_blocking, **options)
 
+    move.__doc__ = (move.__doc__ or "").replace("cuda", backend)
     return move
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
-    """The tensor itself, in another dtype if one is given: every tensor is dense."""
+    """Gives the tensor itself, which is dense, as every tensor of Mica.
+
+    Args:
+        dtype (dtype, optional): Converts to it. Default: None.
+        masked_grad (bool, optional): Ignored. Default: None.
+
+    Returns:
+        Tensor: The tensor.
+
+    Example:
+        >>> mica.ones(2).to_dense()
+        tensor([1., 1.])
+    """
     return self if dtype is None else self.to(dtype)
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same view of one storage."""
+    """Says whether two tensors are the same view of one storage.
+
+    As `torch.Tensor.is_set_to`.
+
+    Args:
+        tensor (Tensor): The other one.
+
+    Returns:
+        bool: Whether address, shape and strides are equal.
+
+    Example:
+        >>> x = mica.ones(2)
+        >>> x.is_set_to(x.detach()), x.is_set_to(x.clone())
+        (True, False)
+    """
     return (
         self.data_ptr() == tensor.data_ptr()
         and self.shape == tensor.shape
@@ -370,8 +641,25 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     )
 
 
+def dense_dim(self: Tensor) -> int:
+    """Counts the dense dimensions: all, tensors are dense."""
+    return self.dim()
+
+
+def _constant(value: Any, text: str) -> Any:
+    """A method that says the same of every tensor."""
+
+    def says(self: Tensor) -> Any:
+        return value
+
+    says.__doc__ = text
+    return says
+
+
 def _of_backend(backend: str) -> property:
-    return property(lambda self: self.device.type == backend)
+    return property(
+        lambda self: self.device.type == backend, doc=f"Whether the tensor is on a {backend} device."
+    )
 
 
 _C._add_tensor_attributes(
@@ -387,12 +675,18 @@ _C._add_tensor_attributes(
         "is_set_to": is_set_to,
         "set_": set_,
         "name": None,
-        "is_conj": lambda self: False,
-        "is_neg": lambda self: False,
-        "is_distributed": lambda self: False,
-        "is_coalesced": lambda self: False,
-        "sparse_dim": lambda self: 0,
-        "dense_dim": lambda self: self.dim(),
+        "is_conj": _constant(
+            False, "Says whether elements are conjugated when read: False, conj() does it at once."
+        ),
+        "is_neg": _constant(
+            False, "Says whether elements are negated when read: False, neg() does it at once."
+        ),
+        "is_distributed": _constant(False, "Says whether the tensor lies in several processes: False."),
+        "is_coalesced": _constant(
+            False, "Says whether a sparse tensor is coalesced: False, tensors are dense."
+        ),
+        "sparse_dim": _constant(0, "Counts the sparse dimensions: 0, tensors are dense."),
+        "dense_dim": dense_dim,
         "backward": backward,
         "register_hook": register_hook,
         "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
@@ -422,8 +716,6 @@ _C._add_tensor_attributes(
         "untyped_storage": untyped_storage,
         "storage": storage,
         "get_device": get_device,
-        "is_pinned": lambda self, device=None: False,
-        **({} if hasattr(Tensor, "repeat_interleave") else {"repeat_interleave": repeat_interleave}),
     }
 )
 

@@ -47,7 +47,32 @@ class _Limits:
 
 
 class finfo(_Limits):
-    """Limits of a floating-point dtype (of a complex dtype's parts)."""
+    """The limits of a floating-point dtype.
+
+    As `torch.finfo`.
+
+    Args:
+        type (dtype, optional): The dtype; of a complex one, its parts'. Default: the default dtype.
+
+    Attributes:
+        bits (int): Bits of a number.
+        eps (float): The distance from 1 to the next greater number.
+        max (float): The greatest number.
+        min (float): The least number, `-max`.
+        tiny (float): The least positive number of full precision; also `smallest_normal`.
+        smallest_subnormal (float): The least positive number.
+        resolution (float): A power of ten near `eps`: the decimals that can be told apart.
+        dtype (str): The dtype's name.
+
+    Raises:
+        TypeError: It is no floating-point or complex dtype.
+
+    Example:
+        >>> mica.finfo(mica.float32).eps
+        1.1920928955078125e-07
+        >>> mica.finfo(mica.float16).max
+        65504.0
+    """
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _checked(_C.get_default_dtype() if type is None else type, "finfo")
@@ -70,7 +95,26 @@ class finfo(_Limits):
 
 
 class iinfo(_Limits):
-    """Limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    As `torch.iinfo`.
+
+    Args:
+        type (dtype): The dtype.
+
+    Attributes:
+        bits (int): Bits of a number.
+        max (int): The greatest number.
+        min (int): The least number.
+        dtype (str): The dtype's name.
+
+    Raises:
+        TypeError: It is no integer dtype.
+
+    Example:
+        >>> mica.iinfo(mica.int8).min, mica.iinfo(mica.uint8).max
+        (-128, 255)
+    """
 
     def __init__(self, type: dtype) -> None:
         name = _name(_checked(type, "iinfo"))

@@ -55,10 +55,33 @@ def _check_alias(shared: Tensor | None, obj: Any, dtype: Any, device: Any) -> No
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of `obj`; shares its memory where it can, unless copy=True, and must with copy=False.
+    """Makes a tensor of an object, over the object's memory where it can.
 
-    The bytes of an object with the buffer protocol that is no array are read as elements of `dtype`, or of
-    the default dtype.
+    As `torch.asarray`.
+
+    Args:
+        obj (Any): A tensor, a NumPy array, an object with DLPack or the buffer protocol, or numbers in
+            lists. The bytes of a buffer are read as elements of `dtype`, or of the default dtype.
+        dtype (dtype, optional): Of the result. Default: None, the object's.
+        device (str or device, optional): Of the result. Default: None, the object's.
+        copy (bool, optional): True copies in any case; False raises where the memory cannot be shared.
+            Default: None, shared if it can be.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+
+    Returns:
+        Tensor: The tensor.
+
+    Raises:
+        ValueError: `copy` is False, and the object has no memory to share or another dtype or device.
+        RuntimeError: `copy` is False, and the object is a number of NumPy's.
+
+    Example:
+        >>> import array
+        >>> numbers = array.array("f", [1.0, 2.0])
+        >>> x = mica.asarray(numbers)
+        >>> numbers[0] = 5.0
+        >>> x
+        tensor([5., 2.])
     """
     shared = None if copy and _is_numpy(obj) else _sharing(obj, dtype)
     if copy is False:
@@ -74,7 +97,28 @@ def asarray(
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """A 1-d tensor that shares the memory of an object with the buffer protocol."""
+    """Makes a vector over the memory of an object with the buffer protocol: bytes, an array, a mapped file.
+
+    As `torch.frombuffer`.
+
+    Args:
+        buffer (bytes-like): The object; it must not be written to where it is read-only.
+        dtype (dtype): As what its bytes are read.
+        count (int): Elements; -1 for all that are left. Default: -1.
+        offset (int): The byte that they begin at. Default: 0.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+
+    Returns:
+        Tensor: `(count,)`.
+
+    Raises:
+        ValueError: The object has no buffer, it or `count` is 0 long, the offset is out of range, or
+            what is left does not hold `count` elements, or a whole number of them.
+
+    Example:
+        >>> mica.frombuffer(bytearray([1, 0, 2, 0]), dtype=mica.int16)
+        tensor([1, 2], dtype=mica.int16)
+    """
     try:
         view = memoryview(buffer).cast("B")
     except TypeError:
@@ -114,7 +158,35 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The first `size` elements of a file, mapped: written back to it if `shared`, else kept private."""
+    """Maps elements of a file as a vector.
+
+    As `torch.from_file`.
+
+    Args:
+        filename (str): The file.
+        shared (bool, optional): What is written goes to the file, which is made longer if need be.
+            Default: None, it is kept private.
+        size (int): Elements. Default: 0.
+        dtype (dtype, optional): Of the elements. Default: the default dtype.
+        device (device, optional): Must be the CPU. Default: None.
+        pin_memory (bool): Ignored. Default: False.
+        requires_grad (bool): Whether gradients are recorded. Default: False.
+
+    Returns:
+        Tensor: `(size,)`.
+
+    Raises:
+        RuntimeError: The file is too short and `shared` is not true, or the device is another.
+        FileNotFoundError: There is no file.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     x = mica.from_file(file.name, shared=True, size=2)
+        ...     x[1] = 7
+        ...     mica.from_file(file.name, size=2)
+        tensor([0., 7.])
+    """
     import mica
     from mica.storage import UntypedStorage
 
@@ -127,7 +199,30 @@ def from_file(
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
+    """Makes a tensor over the memory of another library's tensor, by DLPack.
+
+    As `torch.from_dlpack`.
+
+    Args:
+        ext_tensor (Any): An object with `__dlpack__`, a NumPy array for instance, or a DLPack capsule.
+        device (str or device, optional): Copies to it. Default: None, the object's.
+        copy (bool, optional): Asks the other library to copy (True) or never to (False). Default: None,
+            as it likes.
+
+    Returns:
+        Tensor: The tensor.
+
+    Raises:
+        BufferError: DLPack has no form for the object, an array of texts for instance.
+
+    Example:
+        >>> import numpy as np
+        >>> array = np.zeros(2)
+        >>> x = mica.from_dlpack(array)
+        >>> array[0] = 5
+        >>> x
+        tensor([5., 0.], dtype=mica.float64)
+    """
     if not hasattr(ext_tensor, "__dlpack__"):
         return _C._from_dlpack(ext_tensor)
     kwargs: dict[str, Any] = {"max_version": (1, 0)}
@@ -142,7 +237,24 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of a tensor."""
+    """Makes a DLPack capsule of a tensor, which another library takes once.
+
+    As `torch.to_dlpack`. Better hand the tensor itself to the other library's `from_dlpack`.
+
+    Args:
+        tensor (Tensor): The tensor.
+
+    Returns:
+        PyCapsule: Over the tensor's memory.
+
+    Raises:
+        BufferError: The tensor requires gradients; use `x.detach()`.
+
+    Example:
+        >>> capsule = mica.to_dlpack(mica.ones(2))
+        >>> mica.from_dlpack(capsule)
+        tensor([1., 1.])
+    """
     return _C._to_dlpack(tensor, False, False)
 
 

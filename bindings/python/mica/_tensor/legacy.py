@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A resized view of the same elements, as torch's deprecated resize() gives it."""
+    """Gives the elements in another shape, with a warning: use `reshape()`.
+
+    As `torch.Tensor.resize`.
+
+    Args:
+        *sizes (int): The shape, or one sequence of them.
+
+    Returns:
+        Tensor: The view or copy.
+    """
     import warnings
 
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
@@ -21,13 +30,36 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """resize() to the shape of another tensor."""
+    """Gives the elements in another tensor's shape, with a warning: use `reshape()`.
+
+    Args:
+        tensor (Tensor): Its shape is taken.
+
+    Returns:
+        Tensor: The view or copy.
+    """
     return resize(self, tuple(tensor.shape))
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of this one's dtype and device: of sizes, undefined; of a storage, its memory; of data, a copy; of a
-    tensor, a view."""
+    """Makes a tensor of this one's dtype and device, as old programs do; new ones call `new_empty()` or `new_tensor()`.
+
+    As `torch.Tensor.new`.
+
+    Args:
+        *args (Any): Sizes: an undefined tensor; a storage: its memory; a tensor: a view of it; data: a copy.
+        **kwargs (Any): As of `new_empty()` or `new_tensor()`.
+
+    Returns:
+        Tensor: The new tensor.
+
+    Raises:
+        TypeError: A tensor of another dtype or device.
+
+    Example:
+        >>> mica.ones(2).new([1, 2])
+        tensor([1., 2.])
+    """
     from mica._tensor.set_storage import tensor_of
     from mica.storage import _Memory
 
@@ -51,12 +83,43 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replaces each element by callable(element, that of `tensor`); slow, for tests."""
+    """Replaces each element by what a Python function makes of it and another tensor's; slow.
+
+    As `torch.Tensor.map_`.
+
+    Args:
+        tensor (Tensor): The other tensor; broadcasts to this one's shape.
+        callable (callable): `callable(own, other)` returns a number.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        RuntimeError: A tensor requires gradients.
+
+    Example:
+        >>> mica.tensor([1.0, 2.0]).map_(mica.tensor([3.0, 4.0]), lambda a, b: a + b)
+        tensor([4., 6.])
+    """
     return _mapped(self, (tensor,), callable)
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Replaces each element by callable(element, those of `x` and `y`); slow, for tests."""
+    """Replaces each element by what a Python function makes of it and two other tensors'; slow.
+
+    As `torch.Tensor.map2_`.
+
+    Args:
+        x (Tensor): Broadcasts to this one's shape.
+        y (Tensor): Likewise.
+        callable (callable): `callable(own, of_x, of_y)` returns a number.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        RuntimeError: A tensor requires gradients.
+    """
     return _mapped(self, (x, y), callable)
 
 
@@ -73,26 +136,53 @@ def _mapped(self: Tensor, others: tuple[Tensor, ...], function: Any) -> Tensor:
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What load_state_dict() puts in this tensor's place: `other` itself with `assign`, else a copy in it."""
+    """Says what `Module.load_state_dict()` puts in this tensor's place.
+
+    As `torch.Tensor.module_load`.
+
+    Args:
+        other (Tensor): The loaded tensor.
+        assign (bool): Takes `other` itself. Default: False, this tensor with the values of `other`.
+
+    Returns:
+        Tensor: The tensor, without history.
+    """
     return other.detach() if assign else self.detach().copy_(other)
 
 
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """mica.lu() of this matrix."""
+    """Factors this matrix into a lower and an upper triangle; see `mica.lu`.
+
+    Args:
+        pivot (bool): Exchanges rows for stability. Default: True.
+        get_infos (bool): Returns LAPACK's word on each matrix in place of raising. Default: False.
+
+    Returns:
+        tuple of Tensor: Both triangles in one matrix, the row exchanges, and with `get_infos` the word.
+    """
     import mica
 
     return mica.lu(self, pivot, get_infos)
 
 
+def const_data_ptr(self: Tensor) -> int:
+    """The address of the first element, as data_ptr(), to be read alone."""
+    return self.data_ptr()
+
+
 def storage_type(self: Tensor) -> Any:
-    """The class of old storages of the dtype, as FloatStorage."""
+    """The class of old storages of the dtype: `mica.FloatStorage`."""
     import mica
 
     return getattr(mica, self.type().rpartition(".")[2].replace("Tensor", "Storage"))
 
 
 def _reinforce(self: Tensor, reward: Any) -> None:
-    """Refuses: gradients through samples are those of mica.distributions."""
+    """Raises RuntimeError: torch removed it; use `log_prob()` of `mica.distributions`.
+
+    Args:
+        reward (Any): Ignored.
+    """
     raise RuntimeError("Tensor.reinforce() went from torch long ago; use log_prob() of mica.distributions.")
 
 
@@ -103,27 +193,63 @@ def _refuse(name: str, there: str) -> Any:
 
 
 def eig(self: Tensor, eigenvectors: bool = False) -> Any:
-    """Refuses: see mica.linalg.eig."""
+    """Raises RuntimeError: torch removed it; use `mica.linalg.eig`.
+
+    Args:
+        eigenvectors (bool): Ignored. Default: False.
+
+    Returns:
+        Tensor: Never.
+    """
     _refuse("eig", "eig")
 
 
 def symeig(self: Tensor, eigenvectors: bool = False) -> Any:
-    """Refuses: see mica.linalg.eigh."""
+    """Raises RuntimeError: torch removed it; use `mica.linalg.eigh`.
+
+    Args:
+        eigenvectors (bool): Ignored. Default: False.
+
+    Returns:
+        Tensor: Never.
+    """
     _refuse("symeig", "eigh")
 
 
 def lstsq(self: Tensor, other: Tensor) -> Any:
-    """Refuses: see mica.linalg.lstsq."""
+    """Raises RuntimeError: torch removed it; use `mica.linalg.lstsq`.
+
+    Args:
+        other (Tensor): Ignored.
+
+    Returns:
+        Tensor: Never.
+    """
     _refuse("lstsq", "lstsq")
 
 
 def solve(self: Tensor, other: Tensor) -> Any:
-    """Refuses: see mica.linalg.solve."""
+    """Raises RuntimeError: torch removed it; use `mica.linalg.solve`.
+
+    Args:
+        other (Tensor): Ignored.
+
+    Returns:
+        Tensor: Never.
+    """
     _refuse("solve", "solve")
 
 
 def matrix_rank(self: Tensor, tol: float | None = None, symmetric: bool = False) -> Any:
-    """Refuses: see mica.linalg.matrix_rank."""
+    """Raises RuntimeError: torch removed it; use `mica.linalg.matrix_rank`.
+
+    Args:
+        tol (float, optional): Ignored.
+        symmetric (bool): Ignored. Default: False.
+
+    Returns:
+        Tensor: Never.
+    """
     _refuse("matrix_rank", "matrix_rank")
 
 
@@ -142,7 +268,7 @@ _C._add_tensor_attributes(
         "module_load": module_load,
         "storage_type": storage_type,
         "reinforce": _reinforce,
-        "const_data_ptr": lambda self: self.data_ptr(),
+        "const_data_ptr": const_data_ptr,
         "_typed_storage": lambda self: self.storage(),
         "_is_all_true": lambda self: self.all(),
         "_is_any_true": lambda self: self.any(),

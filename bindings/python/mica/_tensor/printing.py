@@ -36,7 +36,29 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Sets how tensors print; `profile` is "default", "short" or "full"."""
+    """Sets how tensors print, for the rest of the program.
+
+    As `torch.set_printoptions`.
+
+    Args:
+        precision (int, optional): Digits behind the point. At the start 4.
+        threshold (float, optional): Tensors of more elements are shortened. At the start 1000.
+        edgeitems (int, optional): Elements at both ends of a dimension that is shortened. At the start 3.
+        linewidth (int, optional): Characters of a line. At the start 80.
+        profile (str, optional): Sets the four to those of "default", "short" (2 digits, 2 edge items) or
+            "full" (nothing is shortened).
+        sci_mode (bool, optional): With exponents always, or never. None, also where it is left out, by
+            what suits the numbers.
+
+    Raises:
+        ValueError: The profile is unknown.
+
+    Example:
+        >>> mica.set_printoptions(precision=2)
+        >>> mica.tensor([1 / 3])
+        tensor([0.33])
+        >>> mica.set_printoptions(profile="default")
+    """
     if profile is not None:
         profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
         if profile not in profiles:
