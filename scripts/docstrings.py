@@ -83,6 +83,8 @@ MODULES = (
     "utils.benchmark",
     "utils.checkpoint",
     "utils.data",
+    "utils.data.datapipes.iter",
+    "utils.data.datapipes.map",
     "xpu",
 )
 # Not documented in full yet: checked only where the command line names them.

@@ -39,7 +39,26 @@ class _Sized(IterDataPipe):
 
 @functional_datapipe("list_files")
 class FileLister(_Sized):
-    """The names of the files below folders that fit a mask."""
+    """A pipe of the names of files below folders; the method `list_files()` of a pipe of folders.
+
+    As `torch.utils.data.datapipes.iter.FileLister`.
+
+    Args:
+        root (str or iterable of str): The folders; a file gives itself. Default: ".".
+        masks (str or list of str): Patterns of names, "*.png"; one must fit. Default: "", all.
+        recursive (bool): Goes into folders of folders. Default: False.
+        abspath (bool): Gives absolute paths. Default: False.
+        non_deterministic (bool): Gives names as the system does, not sorted. Default: False.
+        length (int): What `len()` says; -1 for TypeError. Default: -1.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pathlib.Path(folder, "a.txt").touch()
+        ...     pipe = mica.utils.data.datapipes.iter.FileLister(folder, "*.txt")
+        ...     [pathlib.Path(name).name for name in pipe]
+        ['a.txt']
+    """
 
     def __init__(
         self,
@@ -66,7 +85,27 @@ class FileLister(_Sized):
 
 @functional_datapipe("open_files")
 class FileOpener(_Sized):
-    """Pairs of a name and the open file."""
+    """A pipe of pairs of a file's name and the open file; the method `open_files()` of a pipe of names.
+
+    As `torch.utils.data.datapipes.iter.FileOpener`. Who reads a file closes it.
+
+    Args:
+        datapipe (iterable of str): The names.
+        mode (str): "r", "t" or "rt" for texts, "b" or "rb" for bytes. Default: "r".
+        encoding (str, optional): Of texts. Default: the system's.
+        length (int): What `len()` says; -1 for TypeError. Default: -1.
+
+    Raises:
+        ValueError: The mode is another, or bytes have an encoding.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.txt").write_text("hello")
+        ...     pipe = mica.utils.data.datapipes.iter.FileLister(folder).open_files()
+        ...     [text for name, text in pipe.read_from_stream()]
+        ['hello']
+    """
 
     def __init__(self, datapipe: Any, mode: str = "r", encoding: str | None = None, length: int = -1) -> None:
         if mode not in ("b", "t", "rb", "rt", "r"):
@@ -83,7 +122,20 @@ class FileOpener(_Sized):
 
 @functional_datapipe("read_from_stream")
 class StreamReader(IterDataPipe):
-    """Pairs of a name and what the open file has, in pieces of `chunk` if that is given."""
+    """A pipe of pairs of a name and what the open file has; the method `read_from_stream()`.
+
+    As `torch.utils.data.datapipes.iter.StreamReader`.
+
+    Args:
+        datapipe (iterable): Pairs of a name and an open file, which is closed at its end.
+        chunk (int, optional): Bytes, or characters, of a piece. Default: None, all at once.
+
+    Example:
+        >>> import io
+        >>> pipe = mica.utils.data.datapipes.iter.StreamReader([("a", io.StringIO("hello"))], chunk=3)
+        >>> list(pipe)
+        [('a', 'hel'), ('a', 'lo')]
+    """
 
     def __init__(self, datapipe: Any, chunk: int | None = None) -> None:
         self.datapipe, self.chunk = datapipe, chunk

@@ -114,7 +114,27 @@ class _One:
 
 @functional_datapipe("fork")
 class Forker(IterDataPipe):
-    """`num_instances` pipes that each have every element."""
+    """Makes several pipes that each have every element; the method `fork()`.
+
+    As `torch.utils.data.datapipes.iter.Forker`. The pipes read one source; what one is ahead of the others is kept.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        num_instances (int): How many pipes, a list of which is returned.
+        buffer_size (int): Elements that one may be ahead; negative for any number. Default: 1000.
+        copy (str, optional): "shallow" or "deep" copies each pipe's elements. Default: None, all have the
+            same ones.
+
+    Raises:
+        ValueError: A number or `copy` is out of range.
+        BufferError: While iterating: one is further ahead.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(3))
+        >>> numbers, again = pipe.fork(2)
+        >>> list(numbers), list(again)
+        ([0, 1, 2], [0, 1, 2])
+    """
 
     def __new__(
         cls, datapipe: Any, num_instances: int, buffer_size: int = 1000, copy: str | None = None
@@ -129,7 +149,27 @@ class Forker(IterDataPipe):
 
 @functional_datapipe("demux")
 class Demultiplexer(IterDataPipe):
-    """`num_instances` pipes; a function says to which an element goes."""
+    """Makes several pipes, among which a function divides the elements; the method `demux()`.
+
+    As `torch.utils.data.datapipes.iter.Demultiplexer`. The pipes read one source; what is on the way is kept.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        num_instances (int): How many pipes, a list of which is returned.
+        classifier_fn (callable): Gives the number of an element's pipe, from 0 on, or None.
+        drop_none (bool): Drops elements of None in place of raising. Default: False.
+        buffer_size (int): Elements that may wait for one pipe; negative for any number. Default: 1000.
+
+    Raises:
+        ValueError: A number is out of range, also what the function returns.
+        BufferError: While iterating: more elements wait.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(5))
+        >>> even, odd = pipe.demux(2, lambda n: n % 2)
+        >>> list(even), list(odd)
+        ([0, 2, 4], [1, 3])
+    """
 
     def __new__(
         cls,

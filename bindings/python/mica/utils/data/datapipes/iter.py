@@ -36,7 +36,20 @@ class _Like(IterDataPipe):
 
 
 class IterableWrapper(IterDataPipe):
-    """The elements of an iterable, copied first so that what is done to them stays out of it."""
+    """A pipe of an iterable's elements: where a chain of pipes begins.
+
+    As `torch.utils.data.datapipes.iter.IterableWrapper`.
+
+    Args:
+        iterable (iterable): The elements.
+        deepcopy (bool): Copies them in each pass, so that what later pipes do to them stays out of the
+            iterable. Default: True.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper([1, 2, 3])
+        >>> list(pipe.map(lambda n: n + 1))
+        [2, 3, 4]
+    """
 
     def __init__(self, iterable: Iterable[Any], deepcopy: bool = True) -> None:
         self.iterable, self.deepcopy = iterable, deepcopy
@@ -67,7 +80,26 @@ def _columns(function: Callable[..., Any], data: Any, columns: Any) -> Any:
 
 @functional_datapipe("map")
 class Mapper(_Like):
-    """fn(element), or fn of columns, whose result stands in place of the first of them or in `output_col`."""
+    """A pipe of what a function makes of each element; the method `map()`.
+
+    As `torch.utils.data.datapipes.iter.Mapper`.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        fn (callable): `fn(element)`, or `fn` of the columns.
+        input_col (int, str or list, optional): The columns of an element (places of a tuple or list, keys of a
+            dict) that `fn` gets. Default: None, the element.
+        output_col (int or str, optional): The column that the result is put in; -1 adds one. Default:
+            None, the first of `input_col`, and the others go.
+
+    Raises:
+        ValueError: `output_col` without `input_col`, or more than one.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper([(1, 2), (3, 4)])
+        >>> list(pipe.map(lambda n: n * 10, input_col=1))
+        [(1, 20), (3, 40)]
+    """
 
     def __init__(
         self, datapipe: Any, fn: Callable[..., Any], input_col: Any = None, output_col: Any = None
@@ -103,7 +135,20 @@ class Mapper(_Like):
 
 @functional_datapipe("collate")
 class Collator(Mapper):
-    """Batches joined, by default_collate() if nothing else is given."""
+    """A pipe of batches joined to tensors; the method `collate()`.
+
+    As `torch.utils.data.datapipes.iter.Collator`.
+
+    Args:
+        datapipe (IterDataPipe): The batches.
+        conversion (callable, optional): Joins a batch. Default: `default_collate`.
+        collate_fn (callable, optional): The same, before `conversion`.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper([1, 2, 3, 4])
+        >>> list(pipe.batch(2).collate())
+        [tensor([1, 2]), tensor([3, 4])]
+    """
 
     def __init__(self, datapipe: Any, conversion: Any = None, collate_fn: Any = None) -> None:
         super().__init__(datapipe, collate_fn or conversion or default_collate)
@@ -111,7 +156,23 @@ class Collator(Mapper):
 
 @functional_datapipe("filter")
 class Filter(IterDataPipe):
-    """The elements of which filter_fn says True."""
+    """A pipe of the elements of which a function says True; the method `filter()`.
+
+    As `torch.utils.data.datapipes.iter.Filter`.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        filter_fn (callable): `filter_fn(element)`, or of the columns, returns a bool.
+        input_col (int, str or list, optional): The columns of an element that it gets. Default: None, the element.
+
+    Raises:
+        ValueError: While iterating: the function returns no bool.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(5))
+        >>> list(pipe.filter(lambda n: n % 2 == 1))
+        [1, 3]
+    """
 
     def __init__(self, datapipe: Any, filter_fn: Callable[..., bool], input_col: Any = None) -> None:
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
@@ -127,7 +188,24 @@ class Filter(IterDataPipe):
 
 @functional_datapipe("batch")
 class Batcher(Chunks, IterDataPipe):
-    """Elements in chunks of a size."""
+    """A pipe of chunks of elements; the method `batch()`.
+
+    As `torch.utils.data.datapipes.iter.Batcher`.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        batch_size (int): Elements in a chunk.
+        drop_last (bool): Leaves out the last chunk if it is smaller than the others. Default: False.
+        wrapper_class (callable): Makes a chunk of a list. Default: `DataChunk`.
+
+    Raises:
+        AssertionError: The size is not positive.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(5))
+        >>> list(pipe.batch(2))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         batch: list[Any] = []
@@ -142,7 +220,23 @@ class Batcher(Chunks, IterDataPipe):
 
 @functional_datapipe("unbatch")
 class UnBatcher(IterDataPipe):
-    """The elements of chunks, `unbatch_level` levels deep; -1 goes to the bottom."""
+    """A pipe of the elements of chunks; the method `unbatch()`.
+
+    As `torch.utils.data.datapipes.iter.UnBatcher`.
+
+    Args:
+        datapipe (IterDataPipe): The chunks, lists.
+        unbatch_level (int): How many lists deep it goes; -1 to the bottom. Default: 1.
+
+    Raises:
+        ValueError: While iterating: the level is below -1.
+        IndexError: While iterating: the lists are not so deep.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper([[1, 2], [3]])
+        >>> list(pipe.unbatch())
+        [1, 2, 3]
+    """
 
     def __init__(self, datapipe: Any, unbatch_level: int = 1) -> None:
         self.datapipe, self.unbatch_level = datapipe, unbatch_level
@@ -165,7 +259,29 @@ class UnBatcher(IterDataPipe):
 
 @functional_datapipe("groupby")
 class Grouper(IterDataPipe):
-    """Elements in chunks of one key each. The largest goes when `buffer_size` elements wait."""
+    """A pipe of chunks of elements with one key each; the method `groupby()`.
+
+    As `torch.utils.data.datapipes.iter.Grouper`.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        group_key_fn (callable): Gives an element's key.
+        keep_key (bool): Gives pairs of a key and a chunk. Default: False.
+        buffer_size (int): When so many elements wait, the largest group goes. Default: 10000.
+        group_size (int, optional): A group of this size goes at once. Default: None.
+        guaranteed_group_size (int, optional): The least size of a group that goes as the buffer is full.
+            Default: `group_size`.
+        drop_remaining (bool): Drops smaller ones in place of raising. Default: False.
+
+    Raises:
+        AssertionError: The sizes do not fit each other.
+        RuntimeError: While iterating: the buffer is full and its largest group smaller than guaranteed.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(["a1", "b1", "a2"])
+        >>> list(pipe.groupby(lambda name: name[0]))
+        [['a1', 'a2'], ['b1']]
+    """
 
     def __init__(
         self,
@@ -222,7 +338,22 @@ class _Joined(IterDataPipe):
 
 @functional_datapipe("concat")
 class Concater(_Joined):
-    """Pipes one after the other."""
+    """A pipe of several pipes, one after the other; the method `concat()`.
+
+    As `torch.utils.data.datapipes.iter.Concater`.
+
+    Args:
+        *datapipes (IterDataPipe): The pipes, at least one.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: One is no `IterDataPipe`.
+
+    Example:
+        >>> wrap = mica.utils.data.datapipes.iter.IterableWrapper
+        >>> list(wrap([1, 2]).concat(wrap([3])))
+        [1, 2, 3]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         for pipe in self.datapipes:
@@ -234,7 +365,22 @@ class Concater(_Joined):
 
 @functional_datapipe("zip")
 class Zipper(_Joined):
-    """Tuples of one element of each pipe, as long as all have one."""
+    """A pipe of tuples of one element of each pipe, as long as all have one; the method `zip()`.
+
+    As `torch.utils.data.datapipes.iter.Zipper`.
+
+    Args:
+        *datapipes (IterDataPipe): The pipes, at least one.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: One is no `IterDataPipe`.
+
+    Example:
+        >>> wrap = mica.utils.data.datapipes.iter.IterableWrapper
+        >>> list(wrap([1, 2]).zip(wrap(["a", "b", "c"])))
+        [(1, 'a'), (2, 'b')]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         yield from zip(*self.datapipes)
@@ -245,7 +391,22 @@ class Zipper(_Joined):
 
 @functional_datapipe("mux")
 class Multiplexer(_Joined):
-    """One element of each pipe in turn, as long as all have one."""
+    """A pipe of one element of each pipe in turn, as long as all have one; the method `mux()`.
+
+    As `torch.utils.data.datapipes.iter.Multiplexer`.
+
+    Args:
+        *datapipes (IterDataPipe): The pipes, at least one.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: One is no `IterDataPipe`.
+
+    Example:
+        >>> wrap = mica.utils.data.datapipes.iter.IterableWrapper
+        >>> list(wrap([1, 2]).mux(wrap(["a", "b", "c"])))
+        [1, 'a', 2, 'b']
+    """
 
     def __iter__(self) -> Iterator[Any]:
         for row in zip(*self.datapipes):
@@ -256,7 +417,21 @@ class Multiplexer(_Joined):
 
 
 class Sampler(IterDataPipe):
-    """The indices that a sampler of the pipe gives."""
+    """A pipe of the indices that a sampler of another pipe gives.
+
+    As `torch.utils.data.datapipes.iter.Sampler`.
+
+    Args:
+        datapipe (Dataset): Its length is asked.
+        sampler (type): The sampler's class. Default: `SequentialSampler`.
+        sampler_args (sequence, optional): Further arguments of it.
+        sampler_kwargs (dict, optional): Further arguments of it by name.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(["a", "b"])
+        >>> list(mica.utils.data.datapipes.iter.Sampler(pipe))
+        [0, 1]
+    """
 
     def __init__(
         self,
@@ -282,12 +457,26 @@ class _Random(_Like):
     _enabled = True
 
     def set_shuffle(self, shuffle: bool = True) -> Any:
-        """Turns the shuffling on or off."""
+        """Turns the shuffling on or off.
+
+        Args:
+            shuffle (bool): Whether to. Default: True.
+
+        Returns:
+            IterDataPipe: The pipe itself.
+        """
         self._enabled = shuffle
         return self
 
     def set_seed(self, seed: int) -> Any:
-        """Sets the seed of the next pass."""
+        """Sets the seed of the next pass; a `DataLoader` does it.
+
+        Args:
+            seed (int): The seed.
+
+        Returns:
+            IterDataPipe: The pipe itself.
+        """
         self._seed = seed
         return self
 
@@ -300,7 +489,23 @@ class _Random(_Like):
 
 @functional_datapipe("shuffle")
 class Shuffler(_Random):
-    """Elements in random order, as far as a buffer reaches."""
+    """A pipe of elements in random order, as far as a buffer reaches; the method `shuffle()`.
+
+    As `torch.utils.data.datapipes.iter.Shuffler`.
+
+    Args:
+        datapipe (IterDataPipe): The elements.
+        buffer_size (int): Elements among which the next is drawn. Default: 10000.
+        unbatch_level (int): Shuffles the elements of chunks, so many lists deep. Default: 0.
+
+    Raises:
+        AssertionError: The buffer's size is not positive.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(5)).shuffle()
+        >>> sorted(pipe)
+        [0, 1, 2, 3, 4]
+    """
 
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
         if buffer_size <= 0:
@@ -331,14 +536,37 @@ class Shuffler(_Random):
 
 @functional_datapipe("sharding_filter")
 class ShardingFilter(IterDataPipe):
-    """The part of the elements that is this process's or worker's."""
+    """A pipe of the part of the elements that is this worker's; the method `sharding_filter()`.
+
+    As `torch.utils.data.datapipes.iter.ShardingFilter`. A `DataLoader` says which part, so that no two workers
+    give the same element.
+
+    Args:
+        source_datapipe (IterDataPipe): The elements.
+        sharding_group_filter (Any, optional): Ignored.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.iter.IterableWrapper(range(5)).sharding_filter()
+        >>> pipe.apply_sharding(2, 1)
+        >>> list(pipe)
+        [1, 3]
+    """
 
     def __init__(self, source_datapipe: Any, sharding_group_filter: Any = None) -> None:
         self.source_datapipe, self.sharding_group_filter = source_datapipe, sharding_group_filter
         self.num_of_instances, self.instance_id = 1, 0
 
     def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> None:
-        """Says which part, of how many."""
+        """Says which part is this pipe's.
+
+        Args:
+            num_of_instances (int): How many parts there are.
+            instance_id (int): Which one, from 0 on: elements `instance_id`, `instance_id + num_of_instances`, ...
+            sharding_group (Any, optional): Ignored.
+
+        Raises:
+            ValueError: There is no such part.
+        """
         if instance_id >= num_of_instances:
             raise ValueError(
                 f"instance_id({instance_id}) should be smaller than num_of_instances({num_of_instances})"

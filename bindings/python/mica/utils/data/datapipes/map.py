@@ -13,7 +13,19 @@ from mica.utils.data.datapipes.iter import _Random
 
 
 class SequenceWrapper(MapDataPipe):
-    """The elements of a sequence or mapping, copied first."""
+    """A pipe of a sequence's or mapping's elements, read by index: where a chain of pipes begins.
+
+    As `torch.utils.data.datapipes.map.SequenceWrapper`.
+
+    Args:
+        sequence (sequence or mapping): The elements.
+        deepcopy (bool): Copies them first, so that what later pipes do to them stays out of it. Default: True.
+
+    Example:
+        >>> pipe = mica.utils.data.datapipes.map.SequenceWrapper(["a", "b"])
+        >>> pipe[1], len(pipe)
+        ('b', 2)
+    """
 
     def __init__(self, sequence: Any, deepcopy: bool = True) -> None:
         self.sequence = sequence
@@ -35,7 +47,18 @@ class SequenceWrapper(MapDataPipe):
 
 @functional_datapipe("map")
 class Mapper(MapDataPipe):
-    """fn(element)."""
+    """A pipe of what a function makes of each element; the method `map()`.
+
+    As `torch.utils.data.datapipes.map.Mapper`.
+
+    Args:
+        datapipe (MapDataPipe): The elements.
+        fn (callable): `fn(element)`.
+
+    Example:
+        >>> mica.utils.data.datapipes.map.SequenceWrapper([1, 2]).map(lambda n: n * 10)[1]
+        20
+    """
 
     def __init__(self, datapipe: Any, fn: Callable[[Any], Any]) -> None:
         self.datapipe, self.fn = datapipe, fn
@@ -49,7 +72,23 @@ class Mapper(MapDataPipe):
 
 @functional_datapipe("batch")
 class Batcher(Chunks, MapDataPipe):
-    """Elements in chunks of a size."""
+    """A pipe of chunks of elements; the method `batch()`.
+
+    As `torch.utils.data.datapipes.map.Batcher`.
+
+    Args:
+        datapipe (MapDataPipe): The elements.
+        batch_size (int): Elements in a chunk.
+        drop_last (bool): Leaves out the last chunk if it is smaller than the others. Default: False.
+        wrapper_class (callable): Makes a chunk of a list. Default: `DataChunk`.
+
+    Raises:
+        AssertionError: The size is not positive.
+
+    Example:
+        >>> mica.utils.data.datapipes.map.SequenceWrapper([1, 2, 3]).batch(2)[1]
+        [3]
+    """
 
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
@@ -70,7 +109,22 @@ class _Joined(MapDataPipe):
 
 @functional_datapipe("concat")
 class Concater(_Joined):
-    """Pipes one after the other."""
+    """A pipe of several pipes, one after the other; the method `concat()`.
+
+    As `torch.utils.data.datapipes.map.Concater`.
+
+    Args:
+        *datapipes (MapDataPipe): The pipes, at least one.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: One is no `MapDataPipe`.
+
+    Example:
+        >>> wrap = mica.utils.data.datapipes.map.SequenceWrapper
+        >>> wrap([1, 2]).concat(wrap([3]))[2]
+        3
+    """
 
     def __getitem__(self, index: int) -> Any:
         offset = 0
@@ -86,7 +140,22 @@ class Concater(_Joined):
 
 @functional_datapipe("zip")
 class Zipper(_Joined):
-    """Tuples of the elements of each pipe at an index."""
+    """A pipe of tuples of the elements of each pipe at an index; the method `zip()`.
+
+    As `torch.utils.data.datapipes.map.Zipper`.
+
+    Args:
+        *datapipes (MapDataPipe): The pipes, at least one; the shortest decides on the length.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: One is no `MapDataPipe`.
+
+    Example:
+        >>> wrap = mica.utils.data.datapipes.map.SequenceWrapper
+        >>> wrap([1, 2]).zip(wrap(["a", "b"]))[1]
+        (2, 'b')
+    """
 
     def __getitem__(self, index: int) -> Any:
         return tuple(pipe[index] for pipe in self.datapipes)
@@ -96,7 +165,18 @@ class Zipper(_Joined):
 
 
 class Shuffler(_Random):
-    """The elements in random order: a pipe that is iterated over."""
+    """A pipe of the elements of an indexed pipe in random order, read as a stream; the method `shuffle()`.
+
+    As `torch.utils.data.datapipes.map.Shuffler`.
+
+    Args:
+        datapipe (MapDataPipe): The elements.
+        indices (sequence, optional): The indices that are shuffled. Default: None, all.
+
+    Example:
+        >>> sorted(mica.utils.data.datapipes.map.SequenceWrapper([1, 2, 3]).shuffle())
+        [1, 2, 3]
+    """
 
     def __init__(self, datapipe: Any, *, indices: Sequence[Any] | None = None) -> None:
         self.datapipe = datapipe
