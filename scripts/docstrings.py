@@ -201,8 +201,13 @@ def parameters(of: Documented) -> list[str] | None:
 
 
 def _signature_is_own(kind: type) -> bool:
-    """Whether a class says what makes it: not an enumeration, nor one that leaves it to Python's own."""
-    if issubclass(kind, enum.Enum):
+    """Whether a class says what makes it: not an enumeration, nor one that leaves it to Python or Module.
+
+    Module's own `__init__` has `*args, **kwargs`, which it refuses for a class such as Sigmoid.
+    """
+    if issubclass(kind, enum.Enum) or (
+        kind is not mica.nn.Module and kind.__init__ is mica.nn.Module.__init__
+    ):
         return False
     makers = (kind.__init__, kind.__new__)
     return (
