@@ -179,6 +179,15 @@ def test_batch_norm_tracks() -> None:
         norm(mica.ones(1, 2))
 
 
+def test_instance_norm_warns_of_channels_that_it_was_not_made_for() -> None:
+    x = mica.arange(12.0).reshape(2, 3, 2)
+    with pytest.warns(UserWarning, match=r"channels \(3\).*num_features \(5\)"):
+        y = nn.InstanceNorm1d(5)(x)
+    assert bool((y == nn.InstanceNorm1d(3)(x)).all())
+    with pytest.raises(ValueError, match=r"channels \(3\).*num_features \(5\)"):
+        nn.InstanceNorm1d(5, affine=True)(x)
+
+
 def test_clip_grad_norm() -> None:
     p = nn.Parameter(mica.zeros(2))
     p.grad = mica.tensor([3.0, 4.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from mica._C import Tensor
@@ -36,10 +37,11 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         batched = input if input.ndim > self._channel else input.unsqueeze(0)
-        if self.affine and batched.shape[1] != self.num_features:
-            raise ValueError(
-                f"The number of channels ({batched.shape[1]}) of the input differs from num_features ({self.num_features})."
-            )
+        if batched.shape[1] != self.num_features:
+            text = f"The number of channels ({batched.shape[1]}) of the input differs from num_features ({self.num_features})"
+            if self.affine:
+                raise ValueError(f"{text}.")
+            warnings.warn(f"{text}, which has no effect without affine=True.", stacklevel=2)
         result = F.instance_norm(
             batched,
             self.running_mean,
@@ -57,7 +59,7 @@ class InstanceNorm1d(_InstanceNorm):
     """Normalises each channel of each sample to mean 0 and variance 1 over its length.
 
     `(x - mean) / sqrt(var + eps) * weight + bias`, with the biased variance of that channel of that sample.
-    As `torch.nn.InstanceNorm1d`. Without `affine` nothing checks `num_features`.
+    As `torch.nn.InstanceNorm1d`. Without `affine`, other channels than `num_features` give a warning only.
 
     Args:
         num_features (int): Number of channels, C.
