@@ -47,22 +47,20 @@ MODULES = (
     "autograd.functional",
     "autograd.graph",
     "autograd.profiler",
-    "conformance",
     "cuda",
     "distributions",
     "distributions.constraints",
     "distributions.transforms",
     "func",
     "fx",
-    "hub",
     "library",
-    "mps",
-    "multiprocessing",
     "nn",
     "nn.attention",
     "nn.flex_attention",
     "nn.functional",
+    "nn.grad",
     "nn.init",
+    "nn.parallel",
     "nn.utils",
     "nn.utils.fusion",
     "nn.utils.parametrizations",
@@ -70,7 +68,6 @@ MODULES = (
     "nn.utils.prune",
     "nn.utils.rnn",
     "nn.utils.stateless",
-    "ops",
     "optim",
     "optim.lr_scheduler",
     "optim.swa_utils",
@@ -78,36 +75,13 @@ MODULES = (
     "random",
     "serialization",
     "signal.windows",
-    "storage",
     "testing",
     "utils.benchmark",
     "utils.checkpoint",
     "utils.data",
-    "utils.data.datapipes.iter",
-    "utils.data.datapipes.map",
-    "xpu",
 )
 # Not documented in full yet: checked only where the command line names them.
-NOT_YET = (
-    "autograd.profiler",
-    "distributions",
-    "distributions.constraints",
-    "distributions.transforms",
-    "nn",
-    "nn.attention",
-    "nn.flex_attention",
-    "nn.functional",
-    "nn.init",
-    "nn.utils",
-    "nn.utils.fusion",
-    "nn.utils.parametrizations",
-    "nn.utils.parametrize",
-    "nn.utils.prune",
-    "nn.utils.rnn",
-    "nn.utils.stateless",
-    "signal.windows",
-    "utils.benchmark",
-)
+NOT_YET: tuple[str, ...] = ()
 
 SECTION = re.compile(r"^([A-Z]\w*(?: \w+)?):[ \t]*$")
 # `name (type): text`, `a, b: text`; stars belong to the name.
@@ -201,13 +175,8 @@ def parameters(of: Documented) -> list[str] | None:
 
 
 def _signature_is_own(kind: type) -> bool:
-    """Whether a class says what makes it: not an enumeration, nor one that leaves it to Python or Module.
-
-    Module's own `__init__` has `*args, **kwargs`, which it refuses for a class such as Sigmoid.
-    """
-    if issubclass(kind, enum.Enum) or (
-        kind is not mica.nn.Module and kind.__init__ is mica.nn.Module.__init__
-    ):
+    """Whether a class says what makes it: not an enumeration, nor one that leaves it to Python's own."""
+    if issubclass(kind, enum.Enum):
         return False
     makers = (kind.__init__, kind.__new__)
     return (
