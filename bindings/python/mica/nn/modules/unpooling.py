@@ -36,9 +36,9 @@ class MaxUnpool1d(_MaxUnpoolNd):
         - Input: `(N, C, L)` or `(C, L)`.
         - Indices: the input's shape, int64.
         - Output: `(N, C, L_out)` or `(C, L_out)`, with
-          `L_out = (L - 1) * stride - 2 * padding + kernel_size`. Several inputs of a pooling have one output,
-          so the call's third argument, `output_size`, says which: the spatial sizes or the whole batched
-          shape, each less than a stride away from that.
+          `L_out = (L - 1) * stride - 2 * padding + kernel_size`. A pooling takes inputs of several sizes to
+          one, so the call's third argument, `output_size`, may name another: the spatial sizes, or the whole
+          shape of a batch, each less than `stride` away from these.
 
     Raises:
         ValueError: At the call, a size of `output_size` is too far from the usual one.
@@ -72,9 +72,9 @@ class MaxUnpool2d(_MaxUnpoolNd):
         - Input: `(N, C, H, W)` or `(C, H, W)`.
         - Indices: the input's shape, int64.
         - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, with
-          `H_out = (H - 1) * stride - 2 * padding + kernel_size` and `W_out` likewise. Several inputs of a
-          pooling have one output, so the call's third argument, `output_size`, says which: the spatial sizes
-          or the whole batched shape, each less than a stride away from that.
+          `H_out = (H - 1) * stride - 2 * padding + kernel_size` and `W_out` likewise. A pooling takes inputs
+          of several sizes to one, so the call's third argument, `output_size`, may name another: the spatial
+          sizes, or the whole shape of a batch, each less than `stride` away from these.
 
     Raises:
         ValueError: At the call, a size of `output_size` is too far from the usual one.
@@ -110,9 +110,9 @@ class MaxUnpool3d(_MaxUnpoolNd):
         - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
         - Indices: the input's shape, int64.
         - Output: `(N, C, D_out, H_out, W_out)` or `(C, D_out, H_out, W_out)`, with
-          `D_out = (D - 1) * stride - 2 * padding + kernel_size`, the others likewise. Several inputs of a
-          pooling have one output, so the call's third argument, `output_size`, says which: the spatial sizes
-          or the whole batched shape, each less than a stride away from that.
+          `D_out = (D - 1) * stride - 2 * padding + kernel_size`, the others likewise. A pooling takes inputs
+          of several sizes to one, so the call's third argument, `output_size`, may name another: the spatial
+          sizes, or the whole shape of a batch, each less than `stride` away from these.
 
     Raises:
         ValueError: At the call, a size of `output_size` is too far from the usual one.
