@@ -227,7 +227,7 @@ def _lazy_class(base: Any, plain: Any, like: Any, dims: int, example: tuple[str,
         sizes=", ".join(["5"] * dims),
         result=", ".join(map(str, [channels, *[size] * dims])),
     )
-    names = {"cls_to_become": plain, "__doc__": doc, "__module__": __name__, "_dims": dims}
+    names = {"cls_to_become": plain, "__doc__": doc, "__module__": __name__}
     made = type(f"Lazy{plain.__name__}", (base, plain), names)
     made.__signature__ = _without_first(like)  # type: ignore[attr-defined]
     return made
