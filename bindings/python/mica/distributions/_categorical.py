@@ -21,7 +21,25 @@ from mica.distributions.utils import (
 
 
 class Categorical(Distribution):
-    """A category's number, by probabilities or unnormalized log probabilities along the last dimension."""
+    """The number of a category: k with the probability `probs[k]`.
+
+    As `torch.distributions.Categorical`. It has `entropy` and `enumerate_support`; draws are int64. Mean and
+    variance are nan, since categories have no order.
+
+    Args:
+        probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum.
+        logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+
+    Example:
+        >>> d = mica.distributions.Categorical(probs=mica.tensor([1.0, 1.0, 2.0]))
+        >>> d.probs, d.log_prob(mica.tensor(2)), d.mode
+        (tensor([0.2500, 0.2500, 0.5000]), tensor(-0.6931), tensor(2))
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
@@ -88,7 +106,24 @@ class Categorical(Distribution):
 
 
 class OneHotCategorical(Distribution):
-    """A category as a vector with one 1."""
+    """A category as a vector with a 1 at its place and zeros elsewhere.
+
+    As `torch.distributions.OneHotCategorical`. It has `entropy` and `enumerate_support`.
+
+    Args:
+        probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum. Events are `(K)`.
+        logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+
+    Example:
+        >>> d = mica.distributions.OneHotCategorical(probs=mica.tensor([1.0, 3.0]))
+        >>> d.log_prob(mica.tensor([0.0, 1.0])), d.mode
+        (tensor(-0.2877), tensor([0., 1.]))
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
@@ -133,7 +168,26 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot draws whose gradient is that of the probabilities (Bengio et al., 2013)."""
+    """OneHotCategorical whose draws pass the gradient of a draw on to the probabilities.
+
+    As `torch.distributions.OneHotCategoricalStraightThrough` (Bengio et al., 2013): `rsample` gives one-hot
+    vectors, and the gradient of the probabilities is that of the vector.
+
+    Args:
+        probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum. Events are `(K)`.
+        logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+
+    Example:
+        >>> probs = mica.tensor([0.0, 1.0], requires_grad=True)
+        >>> draw = mica.distributions.OneHotCategoricalStraightThrough(probs).rsample()
+        >>> draw.detach(), draw.requires_grad
+        (tensor([0., 1.]), True)
+    """
 
     has_rsample = True
 
@@ -143,7 +197,26 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(Distribution):
-    """Counts of the categories in `total_count` draws."""
+    """Counts of the categories in `total_count` independent draws.
+
+    As `torch.distributions.Multinomial`. It has `entropy`.
+
+    Args:
+        total_count (int): Draws; one number for the whole batch. Default: 1.
+        probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum. Events are `(K)`.
+        logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        NotImplementedError: `total_count` is no int.
+        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+
+    Example:
+        >>> d = mica.distributions.Multinomial(4, probs=mica.tensor([1.0, 1.0]))
+        >>> d.mean, d.log_prob(mica.tensor([2.0, 2.0])).exp()
+        (tensor([2., 2.]), tensor(0.3750))
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -228,7 +301,27 @@ class _LogitRelaxedBernoulli(_Odds):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A Bernoulli made continuous by a temperature (Maddison et al., 2017)."""
+    """A coin made continuous: numbers in (0, 1) that come close to 0 and 1 as the temperature falls.
+
+    As `torch.distributions.RelaxedBernoulli` (Maddison et al., 2017). It has `rsample`.
+
+    Args:
+        temperature (Tensor): Above 0, a scalar; draws alone take a float too.
+        probs (Tensor or float, optional): Probability of 1, in [0, 1]. Its shape is the batch.
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or one is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.RelaxedBernoulli(mica.tensor(0.5), probs=mica.tensor([0.1, 0.5]))
+        >>> d.rsample((3,)).shape
+        mica.Size([3, 2])
+        >>> d.log_prob(mica.tensor([0.5, 0.5]))
+        tensor([-1.7148, -0.6931])
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -286,7 +379,26 @@ class _ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """A one-hot category made continuous by a temperature (Jang et al., 2017)."""
+    """A one-hot category made continuous: probabilities that come close to one-hot as the temperature falls.
+
+    As `torch.distributions.RelaxedOneHotCategorical` (Jang et al., 2017; Maddison et al., 2017). It has
+    `rsample`.
+
+    Args:
+        temperature (Tensor): Above 0, a scalar; draws alone take a float too.
+        probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum. Events are `(K)`.
+        logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+
+    Example:
+        >>> d = mica.distributions.RelaxedOneHotCategorical(mica.tensor(0.5), probs=mica.ones(3))
+        >>> d.rsample((2,)).shape
+        mica.Size([2, 3])
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

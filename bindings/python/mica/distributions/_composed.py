@@ -18,7 +18,27 @@ from mica.distributions.utils import _sum_rightmost, broadcast_all, euler_consta
 
 
 class Independent(Distribution):
-    """Reinterprets the last batch dimensions of a distribution as its event."""
+    """Takes the last dimensions of a distribution's batch for a part of its event.
+
+    As `torch.distributions.Independent`. `log_prob` and `entropy` are summed over these dimensions; the
+    methods are otherwise those of the base.
+
+    Args:
+        base_distribution (Distribution): The base.
+        reinterpreted_batch_ndims (int): How many dimensions, from the right of the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: The batch has fewer dimensions.
+
+    Example:
+        >>> d = mica.distributions.Independent(mica.distributions.Normal(mica.zeros(2, 3), 1.0), 1)
+        >>> d.batch_shape, d.event_shape
+        (mica.Size([2]), mica.Size([3]))
+        >>> d.log_prob(mica.zeros(2, 3))
+        tensor([-2.7568, -2.7568])
+    """
 
     arg_constraints: Any = {}
 
@@ -81,7 +101,26 @@ class Independent(Distribution):
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture of components that lie along the last batch dimension of one distribution."""
+    """A mixture: draws come from one of several components, chosen at random.
+
+    As `torch.distributions.MixtureSameFamily`. It has `cdf`, if the components have.
+
+    Args:
+        mixture_distribution (Categorical): Weights of the K components, `batch_shape + (K)`.
+        component_distribution (Distribution): The components, whose batch is `batch_shape + (K)`.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: The first is no Categorical, the second no Distribution, or their K differ.
+
+    Example:
+        >>> weights = mica.distributions.Categorical(mica.tensor([0.5, 0.5]))
+        >>> parts = mica.distributions.Normal(mica.tensor([-1.0, 1.0]), 1.0)
+        >>> d = mica.distributions.MixtureSameFamily(weights, parts)
+        >>> d.mean, d.variance, d.log_prob(mica.tensor(0.0))
+        (tensor(0.), tensor(2.), tensor(-1.4189))
+    """
 
     arg_constraints: Any = {}
     has_rsample = False
@@ -141,10 +180,29 @@ class MixtureSameFamily(Distribution):
         return within + (weights * spread.pow(2.0)).sum(dim)
 
     def cdf(self, x: Tensor) -> Tensor:
+        """The probability of values that are at most these: the weighted mean of the components'.
+
+        Args:
+            x (Tensor): Values that broadcast with the batch.
+
+        Returns:
+            Tensor: Probabilities in [0, 1].
+        """
         cdf = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
         return (cdf * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
+        """The natural logarithm of the density, or of the probability of discrete values.
+
+        Args:
+            x (Tensor): Values that broadcast with `batch_shape + event_shape`.
+
+        Returns:
+            Tensor: One number for each event.
+
+        Raises:
+            ValueError: `x` is no Tensor, or of another shape, where the distribution validates.
+        """
         if self._validate_args:
             self._validate_sample(x)
         log_prob = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
@@ -165,7 +223,24 @@ class MixtureSameFamily(Distribution):
 
 
 class LogNormal(TransformedDistribution):
-    """exp of a normal variable."""
+    """Positive numbers whose logarithm is normal: `exp(Normal(loc, scale))`.
+
+    As `torch.distributions.LogNormal`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        loc (Tensor or float): Mean of the logarithm.
+        scale (Tensor or float): Standard deviation of the logarithm, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.LogNormal(0.0, 1.0)
+        >>> d.mean, d.mode, d.cdf(mica.tensor(1.0))
+        (tensor(1.6487), tensor(0.3679), tensor(0.5000))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -217,7 +292,23 @@ class _Half(TransformedDistribution):
 
 
 class HalfNormal(_Half):
-    """|x| of a normal variable around 0."""
+    """The absolute value of a normal variable around 0.
+
+    As `torch.distributions.HalfNormal`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        scale (Tensor or float): Standard deviation of the normal variable, above 0. Its shape is the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.HalfNormal(1.0)
+        >>> d.mean, d.log_prob(mica.tensor(0.0))
+        (tensor(0.7979), tensor(-0.2258))
+    """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, False), AbsTransform(), validate_args=validate_args)
@@ -227,7 +318,24 @@ class HalfNormal(_Half):
 
 
 class HalfCauchy(_Half):
-    """|x| of a Cauchy variable around 0."""
+    """The absolute value of a Cauchy variable around 0.
+
+    As `torch.distributions.HalfCauchy`. It has `rsample`, `cdf`, `icdf` and `entropy`; mean and variance are
+    infinite.
+
+    Args:
+        scale (Tensor or float): Its median, above 0. Its shape is the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.HalfCauchy(2.0)
+        >>> d.cdf(mica.tensor(2.0))
+        tensor(0.5000)
+    """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, False), AbsTransform(), validate_args=validate_args)
@@ -237,7 +345,24 @@ class HalfCauchy(_Half):
 
 
 class Gumbel(TransformedDistribution):
-    """The Gumbel (extreme value) distribution."""
+    """The extreme value distribution: `cdf(x) = exp(-exp(-(x - loc) / scale))`, that of the largest of many.
+
+    As `torch.distributions.Gumbel`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        loc (Tensor or float): Mode.
+        scale (Tensor or float): Width, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Gumbel(0.0, 1.0)
+        >>> d.mean, d.log_prob(mica.tensor(0.0))
+        (tensor(0.5772), tensor(-1.))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -275,7 +400,25 @@ class Gumbel(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """The Pareto distribution (type 1)."""
+    """The power law: density `alpha * scale ** alpha / x ** (alpha + 1)` for `x >= scale`.
+
+    As `torch.distributions.Pareto`. It has `rsample`, `cdf`, `icdf` and `entropy`. The mean is infinite for
+    `alpha` up to 1, the variance up to 2.
+
+    Args:
+        scale (Tensor or float): Smallest value, above 0.
+        alpha (Tensor or float): Exponent, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Pareto(1.0, 3.0)
+        >>> d.mean, d.log_prob(mica.tensor(1.0))
+        (tensor(1.5000), tensor(1.0986))
+    """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
@@ -308,7 +451,25 @@ class Pareto(TransformedDistribution):
 
 
 class Weibull(TransformedDistribution):
-    """The two-parameter Weibull distribution."""
+    """Lifetimes: `cdf(x) = 1 - exp(-(x / scale) ** concentration)` for `x > 0`.
+
+    As `torch.distributions.Weibull`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        scale (Tensor or float): Life by which 63 % have failed, above 0.
+        concentration (Tensor or float): Below 1 the rate of failures falls with age, above 1 it rises; above
+            0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Weibull(1.0, 2.0)
+        >>> d.mean, d.cdf(mica.tensor(1.0))
+        (tensor(0.8862), tensor(0.6321))
+    """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
@@ -343,7 +504,25 @@ class Weibull(TransformedDistribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The Kumaraswamy distribution on (0, 1)."""
+    """Numbers in (0, 1), much like Beta: `cdf(x) = 1 - (1 - x ** concentration1) ** concentration0`.
+
+    As `torch.distributions.Kumaraswamy`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        concentration1 (Tensor or float): Inner exponent, above 0; also called a.
+        concentration0 (Tensor or float): Outer exponent, above 0; also called b. The two broadcast to the
+            batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Kumaraswamy(1.0, 2.0)
+        >>> d.mean, d.cdf(mica.tensor(0.5))
+        (tensor(0.3333), tensor(0.7500))
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -387,7 +566,25 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x of a gamma variable."""
+    """Positive numbers whose inverse is gamma distributed: `1 / Gamma(concentration, rate)`.
+
+    As `torch.distributions.InverseGamma`. It has `rsample`, `cdf` and `entropy`. The mean is infinite for a
+    `concentration` up to 1, the variance up to 2.
+
+    Args:
+        concentration (Tensor or float): Shape of the density, above 0.
+        rate (Tensor or float): Scale of the result, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.InverseGamma(3.0, 2.0)
+        >>> d.mean, d.log_prob(mica.tensor(1.0))
+        (tensor(1.), tensor(-0.6137))
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -417,7 +614,25 @@ class InverseGamma(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """A normal vector broken as a stick into probabilities."""
+    """Vectors of probabilities made of normal variables by StickBreakingTransform.
+
+    As `torch.distributions.LogisticNormal`. It has `rsample`. Events have one element more than the
+    parameters.
+
+    Args:
+        loc (Tensor): Means of the normal variables, `batch_shape + (K - 1)`.
+        scale (Tensor): Their standard deviations, above 0. The two broadcast.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.LogisticNormal(mica.zeros(2), mica.ones(2))
+        >>> d.event_shape, d.sample((2,)).shape
+        (mica.Size([3]), mica.Size([2, 3]))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

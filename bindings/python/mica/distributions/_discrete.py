@@ -55,7 +55,24 @@ class _Odds(ExponentialFamily):
 
 
 class Bernoulli(_Odds):
-    """1 with the probability `probs`, else 0."""
+    """A coin: 1 with the probability `probs`, else 0.
+
+    As `torch.distributions.Bernoulli`. It has `entropy` and `enumerate_support`.
+
+    Args:
+        probs (Tensor or float, optional): Probability of 1, in [0, 1]. Its shape is the batch.
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or one is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.Bernoulli(probs=mica.tensor([0.2, 0.5]))
+        >>> d.log_prob(mica.ones(2)), d.entropy()
+        (tensor([-1.6094, -0.6931]), tensor([0.5004, 0.6931]))
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
@@ -92,7 +109,27 @@ class Bernoulli(_Odds):
 
 
 class ContinuousBernoulli(_Odds):
-    """Density in [0, 1] proportional to probs^x (1 - probs)^(1 - x)."""
+    """Numbers in [0, 1]: density proportional to `probs ** x * (1 - probs) ** (1 - x)`.
+
+    As `torch.distributions.ContinuousBernoulli` (Loaiza-Ganem and Cunningham, 2019). It has `rsample`, `cdf`,
+    `icdf` and `entropy`.
+
+    Args:
+        probs (Tensor or float, optional): In (0, 1); not the mean. Its shape is the batch.
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given.
+        lims (tuple of 2 float): Between them, around 0.5, a Taylor series takes the place of the unstable
+            formula. Default: (0.499, 0.501).
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or one is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.ContinuousBernoulli(0.75)
+        >>> d.mean, d.log_prob(mica.tensor(1.0))
+        (tensor(0.5898), tensor(0.4995))
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -171,7 +208,24 @@ class ContinuousBernoulli(_Odds):
 
 
 class Geometric(_Odds):
-    """The failures before the first success."""
+    """Failures before the first success: probability `(1 - probs) ** k * probs` of k = 0, 1, ...
+
+    As `torch.distributions.Geometric`. It has `entropy`.
+
+    Args:
+        probs (Tensor or float, optional): Probability of success, in (0, 1]. Its shape is the batch.
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or one is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.Geometric(0.25)
+        >>> d.mean, d.log_prob(mica.tensor([0.0, 1.0]))
+        (tensor(3.), tensor([-1.3863, -1.6740]))
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -204,7 +258,27 @@ class Geometric(_Odds):
 
 
 class Binomial(_Odds):
-    """The successes in `total_count` trials."""
+    """Successes in `total_count` independent trials.
+
+    As `torch.distributions.Binomial`. It has `entropy` and `enumerate_support`, where all of the batch have
+    one `total_count`.
+
+    Args:
+        total_count (Tensor or int): Trials, at least 0. Default: 1.
+        probs (Tensor or float, optional): Probability of success, in [0, 1].
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given; it broadcasts
+            with `total_count` to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or a parameter is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.Binomial(3, probs=0.5)
+        >>> d.log_prob(mica.arange(4.0)).exp()
+        tensor([0.1250, 0.3750, 0.3750, 0.1250])
+    """
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,
@@ -259,7 +333,26 @@ class Binomial(_Odds):
 
 
 class NegativeBinomial(_Odds):
-    """The successes before `total_count` failures."""
+    """Successes before the failure number `total_count`.
+
+    As `torch.distributions.NegativeBinomial`.
+
+    Args:
+        total_count (Tensor or float): Failures at which it ends, at least 0; real numbers too.
+        probs (Tensor or float, optional): Probability of success, in [0, 1).
+        logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given; it broadcasts
+            with `total_count` to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Both or none of `probs` and `logits` are given, or a parameter is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.NegativeBinomial(2, probs=0.5)
+        >>> d.mean, d.log_prob(mica.tensor(0.0)).exp()
+        (tensor(2.), tensor(0.2500))
+    """
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
@@ -295,7 +388,23 @@ class NegativeBinomial(_Odds):
 
 
 class Poisson(ExponentialFamily):
-    """The Poisson distribution of a rate."""
+    """Counts of independent events: probability `rate ** k * exp(-rate) / k!` of k = 0, 1, ...
+
+    As `torch.distributions.Poisson`.
+
+    Args:
+        rate (Tensor or float): Expected count, at least 0. Its shape is the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Poisson(2.0)
+        >>> d.log_prob(mica.tensor([0.0, 2.0])).exp()
+        tensor([0.1353, 0.2707])
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -13,7 +13,28 @@ from mica.distributions.utils import broadcast_all
 
 
 class GeneralizedPareto(Distribution):
-    """Of a threshold, a scale and the weight of the tail: 0 is the exponential, below it the tail ends."""
+    """What lies above a high threshold: the generalized Pareto distribution.
+
+    The probability of a value above `x` is `(1 + concentration * (x - loc) / scale) ** (-1 / concentration)`.
+    As `torch.distributions.GeneralizedPareto` (Pickands, 1975). It has `rsample`, `cdf`, `icdf` and
+    `entropy`.
+
+    Args:
+        loc (Tensor or float): Threshold: the smallest value.
+        scale (Tensor or float): Width, above 0.
+        concentration (Tensor or float): Weight of the tail: 0 is the exponential distribution, and below it
+            values end at `loc - scale / concentration`. The three broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.GeneralizedPareto(0.0, 1.0, 0.25)
+        >>> d.mean, d.log_prob(mica.tensor(0.0))
+        (tensor(1.3333), tensor(-0.))
+    """
 
     arg_constraints = {
         "loc": constraints.real,
@@ -55,12 +76,26 @@ class GeneralizedPareto(Distribution):
         return self._or_exponential(-(1 + 1 / c) * mica.log1p(c * y), -y) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """log P(x > value)."""
+        """The logarithm of the probability of values that are above these.
+
+        Args:
+            value (Tensor): Values that broadcast with the batch.
+
+        Returns:
+            Tensor: Logarithms, at most 0.
+        """
         y, c = self._scaled(value), self.concentration
         return self._or_exponential(-mica.log1p(c * y) / c, -y)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """log P(x <= value)."""
+        """The logarithm of the probability of values that are at most these.
+
+        Args:
+            value (Tensor): Values that broadcast with the batch.
+
+        Returns:
+            Tensor: Logarithms, at most 0.
+        """
         return mica.log1p(-self.log_survival_function(value).exp())
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -25,7 +25,26 @@ class _Pair(Distribution):
 
 
 class Normal(_Pair, ExponentialFamily):
-    """The normal distribution."""
+    """The normal distribution: density `exp(-((x - loc) / scale) ** 2 / 2) / (scale * sqrt(2 * pi))`.
+
+    As `torch.distributions.Normal`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        loc (Tensor or float): Mean.
+        scale (Tensor or float): Standard deviation, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Normal(0.0, 2.0)
+        >>> d.log_prob(mica.tensor([0.0, 2.0]))
+        tensor([-1.6121, -2.1121])
+        >>> d.cdf(mica.tensor(0.0)), d.variance
+        (tensor(0.5000), tensor(4.))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -68,7 +87,24 @@ class Normal(_Pair, ExponentialFamily):
 
 
 class Laplace(_Pair):
-    """The Laplace (double exponential) distribution."""
+    """The Laplace or double exponential distribution: density `exp(-abs(x - loc) / scale) / (2 * scale)`.
+
+    As `torch.distributions.Laplace`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        loc (Tensor or float): Mean.
+        scale (Tensor or float): Mean distance from it, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Laplace(0.0, 1.0)
+        >>> d.log_prob(mica.tensor(0.0)), d.variance
+        (tensor(-0.6931), tensor(2.))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -109,7 +145,26 @@ class Laplace(_Pair):
 
 
 class Cauchy(_Pair):
-    """The Cauchy (Lorentz) distribution."""
+    """The Cauchy or Lorentz distribution: density `1 / (pi * scale * (1 + ((x - loc) / scale) ** 2))`.
+
+    As `torch.distributions.Cauchy`. It has `rsample`, `cdf`, `icdf` and `entropy`; its mean is nan, its
+    variance infinite.
+
+    Args:
+        loc (Tensor or float): Median.
+        scale (Tensor or float): Half of the width at half of the height, above 0. The two broadcast to
+            the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Cauchy(0.0, 1.0)
+        >>> d.cdf(mica.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7500])
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -146,7 +201,24 @@ class Cauchy(_Pair):
 
 
 class Uniform(_Pair):
-    """Uniform in [low, high)."""
+    """The uniform distribution on [low, high): density `1 / (high - low)`.
+
+    As `torch.distributions.Uniform`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        low (Tensor or float): Smallest value.
+        high (Tensor or float): Upper end, above `low`. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: `low` is not below `high`, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Uniform(1.0, 3.0)
+        >>> d.mean, d.log_prob(mica.tensor(2.0)), d.icdf(mica.tensor(0.25))
+        (tensor(2.), tensor(-0.6931), tensor(1.5000))
+    """
 
     _names = ("low", "high")
     has_rsample = True
@@ -195,7 +267,26 @@ class Uniform(_Pair):
 
 
 class StudentT(Distribution):
-    """Student's t-distribution."""
+    """Student's t-distribution: a bell with heavy tails, that of `loc + scale * normal / sqrt(chi2 / df)`.
+
+    As `torch.distributions.StudentT`. It has `rsample` and `entropy`. The mean is nan for `df` up to 1, the
+    variance infinite up to 2.
+
+    Args:
+        df (Tensor or float): Degrees of freedom, above 0.
+        loc (Tensor or float): Centre. Default: 0.
+        scale (Tensor or float): Width, above 0. The three broadcast to the batch. Default: 1.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.StudentT(4.0)
+        >>> d.log_prob(mica.tensor(0.0)), d.variance
+        (tensor(-0.9808), tensor(2.))
+    """
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

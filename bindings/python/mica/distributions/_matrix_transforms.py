@@ -29,7 +29,23 @@ class _OfItsClass(Transform):
 
 
 class SoftmaxTransform(_OfItsClass):
-    """Softmax along the last dimension: not a bijection."""
+    """From vectors to probabilities: `softmax(x)` along the last dimension, which is no bijection.
+
+    As `torch.distributions.SoftmaxTransform`. The inverse is the logarithm; it has no Jacobian. For densities
+    use StickBreakingTransform.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Shape:
+        - Input: `(*, K)`.
+        - Output: `(*, K)`.
+
+    Example:
+        >>> mica.distributions.SoftmaxTransform()(mica.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -43,7 +59,23 @@ class SoftmaxTransform(_OfItsClass):
 
 
 class StickBreakingTransform(_OfItsClass):
-    """A vector to probabilities of one more element, by breaking a stick."""
+    """From vectors to probabilities of one more element: each takes its share of what the others left.
+
+    As `torch.distributions.StickBreakingTransform`, a bijection.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Shape:
+        - Input: `(*, K)`.
+        - Output: `(*, K + 1)`.
+
+    Example:
+        >>> f = mica.distributions.StickBreakingTransform()
+        >>> f(mica.zeros(3))
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -77,7 +109,23 @@ class StickBreakingTransform(_OfItsClass):
 
 
 class LowerCholeskyTransform(_OfItsClass):
-    """A square matrix to a lower triangle with a positive diagonal."""
+    """From square matrices to Cholesky factors: the lower triangle, with the exponential of the diagonal.
+
+    As `torch.distributions.LowerCholeskyTransform`. It has no Jacobian.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Shape:
+        - Input: `(*, K, K)`.
+        - Output: `(*, K, K)`.
+
+    Example:
+        >>> mica.distributions.LowerCholeskyTransform()(mica.ones(2, 2))
+        tensor([[2.7183, 0.0000],
+                [1.0000, 2.7183]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -90,7 +138,23 @@ class LowerCholeskyTransform(_OfItsClass):
 
 
 class PositiveDefiniteTransform(_OfItsClass):
-    """A square matrix to a positive definite one, through its Cholesky factor."""
+    """From square matrices to positive definite ones: `l @ l.T` of what LowerCholeskyTransform gives.
+
+    As `torch.distributions.PositiveDefiniteTransform`. It has no Jacobian.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Shape:
+        - Input: `(*, K, K)`.
+        - Output: `(*, K, K)`.
+
+    Example:
+        >>> mica.distributions.PositiveDefiniteTransform()(mica.tensor([[0.0, 0.0], [1.0, 0.0]]))
+        tensor([[1., 1.],
+                [1., 2.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -104,7 +168,26 @@ class PositiveDefiniteTransform(_OfItsClass):
 
 
 class CorrCholeskyTransform(_OfItsClass):
-    """A vector of n (n - 1) / 2 elements to the Cholesky factor of a correlation matrix."""
+    """From vectors to Cholesky factors of correlation matrices, whose rows have length 1.
+
+    As `torch.distributions.CorrCholeskyTransform`, a bijection.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Shape:
+        - Input: `(*, K * (K - 1) / 2)`.
+        - Output: `(*, K, K)`.
+
+    Raises:
+        ValueError: When called with a vector of another length.
+
+    Example:
+        >>> mica.distributions.CorrCholeskyTransform()(mica.tensor([1.0]))
+        tensor([[1.0000, 0.0000],
+                [0.7616, 0.6481]])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -140,7 +223,24 @@ class CorrCholeskyTransform(_OfItsClass):
 
 
 class ReshapeTransform(Transform):
-    """The same elements as events of another shape."""
+    """Gives each event another shape, with the same elements in the same order.
+
+    As `torch.distributions.ReshapeTransform`.
+
+    Args:
+        in_shape (tuple of int): Shape of an event of the input, its last dimensions.
+        out_shape (tuple of int): Shape of an event of the output.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Raises:
+        ValueError: The shapes have different numbers of elements.
+
+    Example:
+        >>> f = mica.distributions.ReshapeTransform((4,), (2, 2))
+        >>> f(mica.zeros(5, 4)).shape
+        mica.Size([5, 2, 2])
+    """
 
     bijective = True
 
@@ -182,7 +282,26 @@ class ReshapeTransform(Transform):
 
 
 class CatTransform(Transform):
-    """Transforms of consecutive pieces along a dimension."""
+    """A transform for each piece of a tensor along a dimension.
+
+    As `torch.distributions.CatTransform`.
+
+    Args:
+        tseq (list of Transform): One for each piece.
+        dim (int): Dimension to cut. Default: 0.
+        lengths (list of int, optional): Size of each piece. Default: 1 each.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Raises:
+        RuntimeError: When called with a tensor whose size is not the sum of the lengths.
+
+    Example:
+        >>> t = mica.distributions
+        >>> f = t.CatTransform([t.ExpTransform(), t.AffineTransform(0.0, -1.0)], lengths=[1, 2])
+        >>> f(mica.tensor([0.0, 1.0, 2.0]))
+        tensor([ 1., -1., -2.])
+    """
 
     def __init__(
         self,
@@ -224,7 +343,23 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Transforms of the slices along a dimension."""
+    """A transform for each slice of a tensor along a dimension.
+
+    As `torch.distributions.StackTransform`.
+
+    Args:
+        tseq (list of Transform): One for each slice.
+        dim (int): Dimension that is taken apart and stacked again. Default: 0.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> t = mica.distributions
+        >>> f = t.StackTransform([t.ExpTransform(), t.AffineTransform(0.0, -1.0)], dim=1)
+        >>> f(mica.tensor([[0.0, 1.0], [1.0, 2.0]]))
+        tensor([[ 1.0000, -1.0000],
+                [ 2.7183, -2.0000]])
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -252,7 +387,21 @@ class StackTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """A value to its probability under a distribution of one dimension."""
+    """From values to their probabilities under a distribution: `distribution.cdf(x)`.
+
+    As `torch.distributions.CumulativeDistributionTransform`. The inverse is `icdf`: between two of these
+    stands a copula.
+
+    Args:
+        distribution (Distribution): Of numbers, with `cdf`, `icdf` and `log_prob`.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> f = mica.distributions.CumulativeDistributionTransform(mica.distributions.Normal(0.0, 1.0))
+        >>> f(mica.tensor(0.0)), f.inv(mica.tensor(0.5))
+        (tensor(0.5000), tensor(0.))
+    """
 
     bijective = True
     codomain = constraints.unit_interval

@@ -82,7 +82,29 @@ class _OfMatrix(Distribution):
 
 
 class MultivariateNormal(_OfMatrix):
-    """A normal vector, by covariance, precision or the covariance's Cholesky factor."""
+    """Normal vectors: density proportional to `exp(-0.5 * (x - loc) @ inverse(covariance) @ (x - loc))`.
+
+    As `torch.distributions.MultivariateNormal`. It has `rsample` and `entropy`. Exactly one of the three
+    matrices is given; `scale_tril` is the fastest, since the others are factorised into it.
+
+    Args:
+        loc (Tensor): Means, `batch_shape + (K)`.
+        covariance_matrix (Tensor, optional): `batch_shape + (K, K)`, positive definite.
+        precision_matrix (Tensor, optional): Its inverse.
+        scale_tril (Tensor, optional): Its Cholesky factor, lower triangular with a positive diagonal.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Not exactly one matrix is given, one has fewer than 2 dimensions, `loc` has none, or a
+            parameter is outside of its range.
+
+    Example:
+        >>> covariance = mica.tensor([[2.0, 1.0], [1.0, 2.0]])
+        >>> d = mica.distributions.MultivariateNormal(mica.zeros(2), covariance)
+        >>> d.log_prob(mica.zeros(2)), d.variance
+        (tensor(-2.3872), tensor([2.0000, 2.0000]))
+    """
 
     arg_constraints = {
         "loc": constraints.real_vector,
@@ -144,7 +166,29 @@ class MultivariateNormal(_OfMatrix):
 
 
 class LowRankMultivariateNormal(Distribution):
-    """A normal vector with the covariance factor @ factor.T + diag."""
+    """Normal vectors whose covariance is `cov_factor @ cov_factor.T + diag(cov_diag)`.
+
+    As `torch.distributions.LowRankMultivariateNormal`: cheap where the rank `R` is far below the size `K`. It
+    has `rsample` and `entropy`.
+
+    Args:
+        loc (Tensor): Means, `batch_shape + (K)`.
+        cov_factor (Tensor): `batch_shape + (K, R)`.
+        cov_diag (Tensor): `batch_shape + (K)`, above 0.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: `loc` has no dimension, the shapes do not fit, or `cov_diag` is not positive.
+
+    Example:
+        >>> d = mica.distributions.LowRankMultivariateNormal(
+        ...     mica.zeros(2), mica.tensor([[1.0], [0.0]]), mica.ones(2)
+        ... )
+        >>> d.covariance_matrix
+        tensor([[2., 0.],
+                [0., 1.]])
+    """
 
     arg_constraints = {
         "loc": constraints.real_vector,
@@ -222,7 +266,28 @@ class LowRankMultivariateNormal(Distribution):
 
 
 class Wishart(_OfMatrix, ExponentialFamily):
-    """Positive definite matrices: the scatter of `df` normal vectors."""
+    """Positive definite matrices: `sum(x @ x.T)` of `df` normal vectors of this covariance.
+
+    As `torch.distributions.Wishart`. It has `rsample` and `entropy`. Exactly one of the three matrices is
+    given.
+
+    Args:
+        df (Tensor or float): Degrees of freedom, above `K - 1`.
+        covariance_matrix (Tensor, optional): `batch_shape + (K, K)`, positive definite.
+        precision_matrix (Tensor, optional): Its inverse.
+        scale_tril (Tensor, optional): Its Cholesky factor, lower triangular with a positive diagonal.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: Not exactly one matrix is given, `df` is too small, or a matrix is outside of its range.
+
+    Example:
+        >>> d = mica.distributions.Wishart(3.0, mica.eye(2))
+        >>> d.mean, d.log_prob(mica.eye(2))
+        (tensor([[3., 0.],
+                [0., 3.]]), tensor(-3.5310))
+    """
 
     arg_constraints = {
         "covariance_matrix": constraints.positive_definite,
@@ -290,8 +355,18 @@ class Wishart(_OfMatrix, ExponentialFamily):
         return mask.amax([-1 - d for d in range(len(self._batch_shape))]) if self._batch_shape else mask
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
-        """Draws of which torch 2.13 keeps the second: it takes those inside of the support for singular at
-        first, and draws them again; after that what is singular indeed, `max_try_correction` (10) times."""
+        """Draws through which gradients reach the parameters, by Bartlett's decomposition.
+
+        As torch 2.13 does, it draws once more at first, and after that repeats what is singular.
+
+        Args:
+            sample_shape (tuple of int): How many draws. Default: (), one.
+            max_try_correction (int, optional): How often singular draws are repeated. Default: 10.
+
+        Returns:
+            Tensor: `sample_shape + batch_shape + (K, K)`.
+        """
+        # torch 2.13 takes draws inside of the support for singular at first; draws are to equal its.
         drawn = self._bartlett(Size(sample_shape))
         again = self._of_draws(self.support.check(drawn))
         for _ in range(10 if max_try_correction is None else max_try_correction):
@@ -322,7 +397,26 @@ class Wishart(_OfMatrix, ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices (Lewandowski, Kurowicka and Joe, 2009), the onion method."""
+    """Cholesky factors of random correlation matrices.
+
+    As `torch.distributions.LKJCholesky` (Lewandowski, Kurowicka and Joe, 2009, by the onion method). The
+    density of a correlation matrix `c` is proportional to `det(c) ** (concentration - 1)`.
+
+    Args:
+        dim (int): Rows of the matrices, at least 2.
+        concentration (Tensor or float): 1 is uniform; the larger, the weaker the correlations; above 0. Its
+            shape is the batch. Default: 1.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: `dim` is below 2, or `concentration` is not positive.
+
+    Example:
+        >>> factor = mica.distributions.LKJCholesky(3, 2.0).sample()
+        >>> mica.allclose((factor @ factor.T).diagonal(), mica.ones(3))
+        True
+    """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky

@@ -18,7 +18,23 @@ def _tiny(t: Tensor) -> float:
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution of a rate."""
+    """Waiting times of a steady rate: density `rate * exp(-rate * x)` for `x >= 0`.
+
+    As `torch.distributions.Exponential`. It has `rsample`, `cdf`, `icdf` and `entropy`.
+
+    Args:
+        rate (Tensor or float): Events per unit, above 0: 1 / mean. Its shape is the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Exponential(2.0)
+        >>> d.mean, d.log_prob(mica.tensor(0.0))
+        (tensor(0.5000), tensor(0.6931))
+    """
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -53,7 +69,24 @@ class Exponential(ExponentialFamily):
 
 
 class Gamma(_Pair, ExponentialFamily):
-    """The gamma distribution of a concentration and a rate."""
+    """The gamma distribution: density proportional to `x ** (concentration - 1) * exp(-rate * x)` for `x > 0`.
+
+    As `torch.distributions.Gamma`. It has `rsample`, `cdf` and `entropy`.
+
+    Args:
+        concentration (Tensor or float): Shape of the density, above 0.
+        rate (Tensor or float): 1 / scale, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Gamma(3.0, 2.0)
+        >>> d.mean, d.variance, d.log_prob(mica.tensor(1.0))
+        (tensor(1.5000), tensor(0.7500), tensor(-0.6137))
+    """
 
     _names = ("concentration", "rate")
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -93,7 +126,23 @@ class Gamma(_Pair, ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution: Gamma(df / 2, 1 / 2)."""
+    """The chi-squared distribution, of the sum of `df` squared standard normals: `Gamma(df / 2, 1 / 2)`.
+
+    As `torch.distributions.Chi2`. It has `rsample`, `cdf` and `entropy`.
+
+    Args:
+        df (Tensor or float): Degrees of freedom, above 0. Its shape is the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Chi2(3.0)
+        >>> d.mean, d.variance
+        (tensor(3.), tensor(6.))
+    """
 
     arg_constraints = {"df": constraints.positive}
     _own_dims = {"concentration": 0, "rate": 0}
@@ -105,7 +154,23 @@ class Chi2(Gamma):
 
 
 class Dirichlet(ExponentialFamily):
-    """The Dirichlet distribution over probabilities that sum to 1."""
+    """Vectors of probabilities that sum to 1: density proportional to `prod(x ** (concentration - 1))`.
+
+    As `torch.distributions.Dirichlet`. It has `rsample` and `entropy`.
+
+    Args:
+        concentration (Tensor): `batch_shape + (K)`, above 0, with events of `K` elements.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: `concentration` has no dimension, or an element that is not positive.
+
+    Example:
+        >>> d = mica.distributions.Dirichlet(mica.tensor([1.0, 2.0, 1.0]))
+        >>> d.mean, d.log_prob(mica.tensor([0.2, 0.5, 0.3]))
+        (tensor([0.2500, 0.5000, 0.2500]), tensor(1.0986))
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -150,7 +215,25 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution: the first of two Dirichlet probabilities."""
+    """Numbers in [0, 1]: density proportional to `x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1)`.
+
+    As `torch.distributions.Beta`. It has `rsample` and `entropy`.
+
+    Args:
+        concentration1 (Tensor or float): Weight of 1, above 0; also called alpha.
+        concentration0 (Tensor or float): Weight of 0, above 0; also called beta. The two broadcast to the
+            batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.Beta(2.0, 1.0)
+        >>> d.mean, d.log_prob(mica.tensor(0.5))
+        (tensor(0.6667), tensor(0.))
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -185,7 +268,25 @@ class Beta(ExponentialFamily):
 
 
 class FisherSnedecor(_Pair):
-    """The F-distribution."""
+    """The F-distribution: that of `(chi2 of df1 / df1) / (chi2 of df2 / df2)`.
+
+    As `torch.distributions.FisherSnedecor`. It has `rsample`. The mean is nan for `df2` up to 2, the variance
+    up to 4.
+
+    Args:
+        df1 (Tensor or float): Degrees of freedom of the numerator, above 0.
+        df2 (Tensor or float): Degrees of freedom of the denominator, above 0. The two broadcast to the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.FisherSnedecor(2.0, 4.0)
+        >>> d.mean, d.log_prob(mica.tensor(1.0))
+        (tensor(2.), tensor(-1.2164))
+    """
 
     _names = ("df1", "df2")
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}

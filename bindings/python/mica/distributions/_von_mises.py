@@ -18,7 +18,25 @@ def _log_bessel_ratio_free(order: int, x: Tensor) -> Tensor:
 
 
 class VonMises(_Pair):
-    """The von Mises distribution on the circle."""
+    """Angles around a direction: density `exp(concentration * cos(x - loc)) / (2 * pi * i0(concentration))`.
+
+    As `torch.distributions.VonMises`. Draws are in [-pi, pi); the variance is the circular one.
+
+    Args:
+        loc (Tensor or float): Mean direction, in radians.
+        concentration (Tensor or float): About 1 / variance where it is large; above 0. The two broadcast to
+            the batch.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: A parameter is outside of its range, unless `validate_args` is False.
+
+    Example:
+        >>> d = mica.distributions.VonMises(0.0, 4.0)
+        >>> d.log_prob(mica.tensor(0.0)), d.variance
+        (tensor(-0.2628), tensor(0.1365))
+    """
 
     _names = ("loc", "concentration")
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -43,8 +61,7 @@ class VonMises(_Pair):
         return k * mica.cos(value - self.loc) - math.log(2 * math.pi) - _log_bessel_ratio_free(0, k)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Best and Fisher (1979): rejection from a wrapped Cauchy."""
-        with mica.no_grad():
+        with mica.no_grad():  # rejection from a wrapped Cauchy (Best and Fisher, 1979)
             shape = self._extended_shape(sample_shape)
             loc, k = self.loc.double().expand(shape), self.concentration.double().expand(shape)
             tau = 1 + (1 + 4 * k**2).sqrt()

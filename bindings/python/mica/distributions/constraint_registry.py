@@ -9,13 +9,38 @@ from mica.distributions import _matrix_transforms as matrices, constraints, tran
 
 
 class ConstraintRegistry:
-    """Factories of transforms by the class of the constraint."""
+    """Finds the transform of unconstrained numbers into the region of a constraint.
+
+    As `torch.distributions.constraint_registry.ConstraintRegistry`. `biject_to(constraint)` gives a
+    bijection, whose Jacobian is known; `transform_to(constraint)` any transform, for parameters that an
+    optimiser moves. Both raise NotImplementedError for a constraint whose class nobody registered.
+
+    Example:
+        >>> d = mica.distributions
+        >>> f = d.transform_to(d.constraints.interval(1.0, 3.0))
+        >>> f(mica.tensor(0.0))
+        tensor(2.)
+        >>> d.biject_to(d.constraints.simplex), d.transform_to(d.constraints.simplex)
+        (StickBreakingTransform(), SoftmaxTransform())
+    """
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Any]] = {}
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Adds a factory for a constraint's class; without one, a decorator."""
+        """Registers the function that makes a transform for a class of constraints.
+
+        Args:
+            constraint (type or Constraint): The class, or an instance of it.
+            factory (callable, optional): Takes the constraint and returns a Transform. Default: None, for a
+                decorator.
+
+        Returns:
+            callable: The factory, or the decorator.
+
+        Raises:
+            TypeError: `constraint` is neither a class of constraints nor a constraint.
+        """
         if factory is None:
             return lambda f: self.register(constraint, f)
         cls = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint

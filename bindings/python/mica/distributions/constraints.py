@@ -11,13 +11,31 @@ from mica._C import Tensor
 
 
 class Constraint:
-    """A region. `event_dim` dimensions from the right make one event."""
+    """The base of constraints: a region of values, whose `check()` says which events lie in it.
+
+    As `torch.distributions.constraints.Constraint`.
+
+    Attributes:
+        is_discrete (bool): Whether the region is of separate points.
+        event_dim (int): Dimensions of one event, from the right: 0 for numbers, 1 for vectors.
+
+    Example:
+        >>> mica.distributions.constraints.positive.check(mica.tensor([-1.0, 2.0]))
+        tensor([False,  True])
+    """
 
     is_discrete = False
     event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event of `value` lies in the region."""
+        """Whether each event of `value` lies in the region.
+
+        Args:
+            value (Tensor): Values, whose last `event_dim` dimensions are one event.
+
+        Returns:
+            Tensor: bool, of the shape of `value` without these dimensions.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no check().")
 
     def __repr__(self) -> str:
@@ -52,12 +70,46 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint needs an instance to be checked."""
+    """Whether a constraint depends on other parameters, so that only a distribution's instance can check it.
+
+    As `torch.distributions.constraints.is_dependent`.
+
+    Args:
+        constraint (Constraint): Of a class.
+
+    Returns:
+        bool: True for `dependent` and `dependent_property`.
+
+    Example:
+        >>> c = mica.distributions.constraints
+        >>> c.is_dependent(mica.distributions.Uniform.support), c.is_dependent(c.positive)
+        (True, False)
+    """
     return isinstance(constraint, _Dependent)
 
 
 class dependent_property(property, _Dependent):
-    """@dependent_property(is_discrete=..., event_dim=...) over a method that gives the constraint."""
+    """Decorator: a property that gives a constraint which depends on other parameters.
+
+    As `torch.distributions.constraints.dependent_property`. On the class it counts as dependent, on an
+    instance it is the constraint that the method returns.
+
+    Args:
+        fn (callable, optional): The method. Default: None, for a decorator.
+        is_discrete (bool): Whether the constraint is, if it is always the same. Default: not known.
+        event_dim (int): That of the constraint, if it is always the same. Default: not known.
+
+    Example:
+        >>> class Below(mica.distributions.Distribution):
+        ...     def __init__(self, high):
+        ...         self.high = high
+        ...         super().__init__()
+        ...     @mica.distributions.constraints.dependent_property(is_discrete=False, event_dim=0)
+        ...     def support(self):
+        ...         return mica.distributions.constraints.less_than(self.high)
+        >>> Below(2.0).support
+        LessThan(upper_bound=2.0)
+    """
 
     def __init__(
         self,
@@ -74,7 +126,19 @@ class dependent_property(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Reinterprets dimensions of another constraint's batch as its event."""
+    """Takes the last dimensions of another constraint's batch for a part of its event: all must lie in it.
+
+    As `torch.distributions.constraints.independent`.
+
+    Args:
+        base_constraint (Constraint): Of the parts.
+        reinterpreted_batch_ndims (int): How many dimensions, from the right.
+
+    Example:
+        >>> c = mica.distributions.constraints
+        >>> c.independent(c.positive, 1).check(mica.tensor([[1.0, 2.0], [1.0, -2.0]]))
+        tensor([ True, False])
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -101,7 +165,18 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components."""
+    """The support of a mixture: values that lie in the region of every component.
+
+    As `torch.distributions.constraints.MixtureSameFamilyConstraint`.
+
+    Args:
+        base_constraint (Constraint): Support of the components, whose last batch dimension numbers them.
+
+    Example:
+        >>> c = mica.distributions.constraints
+        >>> c.MixtureSameFamilyConstraint(c.positive).check(mica.tensor([1.0, -1.0]))
+        tensor([ True, False])
+    """
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
@@ -151,6 +226,19 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(_Bounded):
+    """Whole numbers from `lower_bound` to `upper_bound`, both included.
+
+    As `torch.distributions.constraints.integer_interval`.
+
+    Args:
+        lower_bound (int or Tensor): Smallest number.
+        upper_bound (int or Tensor): Largest number.
+
+    Example:
+        >>> mica.distributions.constraints.integer_interval(0, 2).check(mica.tensor([2.0, 0.5, 3.0]))
+        tensor([ True, False, False])
+    """
+
     is_discrete = True
     lower_bound: Any
     upper_bound: Any
@@ -185,6 +273,18 @@ class _IntegerGreaterThan(_Bounded):
 
 
 class _GreaterThan(_Bounded):
+    """Numbers above `lower_bound`.
+
+    As `torch.distributions.constraints.greater_than`.
+
+    Args:
+        lower_bound (float or Tensor): The bound, excluded.
+
+    Example:
+        >>> mica.distributions.constraints.greater_than(1.0).check(mica.tensor([1.0, 2.0]))
+        tensor([False,  True])
+    """
+
     lower_bound: Any
 
     def __init__(self, lower_bound: Any) -> None:
@@ -195,11 +295,35 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_GreaterThan):
+    """Numbers that are at least `lower_bound`.
+
+    As `torch.distributions.constraints.greater_than_eq`.
+
+    Args:
+        lower_bound (float or Tensor): The bound, included.
+
+    Example:
+        >>> mica.distributions.constraints.greater_than_eq(1.0).check(mica.tensor([1.0, 0.0]))
+        tensor([ True, False])
+    """
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_Bounded):
+    """Numbers below `upper_bound`.
+
+    As `torch.distributions.constraints.less_than`.
+
+    Args:
+        upper_bound (float or Tensor): The bound, excluded.
+
+    Example:
+        >>> mica.distributions.constraints.less_than(1.0).check(mica.tensor([1.0, 0.0]))
+        tensor([False,  True])
+    """
+
     upper_bound: Any
 
     def __init__(self, upper_bound: Any) -> None:
@@ -210,6 +334,19 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
+    """Numbers from `lower_bound` to `upper_bound`, both included.
+
+    As `torch.distributions.constraints.interval`.
+
+    Args:
+        lower_bound (float or Tensor): Smallest number.
+        upper_bound (float or Tensor): Largest number.
+
+    Example:
+        >>> mica.distributions.constraints.interval(0.0, 2.0).check(mica.tensor([2.0, 3.0]))
+        tensor([ True, False])
+    """
+
     lower_bound: Any
     upper_bound: Any
 
@@ -221,6 +358,19 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Interval):
+    """Numbers from `lower_bound`, included, to `upper_bound`, excluded.
+
+    As `torch.distributions.constraints.half_open_interval`.
+
+    Args:
+        lower_bound (float or Tensor): Smallest number.
+        upper_bound (float or Tensor): The upper bound.
+
+    Example:
+        >>> mica.distributions.constraints.half_open_interval(0.0, 2.0).check(mica.tensor([0.0, 2.0]))
+        tensor([ True, False])
+    """
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
@@ -233,6 +383,18 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(_Bounded):
+    """Vectors of counts that are not negative and sum to at most `upper_bound`.
+
+    As `torch.distributions.constraints.multinomial`.
+
+    Args:
+        upper_bound (int or Tensor): Largest sum.
+
+    Example:
+        >>> mica.distributions.constraints.multinomial(3).check(mica.tensor([[1.0, 2.0], [2.0, 2.0]]))
+        tensor([ True, False])
+    """
+
     is_discrete = True
     event_dim = 1
     upper_bound: Any
@@ -291,7 +453,20 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Pieces of a value along `dim`, each in a region of its own."""
+    """A constraint for each piece of a value along a dimension.
+
+    As `torch.distributions.constraints.cat`.
+
+    Args:
+        cseq (sequence of Constraint): One for each piece.
+        dim (int): Dimension that is cut. Default: 0.
+        lengths (sequence of int, optional): Size of each piece. Default: 1 each.
+
+    Example:
+        >>> c = mica.distributions.constraints
+        >>> c.cat([c.positive, c.real], lengths=[2, 1]).check(mica.tensor([1.0, -1.0, -1.0]))
+        tensor([ True, False,  True])
+    """
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -316,7 +491,20 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Slices of a value along `dim`, each in a region of its own."""
+    """A constraint for each slice of a value along a dimension.
+
+    As `torch.distributions.constraints.stack`.
+
+    Args:
+        cseq (sequence of Constraint): One for each slice.
+        dim (int): Dimension of the slices. Default: 0.
+
+    Example:
+        >>> c = mica.distributions.constraints
+        >>> c.stack([c.positive, c.real]).check(mica.tensor([[1.0, -1.0], [1.0, -1.0]]))
+        tensor([[ True, False],
+                [ True,  True]])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim

@@ -13,7 +13,26 @@ from mica.distributions.utils import _sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of transforms[-1](... transforms[0](x)) for x of the base."""
+    """What a base distribution becomes through transforms: `transforms[-1](... transforms[0](x))` of its draws.
+
+    As `torch.distributions.TransformedDistribution`. `log_prob` needs invertible transforms with a Jacobian,
+    `cdf` and `icdf` those with a `sign`; `rsample` exists if the base has it.
+
+    Args:
+        base_distribution (Distribution): Of `x`.
+        transforms (Transform or list of Transform): Applied in this order.
+        validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
+            `Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: `transforms` holds something else, or the base has too few dimensions.
+
+    Example:
+        >>> base = mica.distributions.Normal(0.0, 1.0)
+        >>> d = mica.distributions.TransformedDistribution(base, mica.distributions.ExpTransform())
+        >>> d.log_prob(mica.tensor(1.0)), d.icdf(mica.tensor(0.5))
+        (tensor(-0.9189), tensor(1.))
+    """
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):

@@ -22,7 +22,29 @@ __all__ = [
 
 
 class Transform:
-    """A map from `domain` to `codomain`. cache_size=1 keeps the last pair, for exact inverses."""
+    """The base of transforms: maps from `domain` to `codomain` with the log of the Jacobian's determinant.
+
+    As `torch.distributions.Transform`. Call one for `y = f(x)`, and `inv` for the way back. A subclass
+    defines `domain`, `codomain`, `bijective`, `_call(x)`, `_inverse(y)` and `log_abs_det_jacobian(x, y)`.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Attributes:
+        domain (Constraint): Where inputs lie.
+        codomain (Constraint): Where outputs lie.
+        bijective (bool): Whether the inverse brings every input back.
+
+    Raises:
+        ValueError: `cache_size` is neither 0 nor 1.
+
+    Example:
+        >>> f = mica.distributions.ExpTransform()
+        >>> y = f(mica.tensor(2.0))
+        >>> y, f.inv(y), f.log_abs_det_jacobian(mica.tensor(2.0), y)
+        (tensor(7.3891), tensor(2.), tensor(2.))
+    """
 
     bijective = False
     domain: Any
@@ -40,13 +62,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
+        """Number of dimensions of one event, where input and output have the same."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Any:
-        """The inverse transform."""
+        """The inverse transform, with `domain` and `codomain` swapped."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -55,11 +78,21 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 where the map increases, -1 where it decreases."""
+        """1 where the map increases, -1 where it decreases; for maps of one number."""
         raise NotImplementedError(f"The transform {type(self).__name__} has no sign.")
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transform with a cache of this size."""
+        """The same transform with a cache of this size.
+
+        Args:
+            cache_size (int): 0 or 1. Default: 1.
+
+        Returns:
+            Transform: `self` if its cache has this size.
+
+        Raises:
+            NotImplementedError: The class has a constructor of its own and no `with_cache`.
+        """
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -96,18 +129,43 @@ class Transform:
         raise NotImplementedError(f"The transform {type(self).__name__} has no inverse.")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """log |det dy/dx|."""
+        """The logarithm of `abs(det(dy / dx))`, by which densities change.
+
+        Args:
+            x (Tensor): Inputs.
+            y (Tensor): Their outputs.
+
+        Returns:
+            Tensor: One number for each event.
+
+        Raises:
+            NotImplementedError: The transform has none.
+        """
         raise NotImplementedError(f"The transform {type(self).__name__} has no Jacobian determinant.")
 
     def __repr__(self) -> str:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the output for an input of a shape."""
+        """The shape of the output for an input of a shape.
+
+        Args:
+            shape (tuple of int): Shape of the input.
+
+        Returns:
+            Size: Shape of the output.
+        """
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of the input for an output of a shape."""
+        """The shape of the input for an output of a shape.
+
+        Args:
+            shape (tuple of int): Shape of the output.
+
+        Returns:
+            Size: Shape of the input.
+        """
         return shape
 
 
@@ -149,7 +207,21 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other."""
+    """Transforms one after the other: `parts[-1](... parts[0](x))`.
+
+    As `torch.distributions.ComposeTransform`.
+
+    Args:
+        parts (list of Transform): Applied in this order; none is the identity.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> t = mica.distributions
+        >>> f = t.ComposeTransform([t.AffineTransform(0.0, 2.0), t.ExpTransform()])
+        >>> f(mica.tensor(1.0)), f.inv(f(mica.tensor(1.0)))
+        (tensor(7.3891), tensor(1.))
+    """
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
@@ -240,7 +312,26 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Reinterprets batch dimensions of a transform as parts of its events."""
+    """Takes the last dimensions of a transform's batch for a part of its event.
+
+    As `torch.distributions.IndependentTransform`: values stay, and `log_abs_det_jacobian` is summed over
+    these dimensions.
+
+    Args:
+        base_transform (Transform): The base.
+        reinterpreted_batch_ndims (int): How many dimensions, from the right.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Raises:
+        ValueError: When called with an input of fewer dimensions.
+
+    Example:
+        >>> f = mica.distributions.IndependentTransform(mica.distributions.ExpTransform(), 1)
+        >>> x = mica.ones(2, 3)
+        >>> f.log_abs_det_jacobian(x, f(x))
+        tensor([3., 3.])
+    """
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -299,7 +390,18 @@ class _Elementwise(Transform):
 
 
 class ExpTransform(_Elementwise):
-    """exp(x)."""
+    """From real to positive numbers: `exp(x)`.
+
+    As `torch.distributions.ExpTransform`.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> mica.distributions.ExpTransform()(mica.tensor([0.0, 1.0]))
+        tensor([1.0000, 2.7183])
+    """
 
     codomain = constraints.positive
 
@@ -314,7 +416,20 @@ class ExpTransform(_Elementwise):
 
 
 class PowerTransform(_Elementwise):
-    """x ** exponent for positive x."""
+    """A power of positive numbers: `x ** exponent`.
+
+    As `torch.distributions.PowerTransform`.
+
+    Args:
+        exponent (Tensor or float): Not 0; broadcasts with the input.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> f = mica.distributions.PowerTransform(2.0)
+        >>> f(mica.tensor(3.0)), f.inv(mica.tensor(9.0))
+        (tensor(9.), tensor(3.))
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -346,7 +461,19 @@ class PowerTransform(_Elementwise):
 
 
 class SigmoidTransform(_Elementwise):
-    """1 / (1 + exp(-x)), kept off 0 and 1."""
+    """From real numbers to (0, 1): `1 / (1 + exp(-x))`, kept off 0 and 1.
+
+    As `torch.distributions.SigmoidTransform`.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> f = mica.distributions.SigmoidTransform()
+        >>> f(mica.tensor([0.0, 2.0])), f.inv(mica.tensor(0.5))
+        (tensor([0.5000, 0.8808]), tensor(0.))
+    """
 
     codomain = constraints.unit_interval
 
@@ -364,7 +491,18 @@ class SigmoidTransform(_Elementwise):
 
 
 class SoftplusTransform(_Elementwise):
-    """log(1 + exp(x))."""
+    """From real to positive numbers: `log(1 + exp(x))`.
+
+    As `torch.distributions.SoftplusTransform`. Unlike `exp` it grows linearly.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> mica.distributions.SoftplusTransform()(mica.tensor([0.0, 3.0]))
+        tensor([0.6931, 3.0486])
+    """
 
     codomain = constraints.positive
 
@@ -379,7 +517,19 @@ class SoftplusTransform(_Elementwise):
 
 
 class TanhTransform(_Elementwise):
-    """tanh(x)."""
+    """From real numbers to (-1, 1): `tanh(x)`.
+
+    As `torch.distributions.TanhTransform`. Its Jacobian is more exact than that of a composed sigmoid. The
+    inverse of numbers that are rounded to 1 is infinite; a cache avoids that.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> mica.distributions.TanhTransform()(mica.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -394,7 +544,18 @@ class TanhTransform(_Elementwise):
 
 
 class AbsTransform(Transform):
-    """|x|: not a bijection."""
+    """From real to positive numbers: `abs(x)`, which is no bijection.
+
+    As `torch.distributions.AbsTransform`. The inverse gives the positive of the two; it has no Jacobian.
+
+    Args:
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> mica.distributions.AbsTransform()(mica.tensor([-2.0, 3.0]))
+        tensor([2., 3.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -412,7 +573,22 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """loc + scale * x."""
+    """Scales and shifts: `loc + scale * x`.
+
+    As `torch.distributions.AffineTransform`.
+
+    Args:
+        loc (Tensor or float): Shift.
+        scale (Tensor or float): Factor, not 0.
+        event_dim (int): Dimensions of one event, from the right: 0 for numbers, 1 for vectors. Default: 0.
+        cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
+            Default: 0.
+
+    Example:
+        >>> f = mica.distributions.AffineTransform(1.0, 2.0)
+        >>> f(mica.tensor(3.0)), f.inv(mica.tensor(7.0)), f.sign
+        (tensor(7.), tensor(3.), 1)
+    """
 
     bijective = True
 

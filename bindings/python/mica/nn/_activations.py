@@ -370,7 +370,6 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         input (Tensor): Floating scores of any shape; of integers if `dtype` is given.
         dim (int, optional): Dimension along which the results sum to 1. Name it: without it the
             dimension is 0 for 0, 1 and 3 dimensions and 1 for others, with a warning. Default: None.
-        _stacklevel (int): Not used. Default: 3.
         dtype (dtype, optional): Convert `input` to it first. Default: the dtype of `input`.
 
     Returns:
@@ -397,7 +396,6 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
         input (Tensor): Floating scores of any shape; of integers if `dtype` is given.
         dim (int, optional): Dimension along which the probabilities sum to 1. Name it: without it the
             dimension is 0 for 0, 1 and 3 dimensions and 1 for others, with a warning. Default: None.
-        _stacklevel (int): Not used. Default: 3.
         dtype (dtype, optional): Convert `input` to it first. Default: the dtype of `input`.
 
     Returns:
@@ -423,7 +421,6 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         input (Tensor): Floating numbers of any shape; integers if `dtype` is given.
         dim (int, optional): Dimension along which the results sum to 1. Name it: without it the
             dimension is 0 for 0, 1 and 3 dimensions and 1 for others, with a warning. Default: None.
-        _stacklevel (int): Not used. Default: 3.
         dtype (dtype, optional): Convert `-input` to it first. Default: the dtype of `input`.
 
     Returns:

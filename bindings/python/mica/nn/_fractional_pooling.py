@@ -49,8 +49,6 @@ def fractional_max_pool2d(
         output_ratio (float or tuple of 2 float, optional): Size of the output divided by that of the
             input, in (0, 1). Default: None.
         return_indices (bool): Return also where the maxima stand. Default: False.
-        _random_samples (Tensor, optional): `(N, C, 2)` in [0, 1): where windows begin, for each channel.
-            Default: drawn by the default generator.
 
     Returns:
         Tensor or tuple of 2 Tensor: The maxima, `(N, C, *output_size)`, or without `N`; with
@@ -91,8 +89,6 @@ def fractional_max_pool3d(
         output_ratio (float or tuple of 3 float, optional): Size of the output divided by that of the
             input, in (0, 1). Default: None.
         return_indices (bool): Return also where the maxima stand. Default: False.
-        _random_samples (Tensor, optional): `(N, C, 3)` in [0, 1): where windows begin, for each channel.
-            Default: drawn by the default generator.
 
     Returns:
         Tensor or tuple of 2 Tensor: The maxima, `(N, C, *output_size)`, or without `N`; with
@@ -131,8 +127,6 @@ def fractional_max_pool2d_with_indices(
         output_ratio (float or tuple of 2 float, optional): Size of the output divided by that of the
             input, in (0, 1). Default: None.
         return_indices (bool): Has no effect: the indices always come. Default: False.
-        _random_samples (Tensor, optional): `(N, C, 2)` in [0, 1): where windows begin, for each channel.
-            Default: drawn by the default generator.
 
     Returns:
         tuple of 2 Tensor: The maxima, `(N, C, *output_size)` or without `N`, and their indices in the
@@ -172,8 +166,6 @@ def fractional_max_pool3d_with_indices(
         output_ratio (float or tuple of 3 float, optional): Size of the output divided by that of the
             input, in (0, 1). Default: None.
         return_indices (bool): Has no effect: the indices always come. Default: False.
-        _random_samples (Tensor, optional): `(N, C, 3)` in [0, 1): where windows begin, for each channel.
-            Default: drawn by the default generator.
 
     Returns:
         tuple of 2 Tensor: The maxima, `(N, C, *output_size)` or without `N`, and their indices in the
