@@ -8,25 +8,9 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away, and so does the end of a `with` block.
+    """What registering a hook returns: remove() takes the hook away, once.
 
-    As `torch.utils.hooks.RemovableHandle`. Tensors, nodes of the graph, modules and optimizers give it.
-
-    Args:
-        hooks_dict (dict or callable): Where the hook will be stored under the handle's `id`, or a
-            function that
-            takes it away.
-        extra_dict (dict or list of dict, optional): More dicts with entries of the same `id`. Default:
-            None.
-
-    Attributes:
-        id (int): Number of the handle.
-
-    Example:
-        >>> x = mica.ones(1, requires_grad=True)
-        >>> handle = x.register_hook(lambda grad: print("called"))
-        >>> handle.remove()
-        >>> x.sum().backward()
+    Made of a function that does so, or of the dictionary that holds the hook under `id`.
     """
 
     next_id = 0
@@ -38,11 +22,10 @@ class RemovableHandle:
         self._tables = [] if callable(hooks_dict) else [hooks_dict, *_as_list(extra_dict)]
 
     def hooks_dict_ref(self) -> Any:
-        """Returns the dictionary that holds the hook; None where it lies in none."""
+        """The dictionary that holds the hook; None for a hook that lies in none."""
         return self._tables[0] if self._tables else None
 
     def remove(self) -> None:
-        """Takes the hook away; nothing happens the second time."""
         if self._remove is not None:
             self._remove()
         for table in self._tables:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 _LAZY = (
     "_python_dispatch",
     "_pytree",
+    "benchmark",
     "checkpoint",
     "data",
     "deterministic",
@@ -22,6 +23,7 @@ _FUNCTIONS = {"summary": "_summary", "swap_tensors": "_swap_tensors"}
 
 if TYPE_CHECKING:
     from mica.utils import (
+        benchmark as benchmark,
         checkpoint as checkpoint,
         data as data,
         deterministic as deterministic,

@@ -28,20 +28,58 @@ _WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": 
 
 
 def timer() -> float:
-    """The clock, after the accelerator has finished its work, if there is one."""
+    """Reads the clock, in seconds, after the accelerator has finished its work, if there is one.
+
+    As `torch.utils.benchmark.timer`.
+
+    Returns:
+        float: Seconds since an arbitrary moment.
+
+    Example:
+        >>> begin = mica.utils.benchmark.timer()
+        >>> mica.utils.benchmark.timer() >= begin
+        True
+    """
     if mica.accelerator.is_available():
         mica.accelerator.synchronize()
     return time.perf_counter()
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which a time in seconds reads well, and its size in seconds."""
+    """Chooses the unit in which a time reads well.
+
+    As `torch.utils.benchmark.select_unit`.
+
+    Args:
+        t (float): The time, in seconds.
+
+    Returns:
+        tuple: `(unit, seconds)`: "ns", "us", "ms" or "s", and its size.
+
+    Example:
+        >>> mica.utils.benchmark.select_unit(0.0021)
+        ('ms', 0.001)
+    """
     unit = _UNITS.get(int(math.log10(t) // 3), "s") if t > 0 else "s"
     return unit, {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """x with n significant digits."""
+    """Rounds a number to some significant digits.
+
+    As `torch.utils.benchmark.trim_sigfig`.
+
+    Args:
+        x (float): The number.
+        n (int): Number of digits.
+
+    Returns:
+        float: The rounded number.
+
+    Example:
+        >>> mica.utils.benchmark.trim_sigfig(1234.5, 2)
+        1200.0
+    """
     if x == 0:
         return 0.0
     scale = 10 ** (math.ceil(math.log10(abs(x))) - n)
@@ -50,7 +88,24 @@ def trim_sigfig(x: float, n: int) -> float:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What was measured."""
+    """What a Timer measured: the statement, and what tables call it.
+
+    As `torch.utils.benchmark.TaskSpec`. The Timer makes it.
+
+    Args:
+        stmt (str): The statement.
+        setup (str): What ran once before.
+        global_setup (str): Empty; for C++ only. Default: "".
+        label (str, optional): Title of a table. Default: None.
+        sub_label (str, optional): Name of a row. Default: None.
+        description (str, optional): Name of a column. Default: None.
+        env (str, optional): Where it ran, as the caller names it. Default: None.
+        num_threads (int): Number of threads. Default: 1.
+
+    Example:
+        >>> mica.utils.benchmark.TaskSpec("x + 1", "x = 1", label="add").title
+        'add'
+    """
 
     stmt: str
     setup: str
@@ -67,18 +122,33 @@ class TaskSpec:
         return (self.label or self.stmt) + (f": {self.sub_label}" if self.sub_label else "")
 
     def setup_str(self) -> str:
-        """The setup, unless there is none."""
+        """Returns the setup for printing; empty where there is none."""
         return "" if self.setup in ("pass", "") else f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """Title, description and setup in lines."""
+        """Returns title, description and setup, in lines."""
         lines = [self.title, self.description or "", self.setup_str()]
         return "\n".join([lines[0], *(line for line in lines[1:] if line)])
 
 
 @dataclass
 class Measurement:
-    """Times of blocks of runs of one task; `times` are seconds of one run."""
+    """The times that a Timer took of a task, with statistics of them.
+
+    As `torch.utils.benchmark.Measurement`.
+
+    Args:
+        number_per_run (int): How often the statement ran in a block.
+        raw_times (list of float): Seconds that each block took.
+        task_spec (TaskSpec): What was measured.
+        metadata (dict, optional): Anything the caller keeps. Default: None.
+
+    Example:
+        >>> task = mica.utils.benchmark.TaskSpec("x + 1", "pass")
+        >>> found = mica.utils.benchmark.Measurement(10, [0.2, 0.3, 0.4], task)
+        >>> found.median, found.times
+        (0.03, [0.02, 0.03, 0.04])
+    """
 
     number_per_run: int
     raw_times: list[float]
@@ -87,22 +157,22 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds of one run, by block."""
+        """Seconds of one run of the statement, by block."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property
     def median(self) -> float:
-        """The median time of a run."""
+        """Median time of a run, in seconds."""
         return float(np.median(self._some_times()))
 
     @property
     def mean(self) -> float:
-        """The mean time of a run."""
+        """Mean time of a run, in seconds."""
         return float(np.mean(self._some_times()))
 
     @property
     def iqr(self) -> float:
-        """The distance of the quarters below and above the median."""
+        """Distance between the first and the third quartile of the times, in seconds."""
         low, high = np.quantile(self._some_times(), [0.25, 0.75])
         return float(high - low)
 
@@ -113,14 +183,21 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median are worth showing, by the spread of the middle half."""
+        """How many digits of the median are worth showing, by the spread of the middle half of the times."""
         ordered = sorted(self._some_times())
         middle = ordered[len(ordered) // 4 : math.ceil(3 * len(ordered) / 4)]
         interval = max(1.645 * float(np.std(middle)) / math.sqrt(len(middle)), _LEAST_INTERVAL)
         return min(max(math.floor(math.log10(self.median / interval)), 1), _MAX_DIGITS)
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Whether the spread is below this part of the median."""
+        """Says whether the spread is small enough to trust the median.
+
+        Args:
+            threshold (float): What `iqr / median` must be below. Default: 0.1.
+
+        Returns:
+            bool: True where it is.
+        """
         return self.iqr / self.median < threshold
 
     @property
@@ -165,7 +242,14 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement for each task among these, of times of one run."""
+        """Joins the measurements of the same task.
+
+        Args:
+            measurements (iterable of Measurement): The measurements.
+
+        Returns:
+            list of Measurement: One for each task, with the times of single runs.
+        """
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for measurement in measurements:
             grouped.setdefault(measurement.task_spec, []).append(measurement)
@@ -173,7 +257,33 @@ class Measurement:
 
 
 class Timer:
-    """Times a statement of Python, in a number of threads."""
+    """Times a statement of Python, with warm-up, the accelerator awaited, and a fixed number of threads.
+
+    As `torch.utils.benchmark.Timer`, for Python only.
+
+    Args:
+        stmt (str): The statement. Default: "pass".
+        setup (str): Runs once before each block; the statement sees its names. Default: "pass".
+        global_setup (str): Must be empty. Default: "".
+        timer (callable): The clock, in seconds. Default: `mica.utils.benchmark.timer`.
+        globals (dict of str to object, optional): Names that the statement sees, such as `globals()`.
+        label (str, optional): Title of a table. Default: the statement.
+        sub_label (str, optional): Name of a row of a table. Default: None.
+        description (str, optional): Name of a column of a table. Default: None.
+        env (str, optional): Where it runs, as you name it. Default: None.
+        num_threads (int): Number of threads that operators use. Default: 1.
+        language (str): "python". Default: "python".
+
+    Raises:
+        ValueError: `stmt` is no string, or there is a `global_setup`.
+        NotImplementedError: Another language.
+
+    Example:
+        >>> timer = mica.utils.benchmark.Timer("x + 1", globals={"x": mica.ones(8)})
+        >>> measured = timer.timeit(100)
+        >>> measured.number_per_run, measured.median > 0
+        (100, True)
+    """
 
     def __init__(
         self,
@@ -211,7 +321,14 @@ class Timer:
             mica.set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """One block of this many runs, after a few to warm up."""
+        """Measures one block of runs, after a few to warm up.
+
+        Args:
+            number (int): How often the statement runs. Default: 1000000.
+
+        Returns:
+            Measurement: One time.
+        """
 
         def run() -> Measurement:
             self._timeit(max(number // 100, 2))
@@ -248,7 +365,15 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Blocks of runs, in all min_run_time seconds or more."""
+        """Measures blocks of runs until some time is over; the usual way.
+
+        Args:
+            callback (callable, optional): `f(number_per_run, seconds)`, after each block. Default: none.
+            min_run_time (float): Seconds that all blocks take together, at least. Default: 0.2.
+
+        Returns:
+            Measurement: A time for each block.
+        """
         return self._blocks(min_run_time, callback, lambda times, number: sum(times) >= min_run_time)
 
     def adaptive_autorange(
@@ -259,7 +384,17 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
-        """Blocks of runs until their spread is below the threshold, or max_run_time is over."""
+        """Measures blocks of runs until their spread is small.
+
+        Args:
+            threshold (float): What `iqr / median` shall be below. Default: 0.1.
+            min_run_time (float): Seconds to measure at least. Default: 0.01.
+            max_run_time (float): Seconds after which it ends anyway. Default: 10.0.
+            callback (callable, optional): `f(number_per_run, seconds)`, after each block. Default: none.
+
+        Returns:
+            Measurement: A time for each block, four at least.
+        """
 
         def enough(times: list[float], number: int) -> bool:
             if sum(times) < min_run_time or len(times) < 4:
@@ -272,7 +407,25 @@ class Timer:
 
 
 class Compare:
-    """A table of measurements: a row for each sub-label, a column for each description, by threads."""
+    """Tables of measurements: one for each label, sub-labels in rows and descriptions in columns.
+
+    As `torch.utils.benchmark.Compare`.
+
+    Args:
+        results (list of Measurement): The measurements.
+
+    Raises:
+        ValueError: Something in the list is no Measurement.
+
+    Example:
+        >>> from mica.utils.benchmark import Compare, Measurement, TaskSpec
+        >>> def measured(sub_label, description, seconds):
+        ...     task = TaskSpec("", "", "", "add", sub_label, description)
+        ...     return Measurement(1, [seconds], task)
+        >>> table = Compare([measured("8", "mica", 2e-6), measured("9", "mica", 3e-6)])
+        >>> "Times are in microseconds" in str(table)
+        True
+    """
 
     def __init__(self, results: list[Measurement]) -> None:
         self._results: list[Measurement] = []
@@ -286,24 +439,35 @@ class Compare:
         return "\n".join(self._table(label, group) for label, group in by_label.items())
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
-        """Adds measurements."""
+        """Adds measurements.
+
+        Args:
+            results (iterable of Measurement): The measurements.
+
+        Raises:
+            ValueError: One is no Measurement.
+        """
         for result in results:
             if not isinstance(result, Measurement):
                 raise ValueError(f"A Measurement is expected; this is of type ({type(result).__name__}).")
             self._results.append(result)
 
     def trim_significant_figures(self) -> None:
-        """Shows no more digits than the spread warrants."""
+        """Shows no more digits than the spread warrants, from now on."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Tables are in plain text: nothing changes."""
+        """Does nothing: tables are plain text.
+
+        Args:
+            rowwise (bool): No effect. Default: False.
+        """
 
     def highlight_warnings(self) -> None:
-        """Tables are in plain text: nothing changes."""
+        """Does nothing: tables are plain text."""
 
     def print(self) -> None:
-        """Prints the table."""
+        """Prints the tables."""
         print(str(self))
 
     def _cell(self, result: Measurement | None, size: float) -> str:

@@ -21,6 +21,8 @@ from mica.utils._pytree import tree_map
 from mica.utils.module_tracker import ModuleTracker
 from mica.utils.python_dispatch import DispatchMode
 
+__all__ = ["FlopCounterMode", "flop_registry", "operations", "register_flop_formula"]
+
 Formula = Callable[..., int]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from mica._tensor.removable_handle import RemovableHandle as RemovableHandle
 from mica.nn.modules._backward_hooks import BackwardHooks
 
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
 
 class BackwardHook(BackwardHooks):
     """Calls a module's full backward hooks, for code that calls a module's parts by itself.

@@ -11,6 +11,8 @@ from mica._C import Tensor
 from mica.nn.modules.module import Module, exchange_call
 from mica.utils._pytree import tree_flatten
 
+__all__ = ["ModuleTracker"]
+
 _call = Module.__call__
 _trackers: list[ModuleTracker] = []  # innermost last
 

@@ -28,7 +28,28 @@ def _summary(tag: str, **content: Any) -> Summary:
 def hparams(
     hparam_dict: Any = None, metric_dict: Any = None, hparam_domain_discrete: Any = None
 ) -> tuple[Summary, Summary, Summary]:
-    """The summaries of an experiment, of a session's start and of its end."""
+    """Makes the summaries of a run's hyperparameters and results.
+
+    As `torch.utils.tensorboard.summary.hparams`.
+
+    Args:
+        hparam_dict (dict): Hyperparameters by name: numbers, strings or booleans.
+        metric_dict (dict of str to float): Results by tag.
+        hparam_domain_discrete (dict of str to list, optional): Values that a hyperparameter can have.
+            Default: none.
+
+    Returns:
+        tuple of 3 Summary: Of the experiment, of the run's start and of its end.
+
+    Raises:
+        TypeError: One of the first two is no dict.
+        ValueError: A hyperparameter is of another type.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> [part.value[0].tag for part in summary.hparams({"lr": 0.1}, {"loss": 0.5})]
+        ['_hparams_/experiment', '_hparams_/session_start_info', '_hparams_/session_end_info']
+    """
     for what, value in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
         if not isinstance(value, dict):
             raise TypeError(f"{what} should be a dictionary, not ({type(value).__name__}).")

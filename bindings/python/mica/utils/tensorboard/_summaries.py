@@ -49,6 +49,26 @@ def scalar(
     new_style: bool = False,
     double_precision: bool = False,
 ) -> Summary:
+    """Makes the summary of a number.
+
+    As `torch.utils.tensorboard.summary.scalar`.
+
+    Args:
+        name (str): Tag of the summary.
+        tensor (float or Tensor): The number, or a Tensor of one element.
+        collections (object, optional): No effect. Default: None.
+        new_style (bool): Write it as a tensor, which newer versions of TensorBoard read faster.
+            Default: False.
+        double_precision (bool): In the new style, keep 64 bits. Default: False.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.scalar("loss", 0.5).value[0].simple_value
+        0.5
+    """
     value = number(tensor)
     if not new_style:
         return Summary(value=[Summary.Value(tag=name, simple_value=value)])
@@ -59,6 +79,22 @@ def scalar(
 
 
 def tensor_proto(tag: str, tensor: Any) -> Summary:
+    """Makes the summary of a Tensor's values.
+
+    As `torch.utils.tensorboard.summary.tensor_proto`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tensor (Tensor or array): The values, of any shape; kept in float32.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> list(summary.tensor_proto("x", mica.ones(2)).value[0].tensor.float_val)
+        [1.0, 1.0]
+    """
     values = array(tensor).astype(np.float32)
     proto = TensorProto(
         dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=_shape(*values.shape)
@@ -76,6 +112,24 @@ def _exponential_bins() -> list[float]:
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
+    """Makes the summary of how often values occur.
+
+    As `torch.utils.tensorboard.summary.histogram`.
+
+    Args:
+        name (str): Tag of the summary.
+        values (Tensor or array): The values, of any shape.
+        bins (str or sequence of float): "tensorflow", another way of `numpy.histogram`, or the edges.
+        max_bins (int, optional): Most bins; neighbors are joined. Default: as many as there are.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.histogram("x", mica.ones(3), [0.0, 2.0]).value[0].histo.num
+        3.0
+    """
     flat = array(values).astype(float).reshape(-1)
     if flat.size == 0:
         raise ValueError("The histogram is empty, please file a bug report.")
@@ -115,7 +169,28 @@ def histogram_raw(
     bucket_limits: Any,
     bucket_counts: Any,
 ) -> Summary:
-    """A histogram that was counted already."""
+    """Makes the summary of a histogram that was counted already.
+
+    As `torch.utils.tensorboard.summary.histogram_raw`.
+
+    Args:
+        name (str): Tag of the summary.
+        min (float): Least value.
+        max (float): Greatest value.
+        num (float): How many values.
+        sum (float): Sum of the values.
+        sum_squares (float): Sum of their squares.
+        bucket_limits (sequence of float): Upper edges of the bins.
+        bucket_counts (sequence of int): Values in each bin.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.histogram_raw("x", 0, 1, 2, 1, 1, [1.0], [2]).value[0].histo.num
+        2.0
+    """
     numbers = {"min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares}
     proto = HistogramProto(bucket_limit=list(bucket_limits), bucket=list(bucket_counts), **numbers)
     return Summary(value=[Summary.Value(tag=name, histo=proto)])
@@ -155,6 +230,24 @@ def _bytes(values: np.ndarray) -> np.ndarray:
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Summary:
+    """Makes the summary of an image, as PNG; needs the package PIL.
+
+    As `torch.utils.tensorboard.summary.image`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tensor (Tensor or array): The image: floats of 0 to 1, or uint8.
+        rescale (float): By what it is enlarged. Default: 1.
+        dataformats (str): Order of the dimensions. Default: "NCHW".
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.image("x", mica.ones(1, 3, 4, 5)).value[0].image.width
+        5
+    """
     return drawn(tag, as_rows(tensor, dataformats), rescale=rescale)
 
 
@@ -166,6 +259,26 @@ def image_boxes(
     dataformats: str = "CHW",
     labels: Any = None,
 ) -> Summary:
+    """Makes the summary of an image with boxes drawn on it.
+
+    As `torch.utils.tensorboard.summary.image_boxes`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tensor_image (Tensor or array): The image: floats of 0 to 1, or uint8.
+        tensor_boxes (Tensor or array): The boxes, `(N, 4)`: left, top, right, bottom, in pixels.
+        rescale (float): By what it is enlarged. Default: 1.
+        dataformats (str): Order of the image's dimensions. Default: "CHW".
+        labels (list of str, optional): Text at each box. Default: none.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.image_boxes("x", mica.ones(3, 4, 5), [[0, 0, 2, 2]]).value[0].image.width
+        5
+    """
     return drawn(tag, as_rows(tensor_image, dataformats), tensor_boxes, labels, rescale)
 
 
@@ -193,7 +306,23 @@ def _picture(tag: str, channels: int, size: tuple[int, int], data: bytes) -> Sum
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
-    """(N, T, C, H, W) as a moving GIF, the N side by side."""
+    """Makes the summary of a video, as a moving GIF.
+
+    As `torch.utils.tensorboard.summary.video`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tensor (Tensor or array): `(N, T, C, H, W)`, N videos side by side of T frames each.
+        fps (float): Frames a second. Default: 4.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.video("x", mica.ones(1, 2, 3, 4, 5)).value[0].image.width
+        5
+    """
     from PIL import Image
 
     frames = [Image.fromarray(_bytes(as_rows(step, "NCHW"))) for step in array(tensor).swapaxes(0, 1)]
@@ -205,6 +334,23 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Summary:
+    """Makes the summary of a sound, of one channel.
+
+    As `torch.utils.tensorboard.summary.audio`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tensor (Tensor or array): The samples, `(L,)` or `(1, L)`, from -1 to 1.
+        sample_rate (int): Samples a second. Default: 44100.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.audio("x", mica.zeros(8)).value[0].audio.length_frames
+        8
+    """
     sound = array(tensor).squeeze()
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
@@ -226,6 +372,22 @@ def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Summary:
 
 
 def text(tag: str, text: str) -> Summary:
+    """Makes the summary of a text.
+
+    As `torch.utils.tensorboard.summary.text`.
+
+    Args:
+        tag (str): Tag of the summary.
+        text (str): The text, in Markdown.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.text("note", "*begun*").value[0].tag
+        'note/text_summary'
+    """
     from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
     proto = TensorProto(dtype="DT_STRING", string_val=[text.encode("utf-8")], tensor_shape=_shape(1))
@@ -237,7 +399,25 @@ def text(tag: str, text: str) -> Summary:
 def pr_curve(
     tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None
 ) -> Summary:
-    """Precision and recall at `num_thresholds` bounds between 0 and 1."""
+    """Makes the summary of the curve of precision against recall of a binary classifier.
+
+    As `torch.utils.tensorboard.summary.pr_curve`.
+
+    Args:
+        tag (str): Tag of the summary.
+        labels (Tensor or array): What is right, 0 or 1, of any shape.
+        predictions (Tensor or array): Probabilities of 1, of the same shape.
+        num_thresholds (int): Points of the curve, 127 at most. Default: 127.
+        weights (Tensor or array, optional): Weight of each label. Default: 1.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.pr_curve("x", mica.tensor([0, 1]), mica.tensor([0.2, 0.9]), 3).value[0].tag
+        'x'
+    """
     truth, guess = array(labels).reshape(-1) > 0, array(predictions).reshape(-1)
     weight = np.broadcast_to(1.0 if weights is None else array(weights).reshape(-1), truth.shape)
     bounds = min(num_thresholds, 127)
@@ -262,7 +442,29 @@ def pr_curve_raw(
     num_thresholds: int = 127,
     weights: Any = None,
 ) -> Summary:
-    """From true and false positives, true and false negatives, precision and recall."""
+    """Makes the summary of a curve of precision against recall that was counted already.
+
+    As `torch.utils.tensorboard.summary.pr_curve_raw`.
+
+    Args:
+        tag (str): Tag of the summary.
+        tp (Tensor or array): True positives at each threshold, `(num_thresholds,)`, as all that follow.
+        fp (Tensor or array): False positives.
+        tn (Tensor or array): True negatives.
+        fn (Tensor or array): False negatives.
+        precision (Tensor or array): Share of the predicted positives that are right.
+        recall (Tensor or array): Share of the positives that are found.
+        num_thresholds (int): Points of the curve, 127 at most. Default: 127.
+        weights (object, optional): No effect. Default: None.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.pr_curve_raw("x", *[mica.ones(3)] * 6, 3).value[0].tensor.tensor_shape.dim[0].size
+        6
+    """
     from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
     bounds = min(num_thresholds, 127)
@@ -275,7 +477,22 @@ def pr_curve_raw(
 
 
 def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> Summary:
-    """A layout of charts: {category: {title: [kind, tags]}}, of kind Margin or Multiline."""
+    """Makes the summary that says which scalars share a chart.
+
+    As `torch.utils.tensorboard.summary.custom_scalars`.
+
+    Args:
+        layout (dict): `{category: {title: ["Multiline", tags]}}`, or `["Margin", [value, lower,
+            upper]]`.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> summary.custom_scalars({"all": {"loss": ["Multiline", ["a", "b"]]}}).value[0].tag
+        'custom_scalars__config__'
+    """
     from tensorboard.plugins.custom_scalar import layout_pb2 as pb
 
     categories = []
@@ -305,7 +522,27 @@ def mesh(
     display_name: str | None = None,
     description: str | None = None,
 ) -> Summary:
-    """Points (N, V, 3), their colours and the triangles between them."""
+    """Makes the summary of points in space, or of a surface of triangles.
+
+    As `torch.utils.tensorboard.summary.mesh`.
+
+    Args:
+        tag (str): Tag of the summary.
+        vertices (Tensor or array): The points, `(N, V, 3)`.
+        colors (Tensor or array or None): Their colors, `(N, V, 3)`, 0 to 255.
+        faces (Tensor or array or None): The triangles, `(N, F, 3)`, as numbers of points.
+        config_dict (dict or None): Camera, materials and lights, for three.js.
+        display_name (str, optional): Name to show instead of the tag. Default: none.
+        description (str, optional): Text to show with it. Default: none.
+
+    Returns:
+        Summary: The protocol buffer, for `FileWriter.add_summary`.
+
+    Example:
+        >>> from mica.utils.tensorboard import summary
+        >>> len(summary.mesh("x", mica.ones(1, 3, 3), None, None, None).value)
+        1
+    """
     from tensorboard.plugins.mesh import metadata
     from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 
