@@ -1,7 +1,8 @@
 """Builds the documentation site: gathers its pages into build/docs/pages, and has Sphinx write build/docs/html.
 
-    python scripts/docs_site.py            # after scripts/reference.py, with .venv-docs' Python
+    python scripts/docs_site.py            # with .venv-docs' Python
     python scripts/docs_site.py --serve    # and shows it at http://localhost:8000
+    python scripts/docs_site.py --test     # and reads it in a browser (docs_browser.py)
 
 The pages are those of docs/, as they stand, with the generated ones: operators (scripts/reference.py), the
 Python API (api_pages.py) and the SDK's headers (sdk_pages.py). A warning of Sphinx fails, and so does a link
@@ -23,20 +24,13 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlparse
 
 import api_pages
+import docs_browser
 import sdk_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 OPERATORS = ROOT / "build" / "docs" / "operators"
 PAGES = ROOT / "build" / "docs" / "pages"
 HTML = ROOT / "build" / "docs" / "html"
-# The guides and concepts, in the order of docs/README.md; the site's own parts behind them.
-PARTS = {
-    "Guides": "guides",
-    "Concepts": "concepts",
-    "For contributors": "",
-    "Reference": "reference",
-}
-LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(?=[)#])")
 
 
 def linked(text: str, source: Path) -> str:
@@ -152,28 +146,30 @@ def serve() -> None:
         server.serve_forever()
 
 
-def main() -> int:
+def build() -> int:
+    """Runs the operators' examples and Sphinx; the number of faults."""
+    if subprocess.run([sys.executable, ROOT / "scripts" / "reference.py"], check=False).returncode:
+        return 1
     gather()
     shutil.rmtree(HTML, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-W", "--keep-going"]
-    command += [
-        "-c",
-        str(ROOT / "docs" / "site"),
-        "-d",
-        str(PAGES.parent / "doctrees"),
-        str(PAGES),
-        str(HTML),
-    ]
+    command += ["-c", ROOT / "docs" / "site", "-d", PAGES.parent / "doctrees", PAGES, HTML]
     failed = subprocess.run(command, check=False).returncode != 0
     problems = list(broken_links())
     for problem in problems:
         print(problem)
-    print(f"{len(list(HTML.rglob('*.html')))} passed, {len(problems) + failed} failed")
-    if failed or problems:
-        return 1
-    if "--serve" in sys.argv[1:]:
+    return len(problems) + failed
+
+
+def main() -> int:
+    failed, passed = build(), len(list(HTML.rglob("*.html")))
+    if "--test" in sys.argv[1:] and not failed:
+        read, faults = docs_browser.read_all()
+        passed, failed = passed + read, failed + faults
+    print(f"{passed} passed, {failed} failed")
+    if "--serve" in sys.argv[1:] and not failed:
         serve()
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ of the signature and nothing else, what returns something has `Returns:` (or `Yi
 `Example:` that runs with nothing but `import mica` before it and prints what it shows. A class's own public
 methods are held to the same, less the example; one that a base has already documented may go without a
 docstring. Public is what `__all__` lists, else what is defined in mica under a name without underscore.
-Operators are generated and have no Python source; scripts/reference.py runs theirs. Each fault is printed
-as file:line, and the last line counts the objects.
+Of operators, whose docstrings are generated, `Args:` has to describe every argument; scripts/reference.py
+runs their examples. Each fault is printed as file:line, and the last line counts the objects.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from types import FunctionType
 from typing import Any
 
 import mica
+from mica import _C
 
 ROOT = Path(__file__).resolve().parent.parent
 # Below `mica`; "" is mica itself, "Tensor" the methods of mica.Tensor that are written in Python.
@@ -232,6 +233,25 @@ def failing_examples(of: Documented, text: str) -> Iterator[str]:
         yield "the example fails\n" + textwrap.indent(said.getvalue().rstrip(), "    ")
 
 
+def operators() -> Iterator[Documented]:
+    """The generated functions of every module."""
+    for module, functions in _C._functions.items():
+        for name, function in functions.items():
+            yield Documented(".".join(filter(None, ("mica", module, name))), function)
+
+
+def operator_faults(of: Documented) -> Iterator[str]:
+    """What is wrong with a generated docstring."""
+    text = inspect.cleandoc(of.object.__doc__)
+    said = sections(text)
+    if not SENTENCE.match(text.partition("\n\n")[0]):
+        yield "the first paragraph does not end with a period"
+    yield from wrong_arguments(of, said)
+    for line in said.get("Args", []):
+        if re.match(r"    \w+ \(.*\):$", line):
+            yield f"Args says nothing of{line[3:-1]}; describe it in the entry's `arguments:`"
+
+
 def _needs_example(of: Documented) -> bool:
     """Classes and functions do, methods and exceptions not."""
     return of.owner is None and not (isinstance(of.object, type) and issubclass(of.object, BaseException))
@@ -280,12 +300,14 @@ def main() -> int:
     os.environ.setdefault("COLUMNS", "100")
     passed = failed = 0
     seen: set[int] = set()
-    for module in named or [name for name in MODULES if name not in NOT_YET]:
-        for documented in checked(module, seen):
-            wrong = list(faults(documented))
-            for fault in wrong:
-                print(f"{documented.place}: {documented.name}: {fault}")
-            passed, failed = passed + (not wrong), failed + bool(wrong)
+    found = [d for m in named or sorted({*MODULES} - {*NOT_YET}) for d in checked(m, seen)]
+    results = [(d, list(faults(d))) for d in found]
+    if not named:
+        results += [(d, list(operator_faults(d))) for d in operators()]
+    for documented, wrong in results:
+        for fault in wrong:
+            print(f"{documented.place}: {documented.name}: {fault}")
+        passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

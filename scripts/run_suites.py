@@ -105,8 +105,8 @@ def ready(need: str, done: dict[str, bool]) -> bool:
 def prepare(suite: Suite, done: dict[str, bool]) -> bool:
     """Builds or installs what a suite needs, once a run."""
     for need in suite.needs:
-        if need == "oracle":
-            command = ["./dev", "setup", "oracle"]
+        if need in ("oracle", "docs"):
+            command = ["./dev", "setup", need]
         else:
             preset, _, target = need.partition(":")
             command = ["./dev", "setup", "build", preset, *target.split()]
@@ -124,6 +124,7 @@ def run_suite(suite: Suite) -> Outcome:
         "build": str(BUILD),
         "python": sys.executable,
         "oracle": str(ROOT / ".venv-oracle" / "bin" / "python"),
+        "docs": str(ROOT / ".venv-docs" / "bin" / "python"),
     }
     environment = {
         **os.environ,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Suite:
-    """One row. In `run`, `each` and `env`, {root}, {build}, {python} and {oracle} are filled in."""
+    """One row. In `run`, `each` and `env`, {root}, {build}, {python}, {oracle} and {docs} are filled in."""
 
     name: str
     run: str  # the command
@@ -22,7 +22,7 @@ class Suite:
     each: str = ""  # a glob: the command runs once for each {match}
     quick: bool = False  # part of `./dev test quick`
     # What must be there first: a preset to build ("release"; "tsan:a b" for two targets of it),
-    # or "oracle", the environment with PyTorch.
+    # or "oracle" or "docs", the environments with PyTorch and with Sphinx.
     needs: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     timeout: int = 1200  # seconds, for each command
@@ -113,7 +113,23 @@ SUITES = [
         cores=1,
     ),
     Suite(
-        "reference", "{python} scripts/reference.py", "tally", quick=True, needs=("release:package",), cores=1
+        "reference",
+        "{python} scripts/reference.py",
+        "tally",
+        quick=True,
+        needs=("release:package",),
+        cores=1,
+        shares="reference",
+    ),
+    Suite("docstrings", "{python} scripts/docstrings.py", "tally", needs=("release:package",), cores=1),
+    # The site, built without a warning and read in a browser.
+    Suite(
+        "docs",
+        "{docs} scripts/docs_site.py --test",
+        "tally",
+        needs=("release:package", "docs"),
+        cores=2,
+        shares="reference",
     ),
     # Every name of torch that programs use, described: the page of docs/reference is up to date.
     Suite(

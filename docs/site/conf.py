@@ -1,5 +1,10 @@
 """How Sphinx builds the site: scripts/docs_site.py gathers the pages, and calls it with this folder."""
 
+from __future__ import annotations
+
+import re
+from typing import Any
+
 project = "Mica"
 html_title = "Mica"
 language = "en"
@@ -18,7 +23,6 @@ napoleon_custom_sections = ["Shape", "Overloads"]
 napoleon_use_rtype = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 strip_signature_backslash = True
@@ -29,3 +33,26 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 templates_path: list[str] = []
+
+MARKS = re.compile(r"(?<!\\)([*|]|(?<=\w)_(?!\w))")
+
+
+def as_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are text whose only mark is the backtick: `|x|` and `*args` mean themselves outside of it."""
+    session = code = False
+    for number, line in enumerate(lines):
+        session = line.lstrip().startswith(">>>") or (session and bool(line.strip()))
+        if session:
+            continue
+        bullet = re.match(r"\s*\* ", line)
+        pieces = []
+        for piece in re.split(r"(`)", line[bullet.end() if bullet else 0 :]):
+            code ^= piece == "`"
+            pieces.append(piece if code or piece == "`" else MARKS.sub(r"\\\1", piece))
+        code = code and bool(line.strip())
+        lines[number] = (bullet[0] if bullet else "") + "".join(pieces)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", as_text, priority=400)  # before napoleon
