@@ -1,10 +1,9 @@
 """gradcheck and gradgradcheck of every differentiable operator, from the data of mica.conformance.
 
 Each overload runs on all its samples in float64 (two layouts) and complex128, its
-in-place form too. An overload whose floating results of floating inputs never
-require grad must say `differentiable: false` or stand in NOT_DIFFERENTIABLE; one that
-does and is differentiable fails (results may require grad where backward refuses), and so
-does a call in DEVIATIONS that passes.
+in-place form too. An overload whose floating results of floating inputs never require grad must say
+`differentiable: false` or be excepted; one that says so and is differentiable fails (results may
+require grad where backward refuses).
 """
 
 from __future__ import annotations
@@ -16,21 +15,17 @@ from typing import Any
 
 import pytest
 import yaml
-from every_operator import DEVIATIONS, SAMPLED
+from every_operator import INPLACE, SAMPLED, each, judge
 
 import mica
 from mica.autograd import gradcheck, gradgradcheck
-from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, finished, operator, settled
-from mica.conformance.samples import Call
+from mica.conformance.batches import Sample, tensors_of
+from mica.conformance.operators import ENTRIES, Entry, attempt
 
 VARIANTS = [("float64", "contiguous"), ("float64", "transposed"), ("complex128", "contiguous")]
 # Up to this many numbers, every entry of the Jacobian is compared; random directions beyond.
 SMALL = 40
 
-_VALUES = "the values of the input do not enter"
-NOT_DIFFERENTIABLE: dict[str, str] = dict.fromkeys(
-    ["zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"], _VALUES
-)
 # Fills, whose samples would be random: their history is cut (test_random_fills).
 FILLS: dict[str, Any] = {
     "uniform_": lambda x: x.uniform_(),
@@ -65,25 +60,10 @@ DRAWN = [
 ]
 
 
-def _tensors(result: Any) -> tuple[Any, ...]:
-    items = result if isinstance(result, (tuple, list)) else [result]
-    return tuple(t for t in items if isinstance(t, mica.Tensor))
-
-
-def _case(
-    entry: Entry, f: Any, call: Call, dtype: str, layout: str, inplace: bool
-) -> tuple[Any, list[Any], Any]:
-    """The call as a function, its inputs that require grad, and its results or its exception."""
-    positional, keyword, tensors = arguments(mica, call, dtype, layout, grad=True, finish=False)
-
-    def run(*_: Any) -> tuple[Any, ...]:
-        # The inputs are moved between runs, so what is made of them is made anew.
-        first, *rest = finished(positional)
-        named = {k: finished(v) for k, v in keyword.items()}
-        return _tensors(settled(entry.overload, f(first.clone() if inplace else first, *rest, **named)))
-
-    result, error = attempt(run) if positional else ((), None)
-    return run, [t for t in tensors if t.requires_grad], error or result
+def _run(sample: Sample) -> Any:
+    """The results, or the exception. Inputs of a gradient check are moved between runs, in place."""
+    result, error = attempt(sample, *sample.inputs) if sample.positional else ((), None)
+    return error or tensors_of(result)
 
 
 def _refuses(inputs: list[Any], outputs: list[Any]) -> bool:
@@ -104,48 +84,42 @@ def _check(run: Any, inputs: list[Any]) -> str:
     return ""
 
 
-def _run_all(f: Any, entry: Entry, inplace: bool) -> tuple[list[str], int, int]:
-    """What is wrong; and how many calls could and did give a result that requires grad."""
+def _run_all(entry: Entry, inplace: bool) -> list[str]:
+    """What is wrong of an overload that is differentiable, or that says it is not and is."""
     found, possible, checked = [], 0, 0
     for number, call in enumerate(entry.calls()):
-        deviates = (entry.overload, number) in DEVIATIONS
         errors = []
         for dtype, layout in VARIANTS:
-            run, inputs, result = _case(entry, f, call, dtype, layout, inplace)
+            sample = Sample(entry, call, dtype, layout, inplace=inplace, grad=True)
+            result = _run(sample)
             where = f"{dtype} {layout} call {number}"
             if isinstance(result, Exception):
                 errors.append(f"{where}: {type(result).__name__}: {str(result).splitlines()[0]:.200}")
                 continue
             floating = any(t.is_floating_point() or t.is_complex() for t in result)
-            possible += bool(inputs) and floating
+            possible += bool(sample.inputs) and floating
             outputs = [t for t in result if t.requires_grad]
-            if inputs and outputs and (entry.differentiable or not _refuses(inputs, outputs)):
+            if sample.inputs and outputs and (entry.differentiable or not _refuses(sample.inputs, outputs)):
                 checked += 1
-                wrong = _check(run, inputs)
-                if deviates != bool(wrong):
-                    found.append(f"{where}: {wrong or 'it passes; take it off DEVIATIONS'}")
-        if len(errors) == len(VARIANTS) and not inplace:
+                if not entry.differentiable and not inplace:
+                    found.append(f"{where}: it is differentiable, and native_functions.yaml says it is not")
+                elif wrong := _check(lambda *x: tuple(tensors_of(sample(*x))), sample.inputs):  # noqa: B023
+                    found.append(f"{where}: {wrong}")
+        if len(errors) == len(VARIANTS) and not inplace and entry.differentiable:
             found += errors
-    return found, possible, checked
+    if possible and not checked and not inplace and entry.differentiable:
+        found.append("no result requires grad")
+    return found
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each("gradients", SAMPLED)
 def test_gradients(name: str) -> None:
-    entry = ENTRIES[name]
-    found, possible, checked = _run_all(operator(entry), entry, inplace=False)
-    stated = NOT_DIFFERENTIABLE.get(name, "" if entry.differentiable else "native_functions.yaml says so")
-    if stated:
-        assert not checked, f"{name} is differentiable in {checked} calls, but stated not to be: {stated}"
-        return
-    assert checked or not possible, f"no result of {name} requires grad; say why in NOT_DIFFERENTIABLE"
-    assert not found, "\n".join(found[:12])
+    judge("gradients", name, _run_all(ENTRIES[name], inplace=False))
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
+@each("gradients in place", INPLACE)
 def test_inplace_gradients(name: str) -> None:
-    entry = ENTRIES[name]
-    found, _, _ = _run_all(operator(entry.inplace()), entry, inplace=True)
-    assert not found, "\n".join(found[:12])
+    judge("gradients in place", name, _run_all(ENTRIES[name], inplace=True))
 
 
 def _formulas() -> list[tuple[str, str]]:
@@ -175,31 +149,34 @@ def _names(outputs: Iterable[Any]) -> set[str]:
     return names
 
 
-def _met(f: Any, entry: Entry, inplace: bool) -> set[str]:
+def _met(entry: Entry, inplace: bool) -> set[str]:
     """The nodes of an overload's samples and of their gradients."""
     names = set()
     for call in entry.calls():
         for dtype in ("float64", "complex128"):
-            _, inputs, result = _case(entry, f, call, dtype, "contiguous", inplace)
+            sample = Sample(entry, call, dtype, inplace=inplace, grad=True)
+            result = _run(sample)
             if isinstance(result, Exception):
                 continue
             outputs = [t for t in result if t.requires_grad]
-            if inputs and not entry.differentiable:
+            if sample.inputs and not entry.differentiable:
                 names |= _names(outputs)
-            elif inputs and outputs:
+            elif sample.inputs and outputs:
                 seeds = [mica.ones_like(t).requires_grad_() for t in outputs]
-                grads = mica.autograd.grad(outputs, inputs, seeds, create_graph=True, allow_unused=True)
+                grads = mica.autograd.grad(
+                    outputs, sample.inputs, seeds, create_graph=True, allow_unused=True
+                )
                 names |= _names([*outputs, *grads])
     return names
 
 
 def test_every_formula_is_met() -> None:
     """Each formula of derivatives.yaml is run by a sample or by the gradient of one."""
-    met = set()
-    for entry in (ENTRIES[name] for name in SAMPLED):
-        met |= _met(operator(entry), entry, inplace=False)
-        if "inplace" in entry.forms:
-            met |= _met(operator(entry.inplace()), entry, inplace=True)
+    met: set[str] = set()
+    for name in SAMPLED:
+        met |= _met(ENTRIES[name], inplace=False)
+    for name in INPLACE:
+        met |= _met(ENTRIES[name], inplace=True)
     assert [overload for overload, node in _formulas() if node not in met] == [*MET_ELSEWHERE, *FILLS, *DRAWN]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from compare import same
 
 import mica
 from mica import library
@@ -115,11 +116,7 @@ def composite(request: pytest.FixtureRequest) -> Composite:
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-10) -> bool:
-    return (
-        a.dtype == b.dtype
-        and a.shape == b.shape
-        and bool(mica.allclose(a, b, rtol=tolerance, atol=tolerance))
-    )
+    return same(a, b, tolerance)
 
 
 def total(f: Callable[..., Any]) -> Callable[..., Any]:

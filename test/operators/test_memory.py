@@ -2,20 +2,20 @@
 
 The allocator counts. Calls are the conformance samples. For the forms that write a given tensor
 the number of allocations must be 0, tensor objects included. For the functional form every
-dimension is made larger, until a copy of the largest input shows beside the results. The lists name what allocates all the same, with the reason; a name that is
-listed in vain fails too.
+dimension is made larger, until a copy of the largest input shows beside the results.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from every_operator import each, judge
 
 import mica
+from mica.conformance.batches import tensors_of
 from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator
 from mica.conformance.samples import Call, T
 
@@ -25,23 +25,7 @@ ELEMENTS = 1 << 16  # of the largest tensor of a call, at least
 LARGEST = 80  # times a dimension
 SLACK = 100_000  # bytes that the allocator takes for small blocks at once
 COMPOSED = "decompose"  # such an operator holds what its parts give each other, and no result twice
-CLASSES = sorted({e.op_class for e in ENTRIES.values()} - {COMPOSED})
 
-# Names, and why their out= and in-place forms ask for memory.
-WRITES: dict[str, str] = {
-    "convolution": "a bias with stride 0 is made dense for the library, a number a channel",
-    "linalg_solve_triangular geqrf linalg_ldl_solve": "LAPACK works in place on column-major matrices",
-}
-# Names, and why they take memory beside the results, as large as an input.
-COPIES: dict[str, str] = {
-    "linalg_solve_triangular geqrf": "LAPACK works in place on column-major matrices",
-}
-# Names of composed operators whose out= and in-place forms hold a result beside the given one.
-HELD: dict[str, str] = {
-    "lu_unpack linalg_lu linalg_qr qr svd": "LAPACK gives a result column by column, and `out` lies by rows",
-    "fft_ihfftn fft_ihfft2": "the result is a conjugate, which is computed into `out`",
-    "put": "elements are written into a copy, whose shape is flat",
-}
 # Whose results are the product of their inputs' sizes, too large here.
 HUGE = {"kron", "diagflat"}
 
@@ -80,12 +64,6 @@ def larger(call: Call) -> Call | None:
     )
 
 
-def tensors(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [x for v in value for x in tensors(v)]
-    return [value] if isinstance(value, mica.Tensor) else []
-
-
 Made = tuple[str, list[Any], dict[str, Any], Any]
 
 
@@ -100,7 +78,7 @@ def calls(entry: Entry, layouts: tuple[str, ...], change: Callable[[Call], Call 
                 if made is None:
                     continue
                 result, error = attempt(operator(entry), *made[0], **made[1])
-                if error is None and tensors(result):
+                if error is None and tensors_of(result):
                     found = True
                     yield layout, made[0], made[1], result
         if found:
@@ -137,7 +115,7 @@ def _outs(entry: Entry, keyword: dict[str, Any], result: Any) -> tuple[Any, dict
         return None
     schema = found._schema_info()[0]
     names = [name for name, _, _, written in schema if written]
-    fitting = [mica.empty_like(r) for r in tensors(result)]
+    fitting = [mica.empty_like(r) for r in tensors_of(result)]
     if len(names) != len(fitting):
         return None
     kept = {k: v for k, v in keyword.items() if any(k == name for name, *_ in schema)}
@@ -164,7 +142,7 @@ def copying(entry: Entry) -> set[str]:
     """The layouts in which as much memory as an input is asked for beside the results."""
     found = set()
     for layout, positional, keyword, _ in calls(entry, LAYOUTS[:3], larger):
-        inputs = [x.numel() * x.itemsize for x in tensors([*positional, *keyword.values()])]
+        inputs = [x.numel() * x.itemsize for x in tensors_of([*positional, *keyword.values()])]
         if max(inputs, default=0) < 2 * SLACK:
             continue
         extra = peaks(lambda p=positional, k=keyword: operator(entry)(*p, **k))[1]
@@ -173,27 +151,11 @@ def copying(entry: Entry) -> set[str]:
     return found
 
 
-def _check(op_class: str, found_in: Callable[[Entry], set[str]], reasons: dict[str, str]) -> None:
-    """Every operator of the class either asks for nothing or is listed, not both."""
-    patterns = [name for names in reasons for name in names.split()]
-    surprises = []
-    for entry in ENTRIES.values():
-        if entry.op_class != op_class or not entry.calls():
-            continue
-        listed = any(fnmatch.fnmatchcase(entry.overload, p) for p in patterns)
-        found = found_in(entry)
-        if found and not listed:
-            surprises.append(f"{entry.overload} asks for memory: {', '.join(sorted(found))}")
-        if not found and entry.overload in patterns:
-            surprises.append(f"{entry.overload} is listed, and asks for none")
-    assert not surprises, "\n".join(surprises)
-
-
 def holding(entry: Entry) -> set[str]:
     """The forms that hold more than what the functional form does beside its results."""
     found = set()
     for _, positional, keyword, result in calls(entry, LAYOUTS[:1], larger):
-        sizes = [x.numel() * x.itemsize for x in tensors(result)]
+        sizes = [x.numel() * x.itemsize for x in tensors_of(result)]
         if max(sizes) < 2 * SLACK:
             continue
         needed = peak(lambda p=positional, k=keyword: operator(entry)(*p, **k))
@@ -219,23 +181,27 @@ def one_thread() -> Iterator[None]:
     mica.set_num_threads(before)
 
 
-@pytest.mark.parametrize("op_class", CLASSES)
-def test_given_results_need_no_memory(op_class: str) -> None:
-    _check(op_class, writing, WRITES)
+# What the classes describe; the composed ones hold what their parts give each other.
+MADE = [name for name, e in ENTRIES.items() if e.calls() and e.op_class != COMPOSED]
+assert set(ENTRIES) >= HUGE
+PARTED = [name for name, e in ENTRIES.items() if e.calls() and e.op_class == COMPOSED and name not in HUGE]
+
+
+@each("memory of given results", MADE)
+def test_given_results_need_no_memory(name: str) -> None:
+    judge("memory of given results", name, sorted(writing(ENTRIES[name])))
 
 
 # The class with the most operators takes as long as all others together.
-@pytest.mark.parametrize(
-    "op_class", [pytest.param(c, marks=pytest.mark.slow) if c == "pointwise" else c for c in CLASSES]
-)
-def test_inputs_are_read_in_place(op_class: str) -> None:
-    _check(op_class, copying, COPIES)
+@each("copies of inputs", MADE, slow=[name for name in MADE if ENTRIES[name].op_class == "pointwise"])
+def test_inputs_are_read_in_place(name: str) -> None:
+    judge("copies of inputs", name, sorted(copying(ENTRIES[name])))
 
 
 @pytest.mark.slow
-def test_composed_operators_hold_no_result_twice() -> None:
-    assert {e.overload for e in ENTRIES.values()} >= HUGE
-    _check(COMPOSED, lambda entry: set() if entry.overload in HUGE else holding(entry), HELD)
+@each("results held twice", PARTED)
+def test_composed_operators_hold_no_result_twice(name: str) -> None:
+    judge("results held twice", name, sorted(holding(ENTRIES[name])))
 
 
 def test_a_composed_operator_of_one_call_hands_out_on() -> None:

@@ -2,19 +2,18 @@
 
 The data are mica.conformance.samples; a new operator needs samples there and nothing
 here. Each test runs all dtypes and layouts of one overload and fails with a list of
-what differs. Where torch does not support a dtype Mica may
-support it; the other way round is a failure, unless UNSUPPORTED says so.
+what differs. Where torch does not support a dtype Mica may support it; the other way round is a failure.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import both
 import pytest
 import torch
 from both import difference, function, kind
+from every_operator import each, judge
 
 import mica
 from mica.conformance.operators import (
@@ -45,117 +44,6 @@ def _where(dtype: str, layout: str, number: int) -> str:
     return f"{dtype} {layout} call {number}"
 
 
-class Deviation(NamedTuple):
-    """What Mica does otherwise: why that is better or cannot matter, and which differences it excuses."""
-
-    reason: str
-    excuses: str  # a pattern of the differences found
-
-
-# (test, overload): a difference that no pattern excuses fails, and so does an entry
-# that excuses nothing any more.
-_UNORDERED = Deviation(
-    "complex numbers have no order, in 0-d and in empty tensors too, which torch lets pass",
-    r"^complex\d+ \w+ call [23]: NotImplementedError: .* does not support the dtype",
-)
-_EMPTY_SOFTMAX = Deviation(
-    "integers and complex numbers have no softmax; torch says so only where there are elements",
-    r"^(bool|u?int\d+|complex\d+) \w+ call 3: NotImplementedError: .* does not support the dtype",
-)
-_FOLLOWS = Deviation(
-    "results of pointwise operators keep the memory order of their input, here too, so that nothing is reordered later",
-    r"^\w+ transposed call \d: strides \((12, )?1, 3\), torch \((12, )?4, 1\)",
-)
-_TORCH_IS_OFF = Deviation(
-    "mpmath confirms Mica's value (test_special_maths_torch.py); torch's float64 is off by 1e-8 and more",
-    r"^float64 \w+ call \d: value",
-)
-DEVIATIONS: dict[tuple[str, str], Deviation] = {
-    **dict.fromkeys(
-        [("forward", "trapezoid.x"), ("forward", "trapz.x"), ("forward", "cumulative_trapezoid.x")],
-        Deviation(
-            "steps of narrow integers are those of int64; torch's wrap, so that a step of uint8 from 3 to 1 is 254",
-            r"^uint8 \w+ call \d: value",
-        ),
-    ),
-    ("out", "nansum"): Deviation(
-        "an integer `out` gets the sum of integers, as from sum; torch refuses it",
-        r"^int32 call \d: .*is not the cast of",
-    ),
-    ("out", "nonzero"): Deviation(
-        "an `out` that is resized is row-major, as for every operator; torch's is column-major",
-        r"^resized call \d: strides",
-    ),
-    ("out", "pow.Scalar"): Deviation(
-        "the dtype of `out` is checked for every base; torch forgets it for the base 1",
-        r"^int32 call 2: RuntimeError.*(cannot|can't) be cast",
-    ),
-    ("gradients", "linalg_vector_norm"): Deviation(
-        "the count of elements other than 0 (ord=0) has gradients of zeros; torch's has none",
-        r"call 6: first gradients exist for \[True\], torch \[False\]",
-    ),
-    ("out", "matmul"): Deviation(
-        "an `out` of the right shape keeps its strides, as for every operator", r"^strided call 1: strides"
-    ),
-    **dict.fromkeys(
-        [("forward", "matrix_exp"), ("forward", "linalg_matrix_exp")],
-        Deviation(
-            "half types are computed in float32; torch's own arithmetic in them ends in NaN",
-            r"^b?float16 contiguous call \d: value .* torch np.float\d+\(nan\)",
-        ),
-    ),
-    **dict.fromkeys(
-        [("out", name) for name in ("inverse", "cholesky_inverse", "lu_solve", "orgqr", "ormqr")],
-        Deviation(
-            "a resized `out` is row-major, as everywhere; torch's is what LAPACK leaves",
-            r"^resized call \d: strides",
-        ),
-    ),
-    ("forward", "pow.Scalar"): _FOLLOWS,
-    ("forward", "log_sigmoid"): _FOLLOWS,
-    ("forward", "cummax"): _UNORDERED,
-    ("forward", "cummin"): _UNORDERED,
-    ("forward", "softmax.int"): _EMPTY_SOFTMAX,
-    ("forward", "log_softmax.int"): _EMPTY_SOFTMAX,
-    ("forward", "native_layer_norm"): Deviation(
-        "statistics of half types are float32, as torch has them on GPUs: the gradient is more accurate",
-        r"^b?float16 contiguous call \d: result 1: dtype mica.float32",
-    ),
-    ("forward", "special_bessel_y0"): _TORCH_IS_OFF,
-    ("forward", "special_bessel_y1"): _TORCH_IS_OFF,
-    ("forward", "polygamma"): _TORCH_IS_OFF,
-    ("gradients", "as_strided_scatter"): Deviation(
-        "finite differences confirm it (test/autograd/test_gradients.py); torch 2.13 gives the replaced places a gradient and the kept ones none",
-        r"^(float64|complex128) \w+ call \d: first gradient: value",
-    ),
-    ("out", "narrow_copy"): Deviation(
-        "torch writes a strided `out` as if it were contiguous; Mica's equals its functional result",
-        r"^strided call 0: value",
-    ),
-    ("forward", "embedding_dense_backward"): Deviation(
-        "sums are divided by the counts; torch divides first, in integers, which no gradient is",
-        r"^(bool|int\d+|uint8) \w+ call 1: value",
-    ),
-    ("gradients", "embedding_dense_backward"): Deviation(
-        "finite differences confirm it (test/autograd/test_gradients.py); torch forgets the counts of scale_grad_by_freq",
-        r"^float64 \w+ call 1: first gradient: value",
-    ),
-}
-
-
-def _fail_with(found: list[str], test: str = "", name: str = "") -> None:
-    deviation = DEVIATIONS.get((test, name))
-    excused = [d for d in found if deviation and re.search(deviation.excuses, d)]
-    found = [d for d in found if d not in excused]
-    if deviation and not excused:
-        pytest.fail(f"{name} agrees with torch now; take it off DEVIATIONS", pytrace=False)
-    if found:
-        more = f"\n  and {len(found) - 12} more" if len(found) > 12 else ""
-        pytest.fail(f"{len(found)} differences:\n  " + "\n  ".join(found[:12]) + more, pytrace=False)
-    if deviation:
-        pytest.xfail(deviation.reason)
-
-
 def _compare(entry: Entry, ours: Any, theirs: Any, call: Call, dtype: str, layout: str) -> str:
     """Runs one call in both libraries; what differs, or ""."""
     if entry.overload == "median.dim" and layout == "expanded":
@@ -184,7 +72,7 @@ def test_every_operator_has_samples() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each("torch forward", SAMPLED)
 def test_forward(name: str) -> None:
     entry = ENTRIES[name]
     ours, theirs = function(mica, entry), function(torch, entry)
@@ -197,14 +85,14 @@ def test_forward(name: str) -> None:
                     continue
                 if d := _compare(entry, ours, theirs, call, dtype, layout):
                     found.append(f"{_where(dtype, layout, number)}: {d}")
-    _fail_with(found, "forward", name)
+    judge("torch forward", name, found)
 
 
 def _writable(library: Any, x: Any) -> Any:
     return x.clone() if isinstance(x, library.Tensor) else x
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
+@each("torch in place", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
 def test_inplace(name: str) -> None:
     entry, found = ENTRIES[name], []
     twin = entry.inplace()
@@ -241,10 +129,10 @@ def test_inplace(name: str) -> None:
                     )
             elif error is None and (d := difference(got, expected, strides=True)):
                 found.append(f"{_where(dtype, 'transposed', number)}: {d}")
-    _fail_with(found, "inplace", name)
+    judge("torch in place", name, found)
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if "out" in ENTRIES[n].forms])
+@each("torch out", [n for n in SAMPLED if "out" in ENTRIES[n].forms])
 def test_out(name: str) -> None:
     """out= that is resized, that has strides of its own, and of a wrong dtype."""
     entry, found = ENTRIES[name], []
@@ -291,7 +179,7 @@ def test_out(name: str) -> None:
                 d := difference(got, expected, strides=True, loosen=1e5 if how == "float64" else 10)
             ):
                 found.append(f"{how} call {number}: {d}")
-    _fail_with(found, "out", name)
+    judge("torch out", name, found)
 
 
 def _is_float(library: Any, x: Any) -> bool:
@@ -336,7 +224,7 @@ def _gradients(
     return list(first), list(second or []), error
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each("torch gradients", SAMPLED)
 def test_gradients(name: str) -> None:
     entry, found = ENTRIES[name], []
     ours, theirs = function(mica, entry), function(torch, entry)
@@ -364,10 +252,10 @@ def test_gradients(name: str) -> None:
                 pairs = [(g, e) for g, e in zip(got, expected) if e is not None]
                 if d := next(filter(None, (difference(g, e, loosen=100) for g, e in pairs)), ""):
                     found.append(f"{where}: {order} gradient: {d}")
-    _fail_with(found, "gradients", name)
+    judge("torch gradients", name, found)
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@each("torch errors", ERRORS)
 def test_errors(name: str) -> None:
     """What torch refuses Mica refuses, with the same kind of exception."""
     entry, found = ENTRIES[name], []
@@ -379,7 +267,7 @@ def test_errors(name: str) -> None:
         assert expected is not None, f"torch accepts call {number}"
         if error is None or kind(error) != kind(expected):
             found.append(f"call {number}: {error!r:.160}, torch {expected!r:.160}")
-    _fail_with(found, "errors", name)
+    judge("torch errors", name, found)
 
 
 def test_copy() -> None:
@@ -394,4 +282,4 @@ def test_copy() -> None:
                 results.append(y.copy_(x))
             if d := difference(*results, strides=True):
                 found.append(f"{source} to {target}: {d}")
-    _fail_with(found)
+    assert not found

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from test_memory import tensors
+from compare import same
+from every_operator import each, judge
 
 import mica
+from mica.conformance.batches import tensors_of
 from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator
 
 DTYPES = ("float32", "float64", "int64", "uint8", "bool", "bfloat16", "complex64")
@@ -67,19 +69,6 @@ class Poisoned:
         return bool((self.bytes[self.outside] != POISON).any())
 
 
-# A layout may have its own order of additions.
-ROUNDING = {mica.float32: 1e-5, mica.float64: 1e-12, mica.bfloat16: 1e-2, mica.float16: 1e-3}
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two tensors have the same numbers, but for rounding, NaN at the same places."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    x, y = (mica.view_as_real(t) if t.is_complex() else t for t in (a, b))
-    allowed = ROUNDING.get(x.dtype, 0)
-    return mica.allclose(x, y, rtol=allowed, atol=allowed, equal_nan=True) if allowed else mica.equal(x, y)
-
-
 def calls(entry: Entry) -> Iterator[tuple[str, list[Any], dict[str, Any], list[Any]]]:
     for dtype in DTYPES:
         for call in entry.calls()[:4]:
@@ -87,8 +76,8 @@ def calls(entry: Entry) -> Iterator[tuple[str, list[Any], dict[str, Any], list[A
             if made is None:
                 continue
             result, error = attempt(operator(entry), *made[0], **made[1])
-            if error is None and tensors(result):
-                yield dtype, made[0], made[1], tensors(result)
+            if error is None and tensors_of(result):
+                yield dtype, made[0], made[1], tensors_of(result)
 
 
 def out_form(entry: Entry, count: int) -> tuple[Any, list[str], set[str]] | None:
@@ -135,15 +124,9 @@ def wrong_writes(entry: Entry) -> set[str]:
     return wrong
 
 
-@pytest.mark.parametrize("op_class", sorted({e.op_class for e in ENTRIES.values()}))
-def test_nothing_beside_the_given_tensor_is_written(op_class: str) -> None:
-    wrong = [
-        f"{entry.overload} {text}"
-        for entry in ENTRIES.values()
-        if entry.op_class == op_class and entry.calls()
-        for text in sorted(wrong_outs(entry) | wrong_writes(entry))
-    ]
-    assert not wrong, "\n".join(wrong)
+@each("writes within views", [name for name, e in ENTRIES.items() if e.calls()])
+def test_nothing_beside_the_given_tensor_is_written(name: str) -> None:
+    judge("writes within views", name, sorted(wrong_outs(ENTRIES[name]) | wrong_writes(ENTRIES[name])))
 
 
 # Factories have few samples or none of their own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import linecache
 import math
@@ -10,6 +11,7 @@ import pickle
 from typing import Any
 
 import pytest
+from compare import same
 
 import mica
 from mica import fx, nn
@@ -23,10 +25,7 @@ def called(module: Any) -> list[str]:
     return [n.target.name() for n in module.graph.nodes if hasattr(n.target, "redispatch_below")]
 
 
-def close(a: Any, b: Any) -> bool:
-    if isinstance(a, (tuple, list)):
-        return all(map(close, a, b))
-    return bool(mica.isclose(a, b, rtol=1e-5, atol=1e-6).all())
+close = functools.partial(same, rtol=1e-5, atol=1e-6)
 
 
 def test_code_says_what_was_called() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import pickle
 from typing import Any
 
 import pytest
+from compare import same
 
 import mica
 from mica import fx, nn
@@ -15,8 +17,7 @@ from mica.fx import make_fx
 ops = mica.ops.mica
 
 
-def close(a: Any, b: Any) -> bool:
-    return bool(mica.isclose(a, b, rtol=1e-5, atol=1e-6).all())
+close = functools.partial(same, rtol=1e-5, atol=1e-6)
 
 
 def test_a_graph_is_made_and_changed() -> None:

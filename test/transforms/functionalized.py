@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from compare import unlike
 
 import mica
 from mica.conformance.operators import attempt
@@ -18,26 +18,13 @@ REMOVE = ["mutations", "mutations_and_views"]
 Program = Callable[..., list[mica.Tensor]]
 
 
-def flat(value: Any) -> list[mica.Tensor]:
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in flat(v)]
-    return [value] if isinstance(value, mica.Tensor) else []
-
-
-def _numbers(t: mica.Tensor) -> np.ndarray:
-    return t.detach().resolve_conj().numpy()
-
-
 def differs(got: list[mica.Tensor], wanted: list[mica.Tensor]) -> str:
     if len(got) != len(wanted):
         return f"{len(got)} tensors instead of {len(wanted)}"
     for k, (a, b) in enumerate(zip(got, wanted)):
-        if a.dtype != b.dtype or a.shape != b.shape:
-            return f"tensor {k} is {a.dtype} {tuple(a.shape)} instead of {b.dtype} {tuple(b.shape)}"
         small = b.dtype in (mica.float32, mica.complex64, mica.float16, mica.bfloat16)
-        tolerance = {"rtol": 1e-4, "atol": 1e-5} if small else {"rtol": 1e-9, "atol": 1e-10}
-        if not np.allclose(_numbers(a), _numbers(b), equal_nan=True, **tolerance):
-            return f"tensor {k} has other values"
+        if wrong := unlike(a, b, *((1e-4, 1e-5) if small else (1e-9, 1e-10))):
+            return f"tensor {k}: {wrong}"
     return ""
 
 

@@ -7,6 +7,7 @@ import gc
 import math
 
 import pytest
+from compare import same
 
 import mica
 from mica.func import (
@@ -32,8 +33,7 @@ def vector(*values: float) -> mica.Tensor:
 
 
 def close(a, b, tolerance: float = 1e-9) -> bool:
-    return bool(mica.allclose(mica.as_tensor(a, dtype=b.dtype) if not isinstance(a, mica.Tensor) else a, b,
-                              rtol=tolerance, atol=tolerance))  # fmt: skip
+    return same(mica.as_tensor(a, dtype=b.dtype), b, tolerance)
 
 
 # ---- one level

@@ -6,46 +6,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from every_operator import DEVIATIONS, SAMPLED
+from compare import same
+from every_operator import SAMPLED, each, judge
 
 import mica
 from mica import _C
-from mica.conformance.operators import ENTRIES, Entry, Made, arguments, attempt, finished, operator, settled
-from mica.conformance.samples import Call
+from mica.conformance.batches import Sample, tensors_of
+from mica.conformance.operators import ENTRIES, Entry, attempt
 
 SMALL = 60  # numbers in the inputs; nestings of larger calls take long
+CLOSE = 1e-7, 1e-9
 
 
-class Case:
-    """A call as a function of its inputs that require grad, and those inputs."""
+class Case(Sample):
+    """A call as a function of its inputs that require grad."""
 
-    def __init__(self, entry: Entry, f: Any, call: Call, dtype: str, inplace: bool) -> None:
-        self.entry, self.f, self.inplace = entry, f, inplace
-        self.positional, self.keyword, tensors = arguments(
-            mica, call, dtype, "contiguous", True, finish=False
-        )
-        self.inputs = [t for t in tensors if t.requires_grad]
-        self.values = [t.detach() for t in self.inputs]
-        self.kept: list[int] = []
+    kept: list[int]  # the results that require grad
 
     def run(self, *given: Any) -> list[Any]:
-        replaced = {id(old): new for old, new in zip(self.inputs, given)}
-
-        def put(value: Any) -> Any:
-            if isinstance(value, Made):
-                return Made(put(value.numbers), value.how)
-            if isinstance(value, (list, tuple)):
-                return type(value)(put(v) for v in value)
-            return replaced.get(id(value), value) if isinstance(value, mica.Tensor) else value
-
         mica.manual_seed(0)
-        first, *rest = (finished(put(p)) for p in self.positional)
-        named = {k: finished(put(v)) for k, v in self.keyword.items()}
-        result = self.f(first.clone() if self.inplace else first, *rest, **named)
-        result = settled(self.entry.overload, result)
-        items = result if isinstance(result, (tuple, list)) else [result]
-        return [t for t in items if isinstance(t, mica.Tensor)]
+        return tensors_of(self(*given))
 
     def number(self, *given: Any) -> Any:
         """A number made of the differentiable results, not linear in them."""
@@ -58,12 +38,9 @@ class Case:
 
 
 def cases(entry: Entry, inplace: bool) -> Any:
-    f = operator(entry.inplace() if inplace else entry)
     for number, call in enumerate(entry.calls()):
-        if (entry.overload, number) in DEVIATIONS:
-            continue
         for dtype in ("float64", "complex128"):
-            case = Case(entry, f, call, dtype, inplace)
+            case = Case(entry, call, dtype, inplace=inplace, grad=True)
             if not case.inputs or sum(t.numel() for t in case.inputs) > SMALL:
                 continue
             result, error = attempt(case.run, *case.inputs)
@@ -74,36 +51,33 @@ def cases(entry: Entry, inplace: bool) -> Any:
                 yield f"{dtype} call {number}", case
 
 
-def same(a: Any, b: Any) -> bool:
-    return all(bool(mica.allclose(x, y, rtol=1e-7, atol=1e-9, equal_nan=True)) for x, y in zip(a, b))
-
-
 def wrong(case: Case) -> str:
-    recorded = [v.clone().requires_grad_() for v in case.values]
+    values = [t.detach() for t in case.inputs]
+    recorded = [v.clone().requires_grad_() for v in values]
     numbers = tuple(range(len(recorded)))
     out = case.number(*recorded)
     first = mica.autograd.grad(out, recorded, create_graph=True, allow_unused=True, materialize_grads=True)
     gradient = mica.func.grad(case.number, argnums=numbers)
-    if not same(gradient(*case.values), [g.detach() for g in first]):
+    if not same(gradient(*values), tuple(g.detach() for g in first), *CLOSE):
         return "grad differs from plain backward"
     weighed = lambda *given: sum((g.abs().square() + g.real).sum() for g in gradient(*given))  # noqa: E731
     total = sum((g.abs().square() + g.real).sum() for g in first)
     expected, error = attempt(
         mica.autograd.grad, total, recorded, allow_unused=True, materialize_grads=True
-    ) if total.requires_grad else ([mica.zeros_like(v) for v in case.values], None)  # fmt: skip
+    ) if total.requires_grad else ([mica.zeros_like(v) for v in values], None)  # fmt: skip
     if error is not None:
         return ""  # the gradient's own gradient is refused, which test_gradients looks at
-    if not same(mica.func.grad(weighed, argnums=numbers)(*case.values), expected):
+    if not same(mica.func.grad(weighed, argnums=numbers)(*values), expected, *CLOSE):
         return "grad of grad differs from plain backward of backward"
-    along = tuple(mica.ones_like(v) for v in case.values)
+    along = tuple(mica.ones_like(v) for v in values)
     slope = sum((e.real if e.is_complex() else e).sum() for e in expected)
-    if not same([mica.func.jvp(weighed, tuple(case.values), along)[1]], [slope]):
+    if not same([mica.func.jvp(weighed, tuple(values), along)[1]], [slope], *CLOSE):
         return "jvp of grad differs from plain backward of backward"
     assert _C._frame_depth() == 0
     return ""
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each("func", SAMPLED)
 def test_operator(name: str) -> None:
     entry = ENTRIES[name]
     found = []
@@ -114,4 +88,4 @@ def test_operator(name: str) -> None:
                 what = f"{type(error).__name__}: {str(error).splitlines()[0]:.300}"
             if what:
                 found.append(f"{where}{' in place' * inplace}: {what}")
-    assert not found, "\n".join(found[:12])
+    judge("func", name, found)

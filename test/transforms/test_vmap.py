@@ -1,50 +1,31 @@
 """vmap: every operator over each subset of its tensors against a loop, from the data of
 mica.conformance; nestings with the other transforms; what it refuses, and how it says so.
 
-An operator of REFUSED cannot be mapped over in some of its samples. One that stands there and
-does not belong there fails, as does one that belongs there and does not stand there. None runs
-once an example; an operator of somebody else's, without a rule, does, with a warning.
+An excepted operator cannot be mapped over in some of its samples. None runs once an example; an
+operator of somebody else's, without a rule, does, with a warning.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
+from compare import unlike
+from every_operator import INPLACE, SAMPLED, each, excepted, judge
 
 import mica
 from mica.conformance.batches import Mapped
 from mica.conformance.operators import ENTRIES, attempt
-from mica.conformance.samples import UNSAMPLED
 from mica.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 EXAMPLES = 3
 DTYPES = ["float64", "int64", "complex128"]
 # By the precision of the result: integers give float32.
-TOLERANCE = {4: {"rtol": 1e-5, "atol": 1e-6}, 8: {"rtol": 1e-8, "atol": 1e-9}}
-
-_SHAPE = "the shape of the result depends on the values"
-_VALUES = "the values say which elements belong together, or how many"
-_PLAIN = "it returns no tensor"
-_CAPTURED = "it writes the running statistics, which are not mapped over"
-REFUSED: dict[str, str] = {
-    **dict.fromkeys(
-        ["where", "nonzero", "nonzero_numpy", "argwhere", "masked_select", "index.Tensor", "index_put"],
-        _SHAPE,
-    ),
-    **dict.fromkeys(["_unique2", "unique_consecutive", "unique_dim"], _SHAPE),
-    "tensor_split.tensor_indices_or_sections": _VALUES,
-    **dict.fromkeys(["allclose", "equal", "is_nonzero", "is_same_size", "result_type.Tensor"], _PLAIN),
-    **dict.fromkeys(["is_complex", "is_floating_point", "numel", "item"], _PLAIN),
-    **dict.fromkeys(["native_batch_norm", "batch_norm"], _CAPTURED),
-}
-SAMPLED = [name for name, e in ENTRIES.items() if e.calls() and name not in UNSAMPLED]
+TOLERANCE = {4: (1e-5, 1e-6), 8: (1e-8, 1e-9)}
 
 
 def _subsets(n: int) -> list[tuple[int, ...]]:
@@ -60,11 +41,8 @@ def _results(value: Any) -> list[Any]:
 
 def _difference(got: mica.Tensor, wanted: list[mica.Tensor]) -> str:
     expected = mica.stack([x.resolve_conj() for x in wanted])
-    if got.dtype != expected.dtype or got.shape != expected.shape:
-        return f"{got.dtype} {tuple(got.shape)} instead of {expected.dtype} {tuple(expected.shape)}"
-    a, b = got.detach().resolve_conj().numpy(), expected.detach().numpy()
-    tolerance = TOLERANCE[4 if a.dtype in (np.float32, np.complex64) else 8]
-    return "" if np.allclose(a, b, equal_nan=True, **tolerance) else "other values"
+    single = expected.dtype in (mica.float32, mica.complex64)
+    return unlike(got, expected, *TOLERANCE[4 if single else 8])
 
 
 class _Mapped(Mapped):
@@ -82,14 +60,13 @@ class _Mapped(Mapped):
         for k, result in enumerate(_results(got)):
             wrong = _difference(result, [_results(r)[k] for r, _ in loop])
             if wrong:
-                return f"result {k} has {wrong}"
+                return f"result {k}: {wrong}"
         return ""
 
 
-@functools.cache
-def _swept(name: str, inplace: bool) -> tuple[list[str], list[str]]:
-    """What is wrong of values, and what is refused."""
-    wrong, refused = [], []
+def _swept(name: str, inplace: bool) -> list[str]:
+    """What is wrong of values, and what is refused ("Error: ")."""
+    found = []
     entry = ENTRIES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -97,27 +74,19 @@ def _swept(name: str, inplace: bool) -> tuple[list[str], list[str]]:
             for number, call in enumerate(entry.calls()):
                 mapped = _Mapped(entry, call, dtype, inplace=inplace, examples=EXAMPLES)
                 for subset in _subsets(len(mapped.tensors)):
-                    if found := mapped.against_the_loop(subset):
-                        place = refused if "Error: " in found else wrong
-                        place.append(f"{dtype} call {number} tensors {subset}: {found}")
-    return wrong, refused
+                    if wrong := mapped.against_the_loop(subset):
+                        found.append(f"{dtype} call {number} tensors {subset}: {wrong}")
+    return found
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each("vmap", SAMPLED)
 def test_operators(name: str) -> None:
-    wrong, refused = _swept(name, False)
-    assert not wrong, "\n".join(wrong[:8])
-    if name in REFUSED:
-        assert refused, f"{name} can be mapped over in all of its samples; take it off REFUSED"
-    else:
-        assert not refused, "\n".join(refused[:8])
+    judge("vmap", name, _swept(name, False))
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if "inplace" in ENTRIES[n].forms])
+@each("vmap in place", INPLACE)
 def test_inplace_forms(name: str) -> None:
-    wrong, refused = _swept(name, True)
-    found = wrong + ([] if name in REFUSED else refused)
-    assert not found, "\n".join(found[:8])
+    judge("vmap in place", name, _swept(name, True))
 
 
 def test_no_operator_loops() -> None:
@@ -149,7 +118,9 @@ def _gradient_cases(name: str) -> Iterator[tuple[str, Any, list[mica.Tensor], tu
             yield f"call {number}", _loss(mapped), mapped.batches, wanted
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED and ENTRIES[n].differentiable])
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if not excepted("vmap", n) and ENTRIES[n].differentiable]
+)
 def test_gradients(name: str) -> None:
     """vmap of grad, and grad of vmap, against a loop of grad."""
     for where, f, batches, wanted in _gradient_cases(name):
@@ -178,7 +149,9 @@ def _along(f: Any, wanted: tuple[int, ...], tensors: tuple[mica.Tensor, ...]) ->
     return mica.func.jvp(of_wanted, moved, tuple(x.cos() for x in moved))[1]
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED and ENTRIES[n].differentiable])
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if not excepted("vmap", n) and ENTRIES[n].differentiable]
+)
 def test_tangents(name: str) -> None:
     """vmap of jvp, and jvp of vmap, against a loop of jvp."""
     for where, f, batches, wanted in _gradient_cases(name):

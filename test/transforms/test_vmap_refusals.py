@@ -9,35 +9,24 @@ of the batch in one of the two styles, so that the batch could stand in for a di
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-import pytest
-from test_vmap import REFUSED, SAMPLED
+from compare import unlike
+from every_operator import SAMPLED, each, excepted, judge
 
 import mica
-from mica.conformance.batches import batch_of
-from mica.conformance.operators import ENTRIES, Entry, arguments, attempt, operator, settled
+from mica.conformance.batches import Sample, batch_of
+from mica.conformance.operators import ENTRIES, Entry, attempt
 from mica.conformance.samples import Call, T
 from mica.func import vmap
 
 # (sizes of the examples' dimensions, the last first; examples)
 STYLES = [((2, 2, 2), 2), ((4, 3, 2), 3)]
 DTYPE = "float64"
-# What still differs, and why.
-APART = {
-    "as_strided": "its sentence tells the storage's bytes, and a batch's examples share one storage",
-    "as_strided_copy": "the same",
-    "scatter_add": "a 0-d src for an index of one dimension, which the loop takes as of one element",
-    "native_layer_norm": "the loop takes a weight of another shape with as many elements",
-    "layer_norm": "the same",
-    "nll_loss_forward": "the total weight of one example without reduction",
-}
-COMPARED = [n for n in SAMPLED if n not in REFUSED and n not in APART]
+COMPARED = [n for n in SAMPLED if not excepted("vmap", n)]
 
 
 def shaped(described: T, shape: tuple[int, ...]) -> T:
@@ -84,30 +73,6 @@ def calls(entry: Entry, sizes: tuple[int, ...]) -> Iterator[tuple[str, Call]]:
             yield f"call {number} shapes {shapes}", Call(args, kwargs)
 
 
-def put(value: Any, tensors: Iterator[mica.Tensor]) -> Any:
-    if isinstance(value, list):
-        return [put(v, tensors) for v in value]
-    return next(tensors) if isinstance(value, mica.Tensor) else value
-
-
-class Function:
-    """A call as a function of its tensors."""
-
-    def __init__(self, entry: Entry, call: Call, inplace: bool) -> None:
-        self.overload, self.inplace = entry.overload, inplace
-        self.f = operator(entry.inplace() if inplace else entry)
-        self.positional, self.keyword, self.tensors = arguments(mica, call, DTYPE, "contiguous")
-
-    def __call__(self, *tensors: mica.Tensor) -> Any:
-        given = iter(tensors)
-        positional = [put(p, given) for p in self.positional]
-        keyword = {k: put(v, given) for k, v in self.keyword.items()}
-        if self.inplace:
-            positional[0] = positional[0].clone()
-        result = self.f(*positional, **keyword)
-        return settled(self.overload, positional[0] if self.inplace else result)
-
-
 def results(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
@@ -116,7 +81,7 @@ def sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
-def difference(f: Function, examples: int, subset: tuple[int, ...]) -> str:
+def difference(f: Sample, examples: int, subset: tuple[int, ...]) -> str:
     """What vmap over the tensors of the subset does otherwise than a loop, or ""."""
     batches = [batch_of(x, examples) if i in subset else x for i, x in enumerate(f.tensors)]
     each = [[b[e].clone() if i in subset else b for i, b in enumerate(batches)] for e in range(examples)]
@@ -126,7 +91,7 @@ def difference(f: Function, examples: int, subset: tuple[int, ...]) -> str:
     if not refusals:
         if error is not None:
             return f"refuses what the loop does: {sentence(error)}"
-        return unlike(results(got), [results(r) for r, _ in loop])
+        return others(results(got), [results(r) for r, _ in loop])
     if error is None:
         return f"gives {[tuple(r.shape) for r in results(got)]} for {sentence(refusals[0])}"
     if type(error) not in {type(e) for e in refusals}:
@@ -137,17 +102,14 @@ def difference(f: Function, examples: int, subset: tuple[int, ...]) -> str:
     return ""
 
 
-def unlike(got: list[Any], loop: list[list[Any]]) -> str:
+def others(got: list[Any], loop: list[list[Any]]) -> str:
+    """Which results are others than those of the loop, where the examples' are of one shape."""
     for k, result in enumerate(got):
         wanted = [r[k] for r in loop]
-        if not all(isinstance(x, mica.Tensor) and x.shape == wanted[0].shape for x in wanted):
-            continue
-        expected = mica.stack([x.resolve_conj() for x in wanted])
-        if got[k].dtype != expected.dtype or got[k].shape != expected.shape:
-            return f"result {k}: {result.dtype}{tuple(result.shape)}, not {expected.dtype}{tuple(expected.shape)}"
-        a, b = result.detach().resolve_conj().numpy(), expected.detach().numpy()
-        if not np.allclose(a, b, rtol=1e-6, atol=1e-8, equal_nan=True):
-            return f"result {k} has other values"
+        if all(isinstance(x, mica.Tensor) and x.shape == wanted[0].shape for x in wanted):
+            expected = mica.stack([x.resolve_conj() for x in wanted])
+            if wrong := unlike(result, expected, 1e-6, 1e-8):
+                return f"result {k}: {wrong}"
     return ""
 
 
@@ -156,7 +118,6 @@ def subsets(n: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys([every, *((i,) for i in every)])) if n else []
 
 
-@functools.cache
 def differences(name: str, inplace: bool) -> list[str]:
     found = []
     entry = ENTRIES[name]
@@ -164,7 +125,7 @@ def differences(name: str, inplace: bool) -> list[str]:
         warnings.simplefilter("ignore")
         for sizes, examples in STYLES:
             for where, call in calls(entry, sizes):
-                f, error = attempt(Function, entry, call, inplace)
+                f, error = attempt(Sample, entry, call, DTYPE, inplace=inplace, finish=True)
                 if error is not None:
                     continue  # no such numbers
                 for subset in subsets(len(f.tensors)):
@@ -175,14 +136,13 @@ def differences(name: str, inplace: bool) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@each("vmap of every rank", COMPARED)
 def test_examples_of_every_rank(name: str) -> None:
-    found = differences(name, False)
-    assert not found, f"{len(found)}:\n" + "\n".join(found[:8])
+    judge("vmap of every rank", name, differences(name, False))
 
 
-@pytest.mark.parametrize("name", [n for n in COMPARED if "inplace" in ENTRIES[n].forms])
+@each("vmap of every rank in place", [n for n in COMPARED if "inplace" in ENTRIES[n].forms])
 def test_inplace_forms(name: str) -> None:
     # The sentence may be of the part of a composite that refuses.
     found = [d for d in differences(name, True) if ": says " not in d]
-    assert not found, f"{len(found)}:\n" + "\n".join(found[:8])
+    judge("vmap of every rank in place", name, found)
