@@ -67,7 +67,8 @@ Table Linear(const Side& s) {
     const Real at = s.in == s.out ? static_cast<Real>(i) : std::max(SourceOf<Real>(s, i), Real(0));
     const int64_t first = std::min(static_cast<int64_t>(at), s.in - 1);
     const Real rest = std::clamp(at - static_cast<Real>(first), Real(0), Real(1));
-    t.places.insert(t.places.end(), {first, std::min(first + 1, s.in - 1)});
+    // What is not resized reads no neighbour, whose NaN would spread in spite of its weight of 0.
+    t.places.insert(t.places.end(), {first, s.in == s.out ? first : std::min(first + 1, s.in - 1)});
     t.weights.insert(t.weights.end(), {Real(1) - rest, rest});
   }
   return t;

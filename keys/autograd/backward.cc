@@ -1,6 +1,7 @@
 // From tensors to a GraphTask.
 #include "keys/autograd/backward.h"
 
+#include "dispatcher/calls/owned_results.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/graph_task.h"
 #include "keys/autograd/meta.h"
@@ -122,7 +123,8 @@ std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoint
   task.Run();
   std::vector<Tensor> result(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Tensor grad = task.Captured(static_cast<int>(i));
+    Tensor grad = task.TakeCaptured(static_cast<int>(i));
+    OwnResults(grad);
     MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads,
                "The differentiated tensor, input (", i, "), ", TextOf(inputs[i]),
                ", appears to not have been used in the graph. Set allow_unused=True if this is the desired "

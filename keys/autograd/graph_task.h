@@ -44,7 +44,7 @@ class GraphTask {
   void Capture(const Edge& edge, bool run_node);
   void Run();
   // The gradient of capture number i; undefined if none arrived.
-  const Tensor& Captured(int i) const { return captures_[static_cast<size_t>(i)].grad; }
+  Tensor TakeCaptured(int i) { return std::move(captures_[static_cast<size_t>(i)].grad); }
   void AddCallback(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
 
   // The task that runs on this thread, NULL if none.

@@ -37,6 +37,18 @@ def test_the_format_of_one_interpolated_image_of_bytes(memory_format: str) -> No
     assert made["mica"] == made["torch"]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("size", [(2, 2), (4, 2), (2, 3)])
+def test_infinities_of_an_interpolated_image_spread_as_far(dtype: str, size: tuple[int, int]) -> None:
+    """To the neighbours that an element is made of, whatever their weight; a side that keeps its size has none."""
+    found = []
+    for m in (torch, mica):
+        image = m.tensor([[float("-inf"), 1.0], [2.0, float("nan")]], dtype=getattr(m, dtype))
+        for mode in ("bilinear", "nearest", "area"):
+            found.append(str(m.nn.functional.interpolate(image[None, None], size, mode=mode).tolist()))
+    assert found[:3] == found[3:]
+
+
 SAME_DTYPE = ("neg", "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "bitwise_not", "square", "exp")
 DTYPES = ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128")
 

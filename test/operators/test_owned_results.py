@@ -95,6 +95,15 @@ def test_an_argument_that_is_handed_back_stays_the_view_that_it_was() -> None:
     assert view._base is base
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_gradient_belongs_to_the_caller(create_graph: bool) -> None:
+    image = mica.zeros(1, 1, 1, 1, requires_grad=True)
+    y = F.grid_sample(image, mica.linspace(-1, 1, 24).reshape(1, 3, 4, 2), align_corners=False)
+    (grad,) = mica.autograd.grad(y.square().sum(), [image], create_graph=create_graph)
+    assert grad._base is None
+    assert grad.detach_() is grad
+
+
 @pytest.mark.parametrize("write", [lambda y: y.mul_(3), lambda y: y[0].mul_(3), lambda y: y.view(-1).mul_(3)])
 def test_writes_to_an_owned_result_are_recorded(write: Callable[[mica.Tensor], mica.Tensor]) -> None:
     grads = []

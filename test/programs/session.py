@@ -127,6 +127,7 @@ class Session:
         self.noise = np.random.default_rng(nudges)
         self.epsilon = EPSILON["float64"]  # of the coarsest dtype so far
         self.tolerance = _TOLERANCE["float64"]
+        self.second_order = False
         self.convolves = False  # torch adds the gradients of a convolution's bias one after another
         self.largest = 1  # elements of the largest tensor so far
         self.versions: dict[tuple[str, str], int] = {}
@@ -148,8 +149,13 @@ class Session:
         a, b = self.spaces["torch"][name], self.spaces["mica"][name]
         return is_tensor(a) and is_tensor(b) and a.requires_grad == b.requires_grad
 
+    def is_leaf(self, name: str) -> bool:
+        value = self.values.get(name)
+        return not isinstance(value, torch.Tensor) or value.is_leaf
+
     def step(self, statement: str) -> Difference | None:
         """Runs a statement everywhere and compares what it made and changed."""
+        self.second_order |= "create_graph=True" in statement
         self.convolves |= "onv" in statement
         name, _, value = statement.partition(" = ")
         made = "torch.func." in value or "autograd.grad(" in value or value.endswith(".grad")
@@ -262,6 +268,10 @@ class Session:
             given = expected if found is None else found
             if given is None or (is_tensor(given) and not bool(given.any())):
                 return None  # no gradient, or one of zeros: the same
+        if name.endswith(".grad") and self.second_order and not self.is_leaf(name.removesuffix(".grad")):
+            return (
+                None  # which results in between a formula is written with, and so what they get, is its own
+            )
         if not isinstance(expected, torch.Tensor):
             return self.plain_difference(name, expected, found, shadow)
         if not isinstance(found, mica.Tensor):

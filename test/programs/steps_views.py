@@ -284,6 +284,7 @@ def scalar(d: Draw) -> None:
 @step(0.5)
 def listed(d: Draw) -> None:
     x = d.tensor(lambda t: 0 < t.numel() <= 8 and tensor_dtype(t) in (*INTEGERS, "bool", *FLOATS[:2]))
+    # Not strides: those of a gradient that is the same everywhere are zero.
     d.emit(
-        f"{d.new('s')} = {d.pick(f'{x}.tolist()', f'list({x}.stride()) if {x}.is_contiguous() else 0', f'str({x}.dtype).split(chr(46))[1]')}"
+        f"{d.new('s')} = {d.pick(f'{x}.tolist()', f'list({x}.shape)', f'str({x}.dtype).split(chr(46))[1]')}"
     )
