@@ -123,10 +123,8 @@ class _MutationContext:
 def allow_mutation_on_saved_tensors() -> Iterator[_MutationContext]:
     """Lets Tensors be written in place though backward needs them, inside a `with` block.
 
-    As `torch.autograd.graph.allow_mutation_on_saved_tensors`. Just before a write, what backward needs
-    of the
-    Tensor is copied, so only Tensors that are written cost memory. Backward may run inside or
-    afterwards.
+    As `torch.autograd.graph.allow_mutation_on_saved_tensors`. Just before a write, what backward needs of the
+    Tensor is copied, so only Tensors that are written cost memory. Backward may run inside or afterwards.
 
     Yields:
         object: Shows what is saved and what was copied, for debugging.

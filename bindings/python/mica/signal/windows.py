@@ -39,7 +39,7 @@ def _options(name: str, M: int, options: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"{name}() has no argument ({sorted(unknown)[0]}).")
     dtype = options.get("dtype") or mica.get_default_dtype()
     if M < 0:
-        raise ValueError(f"Length `M` ({M}) of the window {name} is negative.")
+        raise ValueError(f"The window {name} requires non-negative window length, got M={M}.")
     if options.get("layout", mica.strided) is not mica.strided:
         raise ValueError(f"Argument `layout` ({options['layout']}) of the window {name} is not strided.")
     if dtype not in (mica.float32, mica.float64):

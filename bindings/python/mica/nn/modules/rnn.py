@@ -424,7 +424,7 @@ class RNN(RNNBase):
                 f"proj_size argument is only supported for LSTM, not RNN or GRU; it is ({proj_size}) for RNN."
             )
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"The nonlinearity ({nonlinearity}) is unknown; expected tanh or relu.")
+            raise ValueError(f"Unknown nonlinearity ({nonlinearity}); expected tanh or relu.")
         self.nonlinearity = nonlinearity
         super().__init__(
             f"RNN_{nonlinearity.upper()}",
@@ -756,7 +756,7 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"The nonlinearity ({self.nonlinearity}) is unknown; expected tanh or relu.")
+            raise RuntimeError(f"Unknown nonlinearity ({self.nonlinearity}); expected tanh or relu.")
         return self._step(f"rnn_{self.nonlinearity}_cell", input, [hx])
 
 
