@@ -110,7 +110,29 @@ def _most(input: Tensor) -> Any:
 def sum(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The sum over `dim`."""
+    """The sum of the elements that the mask keeps.
+
+    As `torch.masked.sum`. Integers below int64 are added in int64.
+
+    Args:
+        input (Tensor): Numbers of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`, int64 for smaller integers.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; 0 where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([[True, False, True], [False, False, False]])
+        >>> mica.masked.sum(mica.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), 1, mask=mask)
+        tensor([4., 0.])
+    """
     dims = _dims(dim, input.ndim)
     return mica.sum(_kept(input, mask, 0), dims, bool(keepdim), dtype=_accumulated(input, dtype))
 
@@ -118,7 +140,29 @@ def sum(
 def prod(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The product over `dim`."""
+    """The product of the elements that the mask keeps.
+
+    As `torch.masked.prod`. Integers below int64 are multiplied in int64.
+
+    Args:
+        input (Tensor): Numbers of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`, int64 for smaller integers.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; 1 where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.prod(mica.tensor([2.0, 3.0, 4.0]), mask=mask)
+        tensor(8.)
+    """
     result = _kept(input, mask, 1).to(_accumulated(input, dtype))
     for d in reversed(_dims(dim, input.ndim)):
         result = result.prod(d, bool(keepdim))
@@ -126,19 +170,84 @@ def prod(
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The running sum along `dim`."""
+    """The running sum of the elements that the mask keeps; others add nothing.
+
+    As `torch.masked.cumsum`.
+
+    Args:
+        input (Tensor): Numbers of any shape.
+        dim (int): Dimension to run along.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.cumsum(mica.tensor([1.0, 2.0, 3.0]), 0, mask=mask)
+        tensor([1., 1., 4.])
+    """
     return mica.cumsum(_kept(input, mask, 0), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The running product along `dim`."""
+    """The running product of the elements that the mask keeps; others change nothing.
+
+    As `torch.masked.cumprod`.
+
+    Args:
+        input (Tensor): Numbers of any shape.
+        dim (int): Dimension to run along.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.cumprod(mica.tensor([2.0, 3.0, 4.0]), 0, mask=mask)
+        tensor([2., 2., 8.])
+    """
     return mica.cumprod(_kept(input, mask, 1), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def amax(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The maximum over `dim`."""
+    """The largest of the elements that the mask keeps.
+
+    As `torch.masked.amax`.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; minus infinity, or the least integer, where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        NotImplementedError: A bool or complex `input` with a mask.
+
+    Example:
+        >>> mask = mica.tensor([True, True, False])
+        >>> mica.masked.amax(mica.tensor([1.0, 2.0, 3.0]), mask=mask)
+        tensor(2.)
+    """
     kept = _kept(input, mask, None if mask is None else _least(input))
     return mica.amax(kept, _dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
@@ -146,7 +255,30 @@ def amax(
 def amin(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The minimum over `dim`."""
+    """The smallest of the elements that the mask keeps.
+
+    As `torch.masked.amin`.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; infinity, or the largest integer, where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        NotImplementedError: A bool or complex `input` with a mask.
+
+    Example:
+        >>> mask = mica.tensor([False, True, True])
+        >>> mica.masked.amin(mica.tensor([1.0, 2.0, 3.0]), mask=mask)
+        tensor(2.)
+    """
     kept = _kept(input, mask, None if mask is None else _most(input))
     return mica.amin(kept, _dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
@@ -159,7 +291,30 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The index of the maximum, in the input's dtype unless `dtype` is given."""
+    """Where the largest of the elements that the mask keeps stands.
+
+    As `torch.masked.argmax`, whose result has the dtype of the input.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        dim (int, optional): Dimension to reduce. Default: None, for the flattened `input`.
+        keepdim (bool): Keep the dimension with size 1. Default: False.
+        dtype (dtype, optional): Of the indices. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Indices along `dim`; 0 where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        NotImplementedError: A bool or complex `input` with a mask.
+
+    Example:
+        >>> mask = mica.tensor([True, True, False])
+        >>> mica.masked.argmax(mica.tensor([1.0, 2.0, 3.0]), mask=mask, dtype=mica.int64)
+        tensor(1)
+    """
     kept = _kept(input, mask, None if mask is None else _least(input))
     return mica.argmax(kept, dim, bool(keepdim)).to(dtype or input.dtype)
 
@@ -172,7 +327,30 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The index of the minimum, in the input's dtype unless `dtype` is given."""
+    """Where the smallest of the elements that the mask keeps stands.
+
+    As `torch.masked.argmin`, whose result has the dtype of the input.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        dim (int, optional): Dimension to reduce. Default: None, for the flattened `input`.
+        keepdim (bool): Keep the dimension with size 1. Default: False.
+        dtype (dtype, optional): Of the indices. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Indices along `dim`; 0 where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        NotImplementedError: A bool or complex `input` with a mask.
+
+    Example:
+        >>> mask = mica.tensor([False, True, True])
+        >>> mica.masked.argmin(mica.tensor([1.0, 2.0, 3.0]), mask=mask, dtype=mica.int64)
+        tensor(1)
+    """
     kept = _kept(input, mask, None if mask is None else _most(input))
     return mica.argmin(kept, dim, bool(keepdim)).to(dtype or input.dtype)
 
@@ -187,7 +365,30 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
 def mean(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The mean over `dim`."""
+    """The mean of the elements that the mask keeps.
+
+    As `torch.masked.mean`.
+
+    Args:
+        input (Tensor): Floating or complex, of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; nan where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        ValueError: The dtype of the result is neither floating nor complex.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.mean(mica.tensor([1.0, 2.0, 6.0]), mask=mask)
+        tensor(3.5000)
+    """
     result = dtype or input.dtype
     if not (result.is_floating_point or result.is_complex):
         raise ValueError(f"Dtype ({result}) has no mean; expected a floating or complex dtype.")
@@ -198,7 +399,30 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The lower median along `dim`."""
+    """The median of the elements that the mask keeps: of two in the middle the lower.
+
+    As `torch.masked.median`.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        dim (int): Dimension to reduce. Default: -1.
+        keepdim (bool): Keep the dimension with size 1. Default: False.
+        dtype (dtype, optional): Of the result of integers. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; nan where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        ValueError: `input` holds integers, and somewhere nothing is kept.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True, True])
+        >>> mica.masked.median(mica.tensor([1.0, 2.0, 3.0, 9.0]), mask=mask)
+        tensor(3.)
+    """
     is_floating = input.dtype.is_floating_point
     x = input if is_floating else input.to(mica.float32)
     result = mica.nanmedian(_kept(x, mask, math.nan), _dims(dim, input.ndim)[0], bool(keepdim))[0]
@@ -214,7 +438,29 @@ def median(
 def logsumexp(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """log(sum(exp(input))) over `dim`."""
+    """The logarithm of the sum of exponentials of the elements that the mask keeps, without overflow.
+
+    As `torch.masked.logsumexp`.
+
+    Args:
+        input (Tensor): Numbers of any shape.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; minus infinity where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, True, False])
+        >>> mica.masked.logsumexp(mica.tensor([0.0, 0.0, 9.0]), mask=mask)
+        tensor(0.6931)
+    """
     identity = -math.inf if input.dtype.is_complex or mask is None else _least(input)
     kept = _kept(input, mask, identity)
     return mica.logsumexp(kept, _dims(dim, input.ndim) or (0,), bool(keepdim)).to(dtype or input.dtype)
@@ -228,7 +474,29 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """log(exp(input) + exp(other)) of the elements that the masks keep."""
+    """`log(exp(input) + exp(other))`, element by element, where each counts only what its mask keeps.
+
+    As `torch.masked.logaddexp`.
+
+    Args:
+        input (Tensor): Real numbers of any shape.
+        other (Tensor): Real numbers that broadcast with `input`.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        input_mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+        other_mask (Tensor, optional): The same for `other`. Default: None, all.
+
+    Returns:
+        Tensor: Of the broadcast shape; minus infinity where neither is kept.
+
+    Raises:
+        IndexError: A mask has more dimensions than its tensor.
+        RuntimeError: Shapes do not broadcast.
+
+    Example:
+        >>> x, mask = mica.zeros(2), mica.tensor([True, False])
+        >>> mica.masked.logaddexp(x, x, input_mask=mask)
+        tensor([0.6931, 0.0000])
+    """
     left = _kept(input, input_mask, None if input_mask is None else _least(input))
     right = _kept(other, other_mask, None if other_mask is None else _least(other))
     return mica.logaddexp(left, right).to(dtype or input.dtype)
@@ -243,7 +511,30 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The vector norm of order `ord` over `dim`."""
+    """The vector norm of the elements that the mask keeps: `sum(abs(x) ** ord) ** (1 / ord)`.
+
+    As `torch.masked.norm`.
+
+    Args:
+        input (Tensor): Floating or complex, of any shape.
+        ord (float, optional): Order of the norm; infinity is the maximum. None is 2. Default: 2.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; 0 where nothing is kept, infinity if `ord` is minus infinity.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.norm(mica.tensor([3.0, 9.0, 4.0]), mask=mask)
+        tensor(5.)
+    """
     order = 2.0 if ord is None else ord
     kept = _kept(input, mask, math.inf if order == -math.inf else 0)
     return mica.linalg.vector_norm(
@@ -261,7 +552,32 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `dim` with divisor max(0, n - correction)."""
+    """The variance of the elements that the mask keeps: squared distances to the mean over `n - correction`.
+
+    As `torch.masked.var`.
+
+    Args:
+        input (Tensor): Numbers of any shape; integers become float32.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        unbiased (bool, optional): False is a correction of 0, True one of 1. Default: None.
+        correction (float, optional): Subtracted from the number of elements. Default: 1.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; nan where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        AssertionError: `unbiased` and `correction` are both given.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.var(mica.tensor([1.0, 9.0, 3.0]), mask=mask)
+        tensor(2.)
+    """
     if unbiased is not None and correction is not None:
         raise AssertionError("Arguments `unbiased` and `correction` are both given; expected one of them.")
     less = float(correction) if correction is not None else 0.0 if unbiased is False else 1.0
@@ -289,26 +605,114 @@ def std(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The square root of var()."""
+    """The standard deviation of the elements that the mask keeps: the square root of var.
+
+    As `torch.masked.std`.
+
+    Args:
+        input (Tensor): Numbers of any shape; integers become float32.
+        dim (int or tuple of int, optional): Dimensions to reduce. Default: None, all.
+        unbiased (bool, optional): False is a correction of 0, True one of 1. Default: None.
+        correction (float, optional): Subtracted from the number of elements. Default: 1.
+        keepdim (bool): Keep the reduced dimensions with size 1. Default: False.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: `input` reduced over `dim`; nan where nothing is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+        AssertionError: `unbiased` and `correction` are both given.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.std(mica.tensor([1.0, 9.0, 3.0]), mask=mask, unbiased=False)
+        tensor(1.)
+    """
     return mica.sqrt(
         var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     )
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along `dim`."""
+    """Probabilities of the elements that the mask keeps: `exp(x)` over its sum; 0 for the others.
+
+    As `torch.masked.softmax`.
+
+    Args:
+        input (Tensor): Floating scores of any shape.
+        dim (int): Dimension along which the results sum to 1.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`; nan where nothing along `dim` is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.softmax(mica.tensor([0.0, 5.0, 0.0]), 0, mask=mask)
+        tensor([0.5000, 0.0000, 0.5000])
+    """
     kept = _kept(input, mask, None if mask is None else _least(input))
     return mica.softmax(kept, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of softmax()."""
+    """Log probabilities of the elements that the mask keeps; minus infinity for the others.
+
+    As `torch.masked.log_softmax`.
+
+    Args:
+        input (Tensor): Floating scores of any shape.
+        dim (int): Dimension along which the probabilities sum to 1.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`; nan where nothing along `dim` is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.log_softmax(mica.tensor([0.0, 5.0, 0.0]), 0, mask=mask)
+        tensor([-0.6931,    -inf, -0.6931])
+    """
     kept = _kept(input, mask, None if mask is None else _least(input))
     return mica.log_softmax(kept, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """softmax() of -input."""
+    """The softmax of `-x` of the elements that the mask keeps; 0 for the others.
+
+    As `torch.masked.softmin`.
+
+    Args:
+        input (Tensor): Floating numbers of any shape.
+        dim (int): Dimension along which the results sum to 1.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`; nan where nothing along `dim` is kept.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.softmin(mica.tensor([0.0, 5.0, 1.0]), 0, mask=mask)
+        tensor([0.7311, 0.0000, 0.2689])
+    """
     kept = _kept(input, mask, None if mask is None else _most(input))
     return mica.nn.functional.softmin(kept, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
@@ -316,6 +720,29 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Vectors along `dim` divided by their norm of order `ord`, at least `eps`."""
+    """Vectors divided by the norm of those of their elements that the mask keeps; the others become 0.
+
+    As `torch.masked.normalize`.
+
+    Args:
+        input (Tensor): Floating or complex, of any shape.
+        ord (float): Order of the norm.
+        dim (int): Dimension of the vectors.
+        eps (float): Smallest divisor. Default: 1e-12.
+        dtype (dtype, optional): Of the result. Default: that of `input`.
+        mask (Tensor, optional): bool, broadcasts with `input`; True keeps. Default: None, all.
+
+    Returns:
+        Tensor: Of the shape of `input`.
+
+    Raises:
+        IndexError: There is no such dimension, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
+
+    Example:
+        >>> mask = mica.tensor([True, False, True])
+        >>> mica.masked.normalize(mica.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=mask)
+        tensor([0.6000, 0.0000, 0.8000])
+    """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _kept(input, mask, 0) / mica.maximum(size, size.new_full([], eps))

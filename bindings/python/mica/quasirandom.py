@@ -57,7 +57,28 @@ def _gray(number: Tensor) -> Tensor:
 
 
 class SobolEngine:
-    """Points of a Sobol sequence in [0, 1)^dimension, drawn in turn."""
+    """Points of a Sobol sequence in [0, 1): they fill the unit cube more evenly than random ones.
+
+    As `torch.quasirandom.SobolEngine`, point for point. More than one dimension needs scipy, which ships the
+    table of direction numbers.
+
+    Args:
+        dimension (int): Numbers of each point, from 1 to 21201.
+        scramble (bool): Randomise the sequence (Owen), so that errors can be estimated. Default: False.
+        seed (int, optional): Of the scrambling. Default: None, for the default generator.
+
+    Raises:
+        ValueError: `dimension` is not in [1, 21201].
+        ImportError: `dimension` is above 1 and scipy is not installed.
+
+    Example:
+        >>> engine = mica.quasirandom.SobolEngine(1)
+        >>> engine.draw(4)
+        tensor([[0.0000],
+                [0.5000],
+                [0.7500],
+                [0.2500]])
+    """
 
     MAXBIT = _BITS
     MAXDIM = 21201
@@ -80,7 +101,16 @@ class SobolEngine:
         self.num_generated = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next `n` points, [n, dimension]."""
+        """The next points of the sequence.
+
+        Args:
+            n (int): How many. Default: 1.
+            out (Tensor, optional): Resized and filled with the points. Default: None.
+            dtype (dtype, optional): Of the points. Default: the default dtype.
+
+        Returns:
+            Tensor: `(n, dimension)`, in [0, 1).
+        """
         dtype = mica.get_default_dtype() if dtype is None else dtype
         at_start = self.num_generated == 0 and n > 0
         result = (self._next(n).double() / 2**_BITS).to(dtype)
@@ -92,7 +122,19 @@ class SobolEngine:
         return result
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next 2^m points, if they and those before are a power of 2 together: else ValueError."""
+        """The next `2 ** m` points, which are balanced if those before are none or as many.
+
+        Args:
+            m (int): Exponent.
+            out (Tensor, optional): Resized and filled with the points. Default: None.
+            dtype (dtype, optional): Of the points. Default: the default dtype.
+
+        Returns:
+            Tensor: `(2 ** m, dimension)`, in [0, 1).
+
+        Raises:
+            ValueError: These points and those before are together no power of 2.
+        """
         count, total = 2**m, self.num_generated + 2**m
         if total & (total - 1):
             raise ValueError(
@@ -102,13 +144,20 @@ class SobolEngine:
         return self.draw(count, out=out, dtype=dtype)
 
     def reset(self) -> SobolEngine:
-        """Goes back to the first point."""
+        """Goes back to the first point and returns the engine."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves out `n` points."""
+        """Leaves out points.
+
+        Args:
+            n (int): How many.
+
+        Returns:
+            SobolEngine: The engine itself.
+        """
         if n > 0:
             self._walk(mica.tensor([self.num_generated + n - 1]))
         self.num_generated += n

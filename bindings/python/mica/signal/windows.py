@@ -76,7 +76,33 @@ def _steps(M: int, start: float, step: float, options: dict[str, Any]) -> Tensor
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any
 ) -> Tensor:
-    """exp(-|n - center| / tau)."""
+    """The exponential window: `exp(-abs(n - center) / tau)`.
+
+    As `torch.signal.windows.exponential`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        center (float, optional): Place of the maximum, in points; for periodic windows alone. Default: the
+            middle.
+        tau (float): Decay, in points, above 0. Default: 1.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+        ValueError: `tau` is not positive, or `center` is given for a symmetric window.
+
+    Example:
+        >>> mica.signal.windows.exponential(4)
+        tensor([0.2231, 0.6065, 0.6065, 0.2231])
+    """
     options = _options("exponential", M, options)
     if tau <= 0:
         raise ValueError(f"Decay `tau` ({tau}) is not positive.")
@@ -90,7 +116,29 @@ def exponential(
 
 @_window
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """sin(pi (n + 1/2) / M)."""
+    """The sine or cosine window: half of a period, `sin(pi * (n + 0.5) / M)`.
+
+    As `torch.signal.windows.cosine`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.cosine(4)
+        tensor([0.3827, 0.9239, 0.9239, 0.3827])
+    """
     options = _options("cosine", M, options)
     if M == 0:
         return mica.empty((0,), **options)
@@ -99,7 +147,31 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
 @_window
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
-    """exp(-(n / std)^2 / 2) around the middle."""
+    """The Gaussian window: `exp(-((n - middle) / std) ** 2 / 2)`.
+
+    As `torch.signal.windows.gaussian`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        std (float): Standard deviation, in points, above 0. Default: 1.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+        ValueError: `std` is not positive.
+
+    Example:
+        >>> mica.signal.windows.gaussian(3)
+        tensor([0.6065, 1.0000, 0.6065])
+    """
     options = _options("gaussian", M, options)
     if std <= 0:
         raise ValueError(f"Standard deviation `std` ({std}) is not positive.")
@@ -111,7 +183,32 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 
 @_window
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
-    """i0(beta sqrt(1 - k^2)) / i0(beta) for k from -1 to 1."""
+    """The Kaiser window: `i0(beta * sqrt(1 - k ** 2)) / i0(beta)` for k from -1 to 1.
+
+    As `torch.signal.windows.kaiser`. `i0` is the modified Bessel function of order 0.
+
+    Args:
+        M (int): Number of points, at least 0.
+        beta (float): The larger, the lower the side lobes and the wider the main one; at least 0.
+            Default: 12.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+        ValueError: `beta` is negative.
+
+    Example:
+        >>> mica.signal.windows.kaiser(3, beta=1.0)
+        tensor([0.7898, 1.0000, 0.7898])
+    """
     options = _options("kaiser", M, options)
     if beta < 0:
         raise ValueError(f"Argument `beta` ({beta}) is negative.")
@@ -127,7 +224,29 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
 
 @_window
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """1 - |k| for k from -1 to 1."""
+    """The triangular window that ends in zeros: `1 - abs(k)` for k from -1 to 1.
+
+    As `torch.signal.windows.bartlett`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.bartlett(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     options = _options("bartlett", M, options)
     if M <= 1:
         return mica.ones((M,), **options)
@@ -137,7 +256,32 @@ def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
 @_window
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
-    """The sum of (-1)^i a_i cos(2 pi i n / period)."""
+    """A sum of cosines: `sum((-1) ** i * a[i] * cos(2 * pi * i * n / period))`.
+
+    As `torch.signal.windows.general_cosine`. The period is `M - 1` points if symmetric, else `M`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        a (sequence of float): Coefficients, at least one.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+        ValueError: `a` is empty.
+        TypeError: `a` is no sequence.
+
+    Example:
+        >>> mica.signal.windows.general_cosine(5, a=[0.5, 0.5])
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     options = _options("general_cosine", M, options)
     if M <= 1:
         return mica.ones((M,), **options)
@@ -155,29 +299,142 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
 
 @_window
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
-    """alpha - (1 - alpha) cos(2 pi n / period)."""
+    """A raised cosine: `alpha - (1 - alpha) * cos(2 * pi * n / period)`.
+
+    As `torch.signal.windows.general_hamming`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        alpha (float): Height of the cosine's middle: 0.5 is hann. Default: 0.54, that of hamming.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.general_hamming(5, alpha=0.75)
+        tensor([0.5000, 0.7500, 1.0000, 0.7500, 0.5000])
+    """
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
 
 
 @_window
 def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_hamming with alpha 0.54."""
+    """The Hamming window: `0.54 - 0.46 * cos(2 * pi * n / period)`.
+
+    As `torch.signal.windows.hamming`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.hamming(5)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
+    """
     return general_hamming(M, sym=sym, **options)
 
 
 @_window
 def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_hamming with alpha 0.5."""
+    """The Hann window: `0.5 - 0.5 * cos(2 * pi * n / period)`.
+
+    As `torch.signal.windows.hann`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.hann(4)
+        tensor([0.0000, 0.7500, 0.7500, 0.0000])
+        >>> mica.signal.windows.hann(4, sym=False)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return general_hamming(M, alpha=0.5, sym=sym, **options)
 
 
 @_window
 def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_cosine with 0.42, 0.5, 0.08."""
+    """The Blackman window: general_cosine of 0.42, 0.5 and 0.08.
+
+    As `torch.signal.windows.blackman`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.blackman(4)
+        tensor([0.0000, 0.6300, 0.6300, 0.0000])
+    """
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
 
 
 @_window
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_cosine with 0.3635819, 0.4891775, 0.1365995, 0.0106411."""
+    """Nuttall's minimum window of four terms: general_cosine of 0.3635819, 0.4891775, 0.1365995 and 0.0106411.
+
+    As `torch.signal.windows.nuttall`.
+
+    Args:
+        M (int): Number of points, at least 0.
+        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+            Default: True.
+        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+        layout (layout): strided. Default: strided.
+        device (device, optional): Where the result lives. Default: the default device.
+        requires_grad (bool): Record operations on the result for gradients. Default: False.
+
+    Returns:
+        Tensor: `(M)`.
+
+    Raises:
+        ValueError: `M` is negative, or `dtype` or `layout` is another.
+
+    Example:
+        >>> mica.signal.windows.nuttall(4)
+        tensor([3.6278e-04, 5.2923e-01, 5.2923e-01, 3.6278e-04])
+    """
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
