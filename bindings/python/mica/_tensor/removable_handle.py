@@ -8,9 +8,20 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-    """What registering a hook returns: remove() takes the hook away, once.
+    """What registering a hook returns: `remove()` takes the hook away, once; so does the end of a `with` block.
 
-    Made of a function that does so, or of the dictionary that holds the hook under `id`.
+    As `torch.utils.hooks.RemovableHandle`.
+
+    Args:
+        hooks_dict (dict or callable): The dictionary that holds the hook under the handle's `id`, or a
+            function that takes the hook away.
+        extra_dict (dict or list of dict, optional): Further dictionaries that hold something under it.
+
+    Example:
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(print)
+        >>> handle.remove()
+        >>> x.sum().backward()
     """
 
     next_id = 0
@@ -26,6 +37,7 @@ class RemovableHandle:
         return self._tables[0] if self._tables else None
 
     def remove(self) -> None:
+        """Takes the hook away; again does nothing."""
         if self._remove is not None:
             self._remove()
         for table in self._tables:
