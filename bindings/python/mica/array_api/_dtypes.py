@@ -66,14 +66,49 @@ def _number(number: Any, array: Tensor) -> Tensor:
 
 
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """`x` in another dtype; always new memory unless `copy` is False."""
+    """Converts an array to a dtype.
+
+    As `astype` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        dtype (dtype): The dtype.
+        copy (bool): False returns `x` itself if it has the dtype. Default: True.
+        device (str or device, optional): Where the result lies. Default: that of `x`.
+
+    Returns:
+        Tensor: The array in the dtype.
+
+    Raises:
+        TypeError: From complex numbers to real ones.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.astype(mica.tensor([1.7, -1.7]), xp.int32)
+        tensor([ 1, -1], dtype=mica.int32)
+    """
     if x.dtype.is_complex and not dtype.is_complex:
         raise TypeError(f"A complex array ({x.dtype}) has no value in {dtype}; use real(x) or imag(x) first.")
     return x.to(device=x.device if device is None else device, dtype=dtype, copy=copy)
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
-    """Whether `to` is what `from_` and `to` promote to."""
+    """Says whether values of one dtype keep their meaning in another, by the promotion rules.
+
+    As `can_cast` of the Python array API standard.
+
+    Args:
+        from_ (dtype or Tensor): The dtype that values have.
+        to (dtype): The dtype that they would get.
+
+    Returns:
+        bool: Whether both promote to `to`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.can_cast(xp.int32, xp.int64), xp.can_cast(xp.int64, xp.int32)
+        (True, False)
+    """
     source = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return bool(mica.promote_types(source, to) == to)
@@ -82,12 +117,46 @@ def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
 
 
 def finfo(type: dtype | Tensor, /) -> Any:
-    """Limits of a floating dtype; of a complex one, those of its parts."""
+    """The limits of a floating-point dtype.
+
+    As `finfo` of the Python array API standard.
+
+    Args:
+        type (dtype or Tensor): The dtype; of a complex one, its parts'.
+
+    Returns:
+        finfo: `bits`, `eps`, `max`, `min`, `smallest_normal`, and `dtype` as a dtype.
+
+    Raises:
+        TypeError: It is no floating-point or complex dtype.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.finfo(xp.float32).eps
+        1.1920928955078125e-07
+    """
     return _Limits(_type_info.finfo(type.dtype if isinstance(type, Tensor) else type))
 
 
 def iinfo(type: dtype | Tensor, /) -> Any:
-    """Limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    As `iinfo` of the Python array API standard.
+
+    Args:
+        type (dtype or Tensor): The dtype.
+
+    Returns:
+        iinfo: `bits`, `max`, `min`, and `dtype` as a dtype.
+
+    Raises:
+        TypeError: It is no integer dtype.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.iinfo(xp.int8).max
+        127
+    """
     return _Limits(_type_info.iinfo(type.dtype if isinstance(type, Tensor) else type))
 
 
@@ -104,7 +173,26 @@ class _Limits:
 
 
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
-    """Whether a dtype is of a kind: another dtype, a kind's name, or any of several."""
+    """Says whether a dtype is of a kind.
+
+    As `isdtype` of the Python array API standard.
+
+    Args:
+        dtype (dtype): The dtype.
+        kind (dtype, str or tuple): A dtype; "bool", "signed integer", "unsigned integer", "integral",
+            "real floating", "complex floating" or "numeric"; or several of them.
+
+    Returns:
+        bool: Whether it is of the kind, or of one of them.
+
+    Raises:
+        ValueError: A kind's name is unknown.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.isdtype(xp.int8, "integral")
+        True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str):
@@ -115,7 +203,24 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Operand | dtype) -> dtype:
-    """The dtype of an operation over them; at least one is an array or a dtype."""
+    """Finds the dtype of an operation over several operands.
+
+    As `result_type` of the Python array API standard.
+
+    Args:
+        *arrays_and_dtypes (Tensor, dtype or number): The operands, at least one of them no number.
+
+    Returns:
+        dtype: The dtype that they promote to.
+
+    Raises:
+        ValueError: All are numbers.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.result_type(xp.int8, xp.float32)
+        mica.float32
+    """
     if not any(isinstance(x, (Tensor, dtype)) for x in arrays_and_dtypes):
         raise ValueError("result_type needs at least one array or dtype.")
     return common(*arrays_and_dtypes)

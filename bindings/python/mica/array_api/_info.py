@@ -17,7 +17,12 @@ _DTYPES = [
 
 
 class Info:
-    """The namespace's capabilities, devices and dtypes."""
+    """What `__array_namespace_info__()` returns: the namespace's capabilities, devices and dtypes.
+
+    Example:
+        >>> mica.array_api.__array_namespace_info__().capabilities()["max dimensions"] is None
+        True
+    """
 
     def capabilities(self) -> dict[str, Any]:
         """What depends on data, and how many dimensions an array may have: any."""
@@ -28,7 +33,14 @@ class Info:
         return mica.get_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, dtype]:
-        """The dtypes of arrays made when nothing else is said."""
+        """The dtypes of arrays that are made when nothing else is said.
+
+        Args:
+            device (device, optional): Ignored: all devices have the same. Default: None.
+
+        Returns:
+            dict of str to dtype: By "real floating", "complex floating", "integral" and "indexing".
+        """
         real = mica.get_default_dtype()
         return {
             "real floating": real,
@@ -38,7 +50,15 @@ class Info:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, dtype]:
-        """The standard's dtypes, of a kind or of several."""
+        """The standard's dtypes.
+
+        Args:
+            device (device, optional): Ignored: all devices have the same. Default: None.
+            kind (str or tuple of str, optional): Those of a kind, or of several, as of `isdtype()`. Default: None, all.
+
+        Returns:
+            dict of str to dtype: By name.
+        """
         found = {name: getattr(mica, name) for name in _DTYPES}
         return {name: d for name, d in found.items() if kind is None or isdtype(d, kind)}
 
@@ -53,5 +73,15 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """The inspection API."""
+    """Answers questions about the namespace: its capabilities, devices and dtypes.
+
+    As `__array_namespace_info__` of the Python array API standard.
+
+    Returns:
+        Info: With the methods `capabilities()`, `default_device()`, `default_dtypes()`, `dtypes()` and `devices()`.
+
+    Example:
+        >>> mica.array_api.__array_namespace_info__().default_device()
+        device(type='cpu')
+    """
     return Info()

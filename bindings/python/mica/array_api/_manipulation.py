@@ -18,44 +18,169 @@ def _tuple(axes: Axes) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """Views of the arrays with one shape."""
+    """Expands arrays to their common shape, as views.
+
+    As `broadcast_arrays` of the Python array API standard.
+
+    Args:
+        *arrays (Tensor): The arrays; their shapes broadcast.
+
+    Returns:
+        list of Tensor: The views.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> [x.shape for x in xp.broadcast_arrays(mica.ones(3, 1), mica.ones(4))]
+        [mica.Size([3, 4]), mica.Size([3, 4])]
+    """
     return list(mica.broadcast_tensors(arrays))
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """A view of `x` with that shape."""
+    """Expands an array to a shape, as a view.
+
+    As `broadcast_to` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        shape (tuple of int): The shape.
+
+    Returns:
+        Tensor: The view.
+
+    Raises:
+        RuntimeError: The shape does not fit.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.broadcast_to(mica.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return mica.broadcast_to(x, shape)
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """The arrays joined along `axis`; flattened first when it is None."""
+    """Joins arrays along an axis.
+
+    As `concat` of the Python array API standard.
+
+    Args:
+        arrays (sequence of Tensor): They have equal sizes along all other axes; dtypes promote.
+        axis (int or None): The axis; None flattens them first. Default: 0.
+
+    Returns:
+        Tensor: The joined array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.concat([mica.tensor([1, 2]), mica.tensor([3])])
+        tensor([1, 2, 3])
+    """
     dtype = common(*arrays)
     parts = [x.to(dtype) for x in arrays]
     return mica.cat([x.reshape(-1) for x in parts]) if axis is None else mica.cat(parts, axis)
 
 
 def expand_dims(x: Tensor, /, axis: int) -> Tensor:
-    """`x` with a dimension of size 1 at `axis`."""
+    """Puts in an axis of size 1, as a view.
+
+    As `expand_dims` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int): Where it will be.
+
+    Returns:
+        Tensor: The view.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.expand_dims(mica.ones(3), 0).shape
+        mica.Size([1, 3])
+    """
     return mica.unsqueeze(x, axis)
 
 
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
-    """The elements in reverse order along the axes, or along all."""
+    """Reverses the order of elements.
+
+    As `flip` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): The axes. Default: None, all.
+
+    Returns:
+        Tensor: The array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.flip(mica.tensor([1, 2, 3]))
+        tensor([3, 2, 1])
+    """
     return mica.flip(x, tuple(range(x.ndim)) if axis is None else _tuple(axis))
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """`x` with dimensions moved to other places."""
+    """Moves axes to other places, as a view.
+
+    As `moveaxis` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        source (int or tuple of int): The axes.
+        destination (int or tuple of int): Their new places.
+
+    Returns:
+        Tensor: The view.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.moveaxis(mica.ones(2, 3, 4), 0, -1).shape
+        mica.Size([3, 4, 2])
+    """
     return mica.movedim(x, _tuple(source), _tuple(destination))
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """`x` with its dimensions in another order."""
+    """Brings axes into another order, as a view.
+
+    As `permute_dims` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axes (tuple of int): The axes in their new order.
+
+    Returns:
+        Tensor: The view.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.permute_dims(mica.ones(2, 3, 4), (2, 0, 1)).shape
+        mica.Size([4, 2, 3])
+    """
     return mica.permute(x, axes)
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Each element as often as `repeats` says, along `axis` or of the flattened array."""
+    """Repeats each element.
+
+    As `repeat` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        repeats (int or Tensor): How often, all or each.
+        axis (int, optional): The axis. Default: None, the flattened array.
+
+    Returns:
+        Tensor: The array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.repeat(mica.tensor([1, 2]), mica.tensor([1, 3]))
+        tensor([1, 2, 2, 2])
+    """
     if axis is None:
         x, axis = x.reshape(-1), 0
     counts = mica.asarray(repeats, device=x.device).to(mica.int64).reshape(-1).expand(x.shape[axis])
@@ -66,7 +191,29 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """`x` in another shape: a view where that can be, or if `copy` is False; a copy if True."""
+    """Gives the elements another shape.
+
+    As `reshape` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        shape (tuple of int): The shape; one size may be -1, for what fits.
+        copy (bool, optional): True copies; False raises where no view is possible. Default: None, a view
+            where that is possible.
+
+    Returns:
+        Tensor: The array.
+
+    Raises:
+        ValueError: `copy` is False and a copy is needed.
+        RuntimeError: The shape has another number of elements.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.reshape(mica.arange(4), (2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     if copy:
         return x.clone().reshape(shape)
     if copy is None:
@@ -78,7 +225,23 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """The elements moved along the axes, or in the flattened array; what leaves comes in at the other end."""
+    """Moves elements along axes; what leaves at one end comes in at the other.
+
+    As `roll` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        shift (int or tuple of int): How far, one number for each axis.
+        axis (int or tuple of int, optional): The axes. Default: None, the flattened array.
+
+    Returns:
+        Tensor: The array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.roll(mica.tensor([1, 2, 3]), 1)
+        tensor([3, 1, 2])
+    """
     if axis is None:
         return mica.roll(x.reshape(-1), _tuple(shift)[0], 0).reshape(x.shape)
     axes = _tuple(axis)
@@ -87,7 +250,26 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
-    """`x` without the named dimensions, which have size 1."""
+    """Takes out axes of size 1, as a view.
+
+    As `squeeze` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int): The axes.
+
+    Returns:
+        Tensor: The view.
+
+    Raises:
+        ValueError: An axis has another size.
+        IndexError: There is no such axis.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.squeeze(mica.ones(1, 3), 0).shape
+        mica.Size([3])
+    """
     for a in _tuple(axis):
         if not -x.ndim <= a < x.ndim:
             raise IndexError(f"Axis ({a}) is outside of an array with {x.ndim} dimensions.")
@@ -97,16 +279,62 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """The arrays, which have one shape, along a new axis."""
+    """Joins arrays of one shape along a new axis.
+
+    As `stack` of the Python array API standard.
+
+    Args:
+        arrays (sequence of Tensor): The arrays; dtypes promote.
+        axis (int): Where the new axis will be. Default: 0.
+
+    Returns:
+        Tensor: The joined array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.stack([mica.tensor([1, 2]), mica.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+    """
     dtype = common(*arrays)
     return mica.stack([x.to(dtype) for x in arrays], axis)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """`x` as often along each dimension as `repetitions` says."""
+    """Repeats an array along its axes.
+
+    As `tile` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        repetitions (tuple of int): How often along each axis.
+
+    Returns:
+        Tensor: The array.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.tile(mica.tensor([1, 2]), (2,))
+        tensor([1, 2, 1, 2])
+    """
     return mica.tile(x, repetitions)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The arrays that `x` holds along `axis`."""
+    """Splits an array into its slices along an axis, as views.
+
+    As `unstack` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int): The axis. Default: 0.
+
+    Returns:
+        tuple of Tensor: The slices.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.unstack(mica.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
     return tuple(mica.unbind(x, axis))

@@ -43,24 +43,90 @@ def _extreme(x: Tensor, axis: int | None, keepdims: bool, operator: Callable[...
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the first largest element, along `axis` or in the flattened array."""
+    """Finds the index of the first greatest element.
+
+    As `argmax` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int, optional): The axis. Default: None, the flattened array.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: int64.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.argmax(mica.tensor([3, 9, 9]))
+        tensor(1)
+    """
     return _extreme(x, axis, keepdims, mica.argmax)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the first smallest element, along `axis` or in the flattened array."""
+    """Finds the index of the first least element.
+
+    As `argmin` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int, optional): The axis. Default: None, the flattened array.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: int64.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.argmin(mica.tensor([3, 1, 1]))
+        tensor(1)
+    """
     return _extreme(x, axis, keepdims, mica.argmin)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The places of elements that are not zero, one array for each dimension."""
+    """Finds the indices of elements other than 0.
+
+    As `nonzero` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, of at least one dimension.
+
+    Returns:
+        tuple of Tensor: int64, for each dimension the indices `(count,)`.
+
+    Raises:
+        ValueError: The array has no dimension.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.nonzero(mica.tensor([0, 5, 7]))
+        (tensor([1, 2]),)
+    """
     if x.ndim == 0:
         raise ValueError("nonzero needs an array with dimensions; this one has none.")
     return tuple(mica.nonzero(x).unbind(1))
 
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where the elements of `x2` belong in `x1`, which is sorted, or is by `sorter`."""
+    """Finds where elements belong in a sorted vector.
+
+    As `searchsorted` of the Python array API standard.
+
+    Args:
+        x1 (Tensor): `(n,)`, in rising order.
+        x2 (Tensor): The elements, of any shape.
+        side (str): "left" is before equal elements, "right" behind them. Default: "left".
+        sorter (Tensor, optional): Indices that sort `x1`, where it is not. Default: None.
+
+    Returns:
+        Tensor: int64, in the shape of `x2`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.searchsorted(mica.tensor([1, 3, 5]), mica.tensor([3, 4]))
+        tensor([1, 2])
+    """
     if sorter is not None:
         x1 = mica.index_select(x1, 0, sorter.reshape(-1))
     dtype = mica.promote_types(x1.dtype, x2.dtype)
@@ -68,19 +134,64 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places in which the elements stand when sorted."""
+    """Finds the indices that sort an array.
+
+    As `argsort` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int): The axis. Default: -1.
+        descending (bool): The greatest first. Default: False.
+        stable (bool): Equal elements keep their order. Default: True.
+
+    Returns:
+        Tensor: int64, in the shape of `x`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.argsort(mica.tensor([3, 1, 2]))
+        tensor([1, 2, 0])
+    """
     return mica.sort(x, stable=stable, dim=axis, descending=descending)[1]
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements in order."""
+    """Sorts an array.
+
+    As `sort` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int): The axis. Default: -1.
+        descending (bool): The greatest first. Default: False.
+        stable (bool): Equal elements keep their order. Default: True.
+
+    Returns:
+        Tensor: In the shape of `x`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.sort(mica.tensor([3, 1, 2]))
+        tensor([1, 2, 3])
+    """
     return mica.sort(x, stable=stable, dim=axis, descending=descending)[0]
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct elements, the places of their first, the place of each element among them, and how often.
+    """Finds the distinct elements, where each is first, the place of each element among them, and how often.
 
-    A stable sort brings equal elements together with the first in front; NaN differs from itself.
+    As `unique_all` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, of any shape. NaN differs from itself.
+
+    Returns:
+        UniqueAll: `values`, `indices` and `counts`, `(n,)`, and `inverse_indices`, in the shape of `x`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.unique_all(mica.tensor([3, 1, 3])).indices
+        tensor([1, 0])
     """
     flat = x.reshape(-1)
     n = flat.shape[0]
@@ -98,24 +209,85 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The distinct elements, and how often each is there."""
+    """Finds the distinct elements, and how often each occurs.
+
+    As `unique_counts` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, of any shape.
+
+    Returns:
+        UniqueCounts: `values` and `counts`, `(n,)`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.unique_counts(mica.tensor([3, 1, 3]))
+        UniqueCounts(values=tensor([1, 3]), counts=tensor([1, 2]))
+    """
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct elements, and the place of each element of `x` among them."""
+    """Finds the distinct elements, and the place of each element among them.
+
+    As `unique_inverse` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, of any shape.
+
+    Returns:
+        UniqueInverse: `values`, `(n,)`, and `inverse_indices`, in the shape of `x`.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.unique_inverse(mica.tensor([3, 1, 3]))
+        UniqueInverse(values=tensor([1, 3]), inverse_indices=tensor([1, 0, 1]))
+    """
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The distinct elements."""
+    """Finds the distinct elements.
+
+    As `unique_values` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, of any shape.
+
+    Returns:
+        Tensor: `(n,)`, in rising order.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.unique_values(mica.tensor([3, 1, 3]))
+        tensor([1, 3])
+    """
     return unique_all(x).values
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices of `x` at `indices` along `axis`."""
+    """Takes slices at given indices.
+
+    As `take` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        indices (Tensor): `(n,)`, integers.
+        axis (int, optional): The axis. Default: None, that of a vector.
+
+    Returns:
+        Tensor: The slices, `n` along the axis.
+
+    Raises:
+        ValueError: There is no `axis` and more than one dimension.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.take(mica.tensor([10, 20, 30]), mica.tensor([2, 0]))
+        tensor([30, 10])
+    """
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take needs an `axis` for an array with {x.ndim} dimensions.")
@@ -124,6 +296,23 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements of `x` at `indices`, one index an element, along `axis`."""
+    """Takes elements at given indices, one index for each.
+
+    As `take_along_axis` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        indices (Tensor): Integers, with as many dimensions as `x`.
+        axis (int): The axis. Default: -1.
+
+    Returns:
+        Tensor: In the shape that `indices` and `x` have along the other axes.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.take_along_axis(mica.tensor([[10, 20], [30, 40]]), mica.tensor([[1], [0]]))
+        tensor([[20],
+                [30]])
+    """
     places, size = indices.to(mica.int64), x.shape[axis]
     return mica.take_along_dim(x, mica.where(places < 0, places + size, places), axis)

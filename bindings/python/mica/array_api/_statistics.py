@@ -33,13 +33,49 @@ def sum_dtype(x: dtype) -> dtype:
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements."""
+    """Sums elements.
+
+    As `sum` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        dtype (dtype, optional): Of the result. Default: that of `x`, int64 of smaller integers and bool,
+            uint64 of unsigned ones.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The sums.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.sum(mica.tensor([[1, 2], [3, 4]]), axis=0)
+        tensor([4, 6])
+    """
     wanted = dtype or sum_dtype(x.dtype)
     return _reduced(x, axis, keepdims, lambda t, a, k: mica.sum(t, a, k, dtype=wanted))
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """The product of the elements."""
+    """Multiplies elements.
+
+    As `prod` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        dtype (dtype, optional): Of the result. Default: that of `x`, int64 of smaller integers and bool,
+            uint64 of unsigned ones.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The products.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.prod(mica.tensor([2, 3, 4]))
+        tensor(24)
+    """
     wanted = dtype or sum_dtype(x.dtype)
 
     def operator(t: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
@@ -51,51 +87,205 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element; NaN if there is one."""
+    """Finds the greatest elements; NaN if there is one.
+
+    As `max` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The elements.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.max(mica.tensor([[1, 5], [3, 4]]), axis=1)
+        tensor([5, 4])
+    """
     return _reduced(x, axis, keepdims, mica.amax)
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest element; NaN if there is one."""
+    """Finds the least elements; NaN if there is one.
+
+    As `min` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The elements.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.min(mica.tensor([[1, 5], [3, 4]]), axis=1)
+        tensor([1, 3])
+    """
     return _reduced(x, axis, keepdims, mica.amin)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean."""
+    """Computes arithmetic means.
+
+    As `mean` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, floating-point.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The means.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.mean(mica.tensor([1.0, 2.0, 6.0]))
+        tensor(3.)
+    """
     return _reduced(x, axis, keepdims, mica.mean)
 
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance: squares of differences from the mean, over their number less `correction`."""
+    """Computes variances: `sum((x - mean)^2) / (n - correction)`.
+
+    As `var` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, floating-point.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        correction (float): What the number of elements is lowered by. Default: 0.0.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The variances.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.var(mica.tensor([1.0, 2.0, 6.0]))
+        tensor(4.6667)
+    """
     return _reduced(x, axis, keepdims, lambda t, a, k: mica.var(t, a, correction=correction, keepdim=k))
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
-    """The square root of the variance."""
+    """Computes standard deviations: `sqrt(sum((x - mean)^2) / (n - correction))`.
+
+    As `std` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array, floating-point.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        correction (float): What the number of elements is lowered by. Default: 0.0.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: The deviations.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.std(mica.tensor([1.0, 3.0]))
+        tensor(1.)
+    """
     return _reduced(x, axis, keepdims, lambda t, a, k: mica.std(t, a, correction=correction, keepdim=k))
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether no element is zero."""
+    """Says whether all elements are other than 0.
+
+    As `all` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: bool.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.all(mica.tensor([[True, True], [True, False]]), axis=1)
+        tensor([ True, False])
+    """
     return _reduced(x != mica.zeros_like(x), axis, keepdims, mica.all)
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether an element is not zero."""
+    """Says whether any element is other than 0.
+
+    As `any` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: bool.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.any(mica.tensor([[False, True], [False, False]]), axis=1)
+        tensor([ True, False])
+    """
     return _reduced(x != mica.zeros_like(x), axis, keepdims, mica.any)
 
 
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The sum up to each element; `include_initial` puts a 0 in front."""
+    """Sums up to each element.
+
+    As `cumulative_sum` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int, optional): The axis. Default: None, that of a vector.
+        dtype (dtype, optional): Of the result. Default: as of `sum`.
+        include_initial (bool): Puts a 0 in front. Default: False.
+
+    Returns:
+        Tensor: The sums, in the shape of `x`, one longer with `include_initial`.
+
+    Raises:
+        ValueError: There is no `axis` and more than one dimension.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.cumulative_sum(mica.tensor([1, 2, 3]), include_initial=True)
+        tensor([0, 1, 3, 6])
+    """
     return _cumulative(x, axis, dtype, include_initial, mica.cumsum, 0)
 
 
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The product up to each element; `include_initial` puts a 1 in front."""
+    """Multiplies up to each element.
+
+    As `cumulative_prod` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int, optional): The axis. Default: None, that of a vector.
+        dtype (dtype, optional): Of the result. Default: as of `prod`.
+        include_initial (bool): Puts a 1 in front. Default: False.
+
+    Returns:
+        Tensor: The products, in the shape of `x`, one longer with `include_initial`.
+
+    Raises:
+        ValueError: There is no `axis` and more than one dimension.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.cumulative_prod(mica.tensor([1, 2, 3]))
+        tensor([1, 2, 6])
+    """
     return _cumulative(x, axis, dtype, include_initial, mica.cumprod, 1)
 
 
@@ -120,14 +310,48 @@ def _cumulative(
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero."""
+    """Counts the elements other than 0.
+
+    As `count_nonzero` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
+        keepdims (bool): Keeps reduced axes, of size 1. Default: False.
+
+    Returns:
+        Tensor: int64.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.count_nonzero(mica.tensor([0, 5, 7]))
+        tensor(2)
+    """
     return sum(x != mica.zeros_like(x), axis=axis, keepdims=keepdims)
 
 
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Differences of neighbours along `axis`, taken `n` times."""
+    """Subtracts from each element the one before it.
+
+    As `diff` of the Python array API standard.
+
+    Args:
+        x (Tensor): The array.
+        axis (int): The axis. Default: -1.
+        n (int): How often. Default: 1.
+        prepend (Tensor, optional): Is put in front first. Default: None.
+        append (Tensor, optional): Is put behind first. Default: None.
+
+    Returns:
+        Tensor: `n` shorter along the axis.
+
+    Example:
+        >>> xp = mica.array_api
+        >>> xp.diff(mica.tensor([1, 4, 9]))
+        tensor([3, 5])
+    """
     for more, before in ((prepend, True), (append, False)):
         if more is not None:
             a, b = promoted(x, more)
