@@ -142,7 +142,8 @@ class Library:
         """Registers a kernel for all operators that have none at a key.
 
         Args:
-            fn (callable): Called as `fn(op, *args, **kwargs)`, `op` the operator.
+            fn (callable): Called with the operator's arguments; it is not told which operator it is, as
+                torch's is.
             dispatch_key (str): A backend or a layer. Default: the library's.
             with_keyset (bool): Must be False: kernels are given no set of keys.
 

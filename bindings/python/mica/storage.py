@@ -661,7 +661,7 @@ class _LegacyKind(type):
 
 
 def _legacy(name: str, dtype: str) -> type:
-    text = f"A storage of {dtype}."
+    text = f"A `TypedStorage` whose elements are {dtype}: torch's old name of it."
     return _LegacyKind(
         name, (TypedStorage,), {"_own_dtype": dtype, "__doc__": text, "__module__": "mica.storage"}
     )

@@ -1,4 +1,11 @@
-"""mica.types: names for annotations, as torch.types has them."""
+"""mica.types: names for annotations, as torch.types has them.
+
+Attributes:
+    Device: What names a device: a device, "cpu", a number or None.
+    FileLike: What save() and load() take: a path, or a file of bytes.
+    Number: An int, a float or a bool.
+    Storage: TypedStorage.
+"""
 
 from __future__ import annotations
 

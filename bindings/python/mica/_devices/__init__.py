@@ -106,7 +106,7 @@ class Stream:
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
             accelerator where that is the CPU.
-        priority (int): Lower numbers go first where the device has priorities. Default: 0.
+        priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
 
     Attributes:
         device (device): The device.
@@ -187,7 +187,7 @@ class Event:
     As `torch.Event`.
 
     Args:
-        enable_timing (bool): Kept as an attribute; all events can be timed. Default: False.
+        enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
 
     Example:
         >>> event = mica.Event()

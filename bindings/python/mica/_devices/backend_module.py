@@ -343,7 +343,7 @@ def _queues_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.Event`.
 
         Args:
-            enable_timing (bool): Kept as an attribute; all events can be timed. Default: False.
+            enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
             blocking (bool): Ignored. Default: False.
             interprocess (bool): Must be False. Default: False.
             external (bool): Must be False. Default: False.
@@ -383,7 +383,7 @@ def _queues_of(backend: str) -> dict[str, Any]:
 
         Args:
             device (int, str or device, optional): The device. Default: None, the current one.
-            priority (int): Lower numbers go first where the device has priorities. Default: 0.
+            priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
 
         Raises:
             RuntimeError: There is no such device.

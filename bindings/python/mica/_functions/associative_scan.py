@@ -21,7 +21,30 @@ def associative_scan(
     reverse: bool = False,
     combine_mode: str = "pointwise",
 ) -> Any:
-    """For each i, combine_fn over elements 0..i along `dim` of the tensors of `xs`, any nesting of them."""
+    """Combines elements along a dimension, each with all before it: running sums, products, states.
+
+    As `torch._higher_order_ops.associative_scan`. The function is called for many pairs at once, in as many rounds as
+    the size has bits.
+
+    Args:
+        combine_fn (callable): `combine_fn(before, after)`, associative; both are nested as `xs`, and so is what it
+            returns.
+        xs (Tensor or nesting of Tensor): The elements; all of one size along `dim`.
+        dim (int): The dimension.
+        reverse (bool): Combines from the last element on. Default: False.
+        combine_mode (str): Ignored: any function of tensors may combine. Default: "pointwise".
+
+    Returns:
+        Tensor or nesting of Tensor: In the shapes of `xs`.
+
+    Raises:
+        RuntimeError: There is no tensor, or sizes differ.
+
+    Example:
+        >>> from mica._functions.associative_scan import associative_scan
+        >>> associative_scan(lambda a, b: a + b, mica.tensor([1, 2, 3]), 0)
+        tensor([1, 3, 6])
+    """
     leaves, spec = pytree.tree_flatten(xs)
     if not leaves or not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise RuntimeError("associative_scan takes tensors, at least one.")

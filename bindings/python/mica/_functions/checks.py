@@ -20,7 +20,20 @@ def _fail(kind: type[Exception], message: Any) -> None:
 
 
 def _assert(condition: Any, message: Any = None) -> None:
-    """`assert condition, message`, where a program is traced too."""
+    """Raises AssertionError unless a condition holds; a trace of a program keeps it.
+
+    As `torch._assert`.
+
+    Args:
+        condition (bool or Tensor): The condition.
+        message (str, optional): What the error says. Default: a general sentence.
+
+    Raises:
+        AssertionError: The condition does not hold.
+
+    Example:
+        >>> mica._assert(mica.ones(2).sum() == 2, "the sum is 2")
+    """
     if type(condition) is not bool and _C._has_function((condition,)):
         import mica
         from mica.overrides import handle_torch_function
@@ -31,30 +44,75 @@ def _assert(condition: Any, message: Any = None) -> None:
 
 
 def _check(cond: Any, message: Any = None) -> None:
-    """Raises RuntimeError(message()) unless `cond`."""
+    """Raises RuntimeError unless a condition holds.
+
+    As `torch._check`.
+
+    Args:
+        cond (bool): The condition.
+        message (callable, optional): `message()` returns what the error says. Default: a general sentence.
+
+    Raises:
+        RuntimeError: The condition does not hold.
+
+    Example:
+        >>> mica._check(1 < 2, lambda: "the order of numbers")
+    """
     if not cond:
         _fail(RuntimeError, message)
 
 
 def _check_index(cond: Any, message: Any = None) -> None:
-    """Raises IndexError(message()) unless `cond`."""
+    """Raises IndexError unless a condition holds; see `_check()`.
+
+    Args:
+        cond (bool): The condition.
+        message (callable, optional): `message()` returns what the error says.
+
+    Raises:
+        IndexError: The condition does not hold.
+    """
     if not cond:
         _fail(IndexError, message)
 
 
 def _check_type(cond: Any, message: Any = None) -> None:
-    """Raises TypeError(message()) unless `cond`."""
+    """Raises TypeError unless a condition holds; see `_check()`.
+
+    Args:
+        cond (bool): The condition.
+        message (callable, optional): `message()` returns what the error says.
+
+    Raises:
+        TypeError: The condition does not hold.
+    """
     if not cond:
         _fail(TypeError, message)
 
 
 def _check_not_implemented(cond: Any, message: Any = None) -> None:
-    """Raises NotImplementedError(message()) unless `cond`."""
+    """Raises NotImplementedError unless a condition holds; see `_check()`.
+
+    Args:
+        cond (bool): The condition.
+        message (callable, optional): `message()` returns what the error says.
+
+    Raises:
+        NotImplementedError: The condition does not hold.
+    """
     if not cond:
         _fail(NotImplementedError, message)
 
 
 def _check_value(cond: Any, message: Any = None) -> None:
-    """Raises ValueError(message()) unless `cond`."""
+    """Raises ValueError unless a condition holds; see `_check()`.
+
+    Args:
+        cond (bool): The condition.
+        message (callable, optional): `message()` returns what the error says.
+
+    Raises:
+        ValueError: The condition does not hold.
+    """
     if not cond:
         _fail(ValueError, message)

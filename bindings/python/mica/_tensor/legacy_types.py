@@ -63,4 +63,6 @@ class _LegacyType(type):
 
 def install(namespace: dict[str, Any]) -> None:
     for name, dtype in _DTYPES.items():
-        namespace[name] = _LegacyType(name, (), {"_dtype": getattr(_C, dtype), "__module__": "mica"})
+        text = f"The old name of {dtype} tensors: makes them of sizes or data, and answers isinstance()."
+        attributes = {"_dtype": getattr(_C, dtype), "__doc__": text, "__module__": "mica"}
+        namespace[name] = _LegacyType(name, (), attributes)
