@@ -45,7 +45,7 @@ class FileLister(_Sized):
 
     Args:
         root (str or iterable of str): The folders; a file gives itself. Default: ".".
-        masks (str or list of str): Patterns of names, "*.png"; one must fit. Default: "", all.
+        masks (str or list of str): Patterns of names, `"*.png"`; one must fit. Default: "", all.
         recursive (bool): Goes into folders of folders. Default: False.
         abspath (bool): Gives absolute paths. Default: False.
         non_deterministic (bool): Gives names as the system does, not sorted. Default: False.
