@@ -22,6 +22,7 @@ napoleon_numpy_docstring = False
 napoleon_custom_sections = ["Shape", "Overloads"]
 napoleon_use_rtype = False
 autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
