@@ -19,7 +19,7 @@ from pathlib import Path
 import fuzz_operators
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "test" / "python" / "hostile_checkpoints.py"
+PROGRAM = ROOT / "test" / "serialization" / "hostile_checkpoints.py"
 SLICE_SECONDS = 30
 
 

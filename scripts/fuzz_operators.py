@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "asan"
-PROGRAM = ROOT / "test" / "python" / "bad_input.py"
+PROGRAM = ROOT / "test" / "errors" / "bad_input.py"
 BATCH = 60  # operators a process: its start takes about as long as their calls
 CALLS = 8  # a round and operator
 SHOWN_LINES = 12

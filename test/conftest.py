@@ -38,6 +38,16 @@ def null_device(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def late_device(tmp_path_factory):
+    """test/conformance/late_device.cc, built: a device that is truly late, for processes that name it."""
+    built = tmp_path_factory.mktemp("late") / "mica_late.so"
+    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
+    source = ROOT / "test" / "conformance" / "late_device.cc"
+    subprocess.run([*command, f"-I{ROOT / 'sdk' / 'include'}", "-o", built, source], check=True)
+    return built
+
+
+@pytest.fixture(scope="session")
 def python_device():
     """A backend in Python with two devices and one kernel."""
     import mica

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import subprocess
-import sys
 import types
 from typing import Any
 
 import pytest
 import torch
+from process import printed
 from test_hook_order_torch import outcome
 
 import mica
@@ -193,8 +192,7 @@ for call in calls:
         call()
     print([(w.category.__name__, "use_reentrant" in str(w.message), "create_graph=True" in str(w.message)) for w in caught])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+    return printed(program).splitlines()
 
 
 def test_warnings() -> None:

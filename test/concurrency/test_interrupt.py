@@ -3,11 +3,10 @@ process; threads run forward and backward side by side."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 
 import pytest
+from process import printed
 
 import mica
 
@@ -99,9 +98,7 @@ LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler
 
 
 def run(program: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", LISTEN + program], capture_output=True, text=True, timeout=120, check=True
-    ).stdout
+    return printed(LISTEN + program)
 
 
 def test_forward() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from process import ran
 
 import mica
 import mica.multiprocessing as mp
@@ -99,8 +97,7 @@ def test_names_go_when_processes_are_killed() -> None:
         print(*[n for n in os.listdir("/dev/shm") if n.startswith(f"mica_{os.getpid()}_")], flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
-    name = run.stdout.strip()
+    name = ran(program).stdout.strip()
     assert name.startswith("mica_")
     end = time.monotonic() + 20
     while (Path("/dev/shm") / name).exists() and time.monotonic() < end:
@@ -299,8 +296,7 @@ def test_workers_end_with_the_main_process() -> None:
         print(*[p.pid for p in loader._workers], flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
-    pids = [int(pid) for pid in run.stdout.split()]
+    pids = [int(pid) for pid in ran(program).stdout.split()]
     assert len(pids) == 2
     end = time.monotonic() + 20
     while any(alive(pid) for pid in pids) and time.monotonic() < end:

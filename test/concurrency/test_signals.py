@@ -4,11 +4,9 @@ Everything runs in processes of its own without faulthandler: pytest's installs 
 on that no kernel is seen that keeps something else than a stack under its stack pointer.
 """
 
-import subprocess
-import sys
-
 import pytest
 import signal_storm
+from process import printed, ran
 
 # Each kernel meets two pairs in turn, so that every pair meets many kernels.
 PAIRS = [(name, kind) for name in signal_storm.SIGNALS for kind in signal_storm.HANDLERS]
@@ -53,11 +51,8 @@ print("as itself")
 @pytest.mark.parametrize("kind", ["TimeoutError", "SystemExit", "Mine", "OSError"])
 @pytest.mark.parametrize("call", ["x.sin()", "(w @ w).exp().sum().backward()", "x.sort()"])
 def test_what_a_handler_raises_arrives_as_itself(call, kind):
-    ran = subprocess.run(
-        [sys.executable, "-c", RAISES.format(call=call, kind=kind)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert ran.stdout == "as itself\n", ran.stderr[-2000:]
+    done = ran(RAISES.format(call=call, kind=kind))
+    assert done.stdout == "as itself\n", done.stderr[-2000:]
 
 
 HANDLER_COMPUTES = """
@@ -77,10 +72,7 @@ print("computed")
 
 
 def test_a_handler_computes_under_its_callers_modes():
-    ran = subprocess.run(
-        [sys.executable, "-c", HANDLER_COMPUTES], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ran.stdout == "computed\n", ran.stderr[-2000:]
+    assert printed(HANDLER_COMPUTES) == "computed\n"
 
 
 # The handler runs in the middle of a product whose sums stand in scratch memory, and uses some itself.
@@ -102,7 +94,4 @@ print(len(seen) > 0, all(seen), all(ran))
 
 
 def test_a_handlers_products_leave_the_kernels_scratch_memory_alone():
-    ran = subprocess.run(
-        [sys.executable, "-c", HANDLER_MULTIPLIES], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ran.stdout == "True True True\n", ran.stderr[-2000:]
+    assert printed(HANDLER_MULTIPLIES) == "True True True\n"

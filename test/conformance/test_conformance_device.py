@@ -4,12 +4,10 @@ that breaks a promise on demand: test/conformance/late_device.cc."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from process import printed
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,30 +23,13 @@ print(json.dumps({r.name: [r.verdict, *(f.detail for f in r.failures)] for r in 
 """
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("late") / "mica_late.so"
-    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
-    source = ROOT / "test" / "conformance" / "late_device.cc"
-    subprocess.run([*command, f"-I{ROOT / 'sdk' / 'include'}", "-o", str(built), str(source)], check=True)
-    return built
+def verdicts(late_device: Path, fault: str, limit: float, *words: str) -> dict[str, list[str]]:
+    said = printed(PROGRAM, str(limit), *words, timeout=300, MICA_PLUGINS=str(late_device), LATE_FAULT=fault)
+    return json.loads(said.splitlines()[-1])
 
 
-def verdicts(plugin: Path, fault: str, limit: float, *words: str) -> dict[str, list[str]]:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(limit), *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, "MICA_PLUGINS": str(plugin), "LATE_FAULT": fault},
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-def test_a_late_device_passes(plugin: Path) -> None:
-    found = verdicts(plugin, "none", 60, "streams", "copies", "memory", "process", "programs", "threads")
+def test_a_late_device_passes(late_device: Path) -> None:
+    found = verdicts(late_device, "none", 60, "streams", "copies", "memory", "process", "programs", "threads")
     wrong = {name: what for name, what in found.items() if what[0] == "fails"}
     assert len(found) > 20 and wrong == {}
     assert found["streams: time between events"] == ["unsupported"]
@@ -63,14 +44,14 @@ def test_a_late_device_passes(plugin: Path) -> None:
         ("copy", "copies: every dtype there and back"),
     ],
 )
-def test_a_broken_promise_is_found(plugin: Path, fault: str, check: str) -> None:
-    assert verdicts(plugin, fault, 60, check)[check][0] == "fails"
+def test_a_broken_promise_is_found(late_device: Path, fault: str, check: str) -> None:
+    assert verdicts(late_device, fault, 60, check)[check][0] == "fails"
 
 
-def test_a_crash_and_a_hang_are_rows(plugin: Path) -> None:
-    found = verdicts(plugin, "crash", 60, "copies: strided", "copies: empty")
+def test_a_crash_and_a_hang_are_rows(late_device: Path) -> None:
+    found = verdicts(late_device, "crash", 60, "copies: strided", "copies: empty")
     assert len(found) == 3
     assert all("SIGSEGV" in what[1] for what in found.values()), found
-    found = verdicts(plugin, "hang", 3, "copies: empty", "memory: statistics")
+    found = verdicts(late_device, "hang", 3, "copies: empty", "memory: statistics")
     assert "did not end within 3 s" in found["copies: empty and single elements"][1]
     assert found["memory: statistics"] == ["passes"]

@@ -6,36 +6,17 @@ asked for on stderr and lasts until its process ends."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from process import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 START = "import mica\nfrom mica import nn\n"
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("late") / "mica_late.so"
-    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
-    source = ROOT / "test" / "conformance" / "late_device.cc"
-    subprocess.run([*command, f"-I{ROOT / 'sdk' / 'include'}", "-o", str(built), str(source)], check=True)
-    return built
-
-
-def run(plugin: Path, program: str, fault: str = "none") -> tuple[str, list[str]]:
+def run(late_device: Path, program: str, fault: str = "none") -> tuple[str, list[str]]:
     """What the program prints, and what the device says."""
-    result = subprocess.run(
-        [sys.executable, "-c", START + program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "MICA_PLUGINS": str(plugin), "LATE_FAULT": fault, "LATE_SAY": "1"},
-    )
+    result = ran(START + program, MICA_PLUGINS=str(late_device), LATE_FAULT=fault, LATE_SAY="1")
     assert result.returncode == 0, result.stderr
     return result.stdout.strip(), result.stderr.splitlines()
 
@@ -60,8 +41,8 @@ print(wrong, first.handle, second.handle)
 """
 
 
-def test_backward_runs_in_the_streams_of_forward(plugin: Path) -> None:
-    printed, said = run(plugin, BACKWARD)
+def test_backward_runs_in_the_streams_of_forward(late_device: Path) -> None:
+    printed, said = run(late_device, BACKWARD)
     wrong, first, second = map(int, printed.split())
     assert wrong == 0
     kernels = [line for line in said if line.startswith(("mul", "add"))]
@@ -72,13 +53,13 @@ def test_backward_runs_in_the_streams_of_forward(plugin: Path) -> None:
     assert kernels[:6] == forward + backward
 
 
-def test_backward_waits_between_its_streams(plugin: Path) -> None:
+def test_backward_waits_between_its_streams(late_device: Path) -> None:
     # On a device whose streams do not wait for events, the same program must go wrong.
-    printed, _ = run(plugin, BACKWARD, fault="event_wait")
+    printed, _ = run(late_device, BACKWARD, fault="event_wait")
     assert int(printed.split()[0]) > 0
 
 
-def test_captured_gradients_are_ready_where_grad_was_called(plugin: Path) -> None:
+def test_captured_gradients_are_ready_where_grad_was_called(late_device: Path) -> None:
     program = """
 side = mica.Stream("late")
 x = mica.ones(4096).to("late").requires_grad_()
@@ -89,10 +70,10 @@ with mica.stream(side):
 h = g * two
 print((h.cpu() == 4).all().item())
 """
-    assert run(plugin, program)[0] == "True"
+    assert run(late_device, program)[0] == "True"
 
 
-def test_streams_are_shared_reused_and_given_back(plugin: Path) -> None:
+def test_streams_are_shared_reused_and_given_back(late_device: Path) -> None:
     program = """
 kept = mica.Stream("late")
 for _ in range(10):
@@ -105,7 +86,7 @@ del current
 mica.Stream("late").synchronize()
 print("done")
 """
-    printed, said = run(plugin, program)
+    printed, said = run(late_device, program)
     assert printed == "done"
     made = [line for line in said if line.endswith("made")]
     gone = [line for line in said if line.endswith("destroyed")]
@@ -114,7 +95,7 @@ print("done")
     assert said.index("quiesce") > said.index(gone[-1])
 
 
-def test_streams_of_a_disabled_plugin_are_given_back(plugin: Path) -> None:
+def test_streams_of_a_disabled_plugin_are_given_back(late_device: Path) -> None:
     program = """
 held = mica.Stream("late")
 for _ in range(3):
@@ -125,12 +106,12 @@ mica.enable_plugin("late")
 with mica.stream(held):
     print(mica.ones(3).to("late").cpu().tolist())
 """
-    printed, said = run(plugin, program)
+    printed, said = run(late_device, program)
     assert printed.endswith("[1.0, 1.0, 1.0]")
     assert said[:3] == ["stream 1 made", "stream 2 made", "stream 2 destroyed"]
 
 
-def test_exit_while_a_thread_still_uses_a_stream(plugin: Path) -> None:
+def test_exit_while_a_thread_still_uses_a_stream(late_device: Path) -> None:
     program = """
 import threading
 def work():
@@ -142,19 +123,19 @@ threading.Thread(target=work, daemon=True).start()
 while not any(mica.ones(1).to("late").cpu().tolist() for _ in range(30)):
     pass
 """
-    run(plugin, program)
+    run(late_device, program)
 
 
-def test_a_tensor_grows_on_its_device(plugin: Path) -> None:
+def test_a_tensor_grows_on_its_device(late_device: Path) -> None:
     program = """
 x = mica.arange(5, dtype=mica.float32).to("late")
 x.resize_(5000)
 print(x[:5].cpu().tolist(), x.shape, x.device)
 """
-    assert run(plugin, program)[0] == "[0.0, 1.0, 2.0, 3.0, 4.0] mica.Size([5000]) late:0"
+    assert run(late_device, program)[0] == "[0.0, 1.0, 2.0, 3.0, 4.0] mica.Size([5000]) late:0"
 
 
-def test_pinned_memory(plugin: Path) -> None:
+def test_pinned_memory(late_device: Path) -> None:
     program = """
 x = mica.arange(6, dtype=mica.float32).reshape(2, 3).t()
 pinned = x.pin_memory()
@@ -178,12 +159,12 @@ for index, ones in loader:
     seen += ones.to("late", non_blocking=True).cpu().sum().item()
 print(seen)
 """
-    printed, said = run(plugin, program)
+    printed, said = run(late_device, program)
     assert printed == "10.0"
     assert any(line.startswith("pinned") for line in said)
 
 
-def test_what_the_device_does_not_support_goes_elsewhere_with_its_words(plugin: Path) -> None:
+def test_what_the_device_does_not_support_goes_elsewhere_with_its_words(late_device: Path) -> None:
     program = """
 x, y = mica.ones(3).to("late"), mica.full((3,), 2.0).to("late")
 print((x * x).cpu().tolist(), (x * y).cpu().tolist(), mica.fallback_counts()["late"])
@@ -196,7 +177,7 @@ for call in (lambda: x * x, lambda: x.mul_(x)):
 print("do not take this call: it has no squares" in str(mica.explain("mul.Tensor", x, x)))
 print("squares" in str(mica.explain("mul.Tensor", x, y)))
 """
-    printed, said = run(plugin, program, fault="objects")
+    printed, said = run(late_device, program, fault="objects")
     assert printed.splitlines() == [
         "[1.0, 1.0, 1.0] [2.0, 2.0, 2.0] {'mica::mul.Tensor': 1}",
         "True",
@@ -207,7 +188,7 @@ print("squares" in str(mica.explain("mul.Tensor", x, y)))
     assert len([line for line in said if line.startswith("mul")]) == 1
 
 
-def test_what_the_host_does_not_drive_is_refused(plugin: Path) -> None:
+def test_what_the_host_does_not_drive_is_refused(late_device: Path) -> None:
     program = """
 for call in (mica.ones(2).to("late").share_memory_, mica.cuda.CUDAGraph):
     try:
@@ -215,15 +196,15 @@ for call in (mica.ones(2).to("late").share_memory_, mica.cuda.CUDAGraph):
     except NotImplementedError as error:
         print("which is reserved" in str(error))
 """
-    assert run(plugin, program)[0] == "True\nTrue"
+    assert run(late_device, program)[0] == "True\nTrue"
 
 
-def test_the_kit_shows_what_the_device_says(plugin: Path) -> None:
+def test_the_kit_shows_what_the_device_says(late_device: Path) -> None:
     program = """
 from mica.conformance.kit import conform
 options = {"operators": ["add.Tensor"], "dtypes": ["float32"], "groups": ["value"]}
 [row] = conform("late", **options).rows
 print(row.verdict, "which says (its adder is out of order)" in row.reason)
 """
-    assert run(plugin, program, fault="objects")[0] == "unsupported True"
-    assert run(plugin, program)[0] != "unsupported True"
+    assert run(late_device, program, fault="objects")[0] == "unsupported True"
+    assert run(late_device, program)[0] != "unsupported True"

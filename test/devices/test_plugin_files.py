@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from process import printed
 
 LIB = Path(os.environ["MICA_BUILD_DIR"]) / "lib"
 
@@ -30,18 +30,6 @@ import mica
 assert (mica.ones(2) + 1).tolist() == [2, 2]
 print([(p["path"], p["state"], p["reason"]) for p in mica.plugins()])
 """
-
-
-def run(program: str, **environment: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 def cut(share: float) -> Callable[[Path], None]:
@@ -90,7 +78,7 @@ def test_without_the_cpu_plugin(damage: str, tmp_path: Path) -> None:
     shutil.copytree(LIB, tmp_path / "lib", symlinks=True, ignore=shutil.ignore_patterns("cmake", "*.a"))
     plugins = tmp_path / "lib" / "mica" / "plugins"
     DAMAGE[damage](plugins / "mica_cpu.so")
-    said = run(WITHOUT_CPU, LD_LIBRARY_PATH=str(tmp_path / "lib"))
+    said = printed(WITHOUT_CPU, LD_LIBRARY_PATH=str(tmp_path / "lib"))
     assert "no kernel for the backend (cpu)" in said
     assert str(plugins) in said
     assert "('cpu', 'refused'" in said or "backend:cpu" in said
@@ -101,12 +89,12 @@ def test_beside_the_cpu_plugin(damage: str, tmp_path: Path) -> None:
     file = tmp_path / "vendor.so"
     shutil.copy(LIB / "mica" / "plugins" / "mica_cpu.so", file)
     DAMAGE[damage](file)
-    said = run(WITH_CPU, MICA_PLUGINS=str(file))
+    said = printed(WITH_CPU, MICA_PLUGINS=str(file))
     assert f"('{file}', 'loaded'" not in said
     assert str(file) in said
 
 
 def test_a_foreign_library_is_refused() -> None:
     foreign = Path(sys.modules["_struct"].__file__ or "") if "_struct" in sys.modules else LIB / "libmica.so"
-    said = run(WITH_CPU, MICA_PLUGINS=str(foreign))
+    said = printed(WITH_CPU, MICA_PLUGINS=str(foreign))
     assert f"('{foreign}', 'loaded'" not in said and str(foreign) in said

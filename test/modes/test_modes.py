@@ -7,13 +7,12 @@ import copy
 import gc
 import inspect
 import pickle
-import subprocess
-import sys
 import threading
 import weakref
 from typing import Any
 
 import pytest
+from process import ran
 
 import mica
 from mica import overrides
@@ -302,7 +301,7 @@ def test_a_thread_and_a_process_may_end_within_a_mode() -> None:
         "print(mica.ones(2).tolist(), flush=True)\n"
         "enter()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = ran(program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0]\n", "")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from process import printed
 
 # Each costs milliseconds; what needs them imports them on first use.
 HEAVY = {
@@ -29,8 +28,7 @@ print(*(set(sys.modules) - before))
 
 
 def run() -> tuple[float, set[str]]:
-    text = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
-    megabytes, modules = text.splitlines()
+    megabytes, modules = printed(PROGRAM).splitlines()
     return float(megabytes), set(modules.split())
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from process import printed, ran
 
 import mica
 from mica import storage
@@ -261,10 +262,9 @@ except OSError as error:
 
 def test_a_save_that_ends_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
-    command = [sys.executable, "-c", LIMITED, str(path)]
-    small = subprocess.run([*command, "small"], capture_output=True, text=True)
+    small = ran(LIMITED, str(path), "small")
     assert small.stdout.split() == ["OSError", "True", "1"], small.stderr
-    killed = subprocess.run([*command, "killed"], capture_output=True, text=True)
+    killed = ran(LIMITED, str(path), "killed")
     assert killed.returncode == -signal.SIGKILL
     assert mica.load(path)["a"].tolist() == [1.0] * 10
 
@@ -378,10 +378,8 @@ for weights_only in (True, False):
         found = mica.load(t.with_pickle(b"ctorch\\ndevice\\n(" + text + b"tR."), weights_only=weights_only)
         print(found.type, found.index)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
-    )
-    assert run.stdout.split() == ["cuda", "1"] * 4, run.stderr
+    said = printed(code, PYTHONPATH=os.pathsep.join(sys.path))
+    assert said.split() == ["cuda", "1"] * 4
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
@@ -411,11 +409,9 @@ print("mica.torch" in sys.modules)
 import mica.torch
 print(mica.load(t.with_pickle(content), weights_only=False).__name__)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
-    )
+    said = printed(code, PYTHONPATH=os.pathsep.join(sys.path))
     expected = ["True True False", "False True True", "False", "ScriptModule"]
-    assert run.stdout.splitlines() == expected, run.stderr
+    assert said.splitlines() == expected
 
 
 @pytest.mark.parametrize("form", ["zip", "before zip", "first versions"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from shim import agree
 
 import mica
 
@@ -224,14 +225,6 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 ]  # fmt: skip
 
 
-def close(a: Any, b: Any) -> bool:
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(close, a, b))
-    if isinstance(a, float) and isinstance(b, float):
-        return abs(a - b) <= 1e-5 * (1 + abs(b))
-    return bool(a == b)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_program(program: Callable[[Any], Any]) -> None:
@@ -239,4 +232,4 @@ def test_program(program: Callable[[Any], Any]) -> None:
     for library in (torch, mica):
         library.manual_seed(4)
         results.append(program(library))
-    assert close(results[1], results[0]), f"{results[1]}\n{results[0]}"
+    agree(results[1], results[0], f"{results[1]}\n{results[0]}", 1e-5)
