@@ -27,7 +27,8 @@ ViewSpec view_as_complex(const Tensor& self) {
                     : "Tensor must have a last dimension of size 2, the pairs of real and imaginary parts; "
                       "its shape is ",
              n == 0 ? "" : ShapeText(self.sizes()), n == 0 ? "" : ".");
-  MICA_CHECK(self.strides()[n - 1] == 1, "Tensor must have a last dimension with stride 1; it is (",
+  const bool empty = self.numel() == 0;  // its strides lead nowhere, and contiguous() keeps them
+  MICA_CHECK(empty || self.strides()[n - 1] == 1, "Tensor must have a last dimension with stride 1; it is (",
              self.strides()[n - 1], "). Call contiguous first.");
   MICA_CHECK(self.storage_offset() % 2 == 0, "Tensor must have a storage_offset divisible by 2; it is (",
              self.storage_offset(), ").");
@@ -35,7 +36,7 @@ ViewSpec view_as_complex(const Tensor& self) {
   spec.sizes.pop_back();
   spec.strides.pop_back();
   for (int64_t& s : spec.strides) {
-    MICA_CHECK(s % 2 == 0,
+    MICA_CHECK(empty || s % 2 == 0,
                "Tensor must have a stride divisible by 2 for all but last dimension; its strides are ",
                ShapeText(self.strides()), ".");
     s /= 2;

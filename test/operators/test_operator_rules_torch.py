@@ -49,6 +49,14 @@ def test_infinities_of_an_interpolated_image_spread_as_far(dtype: str, size: tup
     assert found[:3] == found[3:]
 
 
+def test_gradients_of_no_complex_numbers() -> None:
+    for m in (torch, mica):
+        x = m.ones(0, dtype=m.complex64, requires_grad=True)
+        m.view_as_real(x).mean().backward()
+        assert x.grad.shape == (0,)
+        assert x.grad.dtype == m.complex64
+
+
 SAME_DTYPE = ("neg", "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "bitwise_not", "square", "exp")
 DTYPES = ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128")
 

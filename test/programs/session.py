@@ -359,14 +359,14 @@ class Session:
 
     @staticmethod
     def is_small(e: np.ndarray, f: np.ndarray) -> bool:
-        """Whether floats differ by less than a hundredth of their size."""
+        """Whether floats differ by less than a tenth of their size."""
         if e.dtype.kind not in "fc":
             return False
         with np.errstate(all="ignore"):
             finite = np.isfinite(e) & np.isfinite(f)
             scale = np.max(np.abs(e), where=finite, initial=0)
             apart = np.max(np.abs(e - f), where=finite, initial=0)
-        return bool(np.array_equal(np.isnan(e), np.isnan(f)) and apart <= 0.01 * scale)
+        return bool(np.array_equal(np.isnan(e), np.isnan(f)) and apart <= 0.1 * scale)
 
     def same(self, e: np.ndarray, f: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Where two results agree as far as rounding allows."""

@@ -119,9 +119,13 @@ def normalised(d: Draw) -> None:
     elif how == 1:
         d.let(f"{F}.layer_norm({x}, {last}, {scale}, {shift})")
     elif how == 2:
+        if dtype in ("float16", "bfloat16"):
+            scale = shift = "None"  # their gradients are sums that cancel, less what the mean was rounded by
         d.let(f"{F}.group_norm({x}, {d.pick(1, sizes[1])}, {scale}, {shift})")
     elif how == 3 and math.prod(sizes[2:]) > 1:
         d.let(f"{F}.instance_norm({x}, weight={scale}, bias={shift})")
+    elif sizes[-1] == 1:  # rms_norm is the sign there: numbers that are rounding alone get any gradient
+        d.let(f"{F}.local_response_norm({x}, 2)")
     else:
         d.let(d.pick(f"{F}.rms_norm({x}, {last})", f"{F}.local_response_norm({x}, 2)"))
 

@@ -170,6 +170,8 @@ def reduced(d: Draw) -> None:
 def normed(d: Draw) -> None:
     x, order = d.real(), d.pick(1, 2, 0, 3, "float('inf')", 0.5)
     dims = d.dims(x) or None
+    if order == 0 and d.value(x).requires_grad:
+        order = 2  # torch's norm of order 0 is now a function of the input, now a number without history
     d.one_of(
         f"{x}.norm()",
         f"torch.linalg.vector_norm({x}, {order}, dim={dims})",
