@@ -33,6 +33,8 @@ L.nn.functional.conv_transpose3d(L.ones(1, 2, 4, 4, 4), L.ones(2, 2, 2, 2, 2), s
 L.nn.ConvTranspose2d(2, 2, 2, output_padding=1)(L.ones(1, 2, 4, 4))
 L.convolution(L.ones(1, 2, 4), L.ones(2, 2, 2), None, [1], [0], [1], True, [1], 1)
 L.nn.functional.embedding_bag(L.tensor([0, 7]), L.ones(3, 2), L.tensor([0]))
+L.nn.functional.embedding_bag(L.tensor([0, 1]), L.ones(3, 2), L.tensor([1]))
+L.nn.functional.embedding_bag(L.tensor([0, 1]), L.ones(3, 2), L.tensor([0, 5]))
 L.nn.functional.embedding_bag(L.tensor([0, -1]), L.ones(3, 2), L.tensor([0]), mode="sum")
 L.nn.functional.embedding_bag(L.tensor([0, 7]), L.ones(3, 2), L.tensor([0]), mode="max")
 L.nn.functional.embedding_bag(L.tensor([[0, 7]]), L.ones(3, 2, dtype=L.float16), padding_idx=0)

@@ -289,6 +289,17 @@ def test_transforms(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["CatTransform([D.ExpTransform()], 0, [2])", "StackTransform([D.ExpTransform()] * 2)"]
+)
+def test_transforms_of_parts_refuse_other_sizes(text: str) -> None:
+    for L in (mica, torch):
+        T = eval("D." + text, {"D": L.distributions})
+        for apply in (T, T.inv, lambda x, T=T: T.log_abs_det_jacobian(x, x)):
+            with pytest.raises(AssertionError):
+                apply(L.ones(3))
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "real",

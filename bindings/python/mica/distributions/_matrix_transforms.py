@@ -281,6 +281,14 @@ class ReshapeTransform(Transform):
         return self._swapped(shape, self.out_shape, self.in_shape)
 
 
+def _check_size(x: Tensor, dim: int, wanted: int) -> None:
+    """AssertionError, as in torch, where the parts do not make up the dimension."""
+    if x.size(dim) != wanted:
+        raise AssertionError(
+            f"Size ({x.size(dim)}) of dimension ({dim}) is not that ({wanted}) of the parts."
+        )
+
+
 class CatTransform(Transform):
     """A transform for each piece of a tensor along a dimension.
 
@@ -294,7 +302,7 @@ class CatTransform(Transform):
             Default: 0.
 
     Raises:
-        RuntimeError: When called with a tensor whose size is not the sum of the lengths.
+        AssertionError: When called with a tensor whose size is not the sum of the lengths.
 
     Example:
         >>> t = mica.distributions
@@ -325,6 +333,7 @@ class CatTransform(Transform):
         return self if same else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _pieces(self, x: Tensor) -> list[Tensor]:
+        _check_size(x, self.dim, sum(self.lengths))
         return list(x.split(self.lengths, self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -353,6 +362,9 @@ class StackTransform(Transform):
         cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
             Default: 0.
 
+    Raises:
+        AssertionError: When called with a tensor of another number of slices.
+
     Example:
         >>> t = mica.distributions
         >>> f = t.StackTransform([t.ExpTransform(), t.AffineTransform(0.0, -1.0)], dim=1)
@@ -375,14 +387,18 @@ class StackTransform(Transform):
             self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
         )
 
+    def _slices(self, x: Tensor) -> tuple[Tensor, ...]:
+        _check_size(x, self.dim, len(self.transforms))
+        return x.unbind(self.dim)
+
     def _call(self, x: Tensor) -> Tensor:
-        return mica.stack([t(p) for t, p in zip(self.transforms, x.unbind(self.dim))], self.dim)
+        return mica.stack([t(p) for t, p in zip(self.transforms, self._slices(x))], self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return mica.stack([t.inv(p) for t, p in zip(self.transforms, y.unbind(self.dim))], self.dim)
+        return mica.stack([t.inv(p) for t, p in zip(self.transforms, self._slices(y))], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        pairs = zip(self.transforms, x.unbind(self.dim), y.unbind(self.dim))
+        pairs = zip(self.transforms, self._slices(x), self._slices(y))
         return mica.stack([t.log_abs_det_jacobian(a, b) for t, a, b in pairs], self.dim)
 
 

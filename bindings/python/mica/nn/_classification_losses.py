@@ -7,15 +7,13 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.nn._operators import OPERATORS, reduction_number
+from mica.nn._operators import OPERATORS, reduction_number, values_known
 
 
 def _check_probabilities(**tensors: Tensor) -> None:
-    """Raises where a tensor has an element outside [0, 1], as far as values can be asked for at once: on the
-    CPU, and not within vmap or a trace."""
+    """Raises where a tensor has an element outside [0, 1]."""
     for name, t in tensors.items():
-        plain = type(t) in (Tensor, mica.nn.Parameter) and t.device.type == "cpu" and t.numel() > 0
-        if plain and mica._C._vmap_text(t) is None and mica._C._trace_text(t) is None:
+        if values_known(t):
             low, high = (bound.item() for bound in t.detach().aminmax())
             if not (low >= 0 and high <= 1):
                 raise RuntimeError(

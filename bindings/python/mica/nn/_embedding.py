@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mica
 from mica._C import Tensor
-from mica.nn._operators import OPERATORS, checked_padding
+from mica.nn._operators import OPERATORS, checked_padding, values_known
 
 
 def _limit_rows(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float) -> None:
@@ -63,6 +63,17 @@ def embedding(
     return OPERATORS["embedding"](weight, input, padding, scale_grad_by_freq, sparse)
 
 
+def _check_offsets(offsets: Tensor, length: int) -> None:
+    """Raises where the first bag does not begin at the first index, or the last one beyond the end."""
+    if not values_known(offsets):
+        return
+    first, last = offsets[0].item(), offsets[-1].item()
+    if first != 0:
+        raise RuntimeError(f"offsets[0] has to be 0, where the first bag begins; it is ({first}).")
+    if last > length:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length ({length}); it is ({last}).")
+
+
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
@@ -108,7 +119,8 @@ def embedding_bag(
         ValueError: The mode is unknown, shapes do not fit, `offsets` is missing for a vector or
             given for a matrix, or mode max is combined with what it excludes.
         NotImplementedError: `per_sample_weights` with another mode than sum.
-        RuntimeError: An index is not in [0, rows).
+        RuntimeError: An index is not in [0, rows), or `offsets` does not begin with 0 or ends beyond
+            `input`.
 
     Example:
         >>> table = mica.tensor([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
@@ -145,6 +157,8 @@ def embedding_bag(
         raise ValueError(f"Number of dimensions ({input.ndim}) of `input` is not 1 or 2.")
     elif offsets is None or offsets.ndim != 1:
         raise ValueError("A vector of indices needs a vector `offsets`: where each bag begins.")
+    else:
+        _check_offsets(offsets, input.size(0))
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
     return OPERATORS["embedding_bag"](

@@ -42,6 +42,12 @@ def reduced(loss: Tensor, number: int) -> Tensor:
     return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
 
 
+def values_known(t: Tensor) -> bool:
+    """Whether a check of elements can read them at once: on the CPU, and not within vmap or a trace."""
+    plain = type(t) in (Tensor, mica.nn.Parameter) and t.device.type == "cpu" and t.numel() > 0
+    return plain and _C._vmap_text(t) is None and _C._trace_text(t) is None
+
+
 def sides(value: Any, count: int) -> list[Any]:
     """One value for each dimension."""
     return list(value) if isinstance(value, Sequence) else [value] * count
