@@ -37,6 +37,11 @@ struct Case {
 const std::vector<Case>& NativeCases() {
   static const std::vector<Case> cases = {
       {"not YAML", "- func: [\n", "", "native.yaml:"},
+      {"a description of no argument", ADD "  arguments: {beta: What is scaled.}\n", "",
+       "native.yaml:5:3: `arguments` describes beta, which add does not take; expected arguments of its "
+       "schema."},
+      {"descriptions that are a list", ADD "  arguments: [alpha]\n", "",
+       "native.yaml:5:14: `arguments` is no mapping; expected `name: meaning` pairs."},
       {"an earlier schema that is none", ADD "  earlier: [add.Tensor(Tensr self) -> Tensor]\n", "",
        "native.yaml:5:24: Type (Tensr) is unknown"},
       {"an earlier schema of another name", ADD "  earlier: [\"add(Tensor self, Tensor other) -> Tensor\"]\n",
