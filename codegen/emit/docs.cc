@@ -74,20 +74,17 @@ std::string Definition(const Entry& e) {
   return Join(lines, "\n");
 }
 
-// A line for each argument of the entry's forms.
+// A table of the arguments of the entry's forms.
 void AddArguments(const Model& model, const Entry& e, std::string* text) {
   const auto& arguments = e.primary().schema.arguments;
-  if (!arguments.empty()) StrAppend(text, "Arguments:\n\n");
+  if (arguments.empty()) return;
+  StrAppend(text, "| argument | type | default | |\n|---|---|---|---|\n");
   for (const schema::Argument& a : arguments) {
-    const std::string meaning = ArgumentText(model, e, a);
-    const bool optional = a.default_value || a.type.is_optional();
-    StrAppend(text, "- `", a.name, "` (", TypeInWords(a.type), optional ? ", optional" : "", ")",
-              meaning.empty() ? "" : StrCat(": ", meaning));
-    if (a.default_value && a.default_value->kind != schema::Literal::Kind::kNone)
-      StrAppend(text, " Default: `", DefaultInWords(*a.default_value), "`.");
-    StrAppend(text, "\n");
+    const std::string standard = a.default_value ? StrCat("`", DefaultInWords(*a.default_value), "`") : "";
+    StrAppend(text, "| `", a.name, "` | ", TypeInWords(a.type), " | ", standard, " | ",
+              ArgumentText(model, e, a), " |\n");
   }
-  if (!arguments.empty()) StrAppend(text, "\n");
+  StrAppend(text, "\n");
 }
 
 void AddEntry(const Model& model, const Entry& e, std::string* text) {

@@ -9,7 +9,8 @@ project = "Mica"
 html_title = "Mica"
 language = "en"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-suppress_warnings = ["myst.header"]  # generated pages of operators begin sections at any level
+# A word of a type, "module", may be the name of several attributes.
+suppress_warnings = ["ref.python"]
 
 # Markdown as a code host reads it.
 myst_heading_anchors = 4
@@ -20,6 +21,7 @@ default_role = "code"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = ["Shape", "Overloads"]
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
