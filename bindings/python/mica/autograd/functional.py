@@ -244,9 +244,8 @@ def jacobian(
             "reverse-mode".
 
     Returns:
-        Tensor or tuple: For an output of shape `o` and an input of shape `a` a Tensor of shape `o + a`;
-            a tuple
-        over outputs, of tuples over inputs, where these are tuples.
+        Tensor or tuple: For an output of shape `o` and an input of shape `a` a Tensor of shape `o + a`; a
+        tuple over outputs, of tuples over inputs, where these are tuples.
 
     Raises:
         RuntimeError: `strict` fails, or is given with `vectorize`.
@@ -333,9 +332,8 @@ def hessian(
             "reverse-mode".
 
     Returns:
-        Tensor or tuple of tuples: For inputs of shapes `a` and `b` a Tensor of shape `a + b`; a tuple
-            of tuples
-        where `inputs` is a tuple.
+        Tensor or tuple of tuples: For inputs of shapes `a` and `b` a Tensor of shape `a + b`; a tuple of
+        tuples where `inputs` is a tuple.
 
     Raises:
         RuntimeError: The output has several elements, or `strict` fails or is given with `vectorize`.

@@ -48,8 +48,7 @@ def jvp(
             Default: False.
 
     Returns:
-        tuple: `(output, derivative)`, or `(output, derivative, aux)` with `has_aux`. The derivative has
-            the
+        tuple: `(output, derivative)`, or `(output, derivative, aux)` with `has_aux`. The derivative has the
         output's form and shapes.
 
     Raises:
@@ -142,8 +141,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         *primals: Its arguments, at which it is differentiated.
 
     Returns:
-        tuple: `(output, jvp_fn)`; `jvp_fn(*tangents)` takes Tensors of the primals' shapes and returns
-            the
+        tuple: `(output, jvp_fn)`; `jvp_fn(*tangents)` takes Tensors of the primals' shapes and returns the
         derivative, of the output's form.
 
     Raises:

@@ -32,8 +32,8 @@ def functionalize(
 
     Returns:
         callable: A function of the same arguments. With `return_mutations` it returns `(output,
-            mutations)`,
-        a tuple with the new value of each Tensor argument in order, or None where it was not written.
+        mutations)`, a tuple with the new value of each Tensor argument in order, or None where it was not
+        written.
 
     Raises:
         RuntimeError: `remove` is neither of the two.

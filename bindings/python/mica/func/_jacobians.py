@@ -53,9 +53,8 @@ def jacrev(
         chunk_size (int, optional): Rows computed at a time, to save memory. Default: all.
 
     Returns:
-        callable: A function of the same arguments. For an output of shape `o` and an argument of shape
-            `a` it
-        returns a Tensor of shape `o + a`, in the output's tree of the arguments' trees; a tuple over
+        callable: A function of the same arguments. For an output of shape `o` and an argument of shape `a`
+        it returns a Tensor of shape `o + a`, in the output's tree of the arguments' trees; a tuple over
         arguments where `argnums` is one; a pair `(jacobian, aux)` with `has_aux`.
 
     Raises:
@@ -166,9 +165,8 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
         argnums (int or tuple of int): Positions of the arguments to differentiate. Default: 0.
 
     Returns:
-        callable: A function of the same arguments. For an output of shape `o` and an argument of shape
-            `a` it
-        returns a Tensor of shape `o + a + a`; tuples of tuples where `argnums` is a tuple.
+        callable: A function of the same arguments. For an output of shape `o` and an argument of shape `a`
+        it returns a Tensor of shape `o + a + a`; tuples of tuples where `argnums` is a tuple.
 
     Example:
         >>> mica.func.hessian(lambda x: (x**3).sum())(mica.tensor([1.0, 2.0]))

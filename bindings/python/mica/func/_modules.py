@@ -194,8 +194,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
         models (sequence of Module): Modules of one class and one mode (training or eval).
 
     Returns:
-        tuple of 2 dict: `(parameters, buffers)`, Tensors by name with the models along a new dimension
-            0.
+        tuple of 2 dict: `(parameters, buffers)`, Tensors by name with the models along a new dimension 0.
         The parameters are new leaves that require grad where those of the models do.
 
     Raises:

@@ -230,8 +230,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             Default: False.
 
     Returns:
-        tuple: `(output, vjp_fn)`, or `(output, vjp_fn, aux)` with `has_aux`. `vjp_fn` takes Tensors of
-            the
+        tuple: `(output, vjp_fn)`, or `(output, vjp_fn, aux)` with `has_aux`. `vjp_fn` takes Tensors of the
         output's form and shapes and returns a tuple with one gradient for each primal.
 
     Raises:
