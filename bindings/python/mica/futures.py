@@ -94,7 +94,7 @@ class Future(Generic[T]):
 
         Returns:
             Future: Of what `callback` returns; where that raises, `wait()` raises RuntimeError with the
-                cause.
+            cause.
         """
         following: Future[S] = Future()
 

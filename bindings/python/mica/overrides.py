@@ -98,8 +98,7 @@ def handle_torch_function(
     """Lets the function mode and the arguments that override functions compute a call.
 
     As `torch.overrides.handle_torch_function`; also named `handle_mica_function`. A library calls it at
-    the
-    beginning of a function of its own, where `has_torch_function(relevant_args)` is True.
+    the beginning of a function of its own, where `has_torch_function(relevant_args)` is True.
 
     Args:
         public_api (callable): The function that was called.
@@ -264,8 +263,7 @@ def enable_reentrant_dispatch() -> Iterator[None]:
     """Lets Autograd see the operators that a subclass's `__mica_dispatch__` calls, inside a `with` block.
 
     As `torch.overrides.enable_reentrant_dispatch`. `__mica_dispatch__` runs below Autograd, so what it
-    calls
-    is not recorded otherwise.
+    calls is not recorded otherwise.
 
     Yields:
         None

@@ -92,8 +92,7 @@ class no_grad(_GradMode):
     """Records no gradients inside: for evaluation, and for updates of parameters.
 
     As `torch.no_grad`, a context manager or a decorator. Results do not require grad; parameters stay
-    as
-    they are. It holds for this thread.
+    as they are. It holds for this thread.
 
     Args:
         orig_func (callable, optional): The function, where `@mica.no_grad` decorates it without
@@ -213,13 +212,12 @@ def is_multithreading_enabled() -> bool:
 class inference_mode(_Mode):
     """Like `no_grad`, for code that will never be differentiated: Tensors made inside are cheaper.
 
-    As `torch.inference_mode`, a context manager or a decorator. Such Tensors cannot be saved for a
-    backward
-    pass later, nor be written in place where gradients are recorded.
+    As `torch.inference_mode`, a context manager or a decorator. Outside of the mode such Tensors can
+    neither be saved for a backward pass nor be written in place.
 
     Args:
-        mode (bool or callable): False switches an outer block off; a function is decorated. Default:
-            True.
+        mode (bool or callable): False switches an outer block off; a function is decorated.
+            Default: True.
 
     Example:
         >>> with mica.inference_mode():

@@ -129,20 +129,16 @@ class autocast(_Mode):
 
     As `torch.autocast`, a context manager or a decorator. Operators that need range or precision run in
     float32: losses everywhere, on accelerators also `exp`, `sum`, `softmax` and norms. Others run in
-    the
-    dtype of their inputs, and float64 stays. Use it for the forward pass and the loss, not for
-    `backward()`:
-    gradients come in the dtype of each input.
+    the dtype of their inputs, and float64 stays. Use it for the forward pass and the loss, not for
+    `backward()`: gradients come in the dtype of each input.
 
     Args:
         device_type (str): Type of device whose operators are meant, such as "cpu" or "cuda".
         dtype (dtype, optional): The lower dtype, float16 or bfloat16; with another one autocast warns
-            and
-            is off. Default: `get_autocast_dtype(device_type)`.
+            and is off. Default: `get_autocast_dtype(device_type)`.
         enabled (bool): False switches autocast off inside an outer block. Default: True.
         cache_enabled (bool, optional): Keep a parameter's cast for later uses, until the outermost
-            block
-            ends. Default: as it is around the block, True at first.
+            block ends. Default: as it is around the block, True at first.
 
     Raises:
         ValueError: `device_type` is no type of device. Where a known one ("cuda") is absent, it warns

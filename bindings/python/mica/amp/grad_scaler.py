@@ -217,8 +217,7 @@ class GradScaler:
 
         Raises:
             AssertionError: No `step()` or `unscale_()` came before, or `new_scale` is no Tensor of 1
-                element on
-                the scaler's device.
+                element on the scaler's device.
         """
         if not self._enabled:
             return

@@ -105,20 +105,18 @@ def backward(
     Args:
         tensors (Tensor, GradientEdge or sequence of these): What is differentiated.
         grad_tensors (Tensor or sequence of Tensor, optional): For each of `tensors` the factors of its
-            elements,
-            of its shape. Default: 1, for Tensors of one element.
-        retain_graph (bool, optional): Keep what the graph saved, so that it can run again. Default:
-            `create_graph`.
+            elements, of its shape. Default: 1, for Tensors of one element.
+        retain_graph (bool, optional): Keep what the graph saved, so that it can run again.
+            Default: `create_graph`.
         create_graph (bool): Record the computation of the gradients, so that they can be
             differentiated. Default: False.
         grad_variables (Tensor or sequence of Tensor, optional): Old name of `grad_tensors`; warns.
-        inputs (Tensor, GradientEdge or sequence of these, optional): Whose `grad` is added to. Default:
-            all leaves.
+        inputs (Tensor, GradientEdge or sequence of these, optional): Whose `grad` is added to.
+            Default: all leaves.
 
     Raises:
         RuntimeError: A Tensor does not require grad, has several elements and no `grad_tensors`, or the
-            graph has
-            run already without `retain_graph`.
+            graph has run already without `retain_graph`.
 
     Example:
         >>> x = mica.tensor([1.0, 2.0], requires_grad=True)
@@ -162,18 +160,16 @@ def grad(
         inputs (Tensor, GradientEdge or sequence of these): With respect to what; `outputs` were
             computed from it.
         grad_outputs (Tensor or sequence of Tensor, optional): For each of `outputs` the factors of its
-            elements,
-            of its shape. Default: 1, for Tensors of one element.
-        retain_graph (bool, optional): Keep what the graph saved, so that it can run again. Default:
-            `create_graph`.
+            elements, of its shape. Default: 1, for Tensors of one element.
+        retain_graph (bool, optional): Keep what the graph saved, so that it can run again.
+            Default: `create_graph`.
         create_graph (bool): Record the computation of the gradients, so that they can be
             differentiated. Default: False.
         only_inputs (bool): No effect. Default: True.
-        allow_unused (bool, optional): Give None for an input that no output depends on. Default:
-            `materialize_grads`.
+        allow_unused (bool, optional): Give None for an input that no output depends on.
+            Default: `materialize_grads`.
         is_grads_batched (bool): `grad_outputs` have a batch dimension in front, and so have the
-            gradients; they are
-            computed under `vmap`. Default: False.
+            gradients; they are computed under `vmap`. Default: False.
         materialize_grads (bool): Give zeros instead of None. Default: False.
 
     Returns:
@@ -181,8 +177,8 @@ def grad(
 
     Raises:
         RuntimeError: An input is not used and `allow_unused` is off, an output does not require grad or
-            has
-            several elements and no `grad_outputs`, or the graph has run already without `retain_graph`.
+            has several elements and no `grad_outputs`, or the graph has run already without
+            `retain_graph`.
         ValueError: `materialize_grads` with `allow_unused=False`.
 
     Example:

@@ -48,8 +48,7 @@ def draw(
     """Draws the backward graph behind some Tensors as an SVG picture.
 
     Leaves stand above and what was computed from them below; arrows follow the forward pass. A box
-    shows an
-    operator and the shape of its result; pointing at it shows what it keeps for backward.
+    shows an operator and the shape of its result; pointing at it shows what it keeps for backward.
 
     Args:
         outputs (Tensor or sequence of Tensor): What the graph computes.

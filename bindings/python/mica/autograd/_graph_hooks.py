@@ -111,8 +111,7 @@ def register_hook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
     Args:
         node (Node): The node, `tensor.grad_fn`.
         hook (callable): `hook(grad_inputs, grad_outputs)`, tuples of Tensors and None. It returns None,
-            or
-            gradients in the place of `grad_inputs`.
+            or gradients in the place of `grad_inputs`.
 
     Returns:
         RemovableHandle: Its `remove()` takes the hook away.
@@ -135,8 +134,7 @@ def register_prehook(node: Node, hook: Callable[..., Any]) -> RemovableHandle:
     Args:
         node (Node): The node, `tensor.grad_fn`.
         hook (callable): `hook(grad_outputs)`, a tuple of Tensors and None. It returns None, or
-            gradients in
-            the place of `grad_outputs`.
+            gradients in the place of `grad_outputs`.
 
     Returns:
         RemovableHandle: Its `remove()` takes the hook away.
@@ -212,8 +210,7 @@ def register_multi_grad_hook(
     Args:
         tensors (sequence of Tensor): The Tensors, which require grad.
         fn (callable): `fn(grads)` in mode "all", a list with None for Tensors that this pass does not
-            come to;
-            `fn(grad)` in mode "any".
+            come to; `fn(grad)` in mode "any".
         mode (str): "all" calls when the last of the gradients is computed, "any" with the first.
             Default: "all".
 

@@ -15,13 +15,11 @@ class saved_tensors_hooks:
     """Packs Tensors that are saved for backward inside a `with` block, to compress or to move them.
 
     As `torch.autograd.graph.saved_tensors_hooks`. Of nested blocks the innermost acts; other threads
-    are
-    not affected.
+    are not affected.
 
     Args:
         pack_hook (callable): `pack_hook(tensor)` returns any object, which is kept instead. It runs
-            under
-            `no_grad` and must not write the Tensor.
+            under `no_grad` and must not write the Tensor.
         unpack_hook (callable): `unpack_hook(packed)` returns the Tensor, when backward needs it.
 
     Example:
@@ -183,6 +181,9 @@ class SavedTensor:
         Args:
             pack_hook (callable): `pack_hook(tensor)` returns any object, which is kept instead.
             unpack_hook (callable): `unpack_hook(packed)` returns the Tensor.
+
+        Raises:
+            RuntimeError: The place has hooks already.
         """
         node, name, index = self._place
         node._hook_saved(name, index, pack_hook, unpack_hook)

@@ -54,8 +54,7 @@ class detect_anomaly:
     """Finds where in the forward pass a failing or NaN gradient comes from, inside a `with` block.
 
     As `torch.autograd.detect_anomaly`. Each operator records the stack of its call, which costs time;
-    when
-    its backward fails, that stack is printed. It warns that it is on.
+    when its backward fails, a warning shows that stack. It warns that it is on.
 
     Args:
         check_nan (bool): Raise RuntimeError where backward computes a NaN. Default: True.

@@ -99,8 +99,7 @@ class dual_level(_Mode):
     """A `with` block in which Tensors carry tangents: forward-mode derivatives of what is computed.
 
     As `torch.autograd.forward_ad.dual_level`, but that levels nest, and that dual Tensors cannot be
-    used
-    after their level ended: unpack them inside. `mica.func.jvp` does all of it in one call.
+    used after their level ended: unpack them inside. `mica.func.jvp` does all of it in one call.
 
     Example:
         >>> fwAD = mica.autograd.forward_ad

@@ -20,8 +20,7 @@ class FunctionCtx:
     """What the methods of a custom `autograd.Function` hand over to each other, their argument `ctx`.
 
     As `torch.autograd.function.FunctionCtx`. Attributes may be set freely, numbers or shapes for
-    instance;
-    Tensors go through `save_for_backward`. `apply()` makes it, nobody else.
+    instance; Tensors go through `save_for_backward`. `apply()` makes it, nobody else.
 
     Args:
         function (type, optional): The Function.
@@ -147,15 +146,13 @@ class Function:
     """Base of operators with a gradient of their own: define `forward` and `backward`, call `apply`.
 
     As `torch.autograd.Function`. All methods are static and nothing is instantiated. Besides the two
-    there
-    are `setup_context(ctx, inputs, output)`, which takes `ctx` out of `forward` and is needed in the
-    transforms of `mica.func`; `jvp` for forward mode; and, for `vmap`, a static method `vmap` or
+    there are `setup_context(ctx, inputs, output)`, which takes `ctx` out of `forward` and is needed in
+    the transforms of `mica.func`; `jvp` for forward mode; and, for `vmap`, a static method `vmap` or
     `generate_vmap_rule = True`.
 
     Attributes:
         generate_vmap_rule (bool): With True, `vmap` maps over `forward`, `setup_context` and
-            `backward`.
-            Default: False.
+            `backward`. Default: False.
 
     Example:
         >>> class Exp(mica.autograd.Function):

@@ -152,8 +152,7 @@ def vjp(
         func (callable): A function of Tensors that returns a Tensor or a tuple of them.
         inputs (Tensor or tuple of Tensor): Its arguments.
         v (Tensor or tuple of Tensor, optional): One for each output, of its shape. Default: 1, for one
-            output of
-            one element.
+            output of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
         strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
             Default: False.
@@ -188,8 +187,7 @@ def jvp(
         func (callable): A function of Tensors that returns a Tensor or a tuple of them.
         inputs (Tensor or tuple of Tensor): Its arguments.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
-            input of one
-            element.
+            input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
         strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
             Default: False.
@@ -240,8 +238,8 @@ def jacobian(
         strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
             Default: False.
         vectorize (bool): No effect, but that it excludes `strict`. Default: False.
-        strategy (str): "reverse-mode", a row at a time, or "forward-mode", a column at a time. Default:
-            "reverse-mode".
+        strategy (str): "reverse-mode", a row at a time, or "forward-mode", a column at a time.
+            Default: "reverse-mode".
 
     Returns:
         Tensor or tuple: For an output of shape `o` and an input of shape `a` a Tensor of shape `o + a`; a
@@ -328,8 +326,8 @@ def hessian(
         strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
             Default: False.
         vectorize (bool): No effect, but that it excludes `strict`. Default: False.
-        outer_jacobian_strategy (str): "reverse-mode", or "forward-mode" over it. Default:
-            "reverse-mode".
+        outer_jacobian_strategy (str): "reverse-mode", or "forward-mode" over it.
+            Default: "reverse-mode".
 
     Returns:
         Tensor or tuple of tuples: For inputs of shapes `a` and `b` a Tensor of shape `a + b`; a tuple of
@@ -378,15 +376,13 @@ def vhp(
     """Computes a function of one number and the product of a vector with its Hessian: `v @ H`.
 
     As `torch.autograd.functional.vhp`. It costs less than `hvp`, and for a Hessian that is symmetric,
-    as
-    those of smooth functions are, gives the same.
+    as those of smooth functions are, gives the same.
 
     Args:
         func (callable): A function of Tensors that returns a Tensor of one element.
         inputs (Tensor or tuple of Tensor): Its arguments.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
-            input of one
-            element.
+            input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
         strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
             Default: False.
@@ -420,8 +416,7 @@ def hvp(
         func (callable): A function of Tensors that returns a Tensor of one element.
         inputs (Tensor or tuple of Tensor): Its arguments.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
-            input of one
-            element.
+            input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
         strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
             Default: False.

@@ -322,8 +322,7 @@ def gradcheck(
 
     As `torch.autograd.gradcheck`. Every entry of the Jacobian is compared, by
     `abs(a - b) <= atol + rtol * abs(b)`. It also checks that backward gives the same twice, zeros for
-    zeros,
-    and gradients of the shape and dtype of their inputs.
+    zeros, and gradients of the shape and dtype of their inputs.
 
     Args:
         func (callable): A function of `inputs` that returns a Tensor or a tuple of them.
@@ -337,8 +336,8 @@ def gradcheck(
         check_undefined_grad (bool): Check that backward takes outputs without gradient. Default: True.
         check_grad_dtypes (bool): No effect: dtypes are checked always. Default: False.
         check_batched_grad (bool): Compare backward under `vmap` with a loop. Default: False.
-        check_batched_forward_grad (bool): The same of forward mode; needs `check_forward_ad`. Default:
-            False.
+        check_batched_forward_grad (bool): The same of forward mode; needs `check_forward_ad`.
+            Default: False.
         check_forward_ad (bool): Check forward mode too. Default: False.
         check_backward_ad (bool): Check backward. Default: True.
         fast_mode (bool): Compare along one random direction instead of all entries. Default: False.

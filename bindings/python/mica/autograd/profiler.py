@@ -20,12 +20,12 @@ class profile:
 
     Args:
         enabled (bool): False records nothing. Default: True.
-        use_cuda (bool): Warn where there is an accelerator, whose work is not timed by itself. Default:
-            False.
+        use_cuda (bool): Warn where there is an accelerator, whose work is not timed by itself.
+            Default: False.
         use_device (str, optional): No effect. Default: None.
         record_shapes (bool): Record the shapes of the operators' inputs. Default: False.
-        with_flops (bool): Count the floating-point operations of products and convolutions. Default:
-            False.
+        with_flops (bool): Count the floating-point operations of products and convolutions.
+            Default: False.
         profile_memory (bool): Record allocations. Default: False.
         with_stack (bool): Record where in the program each operator was called. Default: False.
         with_modules (bool): Record the module that called it. Default: False.
@@ -111,8 +111,8 @@ class profile:
 
         Args:
             group_by_input_shape (bool): Keep events of different input shapes apart. Default: False.
-            group_by_stack_n (int): Keep events apart whose callers differ within so many frames. Default:
-                0.
+            group_by_stack_n (int): Keep events apart whose callers differ within so many frames.
+                Default: 0.
             group_by_overload_name (bool): Keep an operator's overloads apart. Default: False.
 
         Returns:
@@ -151,8 +151,8 @@ class profile:
 
         Args:
             path (str): File to write.
-            metric (str): Which time: "self_cpu_time_total", or of the accelerator. Default:
-                "self_cpu_time_total".
+            metric (str): Which time: "self_cpu_time_total", or of the accelerator.
+                Default: "self_cpu_time_total".
         """
         self._profile.export_stacks(path, metric)
 

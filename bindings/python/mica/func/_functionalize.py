@@ -19,10 +19,8 @@ def functionalize(
     """Makes a function whose operators write no tensor: each in-place operator becomes a pure one.
 
     As `torch.func.functionalize`. Results and gradients are those of `func`; a write becomes a new
-    value
-    for the tensor and for all of its views. Inputs and captured tensors that `func` writes get their
-    new
-    values at the end. With `mica.fx.make_fx` around it, the recorded graph is pure.
+    value for the tensor and for all of its views. Inputs and captured tensors that `func` writes get
+    their new values at the end. With `mica.fx.make_fx` around it, the recorded graph is pure.
 
     Args:
         func (callable): A function of Tensors, or trees of them.

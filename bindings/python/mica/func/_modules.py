@@ -147,8 +147,7 @@ def functional_call(
     Args:
         module (Module): The module.
         parameter_and_buffer_dicts (dict of str to Tensor, or sequence of them): Tensors by full name,
-            as
-            `named_parameters()` and `named_buffers()` give them; those left out stay as they are.
+            as `named_parameters()` and `named_buffers()` give them; those left out stay as they are.
         args (tuple or object, optional): Positional arguments of the call; one alone needs no tuple.
         kwargs (dict, optional): Keyword arguments of the call.
         tie_weights (bool): Replace a Tensor that has several names at all of them. Default: True.

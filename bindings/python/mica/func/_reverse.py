@@ -119,8 +119,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     Raises:
         RuntimeError: From the call: the output is no Tensor of shape `()`, `argnums` names no argument,
-            or an
-            argument is of an integer dtype.
+            or an argument is of an integer dtype.
         ValueError: From the call: an argument holds other things than Tensors.
 
     Example:
@@ -220,8 +219,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     """Runs a function once and returns its value, with a function that pulls gradients back through it.
 
     As `torch.func.vjp`. `vjp_fn(cotangents)` computes `cotangents @ J`; it may be called many times,
-    also
-    inside of other transforms.
+    also inside of other transforms.
 
     Args:
         func (callable): A function of Tensors, or trees of them, that returns the like.
@@ -235,8 +233,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 
     Raises:
         RuntimeError: There are no primals, one is of an integer dtype, or an output is; from `vjp_fn`:
-            the
-            cotangents have another form than the output.
+            the cotangents have another form than the output.
 
     Example:
         >>> output, vjp_fn = mica.func.vjp(mica.square, mica.tensor([1.0, 2.0]))

@@ -167,14 +167,12 @@ def vmap(
     """Makes a function of batches from a function of one example, without a loop.
 
     As `torch.func.vmap`. Each operator of `func` runs once, over the whole batch. It nests in itself
-    and in
-    the other transforms. Keyword arguments are mapped over dimension 0 of their Tensors.
+    and in the other transforms. Keyword arguments are mapped over dimension 0 of their Tensors.
 
     Args:
         func (callable): A function of Tensors, or trees of them, that returns Tensors.
         in_dims (int or tuple): For each positional argument the dimension that holds the batch, None
-            where
-            all examples share it, or a tree of these in the argument's form. Default: 0.
+            where all examples share it, or a tree of these in the argument's form. Default: 0.
         out_dims (int or tuple): Where the results get the dimension of the batch. Default: 0.
         randomness (str): What random operators do: "error" raises, "same" draws once for all examples,
             "different" draws for each. Default: "error".

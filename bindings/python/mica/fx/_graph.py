@@ -346,8 +346,7 @@ class Graph:
         Args:
             g (Graph): The other graph.
             val_map (dict of Node to Node): What stands here for its nodes; those in it are not copied,
-                those that
-                are copied are added.
+                those that are copied are added.
             return_output_node (bool): Return a pair with the other graph's output node too. Default: False.
 
         Returns:
@@ -396,8 +395,8 @@ class Graph:
         """Erases the nodes that nobody uses and that have no effect.
 
         Args:
-            is_impure_node (callable, optional): `f(node)` says whether a node has an effect. Default:
-                `Node.is_impure`.
+            is_impure_node (callable, optional): `f(node)` says whether a node has an effect.
+                Default: `Node.is_impure`.
 
         Returns:
             bool: Whether there was one.

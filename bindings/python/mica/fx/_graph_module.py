@@ -61,8 +61,7 @@ class GraphModule(Module):
     Args:
         *args, **kwargs: The following, by place or by name.
         root (Module or dict of str to object): Where the attributes and submodules come from that the
-            graph
-            names, by path.
+            graph names, by path.
         graph (Graph): The program.
         class_name (str): Name of the class that is shown. Default: "GraphModule".
 

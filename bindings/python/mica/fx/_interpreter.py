@@ -18,8 +18,7 @@ class Interpreter:
     """Runs a graph node by node; subclasses do something else, or more, at each.
 
     As `torch.fx.Interpreter`. Override `run_node` to see every node, or `call_function`, `call_module`,
-    ...
-    for those of a kind.
+    ... for those of a kind.
 
     Args:
         module (Module): A GraphModule, or a module with the attributes that `graph` names.
@@ -68,16 +67,14 @@ class Interpreter:
             *args: Arguments of the graph's function.
             initial_env (dict of Node to object, optional): Values of nodes that are not run. Default: none.
             enable_io_processing (bool): Take and return the trees of a traced function, not lists of
-                leaves, where
-                the graph knows them. Default: True.
+                leaves, where the graph knows them. Default: True.
 
         Returns:
             What the graph returns.
 
         Raises:
             RuntimeError: An argument is missing, or the module lacks an attribute. Errors of a node get a
-                note
-                that names it.
+                note that names it.
         """
         self.env = dict(initial_env or {})
         if enable_io_processing and self.graph.in_spec is not None:

@@ -54,20 +54,17 @@ def make_fx(
     """Makes a function that records the operators another one calls, as a GraphModule.
 
     As `torch.fx.experimental.proxy_tensor.make_fx`. Recorded is what runs: in-place operators and views
-    as
-    they are, composites whole, gradients and transforms as the operators that compute them. Tensors
-    that
-    `f` captured become attributes. Python control flow is followed once; what needs values, such as
-    `x.item()` or `if x.sum() > 0`, raises.
+    as they are, composites whole, gradients and transforms as the operators that compute them. Tensors
+    that `f` captured become attributes. Python control flow is followed once; what needs values, such
+    as `x.item()` or `if x.sum() > 0`, raises.
 
     Args:
         f (callable): A function of Tensors, and trees of them.
         decomposition_table (dict, optional): Functions by the operators (`mica.ops.mica.x.default`) in
-            whose
-            places they are recorded. Default: none.
+            whose places they are recorded. Default: none.
         tracing_mode (str): "real" computes; "fake" computes shapes only, without memory; "symbolic"
-            leaves sizes
-            open, so that the graph runs for others too, within guards that it checks. Default: "real".
+            leaves sizes open, so that the graph runs for others too, within guards that it checks.
+            Default: "real".
 
     Returns:
         callable: A function of the same arguments, which returns a GraphModule.

@@ -137,8 +137,7 @@ class Node:
         name (str): Its name, once in the graph.
         op (str): "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
         target (callable or str): The function; or the name of the argument or method, or the path of
-            the
-            attribute or submodule.
+            the attribute or submodule.
         args (tuple): Positional arguments: nodes and values, nested.
         kwargs (dict): Keyword arguments.
         return_type (type, optional): Type of its value, kept as `type`. Default: None.

@@ -355,8 +355,7 @@ class Tracer(TracerBase):
 
     Args:
         autowrap_modules (tuple of module): Their functions become one node each where the traced code
-            names them.
-            Default: `(math,)`.
+            names them. Default: `(math,)`.
         autowrap_functions (tuple of callable): More such functions. Default: none.
         param_shapes_constant (bool): No effect. Default: False.
 
@@ -458,8 +457,7 @@ class Tracer(TracerBase):
         Args:
             root (Module or callable): The module, or the function.
             concrete_args (dict of str to object, optional): Values of arguments that are fixed, by name;
-                Python
-                control flow may depend on them, and the graph does not take them. Default: none.
+                Python control flow may depend on them, and the graph does not take them. Default: none.
 
         Returns:
             Graph: The graph. Attributes that it names are in `self.root`.
@@ -556,14 +554,12 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     """Makes a GraphModule of what the Python code of a module, or of a function, does with its arguments.
 
     As `torch.fx.symbolic_trace`. Recorded are operators, methods, functions of Mica and calls of its
-    layers.
-    `make_fx` records operators instead, gradients and transforms included.
+    layers. `make_fx` records operators instead, gradients and transforms included.
 
     Args:
         root (Module or callable): The module, or the function.
         concrete_args (dict of str to object, optional): Values of arguments that are fixed, by name;
-            Python
-            control flow may depend on them, and the graph does not take them. Default: none.
+            Python control flow may depend on them, and the graph does not take them. Default: none.
 
     Returns:
         GraphModule: The program.

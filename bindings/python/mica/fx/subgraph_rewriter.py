@@ -241,15 +241,12 @@ def replace_pattern_with_filters(
         gm (GraphModule): The module, which is changed and recompiled.
         pattern (callable, Graph or GraphModule): What to find. Its arguments stand for any values.
         replacement (callable, Graph or GraphModule, optional): What to put there, of as many arguments
-            and
-            results.
+            and results.
         match_filters (list of callable, optional): `f(match, graph, pattern)` says whether a match
-            counts.
-            Default: all do.
+            counts. Default: all do.
         ignore_literals (bool): Let constants in the pattern match any others. Default: False.
         replacement_callback (callable, optional): `f(match, graph, pattern)` returns the Graph to put
-            there,
-            instead of `replacement`.
+            there, instead of `replacement`.
 
     Returns:
         list of ReplacedPatterns: The places.
@@ -289,8 +286,7 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
     """Replaces a pattern by another program wherever it is found in a graph.
 
     As `torch.fx.replace_pattern`. A node in the middle of a match must have no user outside of it;
-    matches do
-    not overlap.
+    matches do not overlap.
 
     Args:
         gm (GraphModule): The module, which is changed and recompiled.

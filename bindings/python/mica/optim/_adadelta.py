@@ -29,8 +29,8 @@ class Adadelta(GroupOptimizer):
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
 
     Attributes:
         state (dict): For each parameter `step` (how many it had), `square_avg` (`v`) and `acc_delta`

@@ -36,8 +36,7 @@ class Adafactor(GroupOptimizer):
 
     Attributes:
         state (dict): For each parameter `step` (`t`) and, with two or more dimensions, `row_var` (`r`)
-            and
-            `col_var` (`c`), else `variance` (`v`).
+            and `col_var` (`c`), else `variance` (`v`).
 
     Raises:
         ValueError: A hyperparameter is out of its range, or `params` is empty.

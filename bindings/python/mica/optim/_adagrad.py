@@ -27,8 +27,8 @@ class Adagrad(GroupOptimizer):
         eps (float): Added to the denominator, against division by zero. Default: 1e-10.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
 
     Attributes:

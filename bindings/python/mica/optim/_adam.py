@@ -32,8 +32,8 @@ class Adam(GroupOptimizer):
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
         decoupled_weight_decay (bool): Decay `p` itself, as `AdamW` does. Default: False.
 
@@ -137,8 +137,8 @@ class AdamW(Adam):
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
 
     Attributes:

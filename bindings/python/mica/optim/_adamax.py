@@ -22,14 +22,14 @@ class Adamax(_MomentOptimizer):
     Args:
         params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
         lr (float or Tensor): Learning rate, about the length of a step. Default: 2e-3.
-        betas (tuple of 2 float): Decay of the mean `m` and of the maximum `u`, in [0, 1). Default:
-            (0.9, 0.999).
+        betas (tuple of 2 float): Decay of the mean `m` and of the maximum `u`, in [0, 1).
+            Default: (0.9, 0.999).
         eps (float): Added to `abs(g)`, against division by zero. Default: 1e-8.
         weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
 

@@ -30,8 +30,8 @@ class ASGD(GroupOptimizer):
         weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
 

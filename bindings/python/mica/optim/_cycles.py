@@ -62,10 +62,9 @@ class CyclicLR(_MomentumScheduler):
         gamma (float): Base of "exp_range". Default: 1.0.
         scale_fn (callable, optional): Computes `scale` instead of `mode`, from what `scale_mode` says.
         scale_mode (str): What `scale_fn` takes: the number of the "cycle", from 1, or of the step, from
-            0
-            ("iterations"). Default: "cycle".
-        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate. Default:
-            True.
+            0 ("iterations"). Default: "cycle".
+        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate.
+            Default: True.
         base_momentum (float or list of float): Momentum at the highest rate. Default: 0.8.
         max_momentum (float or list of float): Momentum at the lowest rate. Default: 0.9.
         last_epoch (int): Number of the last step of a run that goes on; -1 starts. Default: -1.
@@ -179,8 +178,8 @@ class OneCycleLR(_MomentumScheduler):
         steps_per_epoch (int, optional): Batches of an epoch, where `total_steps` is not given.
         pct_start (float): Share of the steps in which the rate rises, in [0, 1]. Default: 0.3.
         anneal_strategy (str): "cos" for half cosines, "linear" for lines. Default: "cos".
-        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate. Default:
-            True.
+        cycle_momentum (bool): Cycle `momentum`, or the first of `betas`, against the rate.
+            Default: True.
         base_momentum (float or list of float): Momentum at the highest rate. Default: 0.85.
         max_momentum (float or list of float): Momentum at the lowest rates. Default: 0.95.
         div_factor (float): `max_lr` over the first rate. Default: 25.0.
@@ -191,8 +190,7 @@ class OneCycleLR(_MomentumScheduler):
 
     Raises:
         ValueError: The number of steps is missing or no positive int, `pct_start` is no float of [0,
-            1], an
-            unknown strategy, or an optimizer without momentum and betas; from `step()`: beyond
+            1], an unknown strategy, or an optimizer without momentum and betas; from `step()`: beyond
             `total_steps`.
 
     Example:
@@ -349,8 +347,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
         Args:
             epoch (float, optional): The epoch to go to, from 0; a fraction is a place within it, so that
-                the
-                rate may move with each batch. Default: the next one.
+                the rate may move with each batch. Default: the next one.
 
         Raises:
             ValueError: `epoch` is negative.

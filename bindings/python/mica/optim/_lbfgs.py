@@ -107,8 +107,8 @@ class LBFGS(Optimizer):
         params (iterable): Parameters to optimize, as `mica.optim.Optimizer` takes them.
         lr (float): Length `t` of an iteration, or the first that a line search tries. Default: 1.
         max_iter (int): Most iterations of one `step()`. Default: 20.
-        max_eval (int, optional): Most evaluations of the closure in one `step()`. Default: `max_iter *
-            5 // 4`.
+        max_eval (int, optional): Most evaluations of the closure in one `step()`.
+            Default: `max_iter * 5 // 4`.
         tolerance_grad (float): Ends when no element of the gradient is larger. Default: 1e-7.
         tolerance_change (float): Ends when neither parameters nor loss change by more. Default: 1e-9.
         history_size (int): Changes of the gradient that are kept, each of the size of all parameters.

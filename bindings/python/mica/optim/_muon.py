@@ -55,10 +55,9 @@ class Muon(GroupOptimizer):
             2.0315).
         eps (float): Least norm that `u` is divided by before the iteration. Default: 1e-7.
         ns_steps (int): Number of iterations, below 100. Default: 5.
-        adjust_lr_fn (str, optional): How `ratio` is chosen: "original" (as None) takes `sqrt(max(1,
-            rows / columns))`,
-            "match_rms_adamw" takes `0.2 * sqrt(max(rows, columns))`, which suits rates found for AdamW.
-            Default: None.
+        adjust_lr_fn (str, optional): How `ratio` is chosen: "original" (as None) takes
+            `sqrt(max(1, rows / columns))`, "match_rms_adamw" takes `0.2 * sqrt(max(rows, columns))`,
+            which suits rates found for AdamW. Default: None.
 
     Attributes:
         state (dict): For each parameter `momentum_buffer` (`b`).

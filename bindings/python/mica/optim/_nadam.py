@@ -36,8 +36,8 @@ class NAdam(_MomentOptimizer):
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
 
     Attributes:
         state (dict): For each parameter `step` (`t`), `mu_product` (`M`), `exp_avg` (`m`) and

@@ -103,9 +103,8 @@ class Optimizer:
 
     Args:
         params (iterable): What to optimize: leaf Tensors, pairs `(name, Tensor)`, or groups. A group is
-            a
-            dict with its Tensors under "params" and, under their names, the options that are other than
-            the defaults. The order must be the same in each run; a set is refused.
+            a dict with its Tensors under "params" and, under their names, the options that are other
+            than the defaults. The order must be the same in each run, so a set in a group is refused.
         defaults (dict): Options of the groups that do not say their own.
 
     Attributes:
@@ -115,7 +114,7 @@ class Optimizer:
         defaults (dict): As given.
 
     Raises:
-        TypeError: `params` is a Tensor or a set, or holds other things than Tensors.
+        TypeError: `params` is a Tensor, a group's are a set, or there are other things than Tensors.
         ValueError: `params` is empty, or a Tensor is no leaf or stands in two groups.
 
     Example:
@@ -327,8 +326,7 @@ class Optimizer:
 
         Args:
             hook (callable): `hook(optimizer, state_dict)`; it may return another dict. The dict is a
-                shallow
-                copy of the caller's.
+                shallow copy of the caller's.
             prepend (bool): Call it before the hooks that are there already. Default: False.
 
         Returns:

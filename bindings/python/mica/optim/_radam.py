@@ -36,8 +36,8 @@ class RAdam(_MomentOptimizer):
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
             Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
 
     Attributes:
         state (dict): For each parameter `step` (`t`), `exp_avg` (`m`) and `exp_avg_sq` (`v`).

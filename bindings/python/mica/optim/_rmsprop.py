@@ -34,8 +34,8 @@ class RMSprop(GroupOptimizer):
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
 
     Attributes:
         state (dict): For each parameter `step` (how many it had), `square_avg` (`v`) and, where asked,

@@ -29,8 +29,8 @@ class Rprop(GroupOptimizer):
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
 
     Attributes:
         state (dict): For each parameter `step` (how many it had), `prev` (the last gradient) and

@@ -178,8 +178,8 @@ class ReduceLROnPlateau(LRScheduler):
         factor (float): What the rate is multiplied by, below 1. Default: 0.1.
         patience (int): Epochs without improvement that are borne; the next one lowers the rate.
             Default: 10.
-        threshold (float): Improvement that counts, a share of the best measure or absolute. Default:
-            1e-4.
+        threshold (float): Improvement that counts, a share of the best measure or absolute.
+            Default: 1e-4.
         threshold_mode (str): "rel" for a share, "abs" for a difference. Default: "rel".
         cooldown (int): Epochs after a change that do not count. Default: 0.
         min_lr (float or list of float): Least rate, for all groups or one for each. Default: 0.

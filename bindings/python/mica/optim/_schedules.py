@@ -88,8 +88,7 @@ class LRScheduler:
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         last_epoch (int): Number of the last epoch of a run that goes on, whose optimizer state is
-            loaded
-            before; -1 starts. Default: -1.
+            loaded before; -1 starts. Default: -1.
 
     Attributes:
         optimizer (Optimizer): As given.
@@ -258,8 +257,7 @@ class LambdaLR(_LambdaScheduler):
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         lr_lambda (callable or list of callable): `f(epoch)`, with the epoch from 0; one for all groups
-            or
-            one for each.
+            or one for each.
         last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
 
     Raises:
@@ -289,8 +287,7 @@ class MultiplicativeLR(_LambdaScheduler):
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         lr_lambda (callable or list of callable): `f(epoch)`, asked from epoch 1 on; one for all groups
-            or
-            one for each.
+            or one for each.
         last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
 
     Raises:

@@ -29,8 +29,8 @@ class SGD(GroupOptimizer):
             Default: False.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
-        differentiable (bool): Record the step for autograd, so that gradients flow through it. Default:
-            False.
+        differentiable (bool): Record the step for autograd, so that gradients flow through it.
+            Default: False.
         fused (bool, optional): No effect but that True needs floating-point parameters. Default: None.
 
     Attributes:

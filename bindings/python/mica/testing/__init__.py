@@ -69,8 +69,7 @@ def make_tensor(
 
     Raises:
         ValueError: `low` is not below `high` (floating dtypes allow them to be equal) or one is NaN, an
-            integer
-            dtype with `requires_grad`, or both `noncontiguous` and `memory_format`.
+            integer dtype with `requires_grad`, or both `noncontiguous` and `memory_format`.
 
     Example:
         >>> _ = mica.manual_seed(0)

@@ -169,17 +169,16 @@ def assert_close(
     """Raises AssertionError unless two values are equal within tolerances.
 
     As `torch.testing.assert_close`: `abs(actual - expected) <= atol + rtol * abs(expected)`. Mappings
-    and sequences are compared item by item; Tensors and what
-    becomes one (arrays), numbers, booleans and None by value.
+    and sequences are compared item by item; Tensors and what becomes one (arrays), numbers, booleans
+    and None by value.
 
     Args:
         actual (object): The value that a program computed.
         expected (object): The value that is right.
         allow_subclasses (bool): Compare values of a class and of a subclass. Default: True.
         rtol (float, optional): Relative tolerance; given with `atol` or not at all. Default: by the
-            dtype, such
-            as 1.3e-6 for float32, 1e-7 for float64, 1e-3 for float16, 1.6e-2 for bfloat16, 0 for
-            integers.
+            dtype, such as 1.3e-6 for float32, 1e-7 for float64, 1e-3 for float16, 1.6e-2 for bfloat16,
+            0 for integers.
         atol (float, optional): Absolute tolerance. Default: 1e-5; 1e-7 for float64, 0 for integers.
         equal_nan (bool): Take NaN as equal to NaN. Default: False.
         check_device (bool): Devices must be equal. Default: True.

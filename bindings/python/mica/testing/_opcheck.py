@@ -317,17 +317,14 @@ def opcheck(
     """Checks that an operator keeps what its schema and its kernels promise, on one call.
 
     As `torch.library.opcheck`, with checks of Mica's: "test_schema" (types of results), "test_aliasing"
-    (what is
-    written and shared), "test_meta" (shapes without data), "test_gradients" (against finite
-    differences),
-    "test_autocast" and "test_vmap" (against a loop).
+    (what is written and shared), "test_meta" (shapes without data), "test_gradients" (against finite
+    differences), "test_autocast" and "test_vmap" (against a loop).
 
     Args:
         op (object): An operator of `mica.ops`, a result of `mica.library.custom_op`, or a name such as
             "acme::scale".
         args (sequence): Positional arguments of a call that it takes; they are copied first. Gradients
-            are
-            checked for Tensors that require grad.
+            are checked for Tensors that require grad.
         kwargs (dict, optional): Keyword arguments of the call.
         test_utils (str or sequence of str): The checks to make. Default: all.
         raise_exception (bool): Raise where a check fails; else go on. Default: True.

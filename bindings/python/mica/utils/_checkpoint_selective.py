@@ -166,10 +166,9 @@ def create_selective_checkpoint_contexts(
     As `torch.utils.checkpoint.create_selective_checkpoint_contexts`; for `checkpoint(context_fn=...)`.
 
     Args:
-        policy_fn_or_list (callable or sequence of operators): `policy(context, operator, *args,
-            **kwargs)` returns a
-            CheckpointPolicy, or whether to save; a list names the operators (overloads) whose results
-            are saved.
+        policy_fn_or_list (callable or sequence of operators):
+            `policy(context, operator, *args, **kwargs)` returns a CheckpointPolicy, or whether to save;
+            a list names the operators (overloads) whose results are saved.
         allow_cache_entry_mutation (bool): Do not raise where a saved result was written in place.
             Default: False.
 

@@ -155,8 +155,7 @@ def summary(
         model (Module): The network.
         *inputs: Positional arguments of its `forward`; only shapes and dtypes of Tensors matter.
         device (device, optional): Where the call runs. None runs it as it is, for networks that read
-            values of
-            Tensors. Default: "meta".
+            values of Tensors. Default: "meta".
         depth (int, optional): Levels below the network to list. Default: all.
         **kwargs: Keyword arguments of its `forward`.
 

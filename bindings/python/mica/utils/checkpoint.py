@@ -178,16 +178,14 @@ def checkpoint(
         function (callable): The part of the network; it must compute the same when it runs again.
         *args: Its positional arguments.
         use_reentrant (bool, optional): True refuses `context_fn`, `debug` and keyword arguments, as
-            torch does;
-            nothing else changes. None warns. Default: None.
+            torch does; nothing else changes. None warns. Default: None.
         context_fn (callable): Returns a pair of context managers, for the first and for the second run.
             Default: `noop_context_fn`.
         determinism_check (str): "default" compares shapes, dtypes and devices of what both runs save,
-            "none"
-            their number only. Default: "default".
+            "none" their number only. Default: "default".
         debug (bool): Errors say where in the function each Tensor was saved. Default: False.
-        early_stop (bool): The second run ends as soon as all that backward needs is there. Default:
-            True.
+        early_stop (bool): The second run ends as soon as all that backward needs is there.
+            Default: True.
         preserve_rng_state (bool): Both runs draw the same random numbers. Default: True.
         **kwargs: Keyword arguments of the function.
 
@@ -260,8 +258,7 @@ def checkpoint_sequential(
 
     Args:
         functions (Sequential or sequence of callable): The modules or functions, each called with what
-            the one
-            before returned.
+            the one before returned.
         segments (int): Number of segments, from 1 to the number of functions.
         input (Tensor): Argument of the first.
         use_reentrant (bool, optional): As in `checkpoint`. Default: None, which warns.

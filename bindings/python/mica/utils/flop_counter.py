@@ -79,7 +79,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
     Returns:
         callable: The decorator for `formula(*shapes, out_shape=..., **kwargs)`, which returns the
-            operations as an int.
+        operations as an int.
 
     Example:
         >>> from mica.utils.flop_counter import FlopCounterMode, register_flop_formula

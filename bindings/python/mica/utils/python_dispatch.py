@@ -20,11 +20,9 @@ class DispatchMode:
     """Sees every operator that this thread runs inside a `with` block, below Autograd.
 
     As `torch.utils._python_dispatch.TorchDispatchMode`, whose name it has too. Operators of backward
-    passes
-    and the parts of composites are seen. A subclass defines
+    passes and the parts of composites are seen. A subclass defines
     `__mica_dispatch__(func, types, args=(), kwargs=None)`, which returns the operator's result. The
-    mode
-    is off while that runs, so `func(*args, **kwargs)` goes on. It is also a decorator.
+    mode is off while that runs, so `func(*args, **kwargs)` goes on. It is also a decorator.
 
     Example:
         >>> class Names(mica.utils.python_dispatch.DispatchMode):
@@ -150,7 +148,7 @@ def is_traceable_wrapper_subclass_type(cls: type) -> bool:
 
     Returns:
         bool: True where it defines `__tensor_flatten__`, `__tensor_unflatten__` and
-            `__mica_dispatch__`.
+        `__mica_dispatch__`.
 
     Example:
         >>> mica.utils.python_dispatch.is_traceable_wrapper_subclass_type(mica.Tensor)

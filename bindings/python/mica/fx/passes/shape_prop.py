@@ -21,8 +21,7 @@ class ShapeProp(Interpreter):
     """Runs a graph and writes the shape and dtype of each value to its node.
 
     As `torch.fx.passes.shape_prop.ShapeProp`. `node.meta["tensor_meta"]` becomes a TensorMetadata, in
-    the
-    nesting of the value, and `node.meta["type"]` the value's type.
+    the nesting of the value, and `node.meta["type"]` the value's type.
 
     Args:
         module (Module): The GraphModule.

@@ -482,8 +482,8 @@ def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> Summary:
     As `torch.utils.tensorboard.summary.custom_scalars`.
 
     Args:
-        layout (dict): `{category: {title: ["Multiline", tags]}}`, or `["Margin", [value, lower,
-            upper]]`.
+        layout (dict): `{category: {title: ["Multiline", tags]}}`, or
+            `["Margin", [value, lower, upper]]`.
 
     Returns:
         Summary: The protocol buffer, for `FileWriter.add_summary`.

@@ -87,8 +87,8 @@ class SummaryWriter:
     closes it.
 
     Args:
-        log_dir (str or path, optional): The folder, one for each run. Default:
-            `runs/<date>_<host><comment>`.
+        log_dir (str or path, optional): The folder, one for each run.
+            Default: `runs/<date>_<host><comment>`.
         comment (str): End of the default folder's name. Default: "".
         purge_step (int, optional): Step from which on TensorBoard hides what an interrupted run wrote.
             Default: none.
@@ -390,8 +390,7 @@ class SummaryWriter:
         Args:
             tag (str): Name that TensorBoard shows; a slash makes groups.
             vid_tensor (Tensor or array): `(N, T, C, H, W)`, N videos side by side of T frames each: floats
-                of 0 to 1,
-                or uint8.
+                of 0 to 1, or uint8.
             global_step (int, optional): Step of the training it belongs to. Default: none.
             fps (float): Frames a second. Default: 4.
             walltime (float, optional): Time of it, in seconds since 1970. Default: now.
@@ -495,8 +494,8 @@ class SummaryWriter:
         """Says which scalars share a chart; once for a run.
 
         Args:
-            layout (dict): `{category: {title: ["Multiline", tags]}}`, or `["Margin", [value, lower,
-                upper]]`.
+            layout (dict): `{category: {title: ["Multiline", tags]}}`, or
+                `["Margin", [value, lower, upper]]`.
 
         Raises:
             AssertionError: A margin chart has another number of tags than 3.
@@ -548,8 +547,8 @@ class SummaryWriter:
             tag (str): Name that TensorBoard shows; a slash makes groups.
             vertices (Tensor or array): The points, `(N, V, 3)`.
             colors (Tensor or array, optional): Their colors, `(N, V, 3)`, 0 to 255. Default: none.
-            faces (Tensor or array, optional): The triangles, `(N, F, 3)`, as numbers of points. Default:
-                none.
+            faces (Tensor or array, optional): The triangles, `(N, F, 3)`, as numbers of points.
+                Default: none.
             config_dict (dict, optional): Camera, materials and lights, for three.js. Default: none.
             global_step (int, optional): Step of the training it belongs to. Default: none.
             walltime (float, optional): Time of it, in seconds since 1970. Default: now.
@@ -569,8 +568,8 @@ class SummaryWriter:
 
         Args:
             mat (Tensor or array): The points, `(N, D)`.
-            metadata (list, optional): A label for each; a list of columns where there is a header. Default:
-                none.
+            metadata (list, optional): A label for each; a list of columns where there is a header.
+                Default: none.
             label_img (Tensor or array, optional): A picture for each, `(N, C, H, W)`. Default: none.
             global_step (int, optional): Step of the training it belongs to. Default: none.
             tag (str): Name of the embedding. Default: "default".
