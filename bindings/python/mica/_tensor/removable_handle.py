@@ -8,7 +8,6 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-<<<<<<< HEAD
     """What registering a hook returns: `remove()` takes the hook away, once; so does the end of a `with` block.
 
     As `torch.utils.hooks.RemovableHandle`.
@@ -23,11 +22,6 @@ class RemovableHandle:
         >>> handle = x.register_hook(print)
         >>> handle.remove()
         >>> x.sum().backward()
-=======
-    """What registering a hook returns: remove() takes the hook away, once.
-
-    Made of a function that does so, or of the dictionary that holds the hook under `id`.
->>>>>>> fbb5aee ([utils] Document the benchmark, TensorBoard and the counters of operations by argument)
     """
 
     next_id = 0
@@ -43,10 +37,7 @@ class RemovableHandle:
         return self._tables[0] if self._tables else None
 
     def remove(self) -> None:
-<<<<<<< HEAD
         """Takes the hook away; again does nothing."""
-=======
->>>>>>> fbb5aee ([utils] Document the benchmark, TensorBoard and the counters of operations by argument)
         if self._remove is not None:
             self._remove()
         for table in self._tables:
