@@ -31,6 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OPERATORS = ROOT / "build" / "docs" / "operators"
 PAGES = ROOT / "build" / "docs" / "pages"
 HTML = ROOT / "build" / "docs" / "html"
+INTERNAL = (
+    "Internal: other operators and formulas call it, programs do not."  # as scripts/reference.py has it
+)
 
 
 def linked(text: str, source: Path) -> str:
@@ -69,13 +72,29 @@ def gather() -> None:
             .replace("](CONTRIBUTING.md", "](contributing.md")
         )
         (PAGES / f"{name}.md").write_text(linked(text, docs / file))
-    shutil.copytree(OPERATORS, PAGES / "operators")
-    for page in (PAGES / "operators").glob("*.md"):
-        if page.stem != "README":
-            page.write_text("---\norphan: true\n---\n\n" + page.read_text())
+    gather_operators(PAGES / "operators")
     api_pages.write(PAGES / "api", PAGES / "operators")
     sdk_pages.write(ROOT / "sdk" / "include" / "mica", PAGES / "sdk")
     index()
+
+
+def gather_operators(folder: Path) -> None:
+    """Copies the operators' pages; those that no program calls become one page."""
+    shutil.copytree(OPERATORS, folder)
+    index = (folder / "README.md").read_text()
+    internal = [f"# Internal operators\n\n{INTERNAL}\n"]
+    for page in sorted(folder.glob("*.md")):
+        text = page.read_text()
+        if page.stem == "README":
+            continue
+        if INTERNAL in text:
+            internal.append(text.partition(INTERNAL)[2].replace("[All operators](README.md)\n", ""))
+            index = index.replace(f"]({page.name})", "](internal.md)")
+            page.unlink()
+        else:
+            page.write_text(f"---\norphan: true\n---\n\n{text}")
+    (folder / "internal.md").write_text("---\norphan: true\n---\n\n" + "\n".join(internal))
+    (folder / "README.md").write_text(index)
 
 
 def index() -> None:
