@@ -125,6 +125,9 @@ std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoint
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor grad = task.TakeCaptured(static_cast<int>(i));
     OwnResults(grad);
+    // A gradient that is the same everywhere is one number, which a write of a part would change everywhere.
+    if (grad.defined() && HasInternalOverlap(grad.sizes(), grad.strides()) != InternalOverlap::kNo)
+      grad = ops::Clone(grad);
     MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads,
                "The differentiated tensor, input (", i, "), ", TextOf(inputs[i]),
                ", appears to not have been used in the graph. Set allow_unused=True if this is the desired "
