@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "asan"
 PROGRAM = ROOT / "test" / "errors" / "bad_input.py"
-BATCH = 60  # operators a process: its start takes about as long as their calls
+BATCH = 330  # operators a process: its start takes as long as the calls of some 60
 CALLS = 8  # a round and operator
 SHOWN_LINES = 12
 BATCH_SECONDS = 600

@@ -1,6 +1,6 @@
 """Runs the test suites of scripts/suites.py and sums their counts.
 
-`./dev test [quick | <suite>...]` calls it. Each suite's output goes to
+`./dev test [quick | <suite>...]` calls it, `./dev test --long [<suite>...]` for the long forms. Each suite's output goes to
 build/test-logs/<name>.log and is shown when it fails. Suites run side by side where
 the machine has the cores for them; a build runs alone. The last line printed is
 `N passed, N failed`; the exit status is 1 if anything failed, or if a suite ran
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from suites import SUITES, Suite
@@ -174,7 +174,10 @@ def run_suite(suite: Suite) -> Outcome:
 
 
 def choose(suites: list[Suite], words: list[str]) -> list[Suite]:
-    """The suites that the command line names."""
+    """The suites that the command line names; with --long, the long forms of those that have one."""
+    if "--long" in words:
+        words = [word for word in words if word != "--long"]
+        suites = [replace(suite, **suite.long) for suite in suites if suite.long]
     if not words:
         return suites
     if words == ["quick"]:

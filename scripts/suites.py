@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,16 @@ class Suite:
     timeout: int = 1200  # seconds, for each command
     cores: int = 0  # how many it keeps busy; 0: all of them, nothing runs beside it
     shares: str = ""  # what it writes: suites with the same word run one after another
+    # What is other in the form that `./dev test --long` runs, for hours; without it there is no such form.
+    long: dict[str, Any] = field(default_factory=dict)
 
 
 # Two processes of two threads on two cores: a thread that waits for another one leaves the core to it.
 SHARED_CORES = {"OMP_WAIT_POLICY": "passive"}
 
+HOUR = 3600
+
 SUITES = [
-    Suite("lint", "{python} scripts/lint.py", "tally", quick=True, cores=1),
     Suite(
         "conformance",
         "{python} scripts/conformance.py",
@@ -44,6 +48,7 @@ SUITES = [
         cores=1,
         shares="installation",
     ),
+    Suite("lint", "{python} scripts/lint.py", "tally", quick=True, cores=1),
     # What the compiler read of each file, generated ones included: modules see those below them alone.
     Suite("layering", "{python} scripts/layering.py", "tally", quick=True, needs=("release",), cores=1),
     # Other people's packages, on Mica under torch's name; the environment is made on first use.
@@ -55,8 +60,15 @@ SUITES = [
         env={"OMP_NUM_THREADS": "1"},
         cores=1,
     ),
-    # A fifth of the samples: all of them, `./dev conformance`, take seven minutes.
-    Suite("opinfo", "{oracle} test/opinfo --suite", "tally", needs=("release:package", "oracle"), cores=2),
+    # A fifth of the samples.
+    Suite(
+        "opinfo",
+        "{oracle} test/opinfo --suite",
+        "tally",
+        needs=("release:package", "oracle"),
+        cores=2,
+        long={"run": "{oracle} test/opinfo --suite --share 1", "timeout": HOUR},
+    ),
     # Random programs on torch and on Mica, of which those that differ are printed shrunk. Of one seed, as
     # long as a new one still finds differences (docs/roadmap.md): without --seed it is the day's.
     Suite(
@@ -66,6 +78,7 @@ SUITES = [
         needs=("release:package", "oracle"),
         env={"OMP_NUM_THREADS": "1"},
         cores=1,
+        long={"run": "{oracle} test/programs --seconds 7200", "timeout": 3 * HOUR},
     ),
     Suite(
         "abi",
@@ -143,24 +156,48 @@ SUITES = [
     # test/<subject>/test_*.py; the environment with torch runs test_*_torch.py (test/conftest.py).
     Suite(
         "python",
-        "{python} -m pytest test -n 2 -m 'not slow'",
+        "{python} -m pytest test -n 2 -m 'not slow and not alone' --durations 20",
         "pytest",
         quick=True,
         needs=("release:package",),
         env=SHARED_CORES,
     ),
-    Suite("python-slow", "{python} -m pytest test -m slow", "pytest", needs=("release:package",)),
+    Suite(
+        "python-slow",
+        "{python} -m pytest test -n 2 -m slow --durations 20",
+        "pytest",
+        needs=("release:package",),
+        env=SHARED_CORES,
+        long={"env": {**SHARED_CORES, "MICA_TEST_CALLS": "3000"}, "timeout": 3 * HOUR},
+    ),
+    Suite(
+        "python-alone",
+        "{python} -m pytest test/concurrency test/conformance -m alone",
+        "pytest",
+        needs=("release:package",),
+        long={
+            "run": "{python} test/concurrency/signal_storm.py --all 100000",
+            "count": "tally",
+            "timeout": 3 * HOUR,
+        },
+    ),
     Suite(
         "oracle",
-        "{oracle} -m pytest test -n 2",
+        "{oracle} -m pytest test -n 2 --durations 20",
         "pytest",
         needs=("release:package schema_roundtrip", "oracle"),
         env=SHARED_CORES,
     ),
+    # Most of their time is CMake's, the linker's and pip's, one after another.
     Suite(
-        "guides", "{python} scripts/guide_add_operator.py", "tally", needs=("release:package",), timeout=1800
+        "guides",
+        "{python} scripts/guide_add_operator.py",
+        "tally",
+        needs=("release:package",),
+        timeout=1800,
+        cores=1,
     ),
-    Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800),
+    Suite("wheel", "{python} scripts/wheel.py", "tally", timeout=1800, cores=1),
     Suite(
         "stress",
         "{match}",
@@ -168,6 +205,7 @@ SUITES = [
         each="{root}/build/tsan/bin/stress_*",
         needs=("tsan:stress",),
         env={"MICA_SWAP_CYCLES": "1000"},
+        long={"env": {"MICA_SWAP_CYCLES": "20000", "MICA_STRESS_SECONDS": "1800"}, "timeout": 3 * HOUR},
     ),
     Suite(
         "swap",
@@ -175,17 +213,28 @@ SUITES = [
         "catch2",
         each="{root}/build/asan/bin/stress_plugin_swap",
         needs=("asan:stress_plugin_swap",),
+        long={"env": {"MICA_SWAP_CYCLES": "100000"}, "timeout": 3 * HOUR},
     ),
-    Suite("fuzz", "{python} scripts/fuzz.py 60", "tally", needs=("fuzz:fuzzers",)),
-    # Five minutes of random arguments to every operator, and beside them of hostile checkpoints. The same
-    # seeds each time, however fast the machine, so that what fails is the change; without --seed the
-    # scripts take others.
+    Suite(
+        "fuzz",
+        "{python} scripts/fuzz.py 60",
+        "tally",
+        needs=("fuzz:fuzzers",),
+        long={"run": "{python} scripts/fuzz.py 7200", "timeout": 3 * HOUR},
+    ),
+    # Random arguments to every operator, in rounds of the same seeds each time, however fast the machine, so
+    # that what fails is the change; beside them hostile checkpoints. The long form takes other seeds.
     Suite(
         "fuzz-operators",
         '{python} scripts/beside.py "{python} scripts/fuzz_operators.py 300 --seed 0 --rounds 22" '
-        '"nice {python} scripts/fuzz_checkpoints.py 300 --seed 0"',
+        '"nice {python} scripts/fuzz_checkpoints.py 200 --seed 0"',
         "tally",
         needs=("asan:package",),
+        long={
+            "run": '{python} scripts/beside.py "{python} scripts/fuzz_operators.py 7200" '
+            '"nice {python} scripts/fuzz_checkpoints.py 7200"',
+            "timeout": 3 * HOUR,
+        },
     ),
 ]
 
@@ -197,7 +246,8 @@ if os.environ.get("MICA_TORCH_TESTS"):
             "{python} scripts/torch_tests.py --sample 60 --least 80",
             "tally",
             needs=("release:package", "oracle"),
-            timeout=3600,
+            timeout=HOUR,
             cores=1,
+            long={"run": "{python} scripts/torch_tests.py --sample 0 --least 80", "timeout": 12 * HOUR},
         )
     )

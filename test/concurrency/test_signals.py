@@ -12,7 +12,7 @@ from process import printed, ran
 PAIRS = [(name, kind) for name in signal_storm.SIGNALS for kind in signal_storm.HANDLERS]
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("kernel", signal_storm.KERNELS)
 def test_results_are_those_of_the_calm(kernel, turn):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from process import printed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, sys

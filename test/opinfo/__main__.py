@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="patterns of OpInfo names; none: all")
     parser.add_argument("--dtype", nargs="+", default=[], choices=scope.DTYPES)
     parser.add_argument("--check", nargs="+", default=[], choices=CHECKS)
-    parser.add_argument("--share", type=float, default=1.0, help="of the samples; at least one is run")
+    parser.add_argument("--share", type=float, help="of the samples (1; the suite 0.2); at least one is run")
     parser.add_argument("--failures", type=int, default=12, help="shown of each named operator")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write the page and the expected failures")
@@ -56,7 +56,7 @@ def show(report: Report, limit: int) -> None:
 
 def main() -> int:
     options = arguments()
-    share = SUITE_SHARE if options.suite else options.share
+    share = options.share or (SUITE_SHARE if options.suite else 1.0)
     reports: list[Report] = []
     limit = options.failures if options.names else 0
 

@@ -64,3 +64,19 @@ def test_the_page_names_every_suite():
     # torch's own tests are a suite where their folder is named.
     assert sorted({*rows, "torch-tests"}) == sorted({*(s.name for s in suites.SUITES), "torch-tests"})
     assert len(rows) == len(set(rows))
+
+
+def test_long_forms():
+    rows = [
+        Suite("a", "short", "pytest", long={"run": "hours", "count": "tally"}),
+        Suite("b", "short", "tally"),
+    ]
+    assert [(s.name, s.run, s.count) for s in run_suites.choose(rows, ["--long"])] == [
+        ("a", "hours", "tally")
+    ]
+    assert [s.run for s in run_suites.choose(rows, ["--long", "a"])] == ["hours"]
+    assert [s.run for s in run_suites.choose(rows, ["a"])] == ["short"]
+    with pytest.raises(SystemExit, match=r"suite \(b\) is unknown"):
+        run_suites.choose(rows, ["--long", "b"])
+    for row in run_suites.choose(suites.SUITES, ["--long"]):
+        assert row.timeout >= suites.HOUR
