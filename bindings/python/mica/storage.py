@@ -426,8 +426,7 @@ for _name, _dtype in {
     "bool": "bool",
     "complex_float": "complex64",
     "complex_double": "complex128",
-    "float8_e4m3fn": "float8_e4m3fn",
-    "float8_e5m2": "float8_e5m2",
+    **{name: name for name in dir(_C) if name.startswith("float8")},
 }.items():
     setattr(_Memory, _name, _cast(_name, _dtype))
 

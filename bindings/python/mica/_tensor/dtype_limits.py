@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from mica import _C
 from mica._C import dtype
 
-# name: (bits, eps, max, tiny, resolution)
+# name: (eps, max, tiny)
 _FLOATS = {
-    "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
-    "bfloat16": (16, 2.0**-7, 3.3895313892515355e38, 2.0**-126, 1e-2),
-    "float32": (32, 2.0**-23, 3.4028234663852886e38, 2.0**-126, 1e-6),
-    "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 1e-15),
-    "float8_e4m3fn": (8, 0.125, 448.0, 2.0**-6, 1.0),
-    "float8_e5m2": (8, 0.25, 57344.0, 2.0**-14, 1.0),
-}
-_SUBNORMAL = {
-    "float16": 2.0**-24,
-    "bfloat16": 2.0**-133,
-    "float32": 2.0**-149,
-    "float64": 5e-324,
-    "float8_e4m3fn": 2.0**-9,
-    "float8_e5m2": 2.0**-16,
+    "float16": (2.0**-10, 65504.0, 2.0**-14),
+    "bfloat16": (2.0**-7, 3.3895313892515355e38, 2.0**-126),
+    "float32": (2.0**-23, 3.4028234663852886e38, 2.0**-126),
+    "float64": (2.0**-52, 1.7976931348623157e308, 2.0**-1022),
+    "float8_e4m3fn": (0.125, 448.0, 2.0**-6),
+    "float8_e5m2": (0.25, 57344.0, 2.0**-14),
 }
 
 
@@ -82,10 +76,12 @@ class finfo(_Limits):
             )
         kind = type.to_real()
         self.dtype = _name(kind)
-        self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
+        self.bits = 8 * kind.itemsize
+        self.eps, self.max, self.tiny = _FLOATS[self.dtype]
+        self.resolution = float(f"1e{math.ceil(math.log10(self.eps))}")
         self.min = -self.max
         self.smallest_normal = self.tiny
-        self.smallest_subnormal = _SUBNORMAL[self.dtype]
+        self.smallest_subnormal = self.tiny * self.eps
 
     def __repr__(self) -> str:
         return (

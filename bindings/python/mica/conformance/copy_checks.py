@@ -10,25 +10,6 @@ import numpy as np
 import mica
 from mica.conformance.runtime import NotApplicable, check, equal, expect, refused
 
-_ALL = [
-    "bool",
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "uint32",
-    "int32",
-    "uint64",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-]
 _CONVERTED = [
     "bool",
     "uint8",
@@ -49,15 +30,14 @@ def _numbers(count: int, seed: int = 0) -> np.ndarray:
 
 @check("copies")
 def every_dtype_there_and_back(device: str) -> None:
-    """The bits of each of the seventeen dtypes survive a copy to the device and back."""
-    for name in _ALL:
-        dtype = getattr(mica, name)
-        high = 2 if name == "bool" else 256
+    """The bits of each dtype survive a copy to the device and back."""
+    for dtype in sorted({x for x in vars(mica).values() if isinstance(x, mica.dtype)}, key=repr):
+        high = 2 if dtype == mica.bool else 256
         bits = np.random.default_rng(1).integers(0, high, 37 * dtype.itemsize).astype("uint8")
         x = mica.from_numpy(bits.copy()).view(dtype)
         back = x.to(device).to("cpu")
-        expect(back.dtype == dtype, f"The dtype ({name}) came back as ({back.dtype}).")
-        equal(back.view(mica.uint8), bits, f"The bits of dtype ({name}) changed.")
+        expect(back.dtype == dtype, f"The dtype ({dtype}) came back as ({back.dtype}).")
+        equal(back.view(mica.uint8), bits, f"The bits of dtype ({dtype}) changed.")
 
 
 @check("copies")

@@ -22,8 +22,7 @@ _TOLERANCES = {
     "float64": (1e-7, 1e-7),
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
-    "float8_e4m3fn": (0.125, 1e-3),
-    "float8_e5m2": (0.25, 1e-3),
+    **{name: (mica.finfo(getattr(mica, name)).eps, 1e-3) for name in dir(mica) if name.startswith("float8")},
 }
 
 
