@@ -1,7 +1,8 @@
 """Runs docs/guides/add-an-operator.md: adds its operator, builds, and calls it.
 
 The guide's YAML blocks are appended to copies of its two files, a second build folder
-(build/guide) is made from those, and the guide's check and its kit run on the package that comes out.
+(build/guide) is made from those, and the guide's check and its kit run on the package that comes out,
+whose docstring of the operator is checked, too.
 The source tree is not touched. Objects that did not change come from ccache, which knows
 them by paths that count from the build folder: it stands as deep as the presets' ones.
 """
@@ -20,6 +21,16 @@ GUIDE = ROOT / "docs" / "guides" / "add-an-operator.md"
 FOLDER = ROOT / "build" / "guide"
 # The files that the guide makes longer, and its blocks.
 LONGER = {"operators/nn_activations.yaml": "native", "derivatives.yaml": "derivatives"}
+
+# Nothing is left to say elsewhere: the entry makes a docstring that scripts/docstrings.py takes.
+DOCSTRING = """
+import sys
+sys.path.insert(0, "scripts")
+import docstrings
+[made] = [o for o in docstrings.operators() if o.name == "mica.softshrinkage"]
+faults = list(docstrings.operator_faults(made))
+assert not faults, faults
+"""
 
 
 def block(name: str) -> str:
@@ -57,8 +68,9 @@ def main() -> None:
     print(f"built in {time.monotonic() - start:.0f} s")
     environment = os.environ | {"PYTHONPATH": str(FOLDER / "python")}
     run(sys.executable, "-c", block("check"), env=environment)
+    run(sys.executable, "-c", DOCSTRING, env=environment)
     run(*block("kit").replace("python", sys.executable, 1).split(), env=environment)
-    print("2 passed, 0 failed")
+    print("3 passed, 0 failed")
 
 
 if __name__ == "__main__":
