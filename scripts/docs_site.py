@@ -99,7 +99,7 @@ def gather_operators(folder: Path) -> None:
 
 def index() -> None:
     """The first page: docs/README.md, with the trees that the side bar shows."""
-    text = (PAGES / "README.md").read_text()
+    text = (PAGES / "README.md").read_text().replace("# Pages", "# Mica's documentation", 1)
     (PAGES / "README.md").unlink()
     guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
     concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]

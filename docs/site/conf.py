@@ -31,6 +31,7 @@ python_maximum_signature_line_length = 90
 strip_signature_backslash = True
 
 html_theme = "furo"
+html_favicon = "static/mica.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
