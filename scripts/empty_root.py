@@ -30,11 +30,13 @@ exec env -i PATH=/env/bin HOME=/tmp LANG=C.UTF-8 "$(command -v chroot)" "$0" "$@
 
 
 def link(source: str | Path, target: str | Path) -> None:
-    """`target` becomes the file `source`, symbolic links followed."""
+    """`target` becomes the file `source`, symbolic links followed; one that is there stays."""
     source = Path(source).resolve()
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
+    except FileExistsError:  # lists of a package's files name some twice
+        pass
     except OSError:  # another file system
         shutil.copy2(source, target)
 
@@ -66,8 +68,7 @@ class EmptyRoot:
             programs.append(Path(os.path.normpath(where)))
             link(where, self.inside(programs[-1]))
         for path in loaded_by(programs):
-            if not self.inside(path).exists():
-                link(path, self.inside(path))
+            link(path, self.inside(path))
         subprocess.run(self.enter(str(interpreter), "-m", "venv", "--without-pip", "/env"), check=True)
 
     def inside(self, path: str | Path) -> Path:
