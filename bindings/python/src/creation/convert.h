@@ -27,10 +27,15 @@ bool IsNumpyArray(PyObject* o);
 int64_t ToIntSlow(PyObject* o);
 inline int64_t ToInt(PyObject* o) {
   if (PyLong_CheckExact(o)) {
-    const Py_ssize_t digits = Py_SIZE(o);  // one digit: no call
+    auto* const integer = reinterpret_cast<PyLongObject*>(o);  // one digit: no call
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyUnstable_Long_IsCompact(integer)) return PyUnstable_Long_CompactValue(integer);
+#else
+    const Py_ssize_t digits = Py_SIZE(o);
     if (digits >= -1 && digits <= 1) {
-      return digits == 0 ? 0 : digits * static_cast<int64_t>(reinterpret_cast<PyLongObject*>(o)->ob_digit[0]);
+      return digits == 0 ? 0 : digits * static_cast<int64_t>(integer->ob_digit[0]);
     }
+#endif
   }
   return ToIntSlow(o);
 }
