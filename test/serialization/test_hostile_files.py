@@ -403,7 +403,8 @@ def main(form: str) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_bombs_cost_what_they_weigh(form: str) -> None:
     """In processes with a limit of memory and of the processor's time, both by the file's size."""
-    run = subprocess.run([sys.executable, __file__, form], capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, __file__, form], capture_output=True, text=True, env=environment)
     assert run.stdout.splitlines() == [f"{label}: held" for label in bombs(FORMATS[form][0])], run.stderr[
         -2000:
     ]
