@@ -94,10 +94,10 @@ std::string NameText(TypeKind kind, std::string_view name) {
 
 // torch prints the defaults of enumerations as its own numbers.
 std::string NumberText(TypeKind kind, int64_t number) {
-  static constexpr const char* kDTypes[] = {
-      "uint8", "int8",      "int16",      "int32", "int64", "float16", "float32", "float64",
-      "",      "complex64", "complex128", "bool",  "",      "",        "",        "bfloat16"};
-  if (kind == TypeKind::kScalarType && number >= 0 && number < 16) return CppDType(kDTypes[number]);
+  if (kind == TypeKind::kScalarType) {
+    const std::optional<DType> dtype = DTypeFromTorchNumber(number);
+    return dtype ? CppDType(Name(*dtype)) : "";
+  }
   if (kind == TypeKind::kLayout) return "Layout::kStrided";
   return NameText(kind, number == 1   ? "preserve_format"
                         : number == 2 ? "channels_last"

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "tensor/dtype.h"
 #include "tensor/linalg_error.h"
 #include "tensor/number_range.h"
 #include "tensor/promote.h"
 #include "tensor/scalar_math.h"
-#include "tensor/scalar_type_name.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 

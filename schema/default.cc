@@ -6,45 +6,11 @@
 namespace mica::schema {
 namespace {
 
-// Torch prints dtypes as the numbers of its own enumeration.
-DType DTypeOfTorchNumber(const Argument& argument, int64_t number) {
-  switch (number) {
-    case 0:
-      return DType::kU8;
-    case 1:
-      return DType::kI8;
-    case 2:
-      return DType::kI16;
-    case 3:
-      return DType::kI32;
-    case 4:
-      return DType::kI64;
-    case 5:
-      return DType::kF16;
-    case 6:
-      return DType::kF32;
-    case 7:
-      return DType::kF64;
-    case 9:
-      return DType::kC64;
-    case 10:
-      return DType::kC128;
-    case 11:
-      return DType::kBool;
-    case 15:
-      return DType::kBF16;
-    case 23:
-      return DType::kF8E5M2;
-    case 24:
-      return DType::kF8E4M3FN;
-    case 27:
-      return DType::kU16;
-    case 28:
-      return DType::kU32;
-    case 29:
-      return DType::kU64;
-  }
-  MICA_THROW(kValue, "Default (", number, ") of argument (", argument.name, ") is the number of no dtype.");
+DType DTypeOfNumber(const Argument& argument, int64_t number) {
+  const std::optional<DType> dtype = DTypeFromTorchNumber(number);
+  MICA_CHECK_VALUE(dtype, "Default (", number, ") of argument (", argument.name,
+                   ") is the number of no dtype.");
+  return *dtype;
 }
 
 int64_t IntOf(const Argument& argument, const Literal& literal) {
@@ -101,7 +67,7 @@ Value SingleOf(const Argument& argument, TypeKind kind, const Literal& literal) 
     case TypeKind::kDevice:
       return Value(Device::Parse(literal.text));
     case TypeKind::kScalarType:
-      if (literal.kind == Literal::Kind::kInt) return Value(DTypeOfTorchNumber(argument, literal.i));
+      if (literal.kind == Literal::Kind::kInt) return Value(DTypeOfNumber(argument, literal.i));
       return Value(DTypeFromName(literal.text).value());
     case TypeKind::kLayout:
       return Value(Layout::kStrided);

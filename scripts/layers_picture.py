@@ -3,9 +3,8 @@
     python scripts/layers_picture.py            # writes the picture
     python scripts/layers_picture.py --check    # fails where the picture is out of date
 
-Names, order and free bits of the layers, the kinds of frames and the files that bring them are asked
-of the package that PYTHONPATH names; what each layer does is said here, and a layer that is missing
-here fails.
+Names, order and free bits of the layers, what each one does, the kinds of frames and the files that
+bring them are asked of the package that PYTHONPATH names.
 """
 
 from __future__ import annotations
@@ -18,17 +17,6 @@ import mica
 from mica import _C
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "layers.svg"
-DOES = {
-    "FunctionMode": "modes and subclasses that see functions; asked before the call",
-    "Autocast": "casts arguments by the operator's policy",
-    "Frame": "the current transform: {kinds}",
-    "FrameEscape": "raises for a tensor that left its transform",
-    "Autograd": "records what backward needs",
-    "FrameBelow": "leads from a transform's own Autograd to its parent",
-    "DispatchMode": "modes that see operators",
-    "PythonSubclass": "subclasses that see operators",
-    "NoData": "raises before a kernel reads a tensor without memory",
-}
 OF_PYTHON = ("FunctionMode", "DispatchMode", "PythonSubclass")  # which no plugin brings
 LEFT, WIDTH, ROW, GAP = 20, 760, 28, 18
 STYLE = (
@@ -88,14 +76,14 @@ class Drawing:
 
 def draw() -> str:
     brought = files()
-    layers: list[tuple[str, int]] = _C._layers()
+    layers: list[tuple[str, int, str]] = _C._layers()
     kinds = sorted(_C._frame_kinds())
     d = Drawing()
     d.text(LEFT, "A call passes those layers that have work, from the top", "n", 4)
     d.y += 16
     d.row("d", "your program", "mica.add(x, y)   x + y   ops::add(x, y)")
     above = 64
-    for name, bit in layers:
+    for name, bit, does in layers:
         if free := above - bit - 1:
             d.note(f"{free} bit{'s' * (free > 1)} free for other layers")
         else:
@@ -103,10 +91,10 @@ def draw() -> str:
         file = brought.get(name, "Python" if name in OF_PYTHON else "the host")
         if name == "Frame":
             file = ", ".join(sorted({brought[kind] for kind in kinds}))
-            d.row("l", name, DOES[name].format(kinds=", ".join(kinds)), "", str(bit))
+            d.row("l", name, f"{does}: {', '.join(kinds)}", "", str(bit))
             d.note(f"the kinds come with {file}")
         else:
-            d.row("l", name, DOES[name], file, str(bit))
+            d.row("l", name, does, file, str(bit))
         above = bit
     d.y += 8
     d.row("d", "the host", "shapes, dtypes, outputs, versions, errors: ready before a kernel runs")

@@ -1,4 +1,4 @@
-// Dtypes by name (Mica's and torch's aliases) and by DLPack description.
+// Dtypes by name (Mica's and torch's aliases), by DLPack description and by torch's number.
 #include "tensor/dtype.h"
 
 namespace mica {
@@ -36,6 +36,12 @@ std::optional<DType> DTypeFromDL(MicaDLDataType dl) {
     const MicaDLDataType& mine = internal::kDTypeInfo[i].dl;
     if (mine.code == dl.code && mine.bits == dl.bits && mine.lanes == dl.lanes) return static_cast<DType>(i);
   }
+  return std::nullopt;
+}
+
+std::optional<DType> DTypeFromTorchNumber(int64_t number) {
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (internal::kDTypeInfo[i].torch_number == number) return static_cast<DType>(i);
   return std::nullopt;
 }
 

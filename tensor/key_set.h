@@ -1,7 +1,7 @@
 // A key set: one bit for each backend (0-23) and each layer (24-63).
 //
-// The names behind the bits are given out at run time by the dispatcher
-// (dispatcher/tables/keys.h); this file holds only the set and the well-known places.
+// One list, MICA_FORALL_LAYERS, has Mica's own layers. Other layers and the backends get
+// their bits and names at run time from the dispatcher (dispatcher/tables/keys.h).
 #pragma once
 
 #include <cstdint>
@@ -29,20 +29,36 @@ class KeySet {
   uint64_t bits_ = 0;
 };
 
+// Mica's own layers, highest first, with gaps for third parties.
+//
+// FrameBelow, just below Autograd, is where the kernels of Autograd go on when they run for the
+// tensors of a frame that has an Autograd of its own (grad). NoData, the lowest, is the key of
+// tensors without memory, of a Python subclass that wraps other tensors: they have a shape, a dtype
+// and a device, their storage says how many bytes there would be, and its data pointer is NULL. Views
+// inherit it; an operator that no layer above has taken ends there with an error.
+//
+// X(bit, name, what it does: docs/pictures/layers.svg shows it)
+#define MICA_FORALL_LAYERS(X)                                                           \
+  X(62, FunctionMode, "modes and subclasses that see functions; asked before the call") \
+  X(58, Autocast, "casts arguments by the operator's policy")                           \
+  X(54, Frame, "the current transform")                                                 \
+  X(53, FrameEscape, "raises for a tensor that left its transform")                     \
+  X(48, Autograd, "records what backward needs")                                        \
+  X(47, FrameBelow, "leads from a transform's own Autograd to its parent")              \
+  X(42, DispatchMode, "modes that see operators")                                       \
+  X(40, PythonSubclass, "subclasses that see operators")                                \
+  X(24, NoData, "raises before a kernel reads a tensor without memory")
+
 namespace keys {
 inline constexpr int kCpu = 0;
 inline constexpr int kMeta = 1;
 inline constexpr int kBackendCount = 24;
 inline constexpr KeySet kBackends = KeySet((uint64_t{1} << kBackendCount) - 1);
 inline constexpr KeySet kLayers = KeySet(~kBackends.bits());
-// Well-known layers, highest first, with gaps for third parties.
-inline constexpr int kFunctionMode = 62;
-inline constexpr int kAutocast = 58;
-inline constexpr int kFrame = 54;
-inline constexpr int kFrameEscape = 53;
-inline constexpr int kAutograd = 48;
-inline constexpr int kDispatchMode = 42;
-inline constexpr int kPythonSubclass = 40;
+// kFunctionMode, kAutocast, ...
+#define X(bit, name, does) inline constexpr int k##name = bit;
+MICA_FORALL_LAYERS(X)
+#undef X
 }  // namespace keys
 
 }  // namespace mica

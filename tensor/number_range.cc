@@ -3,25 +3,34 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <type_traits>
 
 namespace mica {
 
+namespace {
+
+// The largest finite number of a narrow float, whose bits are just below those of infinity and NaN.
+template <typename T>
+constexpr double LargestNarrow() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  int bits = (1 << (8 * sizeof(T) - 1)) - 1;
+  while (!(T::FromBits(static_cast<decltype(T::bits)>(bits)) < kInfinity)) --bits;
+  return T::FromBits(static_cast<decltype(T::bits)>(bits));
+}
+
+}  // namespace
+
 double LargestNumber(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 65504;
-    case DType::kBF16:
-      return 0x1.FEp127;
-    case DType::kF8E4M3FN:
-      return 448;
-    case DType::kF8E5M2:
-      return 57344;
-    case DType::kF32:
-    case DType::kC64:
+  return VisitDType(RealOf(dtype), []<typename T>() -> double {
+    if constexpr (std::is_same_v<T, float>) {
       return std::numeric_limits<float>::max();
-    default:
+    } else if constexpr (!std::is_arithmetic_v<T> && std::is_convertible_v<T, float>) {
+      constexpr double kLargest = LargestNarrow<T>();
+      return kLargest;
+    } else {
       return std::numeric_limits<double>::max();
-  }
+    }
+  });
 }
 
 namespace {

@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<DType> g_default_dtype{DType::kF32};
 
-bool IsFloat8(DType d) { return d == DType::kF8E4M3FN || d == DType::kF8E5M2; }
+bool IsFloat8(DType d) { return IsFloating(d) && ItemSize(d) == 1; }
 
 // 0 bool, 1 integer, 2 floating, 3 complex.
 int Level(DType d) {

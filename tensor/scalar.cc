@@ -87,52 +87,21 @@ std::complex<double> Scalar::ToComplex() const {
 // To<T>: as a cast of one element. Integers out of the range of T wrap.
 template <typename T>
 T Scalar::To() const {
-  return static_cast<T>(large_ ? v_.i : ToInt());
+  if constexpr (std::is_same_v<T, bool>) {
+    return ToBool();
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(large_ ? v_.i : ToInt());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(ToDouble());
+  } else if constexpr (std::is_convertible_v<T, float>) {  // a narrow float
+    return T(static_cast<float>(ToDouble()));
+  } else {
+    return static_cast<T>(ToComplex());
+  }
 }
-template <>
-bool Scalar::To<bool>() const {
-  return ToBool();
-}
-template <>
-float Scalar::To<float>() const {
-  return static_cast<float>(ToDouble());
-}
-template <>
-double Scalar::To<double>() const {
-  return ToDouble();
-}
-template <>
-Half Scalar::To<Half>() const {
-  return Half(To<float>());
-}
-template <>
-BFloat16 Scalar::To<BFloat16>() const {
-  return BFloat16(To<float>());
-}
-template <>
-Float8E4M3FN Scalar::To<Float8E4M3FN>() const {
-  return Float8E4M3FN(To<float>());
-}
-template <>
-Float8E5M2 Scalar::To<Float8E5M2>() const {
-  return Float8E5M2(To<float>());
-}
-template <>
-std::complex<float> Scalar::To<std::complex<float>>() const {
-  return static_cast<std::complex<float>>(ToComplex());
-}
-template <>
-std::complex<double> Scalar::To<std::complex<double>>() const {
-  return ToComplex();
-}
-template uint8_t Scalar::To<uint8_t>() const;
-template int8_t Scalar::To<int8_t>() const;
-template uint16_t Scalar::To<uint16_t>() const;
-template int16_t Scalar::To<int16_t>() const;
-template uint32_t Scalar::To<uint32_t>() const;
-template int32_t Scalar::To<int32_t>() const;
-template uint64_t Scalar::To<uint64_t>() const;
-template int64_t Scalar::To<int64_t>() const;
+#define X(type, ...) template type Scalar::To<type>() const;
+MICA_FORALL_DTYPES(X)
+#undef X
 
 DType Scalar::DefaultDType() const {
   switch (tag_) {

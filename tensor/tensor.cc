@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "tensor/loan.h"
-#include "tensor/no_data.h"
 #include "tensor/shape.h"
 #include "tensor/small_pool.h"
 

@@ -428,7 +428,7 @@ void EmitComposites(const Model& model, OutputFolder& out) {
         "\"dispatcher/calls/write_log.h\"\n#include \"kernels/formula.h\"\n#include "
         "\"mica/kernels/generated_composites.h\"\n#include \"mica/ops.h\"\n"
         "#include \"tensor/loan.h\"\n#include \"tensor/promote.h\"\n#include "
-        "\"tensor/scalar_math.h\"\n#include \"tensor/scalar_type_name.h\"\n\nnamespace "
+        "\"tensor/scalar_math.h\"\n\nnamespace "
         "mica::composites {\nnamespace {");
     if (can_copy) p.Line(kHelpers);
     p.Line("}  // namespace\n");

@@ -3,8 +3,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "dispatcher/plugins/host.h"
+#include "tensor/dtype.h"
 #include "tensor/promote.h"
-#include "tensor/scalar_type_name.h"
 #include "tensor/shape.h"
 
 namespace mica {

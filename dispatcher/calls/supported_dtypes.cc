@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace mica {

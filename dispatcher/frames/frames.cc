@@ -9,7 +9,6 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/frames/frame_slots.h"
-#include "tensor/no_data.h"
 #include "tensor/small_pool.h"
 
 namespace mica::frames {

@@ -32,9 +32,6 @@
 namespace mica {
 
 namespace keys {
-// Just below Autograd: where the kernels of Autograd go on when they run for the tensors
-// of a frame that has an Autograd of its own (grad).
-inline constexpr int kFrameBelow = 47;
 // Everything that stands above the frames.
 inline constexpr KeySet kAboveFrame = KeySet(~((uint64_t{2} << kFrame) - 1));
 }  // namespace keys

@@ -6,9 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "dispatcher/frames/frames.h"
 #include "tensor/device.h"
-#include "tensor/no_data.h"
 
 namespace mica {
 namespace {
@@ -19,15 +17,9 @@ struct LayerTable {
   std::mutex mutex;
   std::array<std::string, 64> names;
   LayerTable() {
-    names[keys::kFunctionMode] = "FunctionMode";
-    names[keys::kAutocast] = "Autocast";
-    names[keys::kFrame] = "Frame";
-    names[keys::kFrameEscape] = "FrameEscape";
-    names[keys::kAutograd] = "Autograd";
-    names[keys::kFrameBelow] = "FrameBelow";
-    names[keys::kDispatchMode] = "DispatchMode";
-    names[keys::kPythonSubclass] = "PythonSubclass";
-    names[keys::kNoData] = "NoData";
+#define X(bit, name, does) names[bit] = #name;
+    MICA_FORALL_LAYERS(X)
+#undef X
   }
   int Find(std::string_view name) const {
     for (int i = kFirstLayer; i < 64; ++i)
@@ -41,10 +33,9 @@ LayerTable& Table() {
   return *table;
 }
 
-constexpr KeySet kWellKnown = KeySet::Of(keys::kFunctionMode) | KeySet::Of(keys::kAutocast) |
-                              KeySet::Of(keys::kFrame) | KeySet::Of(keys::kFrameEscape) |
-                              KeySet::Of(keys::kAutograd) | KeySet::Of(keys::kFrameBelow) |
-                              KeySet::Of(keys::kDispatchMode) | KeySet::Of(keys::kPythonSubclass);
+#define X(bit, name, does) | KeySet::Of(bit)
+constexpr KeySet kWellKnown = KeySet() MICA_FORALL_LAYERS(X);
+#undef X
 
 // The bits that a neighbour's name stands for: one, or those of all frames.
 struct Neighbour {
@@ -141,6 +132,17 @@ std::string KeyName(int bit) {
   LayerTable& table = Table();
   std::lock_guard lock(table.mutex);
   return table.names[bit].empty() ? absl::StrCat("bit ", bit) : table.names[bit];
+}
+
+std::string_view LayerDoes(int bit) {
+  switch (bit) {
+#define X(own, name, does) \
+  case own:                \
+    return does;
+    MICA_FORALL_LAYERS(X)
+#undef X
+  }
+  return "";
 }
 
 std::string ToString(KeySet keys) {

@@ -1,5 +1,5 @@
 // Names of the 64 key bits: backends (0-23) by tensor/device.h, layers (24-63)
-// here. A well-known layer has a fixed place; a third party's says which layers
+// here. Mica's own have fixed places (tensor/key_set.h); a third party's says which layers
 // it stands `after` (below) and `before` (above) and gets a free bit between.
 #pragma once
 
@@ -27,6 +27,7 @@ bool IsThirdPartyLayer(int bit);      // registered, and none of Mica's own
 int LayerBit(std::string_view name);  // -1 if unknown
 int KeyBit(std::string_view name);    // of a layer or a backend, -1 if unknown
 std::string KeyName(int bit);         // "Autograd", "cpu", "bit 37"
+std::string_view LayerDoes(int bit);  // in a few words, of Mica's own layers; "" of others
 std::string ToString(KeySet keys);    // "Autograd, cpu", highest first
 std::vector<int> LayersHighestFirst();
 

@@ -17,7 +17,7 @@
 #include "mica/ops/clamp.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/floor.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 namespace mica::composite {

@@ -1,7 +1,7 @@
 // Meta functions of the matrix products.
 #include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 
 namespace mica::meta {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/meta_declarations.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 
 namespace mica::meta {
 namespace {

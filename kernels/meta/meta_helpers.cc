@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "tensor/dtype.h"
 #include "tensor/number_range.h"
-#include "tensor/scalar_type_name.h"
 
 namespace mica::meta {
 

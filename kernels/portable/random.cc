@@ -9,9 +9,9 @@
 #include "kernels/portable/lanes.h"
 #include "kernels/portable/random_order.h"
 #include "mica/kernels/portable_declarations.h"
+#include "tensor/dtype.h"
 #include "tensor/number_range.h"
 #include "tensor/random.h"
-#include "tensor/scalar_type_name.h"
 
 namespace mica::portable {
 namespace {

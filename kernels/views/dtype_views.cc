@@ -1,7 +1,7 @@
 // Views of the same memory as another dtype.
 #include "kernels/views/view_helpers.h"
 #include "mica/kernels/view_declarations.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 
 namespace mica::views {
 

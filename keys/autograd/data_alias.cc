@@ -6,7 +6,6 @@
 
 #include "dispatcher/frames/frames.h"
 #include "keys/autograd/meta.h"
-#include "tensor/no_data.h"
 
 namespace mica::autograd {
 namespace {

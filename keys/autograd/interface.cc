@@ -14,7 +14,6 @@
 #include "keys/autograd/inspect.h"
 #include "keys/autograd/meta.h"
 #include "keys/autograd/saved_tensor.h"
-#include "tensor/no_data.h"
 #include "tensor/shape.h"
 
 namespace mica::autograd {

@@ -21,6 +21,14 @@ TEST_CASE("a layer gets a bit between its neighbours", "[dispatcher]") {
   CHECK(above > bit);
 }
 
+TEST_CASE("Mica's own layers have their bits, and are no third party's", "[dispatcher]") {
+#define X(bit, name, does)       \
+  CHECK(LayerBit(#name) == bit); \
+  CHECK_FALSE(IsThirdPartyLayer(bit));
+  MICA_FORALL_LAYERS(X)
+#undef X
+}
+
 TEST_CASE("a layer's place is refused with the reason", "[dispatcher]") {
   CHECK(std::string(RegisterLayer("lost", {"NoSuchLayer", ""}).status().message())
             .find("unknown neighbour (NoSuchLayer)") != std::string::npos);

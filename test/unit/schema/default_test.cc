@@ -52,6 +52,7 @@ TEST_CASE("defaults by name", "[schema]") {
   CHECK(DefaultOf("ScalarType? x=bfloat16") == Value(DType::kBF16));
   CHECK(DefaultOf("ScalarType? x=4") == Value(DType::kI64));  // torch's number
   CHECK(DefaultOf("ScalarType? x=15") == Value(DType::kBF16));
+  CHECK(DefaultOf("ScalarType? x=23") == Value(DType::kF8E5M2));
   CHECK(DefaultOf("Layout x=strided") == Value(Layout::kStrided));
   CHECK(DefaultOf("MemoryFormat x=contiguous_format") == Value(MemoryFormat::kContiguous));
   CHECK(DefaultOf("MemoryFormat x=preserve_format") == Value(MemoryFormat::kPreserve));

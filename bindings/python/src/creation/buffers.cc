@@ -4,7 +4,6 @@
 #include "bindings/python/src/operators/arguments.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/plugins/host.h"
-#include "tensor/no_data.h"
 
 #include <cstring>
 

@@ -19,7 +19,6 @@
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/registration.h"
 #include "schema/default.h"
-#include "tensor/no_data.h"
 
 namespace mica::python {
 namespace {

@@ -10,7 +10,6 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/alias.h"
-#include "tensor/no_data.h"
 #include "tensor/promote.h"
 #include "tensor/shape.h"
 

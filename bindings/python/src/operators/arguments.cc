@@ -11,7 +11,7 @@
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/layers/autograd_interface.h"
-#include "tensor/scalar_type_name.h"
+#include "tensor/dtype.h"
 
 namespace mica::python {
 namespace {

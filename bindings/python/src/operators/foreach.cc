@@ -13,7 +13,6 @@
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/thread_state.h"
 #include "schema/default.h"
-#include "tensor/no_data.h"
 
 namespace mica::python {
 namespace {

@@ -366,12 +366,13 @@ PyObject* RestoreInclude(PyObject*, PyObject* args) {
   });
 }
 
-// _layers() -> [(name, bit)] of the layers that are known now, outermost first; _frame_kinds() -> [name].
+// _layers() -> [(name, bit, what it does)] of the layers that are known now, outermost first;
+// _frame_kinds() -> [name].
 PyObject* Layers(PyObject*, PyObject*) {
   return Guarded([&] {
     Ref list = Own(PyList_New(0));
     for (const int bit : LayersHighestFirst()) {
-      const Ref row = Own(Py_BuildValue("(si)", KeyName(bit).c_str(), bit));
+      const Ref row = Own(Py_BuildValue("(sis)", KeyName(bit).c_str(), bit, LayerDoes(bit).data()));
       Check(PyList_Append(list.get(), row.get()));
     }
     return list.release();

@@ -23,7 +23,6 @@
 #include "mica/ops/unbind.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/view.h"
-#include "tensor/no_data.h"
 #include "tensor/number_range.h"
 #include "tensor/promote.h"
 

@@ -93,22 +93,27 @@ const PrimitiveTable* NarrowTable(int32_t dtype) {
 
 const PrimitiveTable* MaskTable() { return ChooseBoolTable(true); }
 
-int32_t LaneOf(int32_t dtype) {
-  switch (dtype) {
-    case MICA_F16:
-    case MICA_BF16:
-    case MICA_F8E4M3FN:
-    case MICA_F8E5M2:
-      return MICA_F32;
-    default:
-      return dtype;
-  }
-}
+namespace {
 
-int64_t DtypeSize(int32_t dtype) {
-  static constexpr int8_t kSizes[MICA_DTYPE_COUNT] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16, 1, 1};
-  return kSizes[dtype];
-}
+// By dtype: its name, the bytes of an element, the lane in which it is computed.
+constexpr struct {
+  const char* name;
+  int8_t size;
+  int8_t lane;
+} kDtypes[MICA_DTYPE_COUNT] = {
+    {"bool", 1, MICA_BOOL},         {"uint8", 1, MICA_U8},        {"int8", 1, MICA_I8},
+    {"uint16", 2, MICA_U16},        {"int16", 2, MICA_I16},       {"uint32", 4, MICA_U32},
+    {"int32", 4, MICA_I32},         {"uint64", 8, MICA_U64},      {"int64", 8, MICA_I64},
+    {"float16", 2, MICA_F32},       {"bfloat16", 2, MICA_F32},    {"float32", 4, MICA_F32},
+    {"float64", 8, MICA_F64},       {"complex64", 8, MICA_C64},   {"complex128", 16, MICA_C128},
+    {"float8_e4m3fn", 1, MICA_F32}, {"float8_e5m2", 1, MICA_F32},
+};
+
+}  // namespace
+
+const char* DtypeName(int32_t dtype) { return kDtypes[dtype].name; }
+int64_t DtypeSize(int32_t dtype) { return kDtypes[dtype].size; }
+int32_t LaneOf(int32_t dtype) { return dtype < 0 ? dtype : kDtypes[dtype].lane; }
 
 namespace {
 

@@ -73,15 +73,14 @@ const PrimitiveTable* NarrowTable(int32_t dtype);
 // Loops over masks: MASK_AND, MASK_OR, MASK_XOR, MASK_NOT, MASK_SELECT, kOpCopy.
 const PrimitiveTable* MaskTable();
 
-// The lane in which a program of compute dtype `dtype` runs: itself, or float32
-// for the half and float8 types.
+// The lane in which a program of compute dtype `dtype` runs: itself (-1, none, too), or
+// float32 for the half and float8 types.
 int32_t LaneOf(int32_t dtype);
 
+const char* DtypeName(int32_t dtype);
 int64_t DtypeSize(int32_t dtype);
 inline bool IsComplex(int32_t dtype) { return dtype == MICA_C64 || dtype == MICA_C128; }
-inline bool IsFloat(int32_t dtype) {
-  return (dtype >= MICA_F16 && dtype <= MICA_F64) || dtype == MICA_F8E4M3FN || dtype == MICA_F8E5M2;
-}
+inline bool IsFloat(int32_t dtype) { return LaneOf(dtype) == MICA_F32 || LaneOf(dtype) == MICA_F64; }
 inline bool IsInteger(int32_t dtype) { return dtype >= MICA_U8 && dtype <= MICA_I64; }
 inline int32_t RealOf(int32_t dtype) {
   return dtype == MICA_C64 ? MICA_F32 : dtype == MICA_C128 ? MICA_F64 : dtype;

@@ -13,11 +13,6 @@
 namespace mica::cpu {
 namespace {
 
-constexpr const char* kNames[MICA_DTYPE_COUNT] = {
-    "bool",    "uint8",     "int8",       "uint16",        "int16",      "uint32",
-    "int32",   "uint64",    "int64",      "float16",       "bfloat16",   "float32",
-    "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
-
 template <class T>
 T Convert(const Number& number, int32_t dtype, bool wraps = false) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -35,7 +30,7 @@ T Convert(const Number& number, int32_t dtype, bool wraps = false) {
         wraps || static_cast<int64_t>(static_cast<T>(i)) == i ||
         (std::is_unsigned_v<T> && i < 0 && static_cast<int64_t>(static_cast<T>(minus)) == minus);
     MICA_PLUGIN_CHECK(held, MICA_ERROR_RUNTIME,
-                      "The number (" + std::to_string(i) + ") does not fit dtype (" + kNames[dtype] +
+                      "The number (" + std::to_string(i) + ") does not fit dtype (" + DtypeName(dtype) +
                           ") without overflow.");
     return static_cast<T>(i);
   }
