@@ -36,42 +36,45 @@ INTERNAL = (
 )
 
 
+# Where the site has files that have another name or place there.
+MOVED = {"README.md": "introduction.md", "CONTRIBUTING.md": "contributing.md", "docs/README.md": "index.md"}
+
+
+def place(path: Path) -> str:
+    """Where the site has a file of the repository, from its root; "" where it does not."""
+    file = path.relative_to(ROOT).as_posix()
+    return MOVED.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
+
+
 def linked(text: str, source: Path) -> str:
-    """A page with its links to files that the site has not shown as names, and those to folders up resolved."""
+    """A page whose links lead to the site's places; files that the site has not are shown as names."""
+    page = Path(place(source))
 
     def one(match: re.Match[str]) -> str:
-        text, target = match["text"], match["target"]
-        path = (source.parent / target.partition("#")[0]).resolve()
-        docs = ROOT / "docs"
-        if path.is_relative_to(docs) or target.startswith(("http", "#", "<")):
+        mark, text, target = match["mark"], match["text"], match["target"]
+        if target.startswith(("http", "#", "<")):
             return match[0]
-        moved = {ROOT / "README.md": "introduction.md", ROOT / "CONTRIBUTING.md": "contributing.md"}.get(path)
-        if moved:
-            return f"[{text}]({os.path.relpath(docs / moved, source.parent)})"
+        file, hash_, part = target.partition("#")
+        path = (source.parent / file).resolve()
+        if there := place(path):
+            return f"{mark}[{text}]({os.path.relpath(there, page.parent)}{hash_}{part})"
         return f"{text} (`{path.relative_to(ROOT)}`)"
 
-    return re.sub(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)", one, text)
+    return re.sub(r"(?P<mark>!?)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)", one, text)
 
 
 def gather() -> None:
     """Writes the pages that Sphinx reads."""
     shutil.rmtree(PAGES, ignore_errors=True)
     docs = ROOT / "docs"
-    for source in [*docs.rglob("*.md"), *docs.rglob("*.svg")]:
-        target = PAGES / source.relative_to(docs)
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs.rglob("*.md"), *docs.rglob("*.svg")]
+    for source in pages:
+        target = PAGES / place(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".md":
             target.write_text(linked(source.read_text(), source))
         else:
             shutil.copy(source, target)
-    for name, file in {"introduction": "README.md", "contributing": "CONTRIBUTING.md"}.items():
-        text = (
-            (ROOT / file)
-            .read_text()
-            .replace("](docs/", "](")
-            .replace("](CONTRIBUTING.md", "](contributing.md")
-        )
-        (PAGES / f"{name}.md").write_text(linked(text, docs / file))
     gather_operators(PAGES / "operators")
     api_pages.write(PAGES / "api", PAGES / "operators")
     sdk_pages.write(ROOT / "sdk" / "include" / "mica", PAGES / "sdk")
@@ -99,8 +102,7 @@ def gather_operators(folder: Path) -> None:
 
 def index() -> None:
     """The first page: docs/README.md, with the trees that the side bar shows."""
-    text = (PAGES / "README.md").read_text().replace("# Pages", "# Mica's documentation", 1)
-    (PAGES / "README.md").unlink()
+    text = (PAGES / "index.md").read_text().replace("# Pages", "# Mica's documentation", 1)
     guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
     concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]
     reference = ["api/index", "operators/README", "sdk/index"]

@@ -3,8 +3,9 @@
 A line is `operator checks dtypes`, as `sum value,out float16 bfloat16`: checks are joined
 by commas, and `*` stands for all that the operator has; after a `!` the dtypes are all
 others, as in `add.Tensor value,inplace !float32 !float64`. A row of the device itself is
-`runtime <its name>`. After the line `rest unsupported` an operator without a line has no support at all, and one
-that has it all says so, `relu supported`: the list of a device that knows few operators. What follows `#` is a comment. A surprise either way is a failure: a
+`runtime <its name>`. After the line `rest open` an operator without a line may have support or not, as far as
+a new one is made of what the device knows; one that must have it all says so, `relu supported`: the list of a device
+that knows few operators. What follows `#` is a comment. A surprise either way is a failure: a
 row that is unsupported and not listed, and a listed one that is supported.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from mica.conformance.results import UNSUPPORTED, Row
 
 _RUNTIME = "runtime"
-_REST = "rest unsupported"
+_REST = "rest open"
 _SUPPORTED = "supported"
 
 
@@ -32,8 +33,6 @@ class Line:
     others: bool = False  # all dtypes but those
 
     def fits(self, row: Row) -> bool:
-        if self.text == _REST:
-            return row.check != _RUNTIME
         if row.name != self.name or not ({"*", row.check} & self.checks):
             return False
         return row.check == _RUNTIME or "*" in self.dtypes or (row.dtype in self.dtypes) != self.others
@@ -64,21 +63,21 @@ def surprises(rows: Iterable[Row], listed: list[Line], whole: bool) -> list[str]
     by_name: dict[str, list[Line]] = defaultdict(list)
     for line in listed:
         by_name[line.name].append(line)
-    rest = by_name.pop("rest", [])
+    is_open = bool(by_name.pop("rest", []))
     names = set()
     for row in rows:
         place = " ".join(filter(None, (row.check, row.name, row.dtype)))
         names.add(row.name)
-        fitting = [line for line in by_name[row.name] or rest if line.fits(row)]
+        fitting = [line for line in by_name[row.name] if line.fits(row)]
         used.update(fitting)
-        if row.verdict == UNSUPPORTED and not fitting:
+        may_lack = is_open and row.check != _RUNTIME and not by_name[row.name]
+        if row.verdict == UNSUPPORTED and not fitting and not may_lack:
             found.append(f"{place} is unsupported and not listed: {row.reason}")
         elif row.verdict != UNSUPPORTED and fitting:
             found.append(f"{place} is listed as unsupported, and {row.verdict}")
     if whole:
-        used.update(
-            line for line in listed if not line.checks and line.name in names
-        )  # those said to be supported
+        # Lines without checks: operators said to be supported, and the one of the rest.
+        used.update(line for line in listed if not line.checks and line.name in {*names, "rest"})
         found += [f"The line ({line.text}) fits no row" for line in listed if line not in used]
     return found
 
