@@ -100,21 +100,27 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process of `start_processes()` raised.
+    """Raised where the processes of `start_processes()` or `spawn()` are joined: one of them raised.
 
-    As `torch.multiprocessing.ProcessRaisedException`.
+    As `torch.multiprocessing.ProcessRaisedException`. `ProcessContext.join()` raises it too.
 
     Args:
-        msg (str): The traceback of what it raised.
-        error_index (int): Which process, from 0 on.
+        msg (str): Traceback in the process.
+        error_index (int): Number of the process, from 0 on.
         pid (int): Its process id.
+
+    Attributes:
+        msg (str): As given; also `str(error)`.
+        error_index (int): As given.
+        pid (int): As given.
     """
 
 
 class ProcessExitedException(ProcessException):
-    """A process of `start_processes()` ended with a status other than 0, or was killed by a signal.
+    """Raised where processes are joined: one ended with a status other than 0, or was killed by a signal.
 
-    As `torch.multiprocessing.ProcessExitedException`.
+    As `torch.multiprocessing.ProcessExitedException`. `start_processes()`, `spawn()` and `ProcessContext.join()`
+    raise it. The arguments are its attributes, `error_pid` by the name `pid`.
 
     Args:
         msg (str): What happened.

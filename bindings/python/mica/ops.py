@@ -292,14 +292,16 @@ def overload(name: str, operator: Any = None) -> OpOverload:
     """Finds an overload by its full name.
 
     Args:
-        name (str): "mica::add.Tensor"; without the last part, the default one.
-        operator (Any, optional): The operator in the dispatcher, if the caller has it. Default: None.
+        name (str): The schema's name, "mica::add.Tensor"; the overload `default` is named without it,
+            "mica::relu" (`mica.ops.mica.relu.default`).
+        operator (Any, optional): Used by Mica itself; leave it out. Default: None.
 
     Returns:
-        OpOverload: The single object of this overload.
+        OpOverload: Callable with the schema's arguments; the same object at each call.
 
     Raises:
-        AttributeError: No operator has this name.
+        AttributeError: No overload has this name, as "mica::add", which has no default one, or
+            "mica::relu.default".
 
     Example:
         >>> mica.ops.overload("mica::add.Tensor") is mica.ops.mica.add.Tensor

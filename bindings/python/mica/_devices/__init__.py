@@ -247,11 +247,14 @@ def current_stream(device: Any = None) -> Stream:
     """Returns the stream that this thread's work on a device goes to.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
-            accelerator where that is the CPU.
+        device (str or device, optional): The device. Default: the default device; if that is the CPU, the
+            first accelerator, if there is one.
 
     Returns:
         Stream: The stream.
+
+    Raises:
+        RuntimeError: No plugin makes this device.
 
     Example:
         >>> mica.current_stream("cpu")
@@ -275,6 +278,8 @@ def set_stream(stream: Stream) -> None:
 
 class StreamContext:
     """What `mica.stream(s)` returns: in its block the stream is the current one of its device.
+
+    At its end the earlier stream is current again.
 
     Args:
         stream (Stream or None): The stream; None changes nothing.

@@ -16,9 +16,9 @@ from mica import _C, _devices
 
 _QUERIES = {  # and what each says
     "memory_allocated": "Says how many bytes tensors of a device use.",
-    "memory_reserved": "Says how many bytes the program has taken from a device, idle ones included.",
+    "memory_reserved": "Says how many bytes the program has taken from a device, idle ones included; also `memory_cached`.",
     "max_memory_allocated": "Says how many bytes tensors of a device used at most.",
-    "max_memory_reserved": "Says how many bytes the program has taken from a device: Mica keeps no greatest number.",
+    "max_memory_reserved": "Says how many bytes the program holds of a device now, as `memory_reserved()`: there is no maximum.",
 }
 _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
 
@@ -226,9 +226,10 @@ def _devices_of(backend: str) -> dict[str, Any]:
         _needed(backend)
 
     def is_bf16_supported(including_emulation: bool = True) -> bool:
-        """Says whether the backend computes with bfloat16.
+        """Says whether bfloat16 works, by conversion at least.
 
-        As `torch.cuda.is_bf16_supported`, but it does not tell devices with bfloat16 of their own.
+        As `torch.cuda.is_bf16_supported`, but whether a device computes with bfloat16 itself is not known: False
+        whenever `including_emulation` is False.
 
         Args:
             including_emulation (bool): Counts computation by conversion, which every device does. Default: True.
@@ -503,7 +504,8 @@ def _memory_of(backend: str) -> dict[str, Any]:
     def reset_peak_memory_stats(device: Any = None) -> None:
         """Makes `max_memory_allocated()` count from now on.
 
-        As `torch.cuda.reset_peak_memory_stats`. Without a device it does nothing.
+        As `torch.cuda.reset_peak_memory_stats`. Without a device it does nothing. Also called
+        `reset_max_memory_allocated`.
 
         Args:
             device (int, str or device, optional): The device. Default: None, the current one.
@@ -678,7 +680,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.get_rng_state_all`.
 
         Returns:
-            list of Tensor: One for each device; empty where there is none.
+            list of Tensor: For `set_rng_state_all()`; one for each device, none without a device.
 
         Example:
             >>> len(mica.cuda.get_rng_state_all()) == mica.cuda.device_count()

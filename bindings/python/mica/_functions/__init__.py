@@ -631,15 +631,18 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
     Args:
         A (Tensor): `(..., m, n)`.
-        pivot (bool): Exchanges rows for stability. Default: True.
-        get_infos (bool): Returns LAPACK's word on each matrix in place of raising. Default: False.
+        pivot (bool): Exchanges rows for stability; False raises RuntimeError on the CPU. Default: True.
+        get_infos (bool): Returns a number for each matrix in place of raising LinAlgError. Default: False.
         out (tuple of Tensor, optional): Where the results are written. Default: None.
 
     Returns:
-        tuple of Tensor: Both triangles in one matrix `(..., m, n)`, the row exchanges `(..., min(m, n))`, int32
-        from 1 on, and with `get_infos` a number for each matrix, 0 for success.
+        tuple of Tensor: One matrix `(..., m, n)` with U on and above the diagonal and L below it (L's diagonal is
+        ones, not stored); `pivots` `(..., min(m, n))`, int32: in step `i`, from 1 on, row `i` changed places with
+        row `pivots[i - 1]`; and with `get_infos` an int32 for each matrix, 0 for success, `k` if `U[k, k]`, from
+        1 on, is 0.
 
     Raises:
+        RuntimeError: `A` has fewer than 2 dimensions, or a dtype other than float32, float64 or complex.
         LinAlgError: A matrix is singular, and `get_infos` is False.
 
     Example:
@@ -700,11 +703,14 @@ def pca_lowrank(
         niter (int): Rounds that make it more exact. Default: 2.
 
     Returns:
-        tuple of 3 Tensor: `U` `(..., m, q)`, `S` `(..., q)` from the greatest down, `V` `(..., n, q)` whose
-        columns are the directions.
+        tuple of 3 Tensor: `U` `(..., m, q)`, the singular values `S` `(..., q)` from the greatest down, and `V`
+        `(..., n, q)`, whose columns are the directions: the centred `A` is about `U @ diag(S) @ V^H`.
+
+    `S**2 / (m - 1)` are the variances along the directions, and `(A - mean) @ V` the samples in `q` numbers. The
+    method is random, from the default generator: `mica.manual_seed` repeats it, a greater `niter` is closer.
 
     Raises:
-        ValueError: `q` is not in `[0, min(m, n)]`, or `niter` is negative.
+        ValueError: `q` is not in `[0, min(m, n)]`, `niter` is negative, or `A` has fewer than 2 dimensions.
 
     Example:
         >>> samples = mica.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])

@@ -406,13 +406,15 @@ def _window(name: str, window_length: int, periodic: bool, options: dict[str, An
 def bartlett_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
     """Makes a Bartlett window, a triangle from 0 to 1 and back: `1 - |2 n / N - 1|`.
 
-    As `torch.bartlett_window`.
+    As `torch.bartlett_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
         window_length (int): Samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
-        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+        **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
+            (default: the default device); `requires_grad`, whether gradients are recorded (default: False);
+            `layout`, always `mica.strided`; `pin_memory`, ignored.
 
     Returns:
         Tensor: `(window_length,)`.
@@ -430,13 +432,15 @@ def bartlett_window(window_length: int, periodic: bool = True, **options: Any) -
 def blackman_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
     """Makes a Blackman window: `0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)`.
 
-    As `torch.blackman_window`.
+    As `torch.blackman_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
         window_length (int): Samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
-        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+        **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
+            (default: the default device); `requires_grad`, whether gradients are recorded (default: False);
+            `layout`, always `mica.strided`; `pin_memory`, ignored.
 
     Returns:
         Tensor: `(window_length,)`.
@@ -456,7 +460,7 @@ def hamming_window(
 ) -> Tensor:
     """Makes a Hamming window: `alpha - beta cos(2 pi n / N)`.
 
-    As `torch.hamming_window`.
+    As `torch.hamming_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
         window_length (int): Samples.
@@ -464,7 +468,9 @@ def hamming_window(
             symmetric. Default: True.
         alpha (float): The constant. Default: 0.54.
         beta (float): The factor of the cosine. Default: 0.46.
-        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+        **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
+            (default: the default device); `requires_grad`, whether gradients are recorded (default: False);
+            `layout`, always `mica.strided`; `pin_memory`, ignored.
 
     Returns:
         Tensor: `(window_length,)`.
@@ -482,13 +488,15 @@ def hamming_window(
 def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Tensor:
     """Makes a Hann window: `0.5 - 0.5 cos(2 pi n / N)`.
 
-    As `torch.hann_window`.
+    As `torch.hann_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
         window_length (int): Samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
-        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+        **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
+            (default: the default device); `requires_grad`, whether gradients are recorded (default: False);
+            `layout`, always `mica.strided`; `pin_memory`, ignored.
 
     Returns:
         Tensor: `(window_length,)`.
@@ -506,14 +514,16 @@ def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Te
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, **options: Any) -> Tensor:
     """Makes a Kaiser window: `i0(beta sqrt(1 - k^2)) / i0(beta)` for `k` from -1 to 1.
 
-    As `torch.kaiser_window`.
+    As `torch.kaiser_window`. One sample is `[1.]`.
 
     Args:
         window_length (int): Samples.
         periodic (bool): Leaves out the last sample of a symmetric window that has one more, for spectra.
             Default: True.
         beta (float): How narrow it is; 0 makes it a rectangle. Default: 12.0.
-        **options (Any): `dtype`, a floating one, `device`, `requires_grad`, `layout`.
+        **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
+            (default: the default device); `requires_grad`, whether gradients are recorded (default: False);
+            `layout`, always `mica.strided`; `pin_memory`, ignored.
 
     Returns:
         Tensor: `(window_length,)`.

@@ -154,11 +154,12 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """Factors this matrix into a lower and an upper triangle; see `mica.lu`.
 
     Args:
-        pivot (bool): Exchanges rows for stability. Default: True.
-        get_infos (bool): Returns LAPACK's word on each matrix in place of raising. Default: False.
+        pivot (bool): Exchanges rows for stability; False raises RuntimeError on the CPU. Default: True.
+        get_infos (bool): Returns a number for each matrix in place of raising LinAlgError. Default: False.
 
     Returns:
-        tuple of Tensor: Both triangles in one matrix, the row exchanges, and with `get_infos` the word.
+        tuple of Tensor: One matrix with U on and above the diagonal and L, without its ones, below it; the row
+        exchanges; and with `get_infos` an int32 for each matrix, 0 for success.
     """
     import mica
 

@@ -109,6 +109,9 @@ def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Te
     Returns:
         Tensor: The array.
 
+    Raises:
+        RuntimeError: A size is negative.
+
     Example:
         >>> xp = mica.array_api
         >>> xp.empty((2, 3)).shape
@@ -154,6 +157,9 @@ def eye(
 
     Returns:
         Tensor: `(n_rows, n_cols)`.
+
+    Raises:
+        RuntimeError: A size is negative.
 
     Example:
         >>> xp = mica.array_api
@@ -201,6 +207,9 @@ def full(shape: Shape, fill_value: Number, *, dtype: dtype | None = None, device
 
     Returns:
         Tensor: The array.
+
+    Raises:
+        RuntimeError: A size is negative.
 
     Example:
         >>> xp = mica.array_api
@@ -250,12 +259,16 @@ def linspace(
         start (number): The first.
         stop (number): The last, or the end that is left out.
         num (int): How many.
-        dtype (dtype, optional): Of the result. Default: the default floating-point dtype.
+        dtype (dtype, optional): Of the result; integers are truncated (0, 5, 3 gives 0, 2, 5). Default: the
+            default floating-point dtype, complex for complex ends.
         device (str or device, optional): Where the result lies. Default: the default device.
         endpoint (bool): Whether `stop` is the last number. Default: True.
 
     Returns:
         Tensor: `(num,)`.
+
+    Raises:
+        RuntimeError: `num` is negative.
 
     Example:
         >>> xp = mica.array_api
@@ -304,6 +317,9 @@ def ones(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Ten
 
     Returns:
         Tensor: The array.
+
+    Raises:
+        RuntimeError: A size is negative.
 
     Example:
         >>> xp = mica.array_api
@@ -388,6 +404,9 @@ def zeros(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Te
 
     Returns:
         Tensor: The array.
+
+    Raises:
+        RuntimeError: A size is negative.
 
     Example:
         >>> xp = mica.array_api

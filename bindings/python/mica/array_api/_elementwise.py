@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 def _documented(function: Any, name: str, said: str, arguments: str, example: str, shown: str) -> Any:
     """The function under its name and with its docstring; `example` are lists of numbers, `shown` what they give."""
     tensors = ", ".join(f"mica.tensor({numbers})" for numbers in _LISTS.findall(example))
+    shape = _SHAPES[function.__code__.co_argcount]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{said}\n\nAs `{name}` of the Python array API standard, element by element.\n\nArgs:\n{arguments}\n\n"
-        f"Returns:\n    Tensor: {_SHAPES[function.__code__.co_argcount]}\n\n"
+        f"Returns:\n    Tensor: {'Bool, in' if name in _BOOL else 'In'} {shape}\n\n"
         f"Example:\n    >>> mica.array_api.{name}({tensors})\n    {shown}\n"
     )
     return function
 
 
 _LISTS = re.compile(r"\[[^]]*\]")
-_SHAPES = {1: "In the shape of `x`.", 2: "In the common shape."}
+_SHAPES = {1: "the shape of `x`.", 2: "the common shape."}
+_BOOL = {
+    *("equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "not_equal"),
+    *("logical_and", "logical_not", "logical_or", "logical_xor", "signbit"),
+}
 _TWO = """\
     x1 (Tensor or number): The first operand.
     x2 (Tensor or number): The second operand; they broadcast, and one of them is a Tensor."""
@@ -230,7 +235,13 @@ hypot = _binary(
     "[3.0], [4.0]",
     "tensor([5.])",
 )
-imag = _unary("imag", _imag, "Imaginary part; zeros of a real array.", "[1 + 2j]", "tensor([2.])")
+imag = _unary(
+    "imag",
+    _imag,
+    "The imaginary part, as a view: writing to it writes `x`; new zeros of a real `x`.",
+    "[1 + 2j]",
+    "tensor([2.])",
+)
 isfinite = _unary(
     "isfinite",
     mica.isfinite,
@@ -336,7 +347,7 @@ pow = _binary(
 real = _unary(
     "real",
     lambda x: mica.real(x) if x.dtype.is_complex else x,
-    "Real part; of a real array the array.",
+    "The real part, as a view: writing to it writes `x`; a real `x` is returned itself.",
     "[1 + 2j]",
     "tensor([1.])",
 )
@@ -351,7 +362,11 @@ remainder = _binary(
     "tensor([1, 2])",
 )
 round = _unary(
-    "round", mica.round, "The nearest integer, of two the even one.", "[1.4, 2.5]", "tensor([1., 2.])"
+    "round",
+    mica.round,
+    "The nearest integer in the dtype of `x`; a half goes to the even one. Complex raises NotImplementedError.",
+    "[1.4, 2.5]",
+    "tensor([1., 2.])",
 )
 sign = _unary(
     "sign",

@@ -231,11 +231,17 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
     Args:
         x (Tensor): The array.
-        shift (int or tuple of int): How far, one number for each axis.
-        axis (int or tuple of int, optional): The axes. Default: None, the flattened array.
+        shift (int or tuple of int): How many places towards higher indices, negative towards lower; one number
+            for each axis, or one for all.
+        axis (int or tuple of int, optional): The axes. Default: None, the elements as one flat row, put back
+            into the shape.
 
     Returns:
-        Tensor: The array.
+        Tensor: A new one, of the shape and dtype of `x`.
+
+    Raises:
+        RuntimeError: A tuple of shifts and the axes differ in number.
+        IndexError: An axis is out of range.
 
     Example:
         >>> xp = mica.array_api

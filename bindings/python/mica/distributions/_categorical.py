@@ -306,7 +306,8 @@ class RelaxedBernoulli(TransformedDistribution):
     As `torch.distributions.RelaxedBernoulli` (Maddison et al., 2017). It has `rsample`.
 
     Args:
-        temperature (Tensor): Above 0, a scalar; draws alone take a float too.
+        temperature (Tensor): Above 0 (not checked), one number; `log_prob` needs a Tensor, `sample` and `rsample`
+            take a float too.
         probs (Tensor or float, optional): Probability of 1, in [0, 1]. Its shape is the batch.
         logits (Tensor or float, optional): `log(probs / (1 - probs))`. One of the two is given.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
@@ -385,14 +386,16 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     `rsample`.
 
     Args:
-        temperature (Tensor): Above 0, a scalar; draws alone take a float too.
+        temperature (Tensor): Above 0 (not checked), one number; `log_prob` needs a Tensor, `sample` and `rsample`
+            take a float too.
         probs (Tensor, optional): `batch_shape + (K)`, at least 0; divided by their sum. Events are `(K)`.
         logits (Tensor, optional): Log probabilities up to a constant, of that shape. One of the two is given.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.
 
     Raises:
-        ValueError: Both or none of `probs` and `logits` are given, without a dimension, or negative.
+        ValueError: Both or none of `probs` and `logits` are given, they have no dimension, or some of `probs`,
+            divided by their sum, are negative.
 
     Example:
         >>> d = mica.distributions.RelaxedOneHotCategorical(mica.tensor(0.5), probs=mica.ones(3))

@@ -20,8 +20,9 @@ from mica.distributions.utils import _sum_rightmost, broadcast_all, euler_consta
 class Independent(Distribution):
     """Takes the last dimensions of a distribution's batch for a part of its event.
 
-    As `torch.distributions.Independent`. `log_prob` and `entropy` are summed over these dimensions; the
-    methods are otherwise those of the base.
+    As `torch.distributions.Independent`. `log_prob` and `entropy` are summed over these dimensions; draws, mean,
+    mode and variance are those of the base. `enumerate_support` raises NotImplementedError unless the number of
+    dimensions is 0, `cdf` and `icdf` always.
 
     Args:
         base_distribution (Distribution): The base.

@@ -546,7 +546,8 @@ class TanhTransform(_Elementwise):
 class AbsTransform(Transform):
     """From real to positive numbers: `abs(x)`, which is no bijection.
 
-    As `torch.distributions.AbsTransform`. The inverse gives the positive of the two; it has no Jacobian.
+    As `torch.distributions.AbsTransform`. The inverse returns its input, or with `cache_size=1` the cached input.
+    `log_abs_det_jacobian` raises NotImplementedError, so a `TransformedDistribution` with it has no `log_prob`.
 
     Args:
         cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.

@@ -297,18 +297,19 @@ def ctc_loss(
 
     Args:
         log_probs (Tensor): Log probabilities of the classes at each of `T` steps, `(T, N, C)` or `(T, C)`.
-        targets (Tensor): Labels without blanks, `(N, S)`, `(S)` for one sample, or all joined into one
-            vector.
-        input_lengths (Tensor or tuple of int): Steps of each sample, at most `T`: `(N)`.
-        target_lengths (Tensor or tuple of int): Labels of each sample: `(N)`.
+        targets (Tensor): Labels without blanks, int64 or int32, `(N, S)`, `(S)` for one sample, or all joined
+            into one vector.
+        input_lengths (Tensor or tuple of int): Steps of each sample, at most `T`: `(N)`; without `N`, one
+            length.
+        target_lengths (Tensor or tuple of int): Labels of each sample: `(N)`; without `N`, one length.
         blank (int): Class that stands for no label. Default: 0.
-        reduction (str): `"mean"` divides each loss by its number of labels first; `"sum"`; `"none"`.
-            Default: `"mean"`.
+        reduction (str): `"mean"` divides each loss by its number of labels (at least 1), then averages over
+            the samples; `"sum"`; `"none"`. Default: `"mean"`.
         zero_infinity (bool): Losses of targets too long for their steps are 0, with gradient 0, instead
             of infinite. Default: False.
 
     Returns:
-        Tensor: A scalar, or `(N)` for `"none"`.
+        Tensor: A scalar, or `(N)` for `"none"` if there is `N`.
 
     Raises:
         RuntimeError: A length, a label or `blank` is out of range, or there are not `N` lengths.

@@ -75,7 +75,8 @@ def instance_norm(
         input (Tensor): `(N, C, L...)`, floating.
         running_mean (Tensor, optional): `(C)`. The mean where `use_input_stats` is False; else it is
             updated in place, with the mean over the samples. Default: None.
-        running_var (Tensor, optional): `(C)`. The same for the variance. Default: None.
+        running_var (Tensor, optional): `(C)`. The variance, likewise; it is updated with the unbiased one.
+            Default: None.
         weight (Tensor, optional): `(C)`. Factor of each channel. Default: 1.
         bias (Tensor, optional): `(C)`. Summand of each channel. Default: 0.
         use_input_stats (bool): Take mean and (biased) variance from `input`. Default: True.
@@ -87,7 +88,8 @@ def instance_norm(
 
     Raises:
         ValueError: `use_input_stats`, and a channel of a sample has only one element.
-        RuntimeError: `use_input_stats` is False and a running tensor is None.
+        RuntimeError: Only one running tensor is given, `use_input_stats` is False without both, or a `(C)` does
+            not fit.
 
     Example:
         >>> mica.nn.functional.instance_norm(mica.tensor([[[1.0, 3.0], [10.0, 30.0]]]))

@@ -263,7 +263,8 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
     As `torch.nn.utils.rnn.pack_sequence`.
 
     Args:
-        sequences (iterable of Tensor): Each `(L_i, *)`, with one `*`.
+        sequences (iterable of Tensor): Each `(L_i, *)`, `L_i` at least 1, all with the same dimensions after the
+            first.
         enforce_sorted (bool): Sequences have to come in order of length, the longest first; else they are
             ordered here, and unpacked in their old order. Default: True.
 
@@ -271,7 +272,8 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
         PackedSequence: Of these sequences.
 
     Raises:
-        RuntimeError: The list is empty, or not in order though that is enforced.
+        RuntimeError: The list is empty or not in order though that is enforced, a sequence is empty, or their
+            other dimensions differ.
 
     Example:
         >>> rnn = mica.nn.GRU(2, 3)

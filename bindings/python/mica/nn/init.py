@@ -529,7 +529,7 @@ def _deprecated(function: Any) -> Any:
         )
         return function(*args, **kwargs)  # type: ignore[no-any-return]
 
-    note = f"\n\n    The old name of `{function.__name__}`, which warns.\n\n"
+    note = f"\n\n    The old name of `{function.__name__}`; calling it gives a FutureWarning.\n\n"
     initialise.__doc__ = (function.__doc__ or "").replace("\n\n", note, 1)
     return initialise
 

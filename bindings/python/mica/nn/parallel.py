@@ -228,7 +228,10 @@ def data_parallel(
 ) -> Any:
     """Calls a module with a batch that is cut among devices, and puts the results together.
 
-    As `torch.nn.parallel.data_parallel`. `DataParallel` is this as a module.
+    As `torch.nn.parallel.data_parallel`. `DataParallel` is this as a module. Tensors in `inputs` and
+    `module_kwargs`, also inside tuples, lists and dicts, are cut along `dim`; other values go to every device. The
+    results are joined along `dim`, so that a module that reduces over the batch gives one number for each device
+    (scalars become a vector, with a warning): reduce outside.
 
     Args:
         module (Module): Called, or replicated where there is more than one device.
@@ -240,7 +243,7 @@ def data_parallel(
         module_kwargs (dict, optional): Its arguments by name.
 
     Returns:
-        any: What the module gives for the whole batch.
+        any: The parts' results, joined; tensors, or tuples, lists and dicts of them.
 
     Raises:
         RuntimeError: A device is given as a number, and there is no accelerator.

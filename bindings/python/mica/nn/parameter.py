@@ -239,14 +239,20 @@ def check_materialized(module: Any, name: str, tensor: Any) -> None:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A Parameter without a shape, which the first call of a lazy module gives it.
+    """A Parameter whose shape the first call of its module finds out.
 
-    As `torch.nn.UninitializedParameter`.
+    As `torch.nn.UninitializedParameter`. In a class that derives from `LazyModuleMixin`, `initialize_parameters()`
+    calls `materialize(shape, device=None, dtype=None)`: the object becomes a `Parameter` with undefined values, so
+    fill it.
 
     Args:
         requires_grad (bool): Whether gradients will be recorded. Default: True.
         device (device, optional): Where it will live. Default: the default device.
         dtype (dtype, optional): Of its elements. Default: the default dtype.
+
+    Raises:
+        RuntimeError: Its `shape` is asked for before.
+        ValueError: An operator takes it before.
 
     Example:
         >>> weight = mica.nn.UninitializedParameter()
@@ -268,15 +274,21 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
-    """A buffer without a shape, which the first call of a lazy module gives it.
+    """A buffer whose shape the first call of its module finds out.
 
-    As `torch.nn.UninitializedBuffer`.
+    As `torch.nn.UninitializedBuffer`. In a class that derives from `LazyModuleMixin`, `initialize_parameters()`
+    calls `materialize(shape, device=None, dtype=None)`: the object becomes a `Buffer` with undefined values, so
+    fill it.
 
     Args:
         requires_grad (bool): Whether gradients will be recorded. Default: False.
         device (device, optional): Where it will live. Default: the default device.
         dtype (dtype, optional): Of its elements. Default: the default dtype.
         persistent (bool): Whether the module's `state_dict()` holds it. Default: True.
+
+    Raises:
+        RuntimeError: Its `shape` is asked for before.
+        ValueError: An operator takes it before.
 
     Example:
         >>> mean = mica.nn.UninitializedBuffer()

@@ -306,10 +306,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_0 (int): Epochs of the first run.
         T_mult (int): What the length of a run is multiplied by for the next. Default: 1.
         eta_min (float): Least rate. Default: 0.0.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: `T_0` is no positive int, `T_mult` no int of at least 1, or `eta_min` no number.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)

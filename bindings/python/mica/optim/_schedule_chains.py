@@ -187,7 +187,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     Attributes:
         best (float): Best measure so far.
-        num_bad_epochs (int): Epochs since then.
+        num_bad_epochs (int): Epochs without improvement in a row; 0 after a change of the rate and during the
+            cooldown.
 
     Raises:
         ValueError: `factor` is not below 1, a mode is unknown, or `min_lr` has a wrong length.

@@ -252,17 +252,19 @@ class _LambdaScheduler(LRScheduler):
 class LambdaLR(_LambdaScheduler):
     """Multiplies the initial learning rate by a function of the epoch: `lr(t) = base * f(t)`.
 
-    As `torch.optim.lr_scheduler.LambdaLR`.
+    As `torch.optim.lr_scheduler.LambdaLR`. The rate is `base * f(0)` from construction on.
 
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         lr_lambda (callable or list of callable): `f(epoch)`, with the epoch from 0; one for all groups
             or one for each.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: The list has another length than the optimizer has groups.
         TypeError: `lr_lambda` is not callable.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -288,11 +290,13 @@ class MultiplicativeLR(_LambdaScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         lr_lambda (callable or list of callable): `f(epoch)`, asked from epoch 1 on; one for all groups
             or one for each.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: The list has another length than the optimizer has groups.
         TypeError: `lr_lambda` is not callable.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -341,7 +345,11 @@ class StepLR(_FactorScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         step_size (int): Epochs between two changes.
         gamma (float): What the rate is multiplied by. Default: 0.1.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
+
+    Raises:
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -375,7 +383,11 @@ class MultiStepLR(_FactorScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         milestones (iterable of int): The epochs; one that stands twice counts twice.
         gamma (float): What the rate is multiplied by. Default: 0.1.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
+
+    Raises:
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -408,7 +420,11 @@ class ExponentialLR(_FactorScheduler):
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         gamma (float): What the rate is multiplied by.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
+
+    Raises:
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -440,11 +456,13 @@ class ConstantLR(_FactorScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         factor (float): What the rate is multiplied by, in [0, 1]. Default: 1/3.
         total_iters (int): Epochs until the rate is the initial one again. Default: 5.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: `factor` is not in [0, 1].
         ZeroDivisionError: `factor` is 0 and epoch `total_iters` is reached (from `step()`).
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -486,10 +504,12 @@ class LinearLR(_FactorScheduler):
         start_factor (float): Multiple of the rate at epoch 0, in (0, 1]. Default: 1/3.
         end_factor (float): Multiple of the rate from epoch `total_iters` on, in [0, 1]. Default: 1.0.
         total_iters (int): Epochs of the line. Default: 5.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: A factor is out of its range.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -541,7 +561,11 @@ class PolynomialLR(_FactorScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         total_iters (int): Epochs until the rate is 0. Default: 5.
         power (float): Exponent; 1 gives a line. Default: 1.0.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
+
+    Raises:
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)
@@ -579,7 +603,11 @@ class CosineAnnealingLR(LRScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         T_max (int): Epochs until `eta_min`, half a period.
         eta_min (float): Least rate. Default: 0.0.
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
+
+    Raises:
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)

@@ -168,16 +168,19 @@ class profile:
 
     As `torch.profiler.profile`. `with profile() as p:` records the operators of this thread that run below
     Autograd, those of a backward pass included, and the blocks of `record_function`. Times are the host's:
-    of a device that computes asynchronously, the time that queueing takes.
+    of a device that computes asynchronously, the time that queueing takes. `events()` and the like work only after
+    the block.
 
     Args:
         activities (iterable of ProfilerActivity, optional): What is watched; the host always is. Others
             than CPU are warned of where there is an accelerator. Default: None.
         schedule (callable, optional): Says which steps are recorded: `mica.profiler.schedule(...)`, and
             `p.step()` at each step's end. Default: None, all is recorded.
-        on_trace_ready (callable, optional): Called with the profile when a trace is complete.
+        on_trace_ready (callable, optional): Called with the profile when a trace is complete. Default:
+            None.
         record_shapes (bool): Keeps the shapes and dtypes of arguments. Default: False.
-        profile_memory (bool): Keeps what the CPU's allocator holds. Default: False.
+        profile_memory (bool): Keeps by how many bytes each event raised what the CPU's allocator holds:
+            `event.cpu_memory_usage`. Default: False.
         with_stack (bool): Keeps the program's frames at each operator. Default: False.
         with_flops (bool): Counts the floating-point operations of products and convolutions. Default: False.
         with_modules (bool): Records the calls of modules. Default: False.

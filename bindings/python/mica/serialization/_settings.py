@@ -114,7 +114,8 @@ class set_default_mmap_options:  # noqa: N801  (torch's name: a function and a c
 
     Args:
         flags (int): `mmap.MAP_PRIVATE`, the setting at the start: the file stays as it is; or
-            `mmap.MAP_SHARED`: writing a tensor writes the file.
+            `mmap.MAP_SHARED`: writing a tensor writes the file, whose checksums are then wrong: only
+            `load(mmap=True)` reads it afterwards; `save()` it anew for others.
 
     Raises:
         ValueError: The flags are others.

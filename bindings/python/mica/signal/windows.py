@@ -78,7 +78,7 @@ def exponential(
 ) -> Tensor:
     """The exponential window: `exp(-abs(n - center) / tau)`.
 
-    As `torch.signal.windows.exponential`.
+    As `torch.signal.windows.exponential`. `n` counts from 0.
 
     Args:
         M (int): Number of points, at least 0.
@@ -118,7 +118,8 @@ def exponential(
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """The sine or cosine window: half of a period, `sin(pi * (n + 0.5) / M)`.
 
-    As `torch.signal.windows.cosine`.
+    As `torch.signal.windows.cosine`. `n` counts from 0; with `sym=False`, `M + 1` stands for `M`. `M = 1` gives
+    `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -149,7 +150,7 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
     """The Gaussian window: `exp(-((n - middle) / std) ** 2 / 2)`.
 
-    As `torch.signal.windows.gaussian`.
+    As `torch.signal.windows.gaussian`. `n` counts from 0; `middle` is `(M - 1) / 2` if `sym`, else `M / 2`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -185,7 +186,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
     """The Kaiser window: `i0(beta * sqrt(1 - k ** 2)) / i0(beta)` for k from -1 to 1.
 
-    As `torch.signal.windows.kaiser`. `i0` is the modified Bessel function of order 0.
+    As `torch.signal.windows.kaiser`. `i0` is the modified Bessel function of order 0. With `sym=False` the last of `M + 1` points is left out. `M = 1` gives
+    `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -226,7 +228,8 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """The triangular window that ends in zeros: `1 - abs(k)` for k from -1 to 1.
 
-    As `torch.signal.windows.bartlett`.
+    As `torch.signal.windows.bartlett`. With `sym=False` the last of `M + 1` points is left out. `M = 1` gives
+    `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -258,7 +261,8 @@ def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
     """A sum of cosines: `sum((-1) ** i * a[i] * cos(2 * pi * i * n / period))`.
 
-    As `torch.signal.windows.general_cosine`. The period is `M - 1` points if symmetric, else `M`.
+    As `torch.signal.windows.general_cosine`. `n` counts from 0, and `period` is `M - 1` if `sym`,
+    else `M`; `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -301,7 +305,8 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
     """A raised cosine: `alpha - (1 - alpha) * cos(2 * pi * n / period)`.
 
-    As `torch.signal.windows.general_hamming`.
+    As `torch.signal.windows.general_hamming`. `n` counts from 0, and `period` is `M - 1` if `sym`, else `M`;
+    `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -330,7 +335,8 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options:
 def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """The Hamming window: `0.54 - 0.46 * cos(2 * pi * n / period)`.
 
-    As `torch.signal.windows.hamming`.
+    As `torch.signal.windows.hamming`. `n` counts from 0, and `period` is `M - 1` if `sym`, else `M`;
+    `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -358,7 +364,8 @@ def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """The Hann window: `0.5 - 0.5 * cos(2 * pi * n / period)`.
 
-    As `torch.signal.windows.hann`.
+    As `torch.signal.windows.hann`. `n` counts from 0, and `period` is `M - 1` if `sym`, else `M`;
+    `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -388,7 +395,7 @@ def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """The Blackman window: general_cosine of 0.42, 0.5 and 0.08.
 
-    As `torch.signal.windows.blackman`.
+    As `torch.signal.windows.blackman`. `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.
@@ -416,7 +423,7 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Nuttall's minimum window of four terms: general_cosine of 0.3635819, 0.4891775, 0.1365995 and 0.0106411.
 
-    As `torch.signal.windows.nuttall`.
+    As `torch.signal.windows.nuttall`. `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.

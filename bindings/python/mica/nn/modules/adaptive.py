@@ -31,8 +31,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs (sequence of int): Where the shortlist and every cluster but the last end: increasing, from
             1 to `n_classes - 1`. `[10, 100]` makes a shortlist of classes 0 to 9 and clusters 10 to 99 and
             100 to `n_classes - 1`.
-        div_value (float): Cluster `i`, from 0, works on `in_features // div_value ** (i + 1)` features.
-            Default: 4.
+        div_value (float): Cluster `i`, from 0, works on `in_features // div_value ** (i + 1)` features;
+            a late cluster may get 0 (warns) and then does not see the input. Default: 4.
         head_bias (bool): Whether the first softmax has a bias. Default: False.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.

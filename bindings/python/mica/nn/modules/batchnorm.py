@@ -144,7 +144,8 @@ class BatchNorm1d(_BatchNorm):
         - Input and output: `(N, C)` or `(N, C, L)`, the same.
 
     Raises:
-        ValueError: The input has other dimensions, or a channel has one value only while training.
+        ValueError: The input has other dimensions, or a channel has only one value, in training or without
+            running statistics.
         RuntimeError: The input has not `num_features` channels.
 
     Example:
@@ -180,7 +181,8 @@ class BatchNorm2d(_BatchNorm):
         - Input and output: `(N, C, H, W)`, the same.
 
     Raises:
-        ValueError: The input has other dimensions, or a channel has one value only while training.
+        ValueError: The input has other dimensions, or a channel has only one value, in training or without
+            running statistics.
         RuntimeError: The input has not `num_features` channels.
 
     Example:
@@ -213,7 +215,8 @@ class BatchNorm3d(_BatchNorm):
         - Input and output: `(N, C, D, H, W)`, the same.
 
     Raises:
-        ValueError: The input has other dimensions, or a channel has one value only while training.
+        ValueError: The input has other dimensions, or a channel has only one value, in training or without
+            running statistics.
         RuntimeError: The input has not `num_features` channels.
 
     Example:
@@ -249,7 +252,8 @@ class SyncBatchNorm(_BatchNorm):
         - Input and output: `(N, C)` and up to three more dimensions, the same.
 
     Raises:
-        ValueError: The input has other dimensions, or a channel has one value only while training.
+        ValueError: The input has other dimensions, or a channel has only one value, in training or without
+            running statistics.
         RuntimeError: The input has not `num_features` channels.
 
     Example:

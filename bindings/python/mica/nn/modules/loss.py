@@ -441,8 +441,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias (bool): Whether the layer has a bias. Default: False.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
-        reduction (str): "mean", as in `CrossEntropyLoss`; "sum"; or "none" to leave a loss for each
-            prediction. Default: "mean".
+        reduction (str): "mean", which divides by the sum of the targets' `weight`s, of probabilities by the
+            number of samples; "sum"; or "none" to leave a loss for each prediction. Default: "mean".
         weight (Tensor, optional): A factor for each class, `(C,)`. Default: ones.
         ignore_index (int, optional): Targets of this value have loss 0 and no share in the mean; for
             indices only. Default: -100.
@@ -451,14 +451,17 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             Default: None.
 
     Attributes:
-        linear (Linear): The layer, with `C * product of out_features` outputs.
+        linear (Linear): The layer, with `C * product of out_features` outputs, which reshaped to
+            `(N, C, *out_features)` are the logits.
 
     Shape:
         - input: `(N, in_features)`, or `(in_features,)` if `out_features` is empty.
-        - target: class indices, `(N, *out_features)` or `()`; or probabilities, `(N, C, *out_features)`.
+        - target: class indices, `(N, *out_features)` or `()`; or probabilities, `(N, C, *out_features)`
+          or `(C,)`.
         - Output: a scalar; with reduction "none" `(N, *out_features)` or `()`.
 
     Raises:
+        ValueError: The module is called and `reduction` is unknown.
         RuntimeError: A shape does not fit, `label_smoothing` is not in [0, 1], or `ignore_index` is given
             for probabilities.
         IndexError: A target is no class and not `ignore_index`.

@@ -470,14 +470,14 @@ class CTCLoss(_Loss):
 
     Args:
         blank (int): The class that stands for no label. Default: 0.
-        reduction (str): "mean", each loss divided by its target's length, then the mean over the batch;
-            "sum"; or "none" to leave a loss for each sample. Default: "mean".
+        reduction (str): "mean", each loss divided by its number of labels (at least 1), then averaged over
+            the batch; "sum"; or "none" to leave a loss for each sample. Default: "mean".
         zero_infinity (bool): Whether infinite losses, of targets longer than their inputs allow, become 0,
             as do their gradients. Default: False.
 
     Shape:
         - log_probs: log probabilities of the classes at each of T steps, `(T, N, C)` or `(T, C)`.
-        - targets: classes other than `blank`, integral: `(N, S)`, or all of the batch one after the other,
+        - targets: classes other than `blank`, int64 or int32: `(N, S)`, or all of the batch one after the other,
           `(sum of target_lengths,)`; without a batch `(S,)`.
         - input_lengths, target_lengths: steps and labels of each sample, `(N,)` or a tuple; without a batch
           `()`.

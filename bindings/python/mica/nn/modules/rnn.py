@@ -357,7 +357,7 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """A plain recurrent network: `h' = tanh(W_ih @ x + b_ih + W_hh @ h + b_hh)` from step to step, in layers.
 
-    As `torch.nn.RNN`.
+    As `torch.nn.RNN`. Weights and biases start uniform in `±1/sqrt(hidden_size)`.
 
     Args:
         input_size (int): Features of each step of the input.
@@ -393,9 +393,9 @@ class RNN(RNNBase):
 
     Raises:
         TypeError: `hidden_size` or `num_layers` is no integer.
-        ValueError: A size is not positive, `dropout` is outside of [0, 1], `nonlinearity` is unknown, or
-            `proj_size` is not 0; or at the call the input has other dimensions or another dtype than the
-            weights.
+        ValueError: `hidden_size` or `num_layers` is not positive, `dropout` is outside of [0, 1], `nonlinearity`
+            is unknown, or `proj_size` is not 0; or at the call the input has other dimensions or another dtype
+            than the weights.
         RuntimeError: At the call, the input has other features, or a state another shape.
 
     Example:
@@ -473,7 +473,8 @@ class GRU(RNNBase):
         bias_ih_l{k} (Parameter): `(3 * hidden_size,)`.
         bias_hh_l{k} (Parameter): `(3 * hidden_size,)`.
 
-    The rows of the weights and biases are those of `r`, `z` and `n`, in this order.
+    The rows of the weights and biases are those of `r`, `z` and `n`, in this order. They start uniform in
+    `±1/sqrt(hidden_size)`.
 
     Shape:
         With `D` 2 if bidirectional, else 1:
@@ -487,8 +488,8 @@ class GRU(RNNBase):
 
     Raises:
         TypeError: `hidden_size` or `num_layers` is no integer.
-        ValueError: A size is not positive, `dropout` is outside of [0, 1], or `proj_size` is not 0; or at the
-            call the input has other dimensions or another dtype than the weights.
+        ValueError: `hidden_size` or `num_layers` is not positive, `dropout` is outside of [0, 1], or `proj_size`
+            is not 0; or at the call the input has other dimensions or another dtype than the weights.
         RuntimeError: At the call, the input has other features, or a state another shape.
 
     Example:
@@ -537,7 +538,8 @@ class LSTM(RNNBase):
         bias_hh_l{k} (Parameter): `(4 * hidden_size,)`.
         weight_hr_l{k} (Parameter): The projection, `(proj_size, hidden_size)`; only with `proj_size`.
 
-    The rows of the weights and biases are those of `i`, `f`, `g` and `o`, in this order.
+    The rows of the weights and biases are those of `i`, `f`, `g` and `o`, in this order. They start uniform in
+    `±1/sqrt(hidden_size)`.
 
     Shape:
         With `D` 2 if bidirectional, else 1, and `H` the features of the hidden state: `proj_size`, or
@@ -552,8 +554,9 @@ class LSTM(RNNBase):
 
     Raises:
         TypeError: `hidden_size` or `num_layers` is no integer.
-        ValueError: A size is not positive, `dropout` is outside of [0, 1], or `proj_size` is not below
-            `hidden_size`; or at the call the input has other dimensions or another dtype than the weights.
+        ValueError: `hidden_size` or `num_layers` is not positive, `dropout` is outside of [0, 1], or `proj_size`
+            is not below `hidden_size`; or at the call the input has other dimensions or another dtype than the
+            weights.
         RuntimeError: At the call, the input has other features, or a state another shape.
 
     Example:

@@ -491,12 +491,14 @@ class _Random(_Like):
 class Shuffler(_Random):
     """A pipe of elements in random order, as far as a buffer reaches; the method `shuffle()`.
 
-    As `torch.utils.data.datapipes.iter.Shuffler`.
+    As `torch.utils.data.datapipes.iter.Shuffler`. The order comes from the default generator (`mica.manual_seed`), anew in each
+    pass; `set_seed(n)` fixes the next pass, `set_shuffle(False)` keeps the order.
 
     Args:
         datapipe (IterDataPipe): The elements.
         buffer_size (int): Elements among which the next is drawn. Default: 10000.
-        unbatch_level (int): Shuffles the elements of chunks, so many lists deep. Default: 0.
+        unbatch_level (int): Takes elements that are lists apart first, so many levels deep (-1: all), and
+            shuffles what was in them; they are not put together again, and the pipe has no `len()`. Default: 0.
 
     Raises:
         AssertionError: The buffer's size is not positive.

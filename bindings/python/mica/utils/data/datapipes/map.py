@@ -167,7 +167,8 @@ class Zipper(_Joined):
 class Shuffler(_Random):
     """A pipe of the elements of an indexed pipe in random order, read as a stream; the method `shuffle()`.
 
-    As `torch.utils.data.datapipes.map.Shuffler`.
+    As `torch.utils.data.datapipes.map.Shuffler`. The order comes from the default generator (`mica.manual_seed`), anew in each
+    pass; `set_seed(n)` fixes the next pass, `set_shuffle(False)` keeps the order.
 
     Args:
         datapipe (MapDataPipe): The elements.
