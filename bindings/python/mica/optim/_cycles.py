@@ -67,10 +67,12 @@ class CyclicLR(_MomentumScheduler):
             Default: True.
         base_momentum (float or list of float): Momentum at the highest rate. Default: 0.8.
         max_momentum (float or list of float): Momentum at the lowest rate. Default: 0.9.
-        last_epoch (int): Number of the last step of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last step of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: An unknown mode, a list of wrong length, or an optimizer without momentum and betas.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
@@ -186,12 +188,14 @@ class OneCycleLR(_MomentumScheduler):
         final_div_factor (float): The first rate over the last. Default: 1e4.
         three_phase (bool): Fall to the first rate as fast as it rose, and only then to the last.
             Default: False.
-        last_epoch (int): Number of the last step of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last step of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: The number of steps is missing or no positive int, `pct_start` is no float of [0,
             1], an unknown strategy, or an optimizer without momentum and betas; from `step()`: beyond
             `total_steps`.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)

@@ -266,11 +266,13 @@ class SWALR(LRScheduler):
         swa_lr (float or list of float): The rate at the end, for all groups or one for each.
         anneal_epochs (int): Steps of the schedule until it is reached, at least 0. Default: 10.
         anneal_strategy (str): "cos" or "linear". Default: "cos".
-        last_epoch (int): Number of the last epoch of a run that goes on; -1 starts. Default: -1.
+        last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
+            state first, since its groups need "initial_lr". Default: -1.
 
     Raises:
         ValueError: An unknown strategy, `anneal_epochs` is negative or no int, or a list of wrong
             length.
+        KeyError: `last_epoch` is not -1 and a group has no "initial_lr".
 
     Example:
         >>> optimizer = mica.optim.SGD([mica.ones(1, requires_grad=True)], lr=1.0)

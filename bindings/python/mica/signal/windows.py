@@ -186,8 +186,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
     """The Kaiser window: `i0(beta * sqrt(1 - k ** 2)) / i0(beta)` for k from -1 to 1.
 
-    As `torch.signal.windows.kaiser`. `i0` is the modified Bessel function of order 0. With `sym=False` the last of `M + 1` points is left out. `M = 1` gives
-    `[1.]`.
+    As `torch.signal.windows.kaiser`. `i0` is the modified Bessel function of order 0. With
+    `sym=False` the last of `M + 1` points is left out. `M = 1` gives `[1.]`.
 
     Args:
         M (int): Number of points, at least 0.

@@ -473,8 +473,8 @@ class GRU(RNNBase):
         bias_ih_l{k} (Parameter): `(3 * hidden_size,)`.
         bias_hh_l{k} (Parameter): `(3 * hidden_size,)`.
 
-    The rows of the weights and biases are those of `r`, `z` and `n`, in this order. They start uniform in
-    `±1/sqrt(hidden_size)`.
+    The rows of the weights and biases are those of `r`, `z` and `n`, in this order. The values start uniform
+    in `±1/sqrt(hidden_size)`.
 
     Shape:
         With `D` 2 if bidirectional, else 1:
@@ -538,8 +538,8 @@ class LSTM(RNNBase):
         bias_hh_l{k} (Parameter): `(4 * hidden_size,)`.
         weight_hr_l{k} (Parameter): The projection, `(proj_size, hidden_size)`; only with `proj_size`.
 
-    The rows of the weights and biases are those of `i`, `f`, `g` and `o`, in this order. They start uniform in
-    `±1/sqrt(hidden_size)`.
+    The rows of the weights and biases are those of `i`, `f`, `g` and `o`, in this order. The values start
+    uniform in `±1/sqrt(hidden_size)`.
 
     Shape:
         With `D` 2 if bidirectional, else 1, and `H` the features of the hidden state: `proj_size`, or
