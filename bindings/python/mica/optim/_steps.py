@@ -1,7 +1,7 @@
 """GroupOptimizer: optimizers whose step is an operator over all parameters of a group.
 
-A subclass says in `_slots` which tensors it keeps a parameter, names an operator (an entry
-of native_functions.yaml, "optimizers' steps") and gives its numbers in `_numbers`. The
+A subclass says in `_slots` which tensors it keeps a parameter. Its `_update` names an operator
+(an entry of operators/nn_optimizers_steps.yaml) and gives the operator its numbers. The
 operator takes the parameter, its gradient and its state, and gives the new ones; it is run
 over lists in one call. With differentiable=True the same entry's program is run from
 ordinary operators, which have gradients.
