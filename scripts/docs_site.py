@@ -105,6 +105,7 @@ def index() -> None:
     text = (PAGES / "index.md").read_text().replace("# Pages", "# Mica's documentation", 1)
     guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
     concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]
+    others = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", text) if name not in concepts]
     reference = ["api/index", "operators/README", "sdk/index"]
     reference += re.findall(r"\]\((reference/[\w-]+)\.md\)", text)
     trees = {
@@ -112,7 +113,7 @@ def index() -> None:
         "Guides": guides,
         "Concepts": concepts,
         "Reference": reference,
-        "For contributors": ["contributing", "style", "testing", "errors", "roadmap"],
+        "For contributors": ["contributing", *others],
     }
     for caption, names in trees.items():
         lines = [

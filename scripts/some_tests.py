@@ -20,15 +20,19 @@ from run_suites import BUILD, Counts, count_catch2, count_pytest
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 ORACLE = str(ROOT / ".venv-oracle" / "bin" / "python")
+GRADIENTS = "test/autograd/test_gradients.py test/autograd/test_forward_mode.py"
+PAGES = "test/repository/test_pages.py"
 # Which tests a module's files need beside those that bear their names (`bearing`): paths from the root.
 REACHES = {
     "codegen/": "test/operators/test_composites.py",
     "kernels/": "test/operators/test_composites.py test/operators/test_operators_torch.py",
-    "derivatives.yaml": "test/autograd/test_gradients.py test/autograd/test_forward_mode.py",
+    "derivatives.yaml": GRADIENTS,
+    "operators/": GRADIENTS,
     "dispatcher/": "test/abi",
     "sdk/": "test/abi",
     "keys/batched/": "test/transforms/test_vmap*.py",
     "plugins/cpu/contraction/": "test/operators/test_integer_products.py test/operators/test_linalg.py",
+    "plugins/cpu/convolution/": f"test/nn {GRADIENTS}",
     "plugins/cpu/engine/": "test/operators/test_loops_by_layout_torch.py test/operators/test_hot_torch.py",
     "plugins/cpu/reduce/": "test/operators/test_row_folds.py test/operators/test_reduction_sizes.py",
     "plugins/cpu/sorting/": "test/operators/test_searching_torch.py",
@@ -36,6 +40,9 @@ REACHES = {
     "bindings/python/mica/fx/": "test/trace",
     "bindings/python/mica/torch/": "test/torch_names",
     "scripts/": "test/repository/test_lint.py test/repository/test_suites.py",
+    "docs/": PAGES,
+    "CONTRIBUTING.md": PAGES,
+    "README.md": f"{PAGES} test/repository/test_readme_torch.py",
 }
 
 
