@@ -441,7 +441,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias (bool): Whether the layer has a bias. Default: False.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
-        reduction (str): "mean", which divides by the sum of the targets' `weight`s, of probabilities by the
+        reduction (str): "mean", which divides by the sum of the targets' weights, of probabilities by the
             number of samples; "sum"; or "none" to leave a loss for each prediction. Default: "mean".
         weight (Tensor, optional): A factor for each class, `(C,)`. Default: ones.
         ignore_index (int, optional): Targets of this value have loss 0 and no share in the mean; for
