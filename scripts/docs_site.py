@@ -105,7 +105,8 @@ def index() -> None:
     text = (PAGES / "index.md").read_text().replace("# Pages", "# Mica's documentation", 1)
     guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
     concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]
-    others = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", text) if name not in concepts]
+    elsewhere = {*concepts, "introduction", "contributing"}
+    others = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", text) if name not in elsewhere]
     reference = ["api/index", "operators/README", "sdk/index"]
     reference += re.findall(r"\]\((reference/[\w-]+)\.md\)", text)
     trees = {
