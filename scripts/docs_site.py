@@ -26,14 +26,11 @@ from urllib.parse import unquote, urldefrag, urlparse
 import api_pages
 import docs_browser
 import sdk_pages
+from reference import INTERNAL, PAGES as OPERATORS
 
 ROOT = Path(__file__).resolve().parent.parent
-OPERATORS = ROOT / "build" / "docs" / "operators"
 PAGES = ROOT / "build" / "docs" / "pages"
 HTML = ROOT / "build" / "docs" / "html"
-INTERNAL = (
-    "Internal: other operators and formulas call it, programs do not."  # as scripts/reference.py has it
-)
 
 
 # Where the site has files that have another name or place there.
