@@ -12,13 +12,13 @@ of the site that leads nowhere. The last line printed counts the pages.
 from __future__ import annotations
 
 import functools
+import html
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlparse
@@ -126,21 +126,16 @@ def index() -> None:
     (PAGES / "index.md").write_text(text)
 
 
-class Anchors(HTMLParser):
-    """The links of a page, and the places in it that links may name."""
+ATTRIBUTE = re.compile(r'\s(id|name|href|src)="([^"]*)"')
+
+
+class Anchors:
+    """The links of a page, and the places in it that links may name: attributes, whose quotes no text has."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.ids: set[str] = set()
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        self.ids.update(v for k, v in values.items() if k in ("id", "name") and v)
-        link = values.get("href") if tag in ("a", "link") else values.get("src")
-        if link:
-            self.links.append(link)
+        found = [(name, html.unescape(value)) for name, value in ATTRIBUTE.findall(text)]
+        self.links = [value for name, value in found if name in ("href", "src") and value]
+        self.ids = {value for name, value in found if name in ("id", "name")}
 
 
 def broken_links() -> Iterator[str]:
