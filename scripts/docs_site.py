@@ -39,6 +39,8 @@ MOVED = {"README.md": "introduction.md", "CONTRIBUTING.md": "contributing.md", "
 
 def place(path: Path) -> str:
     """Where the site has a file of the repository, from its root; "" where it does not."""
+    if path.is_dir():
+        return ""
     file = path.relative_to(ROOT).as_posix()
     return MOVED.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
 
@@ -98,14 +100,24 @@ def gather_operators(folder: Path) -> None:
 
 
 def index() -> None:
-    """The first page: docs/README.md, with the trees that the side bar shows."""
+    """The first page: docs/README.md, with the trees that the side bar shows.
+
+    They have the order of its tables, and after it the pages that no table names.
+    """
     text = (PAGES / "index.md").read_text().replace("# Pages", "# Mica's documentation", 1)
-    guides = re.findall(r"\]\((guides/[\w-]+)\.md\)", text)
-    concepts = ["design", "abi", *re.findall(r"\]\((concepts/[\w-]+)\.md\)", text)]
+
+    def tree(folder: str) -> list[str]:
+        named = re.findall(rf"\]\(({folder}/[\w-]+)\.md\)", text)
+        return [
+            *named,
+            *sorted({f"{folder}/{page.stem}" for page in (PAGES / folder).glob("*.md")} - {*named}),
+        ]
+
+    guides = tree("guides")
+    concepts = ["design", "abi", *tree("concepts")]
     elsewhere = {*concepts, "introduction", "contributing"}
     others = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", text) if name not in elsewhere]
-    reference = ["api/index", "operators/README", "sdk/index"]
-    reference += re.findall(r"\]\((reference/[\w-]+)\.md\)", text)
+    reference = ["api/index", "operators/README", "sdk/index", *tree("reference")]
     trees = {
         "": ["introduction"],
         "Guides": guides,

@@ -49,12 +49,9 @@ def test_numbers_are_taken_from_a_run() -> None:
 
 
 def links(page: Path) -> set[Path]:
-    """The pages that a page links to."""
-    return {
-        (page.parent / target).resolve()
-        for target in references.LINK.findall(page.read_text())
-        if target.endswith(".md")
-    }
+    """The pages that a page links to, each for itself or by their folder."""
+    targets = [(page.parent / target).resolve() for target in references.LINK.findall(page.read_text())]
+    return {file for target in targets for file in (target.glob("*.md") if target.is_dir() else [target])}
 
 
 def test_every_page_is_two_clicks_from_the_readme() -> None:
