@@ -197,6 +197,8 @@ inline bool CanView(const Tensor& self, IntSpan sizes) {
 inline bool IsContiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
 inline int64_t StorageOffset(const Tensor& self) { return self.storage_offset(); }
 inline bool IsMeta(const Tensor& self) { return self.device().is_meta(); }
+inline bool IsConj(const Tensor& self) { return self.keys().has(keys::kConjugate); }
+inline bool IsNeg(const Tensor& self) { return self.keys().has(keys::kNegative); }
 // Whether both are one tensor object; what a body computes from it must not depend on it.
 inline bool IsSame(const Tensor& a, const Tensor& b) { return a.is_same(b); }
 

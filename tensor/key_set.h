@@ -22,6 +22,7 @@ class KeySet {
   static constexpr KeySet Below(int bit) { return KeySet((uint64_t{1} << bit) - 1); }
   constexpr KeySet operator|(KeySet o) const { return KeySet(bits_ | o.bits_); }
   constexpr KeySet operator&(KeySet o) const { return KeySet(bits_ & o.bits_); }
+  constexpr KeySet operator^(KeySet o) const { return KeySet(bits_ ^ o.bits_); }
   constexpr KeySet operator-(KeySet o) const { return KeySet(bits_ & ~o.bits_); }
   constexpr bool operator==(const KeySet&) const = default;
 
@@ -37,6 +38,9 @@ class KeySet {
 // and a device, their storage says how many bytes there would be, and its data pointer is NULL. Views
 // inherit it; an operator that no layer above has taken ends there with an error.
 //
+// Conjugate and Negative mark tensors whose memory holds the conjugates or the negatives of their
+// elements (Tensor.conj(), and the imaginary part of such). They belong to the memory as NoData does.
+//
 // X(bit, name, what it does: docs/pictures/layers.svg shows it)
 #define MICA_FORALL_LAYERS(X)                                                           \
   X(62, FunctionMode, "modes and subclasses that see functions; asked before the call") \
@@ -47,6 +51,8 @@ class KeySet {
   X(47, FrameBelow, "leads from a transform's own Autograd to its parent")              \
   X(42, DispatchMode, "modes that see operators")                                       \
   X(40, PythonSubclass, "subclasses that see operators")                                \
+  X(34, Conjugate, "gives kernels the conjugates that conj() only promised")            \
+  X(33, Negative, "the same for the imaginary parts of such")                           \
   X(24, NoData, "raises before a kernel reads a tensor without memory")
 
 namespace keys {
@@ -59,6 +65,12 @@ inline constexpr KeySet kLayers = KeySet(~kBackends.bits());
 #define X(bit, name, does) inline constexpr int k##name = bit;
 MICA_FORALL_LAYERS(X)
 #undef X
+// What memory holds in place of the elements. No call may leave these layers out.
+inline constexpr KeySet kLazy = KeySet::Of(kConjugate) | KeySet::Of(kNegative);
+// Of the memory, and so of every view of it.
+inline constexpr KeySet kOfMemory = kLazy | KeySet::Of(kNoData);
+// What code that has reached a backend leaves out of the operators it calls.
+inline constexpr KeySet kAboveBackends = kLayers - kLazy;
 }  // namespace keys
 
 }  // namespace mica

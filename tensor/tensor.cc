@@ -96,7 +96,7 @@ void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
   } else {
     impl->flags &= ~tensor_flags::kInference;
   }
-  impl->keys = impl->keys | (base.keys() & KeySet::Of(keys::kNoData));
+  impl->keys = impl->keys | (base.keys() & keys::kOfMemory);
   if (detached) return;
   TensorExtra& extra = impl->EnsureExtra();
   TensorImpl* root =

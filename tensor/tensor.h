@@ -221,6 +221,8 @@ class Tensor {
 };
 static_assert(sizeof(Tensor) == sizeof(void*));
 using TensorSpan = Span<Tensor>;
+// Whether its memory holds the conjugates or negatives of its elements.
+inline bool IsLazy(const Tensor& t) { return !(t.keys() & keys::kLazy).empty(); }
 
 // A fresh tensor of uninitialised memory. Sizes must be >= 0 and their product
 // in bytes must fit 63 bits (else a kRuntime Error that names them).

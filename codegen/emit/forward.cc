@@ -65,7 +65,7 @@ EmitOptions OptionsOf(std::function<std::string(const FormulaExpr&)> name) {
   EmitOptions options;
   options.name = std::move(name);
   options.call = [](const FormulaExpr& e, const std::string& arguments) {
-    if (e.function->full_name == "mica::conj") return StrCat("Conj(", arguments, ")");
+    if (e.function->full_name == "mica::conj_physical") return StrCat("Conj(", arguments, ")");
     return StrCat("::", e.function->entry->ns, "::ops::op::", e.function->struct_name, "::call(", arguments,
                   ")");
   };

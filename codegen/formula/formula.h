@@ -1,7 +1,7 @@
 // Formulas: the language of derivatives.yaml and of `body:`, checked against the
 // operators that exist.
 //
-//   grad * conj(self) if is_complex(self) else grad * self
+//   grad * conj_physical(self) if is_complex(self) else grad * self
 //   let n = size(self, dim) in
 //   check n % 2 == 0 else "Size ({n}) of dimension ({dim}) is odd; expected two halves." in
 //   narrow(self, dim, 0, n // 2) * sigmoid(narrow(self, dim, n // 2, n // 2))

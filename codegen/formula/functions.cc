@@ -21,7 +21,7 @@ constexpr Row kRows[] = {
     {"sqrt(float a) -> float", "Sqrt"},
     {"isinf(float a) -> bool", "IsInf"},
     {"log(Scalar a) -> Scalar", "Log"},
-    {"conj(Scalar a) -> Scalar", "Conj"},
+    {"conj_physical(Scalar a) -> Scalar", "Conj"},
     {"complex(float real, float imag) -> Scalar", "MakeComplex"},
     {"is_complex_number(Scalar a) -> bool", "IsComplexNumber"},
     {"int(Scalar a) -> int", "ToInt"},
@@ -53,6 +53,8 @@ constexpr Row kRows[] = {
     {"is_contiguous(Tensor self, MemoryFormat format) -> bool", "IsContiguous"},
     {"storage_offset(Tensor self) -> int", "StorageOffset"},
     {"is_meta(Tensor self) -> bool", "IsMeta"},
+    {"is_conj(Tensor self) -> bool", "IsConj"},
+    {"is_neg(Tensor self) -> bool", "IsNeg"},
     {"is_same(Tensor a, Tensor b) -> bool", "IsSame"},
     // dtypes
     {"default_dtype() -> ScalarType", "DefaultDType"},

@@ -98,7 +98,7 @@ MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValu
       full[n + i] = AbiType<const Tensor&>::Box(outs[static_cast<size_t>(i)].impl());
   };
   auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
-  const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
+  const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
   if (device.backend > keys::kMeta && !Objection(*c.functional, args, n, device).empty()) return status;
   if (c.leaf || c.leaf_boxed) {
@@ -326,7 +326,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
   if (!on_device || Objection(spec, args, n, place).empty()) {
     const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
-    const ExcludeGuard below_layers(keys::kLayers);  // for operators that a kernel calls
+    const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
     const WriteCheck check(args, n, spec.written_args);
     status = CallLeaf(c, spec, call, local.data(), n, results, spec.num_outputs);
     if (!status) check.Verify(op, results, spec.num_outputs);
@@ -371,6 +371,7 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   const auto make = [&](const ViewSpec& v) {
     const DType dtype = v.dtype < 0 ? base.dtype() : static_cast<DType>(v.dtype);
     Tensor t = MakeViewAs(base, v.sizes, v.strides, v.byte_offset, dtype, detached);
+    t.impl()->keys = t.keys() ^ v.flips;
     if (TensorExtra* extra = t.impl()->extra; extra && extra->view_base) {
       if (thread.inference_mode)
         extra->view_creation = static_cast<uint8_t>(ViewCreation::kInference);
@@ -444,6 +445,17 @@ void RunWithTensors(const BoxedKernel& k, const Operator&, KeySet keys, const Mi
     values[at] = AbiType<const Tensor&>::Box(numbers.back().impl());
   }
   other.RedispatchBoxed(keys, values.data(), n, results);
+}
+
+void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                 MicaValue* results) {
+  const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));
+  const std::string what = absl::StrCat("layer:", KeyName(bit));
+  const auto changed = [&] { return op.table().slots[bit].context != &k; };
+  if (changed() || (EnsureProvider(what) && changed())) return op.RedispatchBoxed(keys, args, n, results);
+  MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " gets a tensor of the layer (", KeyName(bit),
+             "), a view that conj() made, and the layer is not there; conj_physical() makes plain tensors. ",
+             MissingProviderSentence(what));
 }
 
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,

@@ -58,6 +58,9 @@ void RunWithTensors(const BoxedKernel& k, const Operator& op, KeySet keys, const
                     MicaValue* results);  // (Operator*: of Tensors)
 // Opens the plugin that is missing and calls again, or throws the sentence that
 // says which is missing.
+// The same at a layer of keys::kLazy, whose tensors no kernel may read.
+void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                 MicaValue* results);
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                 MicaValue* results);  // (none)
 

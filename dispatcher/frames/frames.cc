@@ -206,7 +206,7 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
                             value.storage_offset() * value.itemsize(),
                             /*detached=*/true);
   TensorImpl& impl = *wrapper.impl();
-  impl.keys = (from.keys & keys::kBackends) | KeySet::Of(keys::kFrameEscape);
+  impl.keys = (from.keys & (keys::kBackends | keys::kLazy)) | KeySet::Of(keys::kFrameEscape);
   impl.flags |= from.flags & MICA_TENSOR_WRAPPED_NUMBER;
   TensorExtra& extra = impl.EnsureExtra();
   auto* w = new Wrapper();
@@ -323,12 +323,24 @@ void ReadThrough(Tensor t, Tensor& found) {
 
 }  // namespace
 
+namespace {
+// The elements of a lazy conjugate or negative, in memory of their own.
+Tensor Resolved(const Tensor& t) {
+  const ExcludeGuard no_layers(keys::kAboveBackends);
+  static const Operator& clone = GetOperator("mica::clone");
+  const MicaValue args[2] = {AbiType<const Tensor&>::Box(t.impl()), {}};
+  MicaValue made[1];
+  clone.CallBoxed(args, 2, made);
+  return TakeTensor(made[0]);
+}
+}  // namespace
+
 Tensor Readable(const Tensor& t, const char* what) {
   CheckReadable(t, what);
   Tensor found = t;
   ReadThrough(t, found);
   while (IsRead(found)) found = Tensor(WrapperOf(found).value);  // of a frame that is over
-  return found;
+  return IsLazy(found) ? Resolved(found) : found;
 }
 
 Tensor Behind(const Tensor& t) {

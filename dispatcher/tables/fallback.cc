@@ -158,7 +158,7 @@ void RunOnCpu(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVal
   const size_t num_results = op.schema().returns.size();
   std::vector<MicaValue> raw(num_results + 1);
   {
-    const ExcludeGuard layers(keys::kLayers);
+    const ExcludeGuard layers(keys::kAboveBackends);
     const OnCpuGuard on_cpu;
     op.RedispatchBoxed(KeySet::Of(keys::kCpu), host.data(), n, raw.data());
   }

@@ -14,6 +14,7 @@
 #include "schema/operator_class.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
+#include "tensor/key_set.h"
 #include "tensor/span.h"
 
 namespace mica {
@@ -46,6 +47,7 @@ struct ViewSpec {
   Dims strides;
   int64_t byte_offset = 0;
   int8_t dtype = -1;  // another dtype over the same memory, or -1
+  KeySet flips{};     // layers of keys::kLazy: what the memory holds is read the other way
 };
 using ViewSpecs = absl::InlinedVector<ViewSpec, 1>;
 using ViewFunction = void (*)(const MicaValue* args, ViewSpecs& result);

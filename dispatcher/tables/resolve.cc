@@ -334,6 +334,11 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
   if (const KernelEntry* e = Top(op, bit)) return FromEntry(op, *e);
   Resolution r;
   if (ResolveDecomposition(op, bit, r) || ResolveFallback(op, bit, "the layer's boxed fallback", r)) return r;
+  if (keys::kLazy.has(bit)) {
+    void* const missing = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
+    return Found(BoxedSlot(op, {&RunUnserved, missing, nullptr}), SlotReason::kMissing,
+                 "no plugin for this layer is loaded");
+  }
   r = Found({nullptr, nullptr}, SlotReason::kFallthrough, "nothing to do");
   r.fallthrough = true;
   return r;

@@ -37,7 +37,7 @@ void FillFrom(const Tensor& t, int64_t from) {
   const int64_t item = t.itemsize(), first = (from + item - 1) / item;
   const int64_t count = t.impl()->storage->nbytes() / item - first;
   if (count <= 0) return;
-  const ExcludeGuard guard(keys::kLayers);
+  const ExcludeGuard guard(keys::kAboveBackends);
   ops::fill_(MakeViewAs(t, {count}, {1}, first * item, t.dtype(), true), Filling(t.dtype()));
 }
 

@@ -30,8 +30,23 @@ ViewSpec _reshape_alias(const Tensor& self, IntSpan size, IntSpan stride) {
   return spec;
 }
 
+ViewSpec Flipped(const Tensor& self, int layer) {
+  ViewSpec spec = Whole(self);
+  spec.flips = KeySet::Of(layer);
+  return spec;
+}
+
 ViewSpec alias(const Tensor& self) { return Whole(self); }
 ViewSpec detach(const Tensor& self) { return Whole(self); }
+ViewSpec _conj(const Tensor& self) {
+  MICA_CHECK(IsComplex(self.dtype()), "_conj is a view of complex tensors; the dtype of `self` is (",
+             Name(self.dtype()), "). conj() takes all.");
+  return Flipped(self, keys::kConjugate);
+}
+ViewSpec _neg_view(const Tensor& self) {
+  MICA_CHECK(self.dtype() != DType::kBool, "_neg_view is not supported on bool tensors; use logical_not().");
+  return Flipped(self, keys::kNegative);
+}
 
 ViewSpec transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   ViewSpec spec = Whole(self);

@@ -2,6 +2,8 @@
 #include "keys/autograd/engine_ops.h"
 
 #include "dispatcher/frames/frames.h"
+#include "mica/ops/_conj.h"
+#include "mica/ops/_neg_view.h"
 #include "mica/ops/_to_copy.h"
 #include "mica/ops/add.h"
 #include "mica/ops/any.h"
@@ -81,6 +83,8 @@ Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset
 }
 
 Tensor Expand(const Tensor& t, IntSpan sizes) { return op::expand::call(t, sizes, false); }
+Tensor ConjView(const Tensor& t) { return op::_conj::call(t); }
+Tensor NegView(const Tensor& t) { return op::_neg_view::call(t); }
 Tensor ViewAsReal(const Tensor& t) { return op::view_as_real::call(t); }
 Tensor ViewAsComplex(const Tensor& t) { return op::view_as_complex::call(t); }
 Tensor Real(const Tensor& t) { return op::real::call(t); }

@@ -45,6 +45,8 @@ Tensor OnesLike(const Tensor& t);
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, const Tensor& like);
 Tensor AsStrided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor Expand(const Tensor& t, IntSpan sizes);
+Tensor ConjView(const Tensor& t);
+Tensor NegView(const Tensor& t);
 Tensor ViewAsReal(const Tensor& t);
 Tensor ViewAsComplex(const Tensor& t);
 Tensor Real(const Tensor& t);

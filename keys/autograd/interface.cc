@@ -342,7 +342,7 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
                                (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
   to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
-  const KeySet of_data = keys::kBackends | KeySet::Of(keys::kNoData);
+  const KeySet of_data = keys::kBackends | keys::kOfMemory;
   to->keys = (to->keys - of_data) | (from->keys & of_data);
   to->SetSizesStrides(from->sizes(), from->strides());
   old->Release();

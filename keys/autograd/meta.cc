@@ -239,13 +239,20 @@ ViewGeometry ViewGeometry::Of(const Tensor& base, const Tensor& view) {
   const int64_t bytes = frames::IsWrapper(view)
                             ? frames::WrapperOf(view).place
                             : reinterpret_cast<char*>(view.data()) - reinterpret_cast<char*>(base.data());
-  return {ToDims(view.sizes()), ToDims(view.strides()), bytes / view.itemsize(), view.dtype()};
+  return {ToDims(view.sizes()), ToDims(view.strides()), bytes / view.itemsize(), view.dtype(),
+          view.keys() & keys::kLazy};
 }
 
-Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
-  GradModeGuard grad(true);
-  IncludeAutograd on;
-  frames::Settle(base);
+namespace {
+
+// The same memory, read as its layers of keys::kLazy say instead.
+Tensor WithLazy(Tensor t, KeySet lazy) {
+  const KeySet flips = (t.keys() & keys::kLazy) ^ lazy;
+  if (flips.has(keys::kConjugate)) t = ops::ConjView(t);
+  return flips.has(keys::kNegative) ? ops::NegView(t) : t;
+}
+
+Tensor ReplayPlain(const Tensor& base, const ViewGeometry& view) {
   const int64_t start = base.storage_offset();
   if (view.dtype == base.dtype()) return ops::AsStrided(base, view.sizes, view.strides, start + view.offset);
   if (IsComplex(base.dtype())) {
@@ -257,6 +264,15 @@ Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
   sizes.push_back(2);
   strides.push_back(1);
   return ops::ViewAsComplex(ops::AsStrided(base, sizes, strides, start + 2 * view.offset));
+}
+
+}  // namespace
+
+Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
+  GradModeGuard grad(true);
+  IncludeAutograd on;
+  frames::Settle(base);
+  return WithLazy(ReplayPlain(WithLazy(base, {}), view), view.lazy);
 }
 
 }  // namespace mica::autograd

@@ -84,8 +84,9 @@ Tensor ViewOf(Call& call, const Part& self, const ViewSpec& spec) {
 
 // What keeps all dimensions where they are, counted from the last.
 bool IsWhole(std::string_view name) {
-  return name == "mica::alias" || name == "mica::detach" || name == "mica::view.dtype" ||
-         name == "mica::view_as_real" || name == "mica::view_as_complex";
+  return name == "mica::_conj" || name == "mica::_neg_view" || name == "mica::alias" ||
+         name == "mica::detach" || name == "mica::view.dtype" || name == "mica::view_as_real" ||
+         name == "mica::view_as_complex";
 }
 
 }  // namespace

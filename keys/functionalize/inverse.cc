@@ -35,7 +35,7 @@ Tensor ByShape(const Link&, const Tensor& from, const Tensor& src, bool copies) 
 }
 Tensor Itself(const Link&, const Tensor&, const Tensor& src, bool) { return src; }
 
-// transposes undo themselves.
+// Transposes undo themselves, and so do conjugates and negatives.
 Tensor ByItself(const Link& link, const Tensor&, const Tensor& src, bool copies) {
   const Operator* copy = copies ? CopyForm(*link.op) : nullptr;
   std::vector<MicaValue> args = link.args.values();
@@ -105,7 +105,7 @@ struct Row {
   Undo undo;
 };
 // expand adds no element where it may be written.
-constexpr std::array<Row, 19> kUndo = {{
+constexpr std::array<Row, 21> kUndo = {{
     {"mica::view", &ByShape},
     {"mica::_reshape_alias", &ByShape},
     {"mica::expand", &ByShape},
@@ -115,6 +115,8 @@ constexpr std::array<Row, 19> kUndo = {{
     {"mica::unsqueeze", &ByShape},
     {"mica::transpose.int", &ByItself},
     {"mica::t", &ByItself},
+    {"mica::_conj", &ByItself},
+    {"mica::_neg_view", &ByItself},
     {"mica::permute", &ByPermutation},
     {"mica::alias", &Itself},
     {"mica::detach", &Itself},

@@ -14,7 +14,7 @@ class Bare {
   Bare() : saved_(t_state) {
     t_state.frame = nullptr;
     t_state.include = t_state.include - KeySet::Of(keys::kFrame);
-    t_state.exclude = t_state.exclude | keys::kLayers;
+    t_state.exclude = t_state.exclude | keys::kAboveBackends;
   }
   ~Bare() { t_state = saved_; }
   Bare(const Bare&) = delete;

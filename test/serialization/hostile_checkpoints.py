@@ -343,7 +343,9 @@ def main() -> int:
         made += 1
         content = draw.choice(INPUTS)(draw, draw.choice(good))
         said = weighed(content)
-        if said.startswith("took"):  # the machine's own doings are in these numbers too; a file's are there again
+        if said.startswith(
+            "took"
+        ):  # the machine's own doings are in these numbers too; a file's are there again
             said = weighed(content)
         if made % WHOLE == 0:
             changed = process_state.changes(whole, process_state.whole_state())

@@ -20,7 +20,7 @@ ROUNDING = {
 
 
 def _numbers(x: mica.Tensor) -> np.ndarray:
-    x = x.detach().resolve_conj()
+    x = x.detach().resolve_conj().resolve_neg()
     return (x.float() if x.dtype == mica.bfloat16 else x).numpy()
 
 

@@ -24,6 +24,18 @@ _NUMBER = "a 0-d src for an index of one dimension, which the loop takes as of o
 _LAPACK = "LAPACK works in place on column-major matrices"
 
 ROWS = [
+    Row(
+        "conjugate views",
+        "view.dtype view_copy.dtype",
+        "the memory has other numbers than the tensor shows: refused, as in torch",
+        "work on unresolved",
+    ),
+    Row(
+        "conjugate views",
+        "view_as_real view_as_real_copy",
+        "the memory has other numbers than the tensor shows: refused, as in torch",
+        "work on unresolved",
+    ),
     # Gradients against finite differences.
     Row(
         "gradients",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._tensor.lazy import memory_of as _memory_of
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class _Memory:
     filename: str | None = None
 
     def _view(self, tensor: Tensor, fixed: bool = False) -> None:
-        self._owner, self._fixed = tensor, fixed
+        self._owner, self._fixed = _memory_of(tensor), fixed
 
     @classmethod
     def _over(cls, flat: Tensor) -> Any:
@@ -562,7 +563,7 @@ class UntypedStorage(_StorageBase):
         if not isinstance(tensor, Tensor):
             tensor = _made(tensor, _C.uint8, device)
         count = tensor._storage_nbytes() // tensor.itemsize
-        self._view(tensor.detach().as_strided([count], [1], 0).view(_C.uint8))
+        self._view(_memory_of(tensor).detach().as_strided([count], [1], 0).view(_C.uint8))
 
     def untyped(self) -> UntypedStorage:
         """The storage itself."""

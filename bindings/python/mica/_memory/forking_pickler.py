@@ -14,6 +14,7 @@ import mica
 from mica import _C
 from mica._C import Tensor
 from mica._memory import shared as memory
+from mica._tensor.lazy import read_as
 from mica.serialization._tensors import _rebuild_subclass, reduce_tensor as _by_value
 from mica.storage import TypedStorage, UntypedStorage, _loaded, _Memory
 
@@ -50,10 +51,12 @@ def rebuild_tensor(
     size: tuple[int, ...],
     stride: tuple[int, ...],
     requires_grad: bool,
+    conj: bool,
+    neg: bool,
 ) -> Tensor:
     """The tensor that a process sent, over the bytes that it opened."""
     whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize]
-    made = whole.view(dtype).as_strided(size, stride, offset).detach()
+    made = read_as(whole.view(dtype).as_strided(size, stride, offset).detach(), conj, neg)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -68,7 +71,15 @@ def check_leaf(t: Tensor) -> None:
 
 def placed(t: Tensor, handle: Any) -> Any:
     """The reduction of a tensor over the memory that `handle` tells of."""
-    place = (t.dtype, t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad)
+    place = (
+        t.dtype,
+        t.storage_offset(),
+        tuple(t.shape),
+        t.stride(),
+        t.requires_grad,
+        t.is_conj(),
+        t.is_neg(),
+    )
     return (rebuild_tensor, (handle, *place))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
+from mica._tensor import lazy
 from mica._tensor.removable_handle import RemovableHandle
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -104,13 +105,13 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     As `torch.Tensor.numpy`.
 
     Args:
-        force (bool): Detaches, and copies from a device. Default: False.
+        force (bool): Detaches, copies from a device, and resolves a conjugated view. Default: False.
 
     Returns:
         numpy.ndarray: What is written to it is seen in the tensor, unless `force` copied.
 
     Raises:
-        RuntimeError: The tensor requires gradients.
+        RuntimeError: The tensor requires gradients, or `conj()` made it.
         TypeError: It is on a device, or NumPy lacks its dtype.
 
     Example:
@@ -122,7 +123,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     import numpy as np
 
     if force:
-        self = self.detach().cpu()
+        self = self.detach().cpu().resolve_conj().resolve_neg()
     if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -675,12 +676,8 @@ _C._add_tensor_attributes(
         "is_set_to": is_set_to,
         "set_": set_,
         "name": None,
-        "is_conj": _constant(
-            False, "Says whether elements are conjugated when read: False, conj() does it at once."
-        ),
-        "is_neg": _constant(
-            False, "Says whether elements are negated when read: False, neg() does it at once."
-        ),
+        "_conj": lazy.conj_view,
+        "_neg_view": lazy.neg_view,
         "is_distributed": _constant(False, "Says whether the tensor lies in several processes: False."),
         "is_coalesced": _constant(
             False, "Says whether a sparse tensor is coalesced: False, tensors are dense."

@@ -77,7 +77,7 @@ def make_fx(
     Example:
         >>> traced = mica.fx.make_fx(mica.func.grad(lambda x: x.sin().sum()))(mica.ones(2))
         >>> [node.name for node in traced.graph.nodes]
-        ['x_1', 'sin', 'sum_1', '_tensor_constant0', 'expand', 'cos', 'conj', 'mul', 'output']
+        ['x_1', 'sin', 'sum_1', '_tensor_constant0', 'expand', 'cos', 'conj_physical', 'mul', 'output']
         >>> traced(mica.zeros(3)[:2])
         tensor([1., 1.])
     """

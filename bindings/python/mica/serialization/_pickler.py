@@ -104,15 +104,16 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
             return (_Name("torch._utils", "_rebuild_meta_tensor_no_storage"), (t.dtype, size, stride, grad))
         name = dtype_name(t.dtype)
         kind = STORAGE_OF.get(name)
-        place = (t.storage_offset(), size, stride, grad, OrderedDict())
+        place: tuple[Any, ...] = (t.storage_offset(), size, stride, grad, OrderedDict())
+        lazy = [{"conj": t.is_conj(), "neg": t.is_neg()}] if t.is_conj() or t.is_neg() else []
         if kind is not None:
             return (
                 _Name("torch._utils", "_rebuild_tensor_v2"),
-                (self.storage(TypedStorage(t)._flat, kind), *place),
+                (self.storage(TypedStorage(t)._flat, kind), *place, *lazy),
             )
         flat = UntypedStorage(t)._flat
         reference = self.storage(flat, "UntypedStorage")
-        return (_Name("torch._utils", "_rebuild_tensor_v3"), (reference, *place, t.dtype))
+        return (_Name("torch._utils", "_rebuild_tensor_v3"), (reference, *place, t.dtype, *lazy))
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         written = _torch_name(obj)

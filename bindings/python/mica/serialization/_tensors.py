@@ -12,6 +12,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._tensor.lazy import memory_of, read_as
 
 _pickled: dict[int, Any] = {}
 
@@ -19,7 +20,7 @@ _pickled: dict[int, Any] = {}
 def _storage_tensor(t: Tensor) -> Tensor:
     """The whole storage as a flat tensor of the dtype."""
     count = t._storage_nbytes() // t.itemsize
-    return t.detach().as_strided((count,), (1,), 0)
+    return memory_of(t).detach().as_strided((count,), (1,), 0)
 
 
 class _SharedBytes(bytearray):
@@ -58,6 +59,8 @@ def _rebuild_tensor(
     stride: tuple[int, ...],
     device: str,
     requires_grad: bool,
+    conj: bool = False,
+    neg: bool = False,
 ) -> Tensor:
     key = id(storage)
     flat = _loaded.get(key)
@@ -66,7 +69,7 @@ def _rebuild_tensor(
         flat = (storage, source)
         _remember(key, flat)
     base = flat[1].view(dtype) if flat[1].dtype != dtype else flat[1]
-    result = base.as_strided(size, stride, offset)
+    result = read_as(base.as_strided(size, stride, offset), conj, neg)
     if device != "cpu":
         result = result.to(device)
     result = result.detach()
@@ -128,6 +131,8 @@ def reduce_tensor(self: Tensor) -> Any:
         str(self.device),
         self.requires_grad and type(self) is Tensor and not self.__dict__,
     )
+    if self.is_conj() or self.is_neg():
+        arguments += (self.is_conj(), self.is_neg())
     if type(self) is Tensor and not self.__dict__:
         return (_rebuild_tensor, arguments)
     return (_rebuild_subclass, (type(self), _Rebuilt(arguments), self.requires_grad, dict(self.__dict__)))
@@ -153,4 +158,5 @@ def clone_storage(t: Tensor, memo: dict[int, Any]) -> Tensor:
         flat = _storage_tensor(t).clone()
         memo[key] = flat  # type: ignore[index]
     base = flat if flat.dtype == t.dtype else flat.view(t.dtype)
-    return base.as_strided(t.shape, t.stride(), t.storage_offset()).detach()
+    copy = base.as_strided(t.shape, t.stride(), t.storage_offset()).detach()
+    return read_as(copy, t.is_conj(), t.is_neg())

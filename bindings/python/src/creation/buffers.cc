@@ -82,6 +82,10 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
   return Guarded([&] {
     PyObject* object;
     if (!PyArg_ParseTuple(args, "O!", &TensorType, &object)) throw PythonErrorIsSet();
+    MICA_CHECK(!IsLazy(Unwrap(object)), "Can't call numpy() on Tensor that has ",
+               Unwrap(object).keys().has(keys::kConjugate) ? "conjugate" : "negative",
+               " bit set, since its memory has other numbers than it shows. Use tensor.resolve_",
+               Unwrap(object).keys().has(keys::kConjugate) ? "conj" : "neg", "().numpy() instead.");
     const Tensor t = frames::Readable(Unwrap(object), "a NumPy array of it");
     MICA_CHECK_TYPE(t.device().is_cpu(), "Only a tensor on cpu can become a NumPy array; this one is ",
                     t.ToString(), ". Use x.cpu() first.");

@@ -73,6 +73,11 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
     int versioned, copy;
     if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copy))
       throw PythonErrorIsSet();
+    if (IsLazy(Unwrap(object)))
+      Raise(
+          PyExc_BufferError,
+          "Can't export tensors with the conjugate bit or the negative bit set, since their memory has other "
+          "numbers than they show; use x.resolve_conj() or x.resolve_neg().");
     const Tensor t = frames::Readable(Unwrap(object), "a DLPack capsule");
     MICA_CHECK_KIND(kType, !t.device().is_meta(), "A tensor on meta has no memory to share.");
     if (t.requires_grad())

@@ -202,7 +202,7 @@ class RowCheck {
       v.u.tensor = twins.back().impl();
     }
     if (unknown.own || unknown.may_fail) return !unknown.own;
-    const ExcludeGuard no_layers(keys::kLayers);
+    const ExcludeGuard no_layers(keys::kAboveBackends);
     std::vector<MicaValue> results(op_.schema().returns.size() + 1);
     for (MicaValue& r : results) r.tag = MICA_VALUE_NONE;
     try {

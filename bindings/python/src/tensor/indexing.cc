@@ -244,7 +244,7 @@ Tensor IndexedValue(const Walk& w, const Tensor& value) {
   const DType dtype = w.view.dtype();
   if (is_one && IsByMask(w)) {
     if (v.ndim() > 0) v = ops::view(v, IntSpan{});
-    const bool readable = !frames::Current() && !frames::IsWrapper(v) && !v.keys().has(keys::kNoData);
+    const bool readable = !frames::Current() && !frames::IsWrapper(v) && (v.keys() & keys::kOfMemory).empty();
     if (v.dtype() != dtype && readable) CheckHeld(dtype, ReadElement(v.data(), v.dtype()));
     return ConvertTensor(v, dtype, w.view.device());
   }

@@ -35,7 +35,7 @@ Scalar ItemOf(const Tensor& shown) {
   if (__builtin_expect(seen.has(keys::kDispatchMode) || seen.has(keys::kPythonSubclass), 0))
     return ops::_local_scalar_dense(shown);
   Tensor read;
-  if (frames::IsWrapper(shown) || frames::Current())
+  if (frames::IsWrapper(shown) || frames::Current() || IsLazy(shown))
     read = frames::Readable(shown, "item(), or a test of truth,");
   const Tensor& t = read.defined() ? read : shown;
   MICA_CHECK_IMPLEMENTED(!t.device().is_meta(), "A tensor on meta has no values, so it has no item().");

@@ -103,6 +103,8 @@ PyObject* IsSigned(PyObject* self, PyObject*) {
   const DTypeKind k = ::mica::Kind(Unwrap(self).dtype());
   return NewBool(k != DTypeKind::kBoolean && k != DTypeKind::kUnsigned);
 }
+PyObject* IsConj(PyObject* self, PyObject*) { return NewBool(Unwrap(self).keys().has(keys::kConjugate)); }
+PyObject* IsNeg(PyObject* self, PyObject*) { return NewBool(Unwrap(self).keys().has(keys::kNegative)); }
 PyObject* IsInference(PyObject* self, PyObject*) { return NewBool(Unwrap(self).is_inference()); }
 PyObject* IsView(PyObject* self, PyObject*) { return NewBool(Unwrap(self).is_view()); }
 PyObject* IsContiguousMethod(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -291,6 +293,12 @@ PyMethodDef kTensorMethods[] = {
      "is_floating_point() -> bool"},
     {"is_complex", Asking<"is_complex", IsComplexMethod>::Alone, METH_NOARGS, "is_complex() -> bool"},
     {"is_signed", Asking<"is_signed", IsSigned>::Alone, METH_NOARGS, "is_signed() -> bool"},
+    {"is_conj", Asking<"is_conj", IsConj>::Alone, METH_NOARGS,
+     "is_conj() -> bool\n\nWhether it is a view of its conjugates, as conj() makes one. resolve_conj() makes "
+     "memory of its own."},
+    {"is_neg", Asking<"is_neg", IsNeg>::Alone, METH_NOARGS,
+     "is_neg() -> bool\n\nWhether it is a view of its negatives, as the imaginary part of a conjugate is. "
+     "resolve_neg() makes memory of its own."},
     {"is_inference", Asking<"is_inference", IsInference>::Alone, METH_NOARGS,
      "is_inference() -> bool\n\nWhether it was made in inference mode."},
     {"_is_view", Asking<"_is_view", IsView>::Alone, METH_NOARGS, nullptr},

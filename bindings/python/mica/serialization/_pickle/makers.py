@@ -13,6 +13,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._tensor.lazy import read_as
 from mica.serialization._pickle import kinds
 from mica.serialization._pickle.machine import Machine, Refused, shown
 from mica.storage import TypedStorage, _Memory
@@ -42,26 +43,7 @@ def shaped(flat: Tensor, offset: Any, size: Any, stride: Any) -> Tensor:
     return flat.as_strided(size, stride, offset).detach()
 
 
-def turned(machine: Any, flat: Tensor, metadata: Any) -> Tensor:
-    """A storage's elements as torch says of a tensor beside its place: lazily conjugated or negated.
-
-    Those of the storage and once, not those of the tensor, which may be expanded to any size.
-    """
-    conj, neg = (bool(metadata) and metadata.get(name) is True for name in ("conj", "neg"))
-    if not conj and not neg:
-        return flat
-    known = machine.turned.setdefault(flat._storage_ptr(), {}) if machine and not flat.is_meta else {}
-    place = (flat.dtype, flat.numel(), conj, neg)
-    if place not in known:
-        if known:  # the first is as large as the storage, whose bytes the file has
-            machine.spend(flat.numel() * flat.itemsize // kinds.ENTRY)
-        found = flat.conj() if conj else flat
-        known[place] = -found if neg else found
-    return known[place]
-
-
 def typed_tensor(
-    machine: Any,
     storage: Any,
     offset: Any,
     size: Any,
@@ -73,19 +55,15 @@ def typed_tensor(
     """A tensor over a storage of a dtype."""
     if not isinstance(storage, TypedStorage):
         raise Refused(f"a tensor is built on {shown(storage)}, not on a storage of a dtype.")
-    made = shaped(turned(machine, storage._flat, metadata), offset, size, stride)
+    flat = storage._flat
+    conj, neg = (bool(metadata) and metadata.get(name) is True for name in ("conj", "neg"))
+    if (conj and not flat.is_complex()) or (neg and flat.dtype == mica.bool):
+        raise Refused(f"elements of the dtype ({flat.dtype}) are {'conjugated' if conj else 'negated'}.")
+    made = read_as(shaped(flat, offset, size, stride), conj, neg)
     return made.requires_grad_() if grad else made
 
 
-def rebuild_tensor_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
-) -> Tensor:
-    """torch._utils._rebuild_tensor_v2 for programs that call it: no file, and so no budget."""
-    return typed_tensor(None, storage, offset, size, stride, grad, hooks, metadata)
-
-
 def untyped_tensor(
-    machine: Any,
     storage: Any,
     offset: Any,
     size: Any,
@@ -100,7 +78,7 @@ def untyped_tensor(
         raise Refused("a tensor is built without a dtype or without a storage.")
     flat = storage._flat.view(mica.uint8)
     whole = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-    return typed_tensor(machine, TypedStorage._over(whole), offset, size, stride, grad, hooks, metadata)
+    return typed_tensor(TypedStorage._over(whole), offset, size, stride, grad, hooks, metadata)
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, grad: Any) -> Tensor:

@@ -111,9 +111,9 @@ class _FromType(Rule):
 _PLACE = (STORAGE, COUNT, SIZES, SIZES)
 _V2, _V3 = (*_PLACE, FLAG, ANYTHING, NAMES), (*_PLACE, FLAG, ANYTHING, DTYPE, NAMES)
 _TENSOR_RULES = [
-    Rule("torch._utils._rebuild_tensor", making.typed_tensor, *_PLACE, pays=True),
-    Rule("torch._utils._rebuild_tensor_v2", making.typed_tensor, *_V2, optional=1, pays=True),
-    Rule("torch._utils._rebuild_tensor_v3", making.untyped_tensor, *_V3, optional=1, pays=True),
+    Rule("torch._utils._rebuild_tensor", making.typed_tensor, *_PLACE),
+    Rule("torch._utils._rebuild_tensor_v2", making.typed_tensor, *_V2, optional=1),
+    Rule("torch._utils._rebuild_tensor_v3", making.untyped_tensor, *_V3, optional=1),
     Rule("torch._utils._rebuild_meta_tensor_no_storage", making.meta_tensor, DTYPE, SIZES, SIZES, FLAG),
 ]
 _RULES = [
@@ -193,7 +193,6 @@ class Builder(Machine):
         self._users = users
         self._users_ids = {id(value) for value in users.values()}
         self._named: set[int] = set()  # what names stood for: shared with the process
-        self.turned: dict[Any, dict[Any, Tensor]] = {}  # by storage: its elements conjugated or negated
 
     def is_users(self, value: Any) -> bool:
         """Whether the user allowed an object, or its class for its instances."""
