@@ -41,7 +41,7 @@ def set_device_index(device: Any, /) -> None:
 
 
 def current_device_index() -> int:
-    """Says which device of the accelerator is meant without a number.
+    """Returns the number of the current device of the accelerator.
 
     As `torch.accelerator.current_device_index`.
 
@@ -142,7 +142,7 @@ def _functions_of(backend: str) -> Any:
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """Says which accelerator a program means without naming it: the first backend beside the CPU that is loaded.
+    """Returns the accelerator that a program means without naming one: the first backend beside the CPU that is loaded.
 
     As `torch.accelerator.current_accelerator`.
 
@@ -160,7 +160,7 @@ def current_accelerator(check_available: bool = False) -> Any:
 
 
 def is_available() -> bool:
-    """Says whether there is an accelerator with a device.
+    """Returns whether there is an accelerator with a device.
 
     As `torch.accelerator.is_available`.
 

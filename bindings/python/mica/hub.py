@@ -23,7 +23,7 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """Says in which folder the hub looks for weights.
+    """Returns the folder in which the hub looks for weights.
 
     As `torch.hub.get_dir`.
 

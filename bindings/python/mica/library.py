@@ -258,7 +258,7 @@ def register_kernel(
     As `torch.library.register_kernel`.
 
     Args:
-        op (str, OpOverload or CustomOpDef): The operator.
+        op (str, OpOverload or CustomOpDef): The operator, as "namespace::name" or what `custom_op()` returned.
         device_types (str, sequence of str or None): Device types, "cpu"; None for all.
         func (callable, optional): The kernel. Default: None, it is decorated.
         lib (Library, optional): Owns the registration. Default: one that lasts.
@@ -294,7 +294,7 @@ def register_fake(
     As `torch.library.register_fake`. It is called with tensors on the device meta, and returns such.
 
     Args:
-        op (str, OpOverload or CustomOpDef): The operator.
+        op (str, OpOverload or CustomOpDef): The operator, as "namespace::name" or what `custom_op()` returned.
         func (callable, optional): The function, of the operator's arguments. Default: None, it is decorated.
         lib (Library, optional): Owns the registration. Default: one that lasts.
         allow_override (bool): Ignored: a later registration replaces an earlier one. Default: True.
@@ -327,7 +327,7 @@ def register_autograd(
     As `torch.library.register_autograd`.
 
     Args:
-        op (str, OpOverload or CustomOpDef): The operator.
+        op (str, OpOverload or CustomOpDef): The operator, as "namespace::name" or what `custom_op()` returned.
         backward (callable): `backward(ctx, *grads)`: given the gradient of each output, returns one for
             each argument of the operator, None for those that have none.
         setup_context (callable, optional): `setup_context(ctx, inputs, output)`: saves in `ctx` what
@@ -388,7 +388,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     As `torch.library.register_vmap`.
 
     Args:
-        op (str, OpOverload or CustomOpDef): The operator.
+        op (str, OpOverload or CustomOpDef): The operator, as "namespace::name" or what `custom_op()` returned.
         func (callable, optional): `func(info, in_dims, *args)` returns `(output, out_dims)`. `info` has
             `batch_size` and `randomness`; `in_dims` says for each argument which dimension holds the
             batch, 0 or None (a list for a list); `args` are the values of all examples; `out_dims` says
@@ -423,13 +423,13 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 def register_autocast(
     op: Any, device_type: str, cast_inputs: dtype | str, /, *, lib: Library | None = None
 ) -> None:
-    """Says what autocast does with an operator on a device type: it casts the floating tensors among its arguments.
+    """Registers what autocast does with an operator on a device type: it casts the floating tensors among its arguments.
 
     As `torch.library.register_autocast`, which takes dtypes alone. float64 is never cast. The operator
     itself runs without autocast.
 
     Args:
-        op (str, OpOverload or CustomOpDef): The operator.
+        op (str, OpOverload or CustomOpDef): The operator, as "namespace::name" or what `custom_op()` returned.
         device_type (str): Such as "cpu".
         cast_inputs (dtype or str): The dtype; or "lower" for autocast's own, "float32", or "promote" for
             float32 if one of the tensors has it, else autocast's own.
@@ -567,7 +567,7 @@ class CustomOpDef:
         return register_vmap(self._qualname, func, lib=self._library)
 
     def register_autocast(self, device_type: str, cast_inputs: dtype | str) -> None:
-        """Says what autocast does with the operator; see `mica.library.register_autocast`.
+        """Registers what autocast does with the operator; see `mica.library.register_autocast`.
 
         Args:
             device_type (str): Such as "cpu".

@@ -23,7 +23,7 @@ def empty_cache() -> None:
 
 
 def current_allocated_memory() -> int:
-    """Says how many bytes tensors of the device use.
+    """Returns how many bytes the tensors of the device use.
 
     As `torch.mps.current_allocated_memory`.
 
@@ -41,7 +41,7 @@ def current_allocated_memory() -> int:
 
 
 def driver_allocated_memory() -> int:
-    """Says how many bytes the program has taken from the device, idle ones included.
+    """Returns how many bytes the program has taken from the device, idle ones included.
 
     As `torch.mps.driver_allocated_memory`.
 
@@ -59,7 +59,7 @@ def driver_allocated_memory() -> int:
 
 
 def recommended_max_memory() -> int:
-    """Says how many bytes a program may take of the device: all that it has.
+    """Returns how many bytes a program may take of the device: all that it has.
 
     As `torch.mps.recommended_max_memory`.
 

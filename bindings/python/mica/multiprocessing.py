@@ -39,7 +39,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """Says how memory is shared from now on.
+    """Returns the way in which processes share the memory of tensors.
 
     As `torch.multiprocessing.get_sharing_strategy`.
 
@@ -86,7 +86,7 @@ class ProcessException(Exception):
     As `torch.multiprocessing.ProcessException`.
 
     Args:
-        msg (str): What happened.
+        msg (str): What happened, as text.
         error_index (int): Which process, from 0 on.
         pid (int): Its process id.
     """
@@ -123,7 +123,7 @@ class ProcessExitedException(ProcessException):
     raise it. The arguments are its attributes, `error_pid` by the name `pid`.
 
     Args:
-        msg (str): What happened.
+        msg (str): What happened, as text.
         error_index (int): Which process, from 0 on.
         error_pid (int): Its process id.
         exit_code (int): Its status; minus the number of the signal that killed it.

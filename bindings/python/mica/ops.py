@@ -33,7 +33,7 @@ class Argument(NamedTuple):
     """One argument of a schema.
 
     Args:
-        name (str): Its name.
+        name (str): Name of the argument.
         type (str): Its type, as the schema spells it: "Tensor", "int[]", "Scalar".
         kwarg_only (bool): Whether it is given by name alone.
         alias_info (AliasInfo or None): Itself, if the call writes it.
@@ -141,7 +141,7 @@ class OpOverload:
         operator (Any): The operator in the dispatcher; use `mica.ops` to get overloads.
 
     Attributes:
-        namespace (str): "mica".
+        namespace (str): Name of the namespace, such as "mica".
         python_path (str): Where it is found, "mica.ops.mica.add.Tensor".
 
     Example:
@@ -225,8 +225,8 @@ class OpOverload:
         """Completes the arguments of a call with the schema's defaults.
 
         Args:
-            *args (Any): By place.
-            **kwargs (Any): By name.
+            *args (Any): Positional arguments of the call.
+            **kwargs (Any): Keyword arguments of the call.
 
         Returns:
             tuple of list and dict: The arguments by place, and those that are given by name alone.
@@ -322,8 +322,8 @@ class OpPacket:
     As `torch._ops.OpOverloadPacket`.
 
     Args:
-        namespace (str): "mica".
-        name (str): "add".
+        namespace (str): Name of the namespace, such as "mica".
+        name (str): Name of the operator, such as "add".
 
     Raises:
         TypeError: When called: no overload takes the arguments.

@@ -171,7 +171,7 @@ def _get_overloaded_args(
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Says whether an object is a Tensor, or of a class that overrides functions as one.
+    """Returns whether an object is a Tensor, or of a class that overrides functions as one.
 
     As `torch.overrides.is_tensor_like`.
 
@@ -471,7 +471,7 @@ def resolve_name(f: Any) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Says whether a function is a method of Tensor, or reads or writes a property of it.
+    """Returns whether a function is a method of Tensor, or reads or writes a property of it.
 
     As `torch.overrides.is_tensor_method_or_property`.
 

@@ -104,7 +104,7 @@ class SobolEngine:
         """The next points of the sequence.
 
         Args:
-            n (int): How many. Default: 1.
+            n (int): How many points. Default: 1.
             out (Tensor, optional): Resized and filled with the points. Default: None.
             dtype (dtype, optional): Of the points. Default: the default dtype.
 
@@ -125,7 +125,7 @@ class SobolEngine:
         """The next `2 ** m` points, which are balanced if those before are none or as many.
 
         Args:
-            m (int): Exponent.
+            m (int): 2 ** m points are drawn.
             out (Tensor, optional): Resized and filled with the points. Default: None.
             dtype (dtype, optional): Of the points. Default: the default dtype.
 
@@ -153,7 +153,7 @@ class SobolEngine:
         """Leaves out points.
 
         Args:
-            n (int): How many.
+            n (int): How many points.
 
         Returns:
             SobolEngine: The engine itself.

@@ -39,7 +39,7 @@ def _made(data: Any, dtype: Any, device: Any = None) -> Tensor:
 
 
 def bytes_of(flat: Tensor) -> Any:
-    r"""Gives a flat tensor's bytes, without a copy where it is on the CPU.
+    r"""Returns a flat tensor's bytes, without a copy where it is on the CPU.
 
     Args:
         flat (Tensor): `(n,)`, contiguous.
@@ -233,7 +233,7 @@ class _Memory:
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Says whether the memory is pinned; see `Tensor.pin_memory`.
+        """Returns whether the memory is pinned; see `Tensor.pin_memory`.
 
         Args:
             device (device, optional): Ignored. Default: None.
@@ -375,10 +375,10 @@ class _Memory:
         """Maps elements of a file.
 
         Args:
-            filename (str or path): The file.
+            filename (str or path): Path of the file.
             shared (bool): What is written goes to the file, which is made longer if need be. Default: False,
                 it is kept private.
-            size (int): Elements. Default: 0.
+            size (int): How many elements are mapped. Default: 0.
 
         Returns:
             TypedStorage or UntypedStorage: The memory.
@@ -519,7 +519,7 @@ class TypedStorage(_Memory):
 
 
 def swap_width(dtype: Any) -> int:
-    """Says how many bytes of an element change places when its byte order does: half of it where it is complex.
+    """Returns how many bytes of an element change places when its byte order does: half of it where it is complex.
 
     Args:
         dtype (dtype or None): The dtype; None for bytes.
@@ -597,10 +597,10 @@ class UntypedStorage(_StorageBase):
         """Maps bytes of a file.
 
         Args:
-            filename (str or path): The file.
+            filename (str or path): Path of the file.
             shared (bool): What is written goes to the file, which is made longer if need be. Default: False,
                 it is kept private.
-            nbytes (int): Bytes. Default: 0.
+            nbytes (int): How many bytes are mapped. Default: 0.
             size (int): The same by another name. Default: 0.
 
         Returns:

@@ -82,7 +82,7 @@ def device_count(backend: str) -> int:
 
 
 def device_properties(device: Any = None) -> dict[str, Any]:
-    """Asks a device about itself.
+    """Returns the properties of a device: its name, its memory, and what the plugin adds.
 
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
@@ -336,7 +336,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Asks a device's caching allocator what it holds.
+    """Returns what a device's caching allocator holds, in bytes, and how many requests it has met.
 
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
@@ -354,7 +354,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Says how many bytes tensors of a device use.
+    """Returns how many bytes the tensors of a device use.
 
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
@@ -373,7 +373,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Says how many bytes the program has taken from a device, idle ones included.
+    """Returns how many bytes the program has taken from a device, idle ones included.
 
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
@@ -390,7 +390,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Says how many bytes tensors of a device used at most, since the start or the last reset.
+    """Returns how many bytes the tensors of a device used at most, since the start or the last reset.
 
     Args:
         device (str or device, optional): The device. Default: the default device, or the first
@@ -495,7 +495,7 @@ def fallback_counts(reset: bool = False) -> dict[str, dict[str, int]]:
 
 
 def record_stream(self: Tensor, stream: Stream) -> None:
-    """Says that another stream than the current one uses the tensor's memory.
+    """Tells the allocator that another stream than the current one uses the tensor's memory.
 
     The memory is not given to another tensor before what is in that stream now is done. As
     `torch.Tensor.record_stream`.
@@ -538,7 +538,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def is_pinned(self: Tensor) -> bool:
-    """Says whether the tensor lies in pinned memory; see `pin_memory()`.
+    """Returns whether the tensor lies in pinned memory; see `pin_memory()`.
 
     As `torch.Tensor.is_pinned`.
 
@@ -580,7 +580,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Says whether other processes can see the tensor's memory; see `share_memory_()`.
+    """Returns whether other processes can see the tensor's memory; see `share_memory_()`.
 
     As `torch.Tensor.is_shared`.
 

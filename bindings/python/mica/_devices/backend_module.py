@@ -15,10 +15,10 @@ import mica
 from mica import _C, _devices
 
 _QUERIES = {  # and what each says
-    "memory_allocated": "Says how many bytes tensors of a device use.",
-    "memory_reserved": "Says how many bytes the program has taken from a device, idle ones included; also `memory_cached`.",
-    "max_memory_allocated": "Says how many bytes tensors of a device used at most.",
-    "max_memory_reserved": "Says how many bytes the program holds of a device now, as `memory_reserved()`: there is no maximum.",
+    "memory_allocated": "Returns how many bytes the tensors of a device use.",
+    "memory_reserved": "Returns how many bytes the program has taken from a device, idle ones included.",
+    "max_memory_allocated": "Returns how many bytes the tensors of a device used at most.",
+    "max_memory_reserved": "Returns what `memory_reserved()` returns, since no maximum of it is kept.",
 }
 _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
 
@@ -67,7 +67,7 @@ _current: dict[str, int] = {}
 
 def _devices_of(backend: str) -> dict[str, Any]:
     def is_available() -> bool:
-        """Says whether the backend has a device: programs ask before they use one.
+        """Returns whether the backend has a device: programs ask before they use one.
 
         As `torch.cuda.is_available`.
 
@@ -96,7 +96,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         return _C._device_count(backend)
 
     def current_device() -> int:
-        """Says which device is meant where a program names the backend without a number.
+        """Returns the number of the current device: the one that is meant where a program names none.
 
         As `torch.cuda.current_device`.
 
@@ -132,7 +132,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         _current[backend] = _numbered(backend, device).index or 0
 
     def get_device_properties(device: Any = None) -> Any:
-        """Asks a device about itself.
+        """Returns the properties of a device: its name, its memory, and what the plugin adds.
 
         As `torch.cuda.get_device_properties`, with the attributes that Mica's plugins know.
 
@@ -155,7 +155,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         return namedtuple("DeviceProperties", list(found))(**found)  # noqa: PYI024
 
     def get_device_name(device: Any = None) -> str:
-        """Asks a device for its name.
+        """Returns the name of a device.
 
         As `torch.cuda.get_device_name`.
 
@@ -174,7 +174,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         return str(get_device_properties(device).name)
 
     def get_device_capability(device: Any = None) -> tuple[int, int]:
-        """Asks a device for its compute capability.
+        """Returns the compute capability of a device.
 
         As `torch.cuda.get_device_capability`.
 
@@ -226,7 +226,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         _needed(backend)
 
     def is_bf16_supported(including_emulation: bool = True) -> bool:
-        """Says whether bfloat16 works, by conversion at least.
+        """Returns whether bfloat16 works, by conversion at least.
 
         As `torch.cuda.is_bf16_supported`, but whether a device computes with bfloat16 itself is not known: False
         whenever `including_emulation` is False.
@@ -445,7 +445,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
             _C._empty_cache(backend)
 
     def memory_stats(device: Any = None) -> dict[str, int]:
-        """Asks a device's caching allocator what it holds.
+        """Returns what a device's caching allocator holds, in bytes, and how many requests it has met.
 
         As `torch.cuda.memory_stats`, with Mica's names.
 
@@ -480,7 +480,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         return "\n".join(f"{name}: {value}" for name, value in memory_stats(device).items())
 
     def mem_get_info(device: Any = None) -> tuple[int, int]:
-        """Asks a device for its free memory.
+        """Returns the free and the total memory of a device, in bytes.
 
         As `torch.cuda.mem_get_info`.
 
@@ -570,7 +570,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.manual_seed`. Without a device it does nothing. `mica.manual_seed()` seeds all devices.
 
         Args:
-            seed (int): The seed.
+            seed (int): Any integer; the same one gives the same numbers again.
 
         Example:
             >>> mica.cuda.manual_seed(0)
@@ -584,7 +584,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.manual_seed_all`. Without a device it does nothing.
 
         Args:
-            seed (int): The seed.
+            seed (int): Any integer; the same one gives the same numbers again.
 
         Example:
             >>> mica.cuda.manual_seed_all(0)
@@ -593,7 +593,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             generator(i).manual_seed(seed)
 
     def seed() -> None:
-        """Seeds the generator of the current device with a number of the system's.
+        """Seeds the generator of the current device with a random number from the operating system.
 
         As `torch.cuda.seed`. Without a device it does nothing.
 
@@ -604,7 +604,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             generator().seed()
 
     def seed_all() -> None:
-        """Seeds the generators of all devices with one number of the system's.
+        """Seeds the generators of all devices with one random number from the operating system.
 
         As `torch.cuda.seed_all`. Without a device it does nothing.
 
@@ -615,7 +615,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             manual_seed_all(generator(0).seed())
 
     def initial_seed() -> int:
-        """Says what the generator of the current device was last seeded with.
+        """Returns the seed that the generator of the current device was last given.
 
         As `torch.cuda.initial_seed`.
 

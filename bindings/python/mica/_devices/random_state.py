@@ -26,7 +26,7 @@ def manual_seed(seed: int) -> Generator:
     As `torch.manual_seed`.
 
     Args:
-        seed (int): The seed.
+        seed (int): Any integer; the same one gives the same numbers again.
 
     Returns:
         Generator: That of the CPU.
@@ -49,7 +49,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seeds the CPU's default generator with a number of the system's.
+    """Seeds the CPU's default generator with a random number from the operating system.
 
     As `torch.seed`.
 
@@ -65,7 +65,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Says what the CPU's default generator was last seeded with.
+    """Returns the seed that the CPU's default generator was last given.
 
     As `torch.initial_seed`.
 

@@ -51,7 +51,7 @@ _generated = _C._functions[""]
 
 
 def is_tensor(obj: object) -> bool:
-    """Says whether an object is a Tensor.
+    """Returns whether an object is a Tensor.
 
     As `torch.is_tensor`.
 
@@ -69,7 +69,7 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Says whether an object is a storage, typed or not.
+    """Returns whether an object is a storage, typed or not.
 
     As `torch.is_storage`.
 
@@ -89,7 +89,7 @@ def is_storage(obj: object) -> bool:
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Says whether a tensor's dtype is a floating-point one.
+    """Returns whether a tensor's dtype is a floating-point one.
 
     As `torch.is_floating_point`.
 
@@ -107,7 +107,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_complex(input: Tensor) -> bool:
-    """Says whether a tensor's dtype is complex.
+    """Returns whether a tensor's dtype is complex.
 
     As `torch.is_complex`.
 
@@ -165,7 +165,7 @@ def typename(obj: object) -> str:
 
 
 def get_default_device() -> Any:
-    """Says where this thread's functions make tensors that are told no device.
+    """Returns the default device, on which this thread makes tensors that are given none.
 
     As `torch.get_default_device`.
 
@@ -180,7 +180,7 @@ def get_default_device() -> Any:
 
 
 def set_default_device(device: Any) -> None:
-    """Sets where this thread's functions make tensors that are told no device.
+    """Sets the default device, on which this thread makes tensors that are given none.
 
     As `torch.set_default_device`.
 
@@ -246,7 +246,7 @@ _precision = ["highest"]
 
 
 def get_float32_matmul_precision() -> str:
-    """Says what `set_float32_matmul_precision()` allows.
+    """Returns the precision that `set_float32_matmul_precision()` set.
 
     As `torch.get_float32_matmul_precision`.
 
@@ -261,7 +261,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Says how exact products of float32 matrices must be; the CPU's are float32 in any case.
+    """Sets how exact products of float32 matrices must be; the CPU's are float32 in any case.
 
     As `torch.set_float32_matmul_precision`.
 

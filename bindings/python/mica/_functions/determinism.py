@@ -9,7 +9,7 @@ _fill = [True]
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Says whether `use_deterministic_algorithms(True)` was called.
+    """Returns whether `use_deterministic_algorithms(True)` was called.
 
     As `torch.are_deterministic_algorithms_enabled`.
 
@@ -24,7 +24,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Says whether `use_deterministic_algorithms()` was called with `warn_only`.
+    """Returns whether `use_deterministic_algorithms()` was called with `warn_only`.
 
     As `torch.is_deterministic_algorithms_warn_only_enabled`.
 
@@ -39,13 +39,13 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Asks for the same results in every run.
+    """Makes a program give the same results in every run, memory that it reads before it writes it included.
 
     As `torch.use_deterministic_algorithms`. Mica's CPU kernels give them anyway; what changes is memory that nobody
     wrote, as of `mica.empty`, which is filled (`mica.utils.deterministic.fill_uninitialized_memory`).
 
     Args:
-        mode (bool): Whether to.
+        mode (bool): Whether results have to be the same in every run.
         warn_only (bool): Kept for programs that ask. Default: False.
 
     Raises:

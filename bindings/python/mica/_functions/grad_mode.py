@@ -165,7 +165,7 @@ class set_grad_enabled(_Mode):
 
 
 class set_multithreading_enabled(_Mode):
-    """Says whether backward may use several threads; kept for programs that ask, without effect.
+    """Sets whether backward may use several threads; kept for programs that ask, without effect.
 
     As `torch.autograd.set_multithreading_enabled`: at once, and as a `with` block until its end. Mica
     runs the nodes of a backward pass in the caller's thread.

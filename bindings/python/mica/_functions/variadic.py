@@ -409,7 +409,7 @@ def bartlett_window(window_length: int, periodic: bool = True, **options: Any) -
     As `torch.bartlett_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
-        window_length (int): Samples.
+        window_length (int): Length of the window, in samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
         **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
@@ -435,7 +435,7 @@ def blackman_window(window_length: int, periodic: bool = True, **options: Any) -
     As `torch.blackman_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
-        window_length (int): Samples.
+        window_length (int): Length of the window, in samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
         **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
@@ -463,7 +463,7 @@ def hamming_window(
     As `torch.hamming_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
-        window_length (int): Samples.
+        window_length (int): Length of the window, in samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
         alpha (float): The constant. Default: 0.54.
@@ -491,7 +491,7 @@ def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Te
     As `torch.hann_window`. `n` counts from 0; one sample is `[1.]`.
 
     Args:
-        window_length (int): Samples.
+        window_length (int): Length of the window, in samples.
         periodic (bool): `N` is `window_length`, for spectra; else one less, which makes the window
             symmetric. Default: True.
         **options (Any): `dtype`, a floating one (default: the default dtype); `device`, where the result lives
@@ -517,7 +517,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     As `torch.kaiser_window`. One sample is `[1.]`.
 
     Args:
-        window_length (int): Samples.
+        window_length (int): Length of the window, in samples.
         periodic (bool): Leaves out the last sample of a symmetric window that has one more, for spectra.
             Default: True.
         beta (float): How narrow it is; 0 makes it a rectangle. Default: 12.0.

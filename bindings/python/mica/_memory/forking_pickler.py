@@ -100,7 +100,7 @@ def reduce_storage(storage: _Memory) -> Any:
 
 
 def init_reductions() -> None:
-    """Teaches Python's processes, queues and pipes to send tensors by their memory.
+    """Makes Python's processes, queues and pipes send tensors by their memory.
 
     As `torch.multiprocessing.reductions.init_reductions`. Importing `mica.multiprocessing` has done it.
 

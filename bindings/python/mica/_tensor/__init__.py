@@ -100,7 +100,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """Gives a NumPy array over this tensor's memory.
+    """Returns a NumPy array over this tensor's memory.
 
     As `torch.Tensor.numpy`.
 
@@ -182,7 +182,7 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Gives the tensor on a device, by the name that the array API standard has for `to()`.
+    """Returns the tensor on a device, by the name that the array API standard has for `to()`.
 
     Args:
         device (str or device): The device.
@@ -496,12 +496,12 @@ def norm(
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """Gives this tensor's elements where a condition holds, and those of another elsewhere.
+    """Returns this tensor's elements where a condition holds, and those of another elsewhere.
 
     As `torch.Tensor.where`; the three broadcast.
 
     Args:
-        condition (Tensor): bool.
+        condition (Tensor): bool; broadcasts with both tensors.
         other (Tensor or float): The other elements.
 
     Returns:
@@ -516,21 +516,21 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def untyped_storage(self: Tensor) -> Any:
-    """Gives the memory that this tensor and its views share, as bytes: an `UntypedStorage`."""
+    """Returns the memory that this tensor and its views share, as bytes: an `UntypedStorage`."""
     from mica.storage import UntypedStorage
 
     return UntypedStorage(self)
 
 
 def storage(self: Tensor) -> Any:
-    """Gives the memory that this tensor and its views share, as elements: a `TypedStorage`."""
+    """Returns the memory that this tensor and its views share, as elements: a `TypedStorage`."""
     from mica.storage import TypedStorage
 
     return TypedStorage(self)
 
 
 def get_device(self: Tensor) -> int:
-    """Says the number of the tensor's device; -1 on the CPU."""
+    """Returns the number of the tensor's device; -1 on the CPU."""
     return -1 if self.device.type in ("cpu", "meta") else self.device.index or 0
 
 
@@ -573,7 +573,7 @@ def _to_backend(backend: str) -> Any:
     def move(
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
-        """Gives the tensor on a cuda device.
+        """Returns the tensor on a cuda device.
 
         As `torch.Tensor.cuda`.
 
@@ -602,7 +602,7 @@ def _to_backend(backend: str) -> Any:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
-    """Gives the tensor itself, which is dense, as every tensor of Mica.
+    """Returns the tensor itself, which is dense, as every tensor of Mica.
 
     Args:
         dtype (dtype, optional): Converts to it. Default: None.
@@ -619,7 +619,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Ten
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Says whether two tensors are the same view of one storage.
+    """Returns whether two tensors are the same view of one storage.
 
     As `torch.Tensor.is_set_to`.
 

@@ -163,10 +163,10 @@ def from_file(
     As `torch.from_file`.
 
     Args:
-        filename (str): The file.
+        filename (str): Path of the file.
         shared (bool, optional): What is written goes to the file, which is made longer if need be.
             Default: None, it is kept private.
-        size (int): Elements. Default: 0.
+        size (int): How many elements are mapped. Default: 0.
         dtype (dtype, optional): Of the elements. Default: the default dtype.
         device (device, optional): Must be the CPU. Default: None.
         pin_memory (bool): Ignored. Default: False.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """Gives the elements in another shape, with a warning: use `reshape()`.
+    """Returns the elements in another shape, with a warning: use `reshape()`.
 
     As `torch.Tensor.resize`.
 
@@ -30,7 +30,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """Gives the elements in another tensor's shape, with a warning: use `reshape()`.
+    """Returns the elements in another tensor's shape, with a warning: use `reshape()`.
 
     Args:
         tensor (Tensor): Its shape is taken.
@@ -111,7 +111,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 
     Args:
         x (Tensor): Broadcasts to this one's shape.
-        y (Tensor): Likewise.
+        y (Tensor): The third argument, likewise.
         callable (callable): `callable(own, of_x, of_y)` returns a number.
 
     Returns:
@@ -136,7 +136,7 @@ def _mapped(self: Tensor, others: tuple[Tensor, ...], function: Any) -> Tensor:
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """Says what `Module.load_state_dict()` puts in this tensor's place.
+    """Returns what `Module.load_state_dict()` puts in this tensor's place.
 
     As `torch.Tensor.module_load`.
 

@@ -25,7 +25,7 @@ def _absent(device_type: str | None) -> bool:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Says whether autocast works for a type of device: whether a plugin provides it.
+    """Returns whether autocast works for a type of device: whether a plugin provides it.
 
     As `torch.amp.is_autocast_available`.
 
@@ -43,7 +43,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Says whether autocast is on in this thread.
+    """Returns whether autocast is on in this thread.
 
     As `torch.is_autocast_enabled`.
 

@@ -33,7 +33,7 @@ def arange(
 
     Args:
         start (number): The first number; alone it is `stop`, and 0 the first.
-        stop (number, optional): The end. Default: None, see `start`.
+        stop (number, optional): The end, not included. Default: None, see `start`.
         step (number): The distance; not 0. Default: 1.
         dtype (dtype, optional): Of the result. Default: that of the numbers.
         device (str or device, optional): Where the result lies. Default: the default device.
@@ -102,7 +102,7 @@ def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Te
     As `empty` of the Python array API standard.
 
     Args:
-        shape (int or tuple of int): The shape.
+        shape (int or tuple of int): Sizes of the result.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
 
@@ -126,7 +126,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     As `empty_like` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         dtype (dtype, optional): Of the result. Default: that of `x`.
         device (str or device, optional): Where the result lies. Default: that of `x`.
 
@@ -149,8 +149,8 @@ def eye(
     As `eye` of the Python array API standard.
 
     Args:
-        n_rows (int): Its height.
-        n_cols (int, optional): Its width. Default: None, `n_rows`.
+        n_rows (int): Number of rows.
+        n_cols (int, optional): Number of columns. Default: None, `n_rows`.
         k (int): The diagonal; positive ones are above the main one. Default: 0.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
@@ -200,8 +200,8 @@ def full(shape: Shape, fill_value: Number, *, dtype: dtype | None = None, device
     As `full` of the Python array API standard.
 
     Args:
-        shape (int or tuple of int): The shape.
-        fill_value (number): The value.
+        shape (int or tuple of int): Sizes of the result.
+        fill_value (number): The value of every element.
         dtype (dtype, optional): Of the result. Default: the value's.
         device (str or device, optional): Where the result lies. Default: the default device.
 
@@ -225,8 +225,8 @@ def full_like(x: Tensor, /, fill_value: Number, *, dtype: dtype | None = None, d
     As `full_like` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        fill_value (number): The value.
+        x (Tensor): The array, of any shape.
+        fill_value (number): The value of every element.
         dtype (dtype, optional): Of the result. Default: that of `x`.
         device (str or device, optional): Where the result lies. Default: that of `x`.
 
@@ -256,9 +256,9 @@ def linspace(
     As `linspace` of the Python array API standard.
 
     Args:
-        start (number): The first.
+        start (number): The first number.
         stop (number): The last, or the end that is left out.
-        num (int): How many.
+        num (int): How many numbers.
         dtype (dtype, optional): Of the result; integers are truncated (0, 5, 3 gives 0, 2, 5). Default: the
             default floating-point dtype, complex for complex ends.
         device (str or device, optional): Where the result lies. Default: the default device.
@@ -311,7 +311,7 @@ def ones(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Ten
     As `ones` of the Python array API standard.
 
     Args:
-        shape (int or tuple of int): The shape.
+        shape (int or tuple of int): Sizes of the result.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
 
@@ -335,7 +335,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
     As `ones_like` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         dtype (dtype, optional): Of the result. Default: that of `x`.
         device (str or device, optional): Where the result lies. Default: that of `x`.
 
@@ -398,7 +398,7 @@ def zeros(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Te
     As `zeros` of the Python array API standard.
 
     Args:
-        shape (int or tuple of int): The shape.
+        shape (int or tuple of int): Sizes of the result.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
 
@@ -422,7 +422,7 @@ def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     As `zeros_like` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         dtype (dtype, optional): Of the result. Default: that of `x`.
         device (str or device, optional): Where the result lies. Default: that of `x`.
 

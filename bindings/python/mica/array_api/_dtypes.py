@@ -71,7 +71,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
     As `astype` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         dtype (dtype): The dtype.
         copy (bool): False returns `x` itself if it has the dtype. Default: True.
         device (str or device, optional): Where the result lies. Default: that of `x`.
@@ -93,7 +93,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
-    """Says whether values of one dtype keep their meaning in another, by the promotion rules.
+    """Returns whether values of one dtype keep their meaning in another, by the promotion rules.
 
     As `can_cast` of the Python array API standard.
 
@@ -173,7 +173,7 @@ class _Limits:
 
 
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
-    """Says whether a dtype is of a kind.
+    """Returns whether a dtype is of a kind.
 
     As `isdtype` of the Python array API standard.
 

@@ -400,7 +400,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     As `clip` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         min (Tensor or number, optional): The least; broadcasts to `x`. Default: None, no bound.
         max (Tensor or number, optional): The greatest; broadcasts to `x`. Default: None, no bound.
 

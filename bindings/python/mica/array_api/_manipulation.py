@@ -42,8 +42,8 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     As `broadcast_to` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        shape (tuple of int): The shape.
+        x (Tensor): The array, of any shape.
+        shape (tuple of int): Sizes of the result.
 
     Returns:
         Tensor: The view.
@@ -88,7 +88,7 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     As `expand_dims` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int): Where it will be.
 
     Returns:
@@ -108,7 +108,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
     As `flip` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): The axes. Default: None, all.
 
     Returns:
@@ -128,7 +128,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     As `moveaxis` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         source (int or tuple of int): The axes.
         destination (int or tuple of int): Their new places.
 
@@ -149,7 +149,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     As `permute_dims` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axes (tuple of int): The axes in their new order.
 
     Returns:
@@ -169,9 +169,9 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     As `repeat` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         repeats (int or Tensor): How often, all or each.
-        axis (int, optional): The axis. Default: None, the flattened array.
+        axis (int, optional): The axis along which it works. Default: None, the flattened array.
 
     Returns:
         Tensor: The array.
@@ -191,12 +191,12 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """Gives the elements another shape.
+    """Returns the elements in another shape.
 
     As `reshape` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         shape (tuple of int): The shape; one size may be -1, for what fits.
         copy (bool, optional): True copies; False raises where no view is possible. Default: None, a view
             where that is possible.
@@ -230,7 +230,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     As `roll` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         shift (int or tuple of int): How many places towards higher indices, negative towards lower; one number
             for each axis, or one for all.
         axis (int or tuple of int, optional): The axes. Default: None, the elements as one flat row, put back
@@ -261,7 +261,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     As `squeeze` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int): The axes.
 
     Returns:
@@ -312,7 +312,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     As `tile` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         repetitions (tuple of int): How often along each axis.
 
     Returns:
@@ -332,8 +332,8 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     As `unstack` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int): The axis. Default: 0.
+        x (Tensor): The array, of any shape.
+        axis (int): The axis along which it works; negative ones count from the last. Default: 0.
 
     Returns:
         tuple of Tensor: The slices.

@@ -48,8 +48,8 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     As `argmax` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int, optional): The axis. Default: None, the flattened array.
+        x (Tensor): The array, of any shape.
+        axis (int, optional): The axis along which it works. Default: None, the flattened array.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
     Returns:
@@ -69,8 +69,8 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     As `argmin` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int, optional): The axis. Default: None, the flattened array.
+        x (Tensor): The array, of any shape.
+        axis (int, optional): The axis along which it works. Default: None, the flattened array.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
     Returns:
@@ -139,8 +139,8 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
     As `argsort` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int): The axis. Default: -1.
+        x (Tensor): The array, of any shape.
+        axis (int): The axis along which it works; negative ones count from the last. Default: -1.
         descending (bool): The greatest first. Default: False.
         stable (bool): Equal elements keep their order. Default: True.
 
@@ -161,8 +161,8 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     As `sort` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int): The axis. Default: -1.
+        x (Tensor): The array, of any shape.
+        axis (int): The axis along which it works; negative ones count from the last. Default: -1.
         descending (bool): The greatest first. Default: False.
         stable (bool): Equal elements keep their order. Default: True.
 
@@ -273,9 +273,9 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     As `take` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         indices (Tensor): `(n,)`, integers.
-        axis (int, optional): The axis. Default: None, that of a vector.
+        axis (int, optional): The axis along which it works; only a vector may do without. Default: None.
 
     Returns:
         Tensor: The slices, `n` along the axis.
@@ -301,9 +301,9 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     As `take_along_axis` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         indices (Tensor): Integers, with as many dimensions as `x`.
-        axis (int): The axis. Default: -1.
+        axis (int): The axis along which it works; negative ones count from the last. Default: -1.
 
     Returns:
         Tensor: In the shape that `indices` and `x` have along the other axes.

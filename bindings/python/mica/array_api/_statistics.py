@@ -38,7 +38,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     As `sum` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         dtype (dtype, optional): Of the result. Default: that of `x`, int64 of smaller integers and bool,
             uint64 of unsigned ones.
@@ -62,7 +62,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     As `prod` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         dtype (dtype, optional): Of the result. Default: that of `x`, int64 of smaller integers and bool,
             uint64 of unsigned ones.
@@ -92,7 +92,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     As `max` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
@@ -113,7 +113,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     As `min` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
@@ -194,12 +194,12 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: int | float = 0.0, keepd
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Says whether all elements are other than 0.
+    """Returns whether all elements are other than 0.
 
     As `all` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
@@ -215,12 +215,12 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Says whether any element is other than 0.
+    """Returns whether any element is other than 0.
 
     As `any` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
@@ -243,8 +243,8 @@ def cumulative_sum(
     As `cumulative_sum` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int, optional): The axis. Default: None, that of a vector.
+        x (Tensor): The array, of any shape.
+        axis (int, optional): The axis along which it works; only a vector may do without. Default: None.
         dtype (dtype, optional): Of the result. Default: as of `sum`.
         include_initial (bool): Puts a 0 in front. Default: False.
 
@@ -270,8 +270,8 @@ def cumulative_prod(
     As `cumulative_prod` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int, optional): The axis. Default: None, that of a vector.
+        x (Tensor): The array, of any shape.
+        axis (int, optional): The axis along which it works; only a vector may do without. Default: None.
         dtype (dtype, optional): Of the result. Default: as of `prod`.
         include_initial (bool): Puts a 1 in front. Default: False.
 
@@ -315,7 +315,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     As `count_nonzero` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axis (int or tuple of int, optional): Axes to reduce. Default: None, all.
         keepdims (bool): Keeps reduced axes, of size 1. Default: False.
 
@@ -338,9 +338,9 @@ def diff(
     As `diff` of the Python array API standard.
 
     Args:
-        x (Tensor): The array.
-        axis (int): The axis. Default: -1.
-        n (int): How often. Default: 1.
+        x (Tensor): The array, of any shape.
+        axis (int): The axis along which it works; negative ones count from the last. Default: -1.
+        n (int): How often differences are taken. Default: 1.
         prepend (Tensor, optional): Is put in front first. Default: None.
         append (Tensor, optional): Is put behind first. Default: None.
 

@@ -33,12 +33,12 @@ _NORM = """\
         both by its root. Default: "backward".
 """
 _ONE = """\
-    x (Tensor): The array.
+    x (Tensor): The array, of any shape.
     n (int, optional): {points} Default: {all}.
-    axis (int): The axis. Default: -1.
+    axis (int): The axis along which it works; negative ones count from the last. Default: -1.
 """
 _SEVERAL = """\
-    x (Tensor): The array.
+    x (Tensor): The array, of any shape.
     s (sequence of int, optional): For each axis: {points} Default:
         {all}.
     axes (sequence of int, optional): The axes. Default: None, the last ones, as many as `s` has, or all.
@@ -187,7 +187,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: An
     As `fftfreq` of the Python array API standard's fft extension.
 
     Args:
-        n (int): Samples.
+        n (int): Length of the signal, in samples.
         d (float): The distance of samples. Default: 1.0.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
@@ -209,7 +209,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: A
     As `rfftfreq` of the Python array API standard's fft extension.
 
     Args:
-        n (int): Samples.
+        n (int): Length of the signal, in samples.
         d (float): The distance of samples. Default: 1.0.
         dtype (dtype, optional): Of the result. Default: the default dtype.
         device (str or device, optional): Where the result lies. Default: the default device.
@@ -231,7 +231,7 @@ def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor
     As `fftshift` of the Python array API standard's fft extension.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axes (int or sequence of int, optional): The axes. Default: None, all.
 
     Returns:
@@ -251,7 +251,7 @@ def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tenso
     As `ifftshift` of the Python array API standard's fft extension.
 
     Args:
-        x (Tensor): The array.
+        x (Tensor): The array, of any shape.
         axes (int or sequence of int, optional): The axes. Default: None, all.
 
     Returns:

@@ -183,7 +183,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Gives a diagonal of each matrix, as a view.
+    """Returns a diagonal of each matrix, as a view.
 
     As `diagonal` of the Python array API standard's linalg extension.
 

@@ -84,7 +84,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Says that a Tensor's memory was written by something else than an operator of Mica.
+    """Tells autograd that a Tensor's memory was written by something else than an operator of Mica.
 
     As `torch.autograd.graph.increment_version`. A backward pass that saved the Tensor then refuses to
     use it.

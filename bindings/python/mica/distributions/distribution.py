@@ -55,7 +55,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Says whether distributions check parameters and values unless told otherwise.
+        """Sets whether distributions check parameters and values unless told otherwise.
 
         Args:
             value (bool): The new default of `validate_args` of all distributions.

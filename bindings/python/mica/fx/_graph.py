@@ -290,7 +290,7 @@ class Graph:
         )
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """Says what the graph returns; the last node.
+        """Adds the last node, which says what the graph returns.
 
         Args:
             result (Node or object): Nodes and values, nested.

@@ -240,7 +240,7 @@ class Node:
         """Replaces or adds one keyword argument.
 
         Args:
-            key (str): Its name.
+            key (str): Name of the entry.
             arg (object): The new one.
         """
         self.kwargs = {**self._kwargs, key: arg}
@@ -316,7 +316,7 @@ class Node:
         self._set(map_arg(self._args, one), map_arg(self._kwargs, one))
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Says whether the node does more than compute its value, so that dead code elimination leaves it.
+        """Returns whether the node does more than compute its value, so that dead code elimination leaves it.
 
         Args:
             impure_random (bool): Count the drawing of random numbers. Default: True.

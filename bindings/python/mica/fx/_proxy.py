@@ -386,7 +386,7 @@ class Tracer(TracerBase):
         self._constants: dict[int, str] = {}
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Says whether a submodule becomes one node, instead of what its `forward` does.
+        """Returns whether a submodule becomes one node, instead of what its `forward` does.
 
         Args:
             m (Module): The submodule.

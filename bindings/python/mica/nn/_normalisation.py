@@ -181,7 +181,7 @@ def local_response_norm(
         input (Tensor): `(N, C, L...)`, floating.
         size (int): Channels in the mean, the one that is normalised in their middle.
         alpha (float): Factor of the mean. Default: 1e-4.
-        beta (float): Exponent. Default: 0.75.
+        beta (float): Exponent of the divisor. Default: 0.75.
         k (float): Summand. Default: 1.
 
     Returns:

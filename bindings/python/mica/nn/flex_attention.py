@@ -180,8 +180,8 @@ def create_mask(
         mod_fn (callable): Of batch, head, query and key, each `()`, int64; it is mapped by `vmap`.
         B (int or None): Batches; None for one.
         H (int or None): Heads; None for one.
-        Q_LEN (int): Queries.
-        KV_LEN (int): Keys.
+        Q_LEN (int): Number of queries.
+        KV_LEN (int): Number of keys.
         device (device, optional): Of the result. Default: the default device.
 
     Returns:
@@ -227,8 +227,8 @@ def create_block_mask(
             sees this key. It is mapped by `vmap`, and may index tensors.
         B (int or None): Batches; None if the mask is the same for all.
         H (int or None): Heads of the query; None if the mask is the same for all.
-        Q_LEN (int): Queries.
-        KV_LEN (int): Keys.
+        Q_LEN (int): Number of queries.
+        KV_LEN (int): Number of keys.
         device (device, optional): Of the mask. Default: the default device.
         BLOCK_SIZE (int or tuple of 2 int): Queries and keys of a block. Default: 128.
         separate_full_blocks (bool): Tell blocks that meet wholly from those that meet in part. Default: True.

@@ -91,7 +91,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
     Args:
         tensor (Tensor): Floating point, any shape, changed in place.
-        mean (float): Default: 0.
+        mean (float): Mean of the distribution. Default: 0.
         std (float): The standard deviation, not negative. Default: 1.
         generator (Generator, optional): Where the draws come from. Default: the device's default generator.
 

@@ -193,7 +193,7 @@ def parallel_apply(
     As `torch.nn.parallel.parallel_apply`, which calls them in threads.
 
     Args:
-        modules (sequence of Module): Called.
+        modules (sequence of Module): The modules that are called, one a device.
         inputs (sequence): For each module its arguments: a tuple or list of them, or the only one.
         kwargs_tup (sequence of dict, optional): For each module its arguments by name. Default: None, none.
         devices (sequence, optional): Without effect: each module runs where its parameters are.

@@ -166,7 +166,7 @@ class UninitializedTensorMixin:
         """Gives it a shape, with values undefined, and makes it a Parameter or Buffer.
 
         Args:
-            shape (tuple of int): The shape.
+            shape (tuple of int): Sizes of the result.
             device (device, optional): Where it will live. Default: its own.
             dtype (dtype, optional): Of its elements. Default: its own.
         """

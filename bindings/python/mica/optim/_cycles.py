@@ -54,7 +54,7 @@ class CyclicLR(_MomentumScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         base_lr (float or list of float): Lower bound, for all groups or one for each; also the first
             rate.
-        max_lr (float or list of float): Upper bound.
+        max_lr (float or list of float): Largest learning rate of a cycle, for all groups or one each.
         step_size_up (int): Steps of the rise. Default: 2000.
         step_size_down (int, optional): Steps of the fall. Default: `step_size_up`.
         mode (str): `scale` is 1 ("triangular"), halves with each cycle ("triangular2"), or is
@@ -309,7 +309,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         optimizer (Optimizer): The optimizer whose rates it sets.
         T_0 (int): Epochs of the first run.
         T_mult (int): What the length of a run is multiplied by for the next. Default: 1.
-        eta_min (float): Least rate. Default: 0.0.
+        eta_min (float): The smallest learning rate. Default: 0.0.
         last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
             state first, since its groups need "initial_lr". Default: -1.
 

@@ -602,7 +602,7 @@ class CosineAnnealingLR(LRScheduler):
     Args:
         optimizer (Optimizer): The optimizer whose rates it sets.
         T_max (int): Epochs until `eta_min`, half a period.
-        eta_min (float): Least rate. Default: 0.0.
+        eta_min (float): The smallest learning rate. Default: 0.0.
         last_epoch (int): Number of the last epoch of a run that goes on, -1 for a new one; load the optimizer's
             state first, since its groups need "initial_lr". Default: -1.
 

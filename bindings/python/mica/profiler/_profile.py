@@ -55,7 +55,7 @@ class ProfilerActivity(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Says what profiles watch: the host alone.
+    """Returns what profiles watch: the host alone.
 
     As `torch.profiler.supported_activities`.
 
@@ -374,7 +374,7 @@ class profile:
         """Puts a text into the trace that `export_chrome_trace()` writes.
 
         Args:
-            key (str): Its name.
+            key (str): Name of the entry.
             value (str): The text.
         """
         self._metadata[key] = value
@@ -383,7 +383,7 @@ class profile:
         """Puts a value, given as JSON, into the trace that `export_chrome_trace()` writes.
 
         Args:
-            key (str): Its name.
+            key (str): Name of the entry.
             value (str): The JSON.
         """
         self._metadata[key] = json.loads(value)

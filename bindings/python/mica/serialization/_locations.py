@@ -8,7 +8,7 @@ packages: list[tuple[int, Any, Any]] = []
 
 
 def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
-    """Says how storages of a device are named in checkpoints and put in place again, for devices of one's own.
+    """Registers how storages of a device are named in checkpoints and put in place again.
 
     As `torch.serialization.register_package`. Mica's own devices need no such thing.
 

@@ -28,7 +28,7 @@ _settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIV
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Says which byte order checkpoints have that do not tell theirs.
+    """Returns the byte order of checkpoints that do not tell theirs.
 
     As `torch.serialization.get_default_load_endianness`.
 
@@ -63,7 +63,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Says what `set_crc32_options()` was given.
+    """Returns whether `save()` computes checksums, as `set_crc32_options()` set.
 
     As `torch.serialization.get_crc32_options`.
 
@@ -93,7 +93,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """Says how `load(mmap=True)` maps a file.
+    """Returns how `load(mmap=True)` maps a file.
 
     As `torch.serialization.get_default_mmap_options`.
 

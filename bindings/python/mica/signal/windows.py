@@ -88,7 +88,7 @@ def exponential(
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -126,7 +126,7 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -158,7 +158,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -196,7 +196,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -236,7 +236,7 @@ def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -270,7 +270,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -314,7 +314,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -343,7 +343,7 @@ def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -372,7 +372,7 @@ def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -402,7 +402,7 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 
@@ -430,7 +430,7 @@ def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
             Default: True.
         dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): strided. Default: strided.
+        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
         device (device, optional): Where the result lives. Default: the default device.
         requires_grad (bool): Record operations on the result for gradients. Default: False.
 

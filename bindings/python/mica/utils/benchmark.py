@@ -70,7 +70,7 @@ def trim_sigfig(x: float, n: int) -> float:
     As `torch.utils.benchmark.trim_sigfig`.
 
     Args:
-        x (float): The number.
+        x (float): The number that is rounded.
         n (int): Number of digits.
 
     Returns:
@@ -93,7 +93,7 @@ class TaskSpec:
     As `torch.utils.benchmark.TaskSpec`. The Timer makes it.
 
     Args:
-        stmt (str): The statement.
+        stmt (str): The Python statement that is timed.
         setup (str): What ran once before.
         global_setup (str): Empty; for C++ only. Default: "".
         label (str, optional): Title of a table. Default: None.
@@ -190,7 +190,7 @@ class Measurement:
         return min(max(math.floor(math.log10(self.median / interval)), 1), _MAX_DIGITS)
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Says whether the spread is small enough to trust the median.
+        """Returns whether the spread is small enough to trust the median.
 
         Args:
             threshold (float): What `iqr / median` must be below. Default: 0.1.
@@ -245,7 +245,7 @@ class Measurement:
         """Joins the measurements of the same task.
 
         Args:
-            measurements (iterable of Measurement): The measurements.
+            measurements (iterable of Measurement): Measurements of one task.
 
         Returns:
             list of Measurement: One for each task, with the times of single runs.
@@ -262,7 +262,7 @@ class Timer:
     As `torch.utils.benchmark.Timer`, for Python only.
 
     Args:
-        stmt (str): The statement. Default: "pass".
+        stmt (str): The Python statement that is timed. Default: "pass".
         setup (str): Runs once before each block; the statement sees its names. Default: "pass".
         global_setup (str): Must be empty. Default: "".
         timer (callable): The clock, in seconds. Default: `mica.utils.benchmark.timer`.
@@ -412,7 +412,7 @@ class Compare:
     As `torch.utils.benchmark.Compare`.
 
     Args:
-        results (list of Measurement): The measurements.
+        results (list of Measurement): The measurements that are compared.
 
     Raises:
         ValueError: Something in the list is no Measurement.
@@ -442,7 +442,7 @@ class Compare:
         """Adds measurements.
 
         Args:
-            results (iterable of Measurement): The measurements.
+            results (iterable of Measurement): The measurements that are compared.
 
         Raises:
             ValueError: One is no Measurement.

@@ -56,7 +56,7 @@ class _Defaults:
 
 
 def noop_context_fn() -> ContextPair:
-    """Gives two contexts that do nothing: the default of `checkpoint(context_fn=...)`.
+    """Returns two contexts that do nothing: the default of `checkpoint(context_fn=...)`.
 
     As `torch.utils.checkpoint.noop_context_fn`.
 
@@ -73,7 +73,7 @@ def noop_context_fn() -> ContextPair:
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Says `early_stop` for every `checkpoint` call inside a `with` block.
+    """Sets the argument `early_stop` of every `checkpoint` call inside a `with` block.
 
     As `torch.utils.checkpoint.set_checkpoint_early_stop`.
 
@@ -97,7 +97,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Says `debug` for every `checkpoint` call inside a `with` block.
+    """Sets the argument `debug` of every `checkpoint` call inside a `with` block.
 
     As `torch.utils.checkpoint.set_checkpoint_debug_enabled`.
 

@@ -112,7 +112,7 @@ def operations(
     """Computes the floating-point operations of one call of an operator, from shapes.
 
     Args:
-        func (OpOverload): The operator.
+        func (OpOverload): The operator that is called.
         args (tuple): Positional arguments of the call.
         kwargs (dict): Keyword arguments of the call.
         result (object): What it returned.

@@ -139,7 +139,7 @@ def no_dispatch() -> Iterator[None]:
 
 
 def is_traceable_wrapper_subclass_type(cls: type) -> bool:
-    """Says whether a class wraps Tensors and can be taken apart and put together again.
+    """Returns whether a class wraps Tensors and can be taken apart and put together again.
 
     As `torch.utils._python_dispatch.is_traceable_wrapper_subclass_type`.
 
@@ -163,7 +163,7 @@ def is_traceable_wrapper_subclass_type(cls: type) -> bool:
 
 
 def is_traceable_wrapper_subclass(value: object) -> bool:
-    """Says whether an object wraps Tensors and can be taken apart by `__tensor_flatten__`.
+    """Returns whether an object wraps Tensors and can be taken apart by `__tensor_flatten__`.
 
     As `torch.utils._python_dispatch.is_traceable_wrapper_subclass`.
 
@@ -233,7 +233,7 @@ def return_and_correct_aliasing(
     `__mica_dispatch__`.
 
     Args:
-        func (OpOverload): The operator.
+        func (OpOverload): The operator that is called.
         args (tuple): Positional arguments of the call, wrapped.
         kwargs (dict): Keyword arguments of the call.
         out (object): What the operator returned for them, wrapped anew.

@@ -370,7 +370,7 @@ class ModuleDict(Module):
         """Takes a module out and returns it.
 
         Args:
-            key (str): Its name.
+            key (str): Name of the entry.
 
         Returns:
             Module: The module.

@@ -122,15 +122,16 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def forward(self, *input: Any) -> Any:
-        """Computes the module's result; subclasses define it with the arguments they take.
+        """Computes the module's output from its inputs: `module(...)` calls it, and runs the hooks.
 
-        Call the module itself, not this, so that hooks run.
+        Each class defines it with arguments of its own. Of Mica's layers, `Shape` in the class's docstring
+        says what they are. Call the module itself, `y = layer(x)`, and not this method.
 
         Args:
-            *input (Any): What the subclass says.
+            *input (Any): The inputs, Tensors mostly, in the order in which `Shape` of the class lists them.
 
         Returns:
-            Any: What the subclass says.
+            Any: The output, as `Shape` of the class says.
 
         Raises:
             NotImplementedError: The subclass has not defined it.
@@ -225,7 +226,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Adds a parameter, reachable as an attribute.
 
         Args:
-            name (str): Its name.
+            name (str): Name of the attribute.
             param (Parameter, optional): The parameter; None keeps the name for none, which no state has.
 
         Raises:
@@ -247,7 +248,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Adds a tensor that is state and no parameter, as running statistics are; reachable as an attribute.
 
         Args:
-            name (str): Its name.
+            name (str): Name of the attribute.
             tensor (Tensor, optional): The buffer; None keeps the name for none, which no state has.
             persistent (bool): Whether `state_dict()` holds it. Default: True.
 
@@ -270,7 +271,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         """Adds a submodule, reachable as an attribute; `register_module` is another name of it.
 
         Args:
-            name (str): Its name.
+            name (str): Name of the attribute.
             module (Module, optional): The submodule; None keeps the name for none.
 
         Raises:

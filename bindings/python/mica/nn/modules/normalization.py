@@ -220,7 +220,7 @@ class LocalResponseNorm(Module):
     Args:
         size (int): Channels in each mean.
         alpha (float): Factor of the mean. Default: 1e-4.
-        beta (float): Exponent. Default: 0.75.
+        beta (float): Exponent of the divisor. Default: 0.75.
         k (float): Added to the mean's multiple. Default: 1.
 
     Shape:
@@ -261,7 +261,7 @@ class CrossMapLRN2d(Module):
     Args:
         size (int): Channels in each sum: `(size - 1) // 2` on each side of the middle one.
         alpha (float): Factor of the sum, divided by `size`. Default: 1e-4.
-        beta (float): Exponent. Default: 0.75.
+        beta (float): Exponent of the divisor. Default: 0.75.
         k (float): Added to the sum's multiple. Default: 1.
 
     Shape:

@@ -386,7 +386,7 @@ class RNN(RNNBase):
 
         - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
           batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
-        - First state, the call's second argument: `(D * num_layers, N, hidden_size)`, without `N` where the
+        - First state, the call's second argument `hx`: `(D * num_layers, N, hidden_size)`, without `N` where the
           input is; zeros if left out.
         - Output: a pair: the last layer's states at all steps, `(L, N, D * hidden_size)`, the directions one
           after the other (packed, where the input is); and the last state, shaped as the first.
@@ -440,6 +440,16 @@ class RNN(RNNBase):
         )
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """Runs the layers over whole sequences.
+
+        Args:
+            input (Tensor or PackedSequence): `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, or
+                `(L, input_size)`.
+            hx (Tensor, optional): The first state, `(D * num_layers, N, hidden_size)`, with `D` 2 if bidirectional, else 1. Default: None, zeros.
+
+        Returns:
+            tuple: The last layer's states at all steps, and the last state.
+        """
         output, last = self._run(input, hx)
         return output, last[0]
 
@@ -481,7 +491,7 @@ class GRU(RNNBase):
 
         - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
           batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
-        - First state, the call's second argument: `(D * num_layers, N, hidden_size)`, without `N` where the
+        - First state, the call's second argument `hx`: `(D * num_layers, N, hidden_size)`, without `N` where the
           input is; zeros if left out.
         - Output: a pair: the last layer's states at all steps, `(L, N, D * hidden_size)`, the directions one
           after the other (packed, where the input is); and the last state, shaped as the first.
@@ -503,6 +513,16 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """Runs the layers over whole sequences.
+
+        Args:
+            input (Tensor or PackedSequence): `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, or
+                `(L, input_size)`.
+            hx (Tensor, optional): The first state, `(D * num_layers, N, hidden_size)`, with `D` 2 if bidirectional, else 1. Default: None, zeros.
+
+        Returns:
+            tuple: The last layer's states at all steps, and the last state.
+        """
         output, last = self._run(input, hx)
         return output, last[0]
 
@@ -547,7 +567,7 @@ class LSTM(RNNBase):
 
         - Input: `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, `(L, input_size)` without a
           batch, or a packed sequence (`mica.nn.utils.rnn.pack_padded_sequence`).
-        - First state, the call's second argument: the pair `h` `(D * num_layers, N, H)` and `c`
+        - First state, the call's second argument `hx`: the pair `h` `(D * num_layers, N, H)` and `c`
           `(D * num_layers, N, hidden_size)`, without `N` where the input is; zeros if left out.
         - Output: a pair: the last layer's states at all steps, `(L, N, D * H)`, the directions one after the
           other (packed, where the input is); and the last state, shaped as the first.
@@ -617,6 +637,17 @@ class LSTM(RNNBase):
     def forward(
         self, input: Any, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        """Runs the layers over whole sequences.
+
+        Args:
+            input (Tensor or PackedSequence): `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, or
+                `(L, input_size)`.
+            hx (tuple of 2 Tensor, optional): The first states, hidden and cell, `(D * num_layers, N, hidden_size)` each, with `D` 2 if
+                bidirectional, else 1; the hidden one has `proj_size` features where that is given. Default: None, zeros.
+
+        Returns:
+            tuple: The last layer's states at all steps, and the last states, hidden and cell.
+        """
         output, last = self._run(input, hx)
         return output, (last[0], last[1])
 
@@ -725,7 +756,7 @@ class RNNCell(RNNCellBase):
 
     Shape:
         - Input: `(N, input_size)` or `(input_size,)`.
-        - State, the call's second argument: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
+        - State, the call's second argument `hx`: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
         - Output: the next state, shaped alike.
 
     Raises:
@@ -758,6 +789,15 @@ class RNNCell(RNNCellBase):
         return super().extra_repr() + shown
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Takes one step.
+
+        Args:
+            input (Tensor): `(N, input_size)` or `(input_size,)`.
+            hx (Tensor, optional): The state, `(N, hidden_size)` or `(hidden_size,)`. Default: None, zeros.
+
+        Returns:
+            Tensor: The next state, shaped alike.
+        """
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity ({self.nonlinearity}); expected tanh or relu.")
         return self._step(f"rnn_{self.nonlinearity}_cell", input, [hx])
@@ -784,7 +824,7 @@ class GRUCell(RNNCellBase):
 
     Shape:
         - Input: `(N, input_size)` or `(input_size,)`.
-        - State, the call's second argument: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
+        - State, the call's second argument `hx`: `(N, hidden_size)` or `(hidden_size,)`; zeros if left out.
         - Output: the next state, shaped alike.
 
     Raises:
@@ -805,6 +845,15 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Takes one step.
+
+        Args:
+            input (Tensor): `(N, input_size)` or `(input_size,)`.
+            hx (Tensor, optional): The state, `(N, hidden_size)` or `(hidden_size,)`. Default: None, zeros.
+
+        Returns:
+            Tensor: The next state, shaped alike.
+        """
         return self._step("gru_cell", input, [hx])
 
 
@@ -829,7 +878,7 @@ class LSTMCell(RNNCellBase):
 
     Shape:
         - Input: `(N, input_size)` or `(input_size,)`.
-        - State, the call's second argument: the pair of hidden and cell state, each `(N, hidden_size)` or
+        - State, the call's second argument `hx`: the pair of hidden and cell state, each `(N, hidden_size)` or
           `(hidden_size,)`; zeros if left out.
         - Output: the next state, shaped alike.
 
@@ -852,4 +901,13 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Takes one step.
+
+        Args:
+            input (Tensor): `(N, input_size)` or `(input_size,)`.
+            hx (tuple of 2 Tensor, optional): The states, hidden and cell, `(N, hidden_size)` or `(hidden_size,)` each. Default: None, zeros.
+
+        Returns:
+            tuple of 2 Tensor: The next states, hidden and cell, shaped alike.
+        """
         return self._step("lstm_cell", input, [None, None] if hx is None else list(hx))

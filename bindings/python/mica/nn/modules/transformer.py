@@ -353,7 +353,7 @@ class TransformerEncoder(Module):
 
     Args:
         encoder_layer (Module): A `TransformerEncoderLayer`, or a module called as it is; it is copied.
-        num_layers (int): Copies.
+        num_layers (int): How many copies of the layer follow each other.
         norm (Module, optional): Applied to the last layer's output.
         enable_nested_tensor (bool): Leave padded places out where that is possible. Default: True.
         mask_check (bool): Kept as an attribute: a padding mask is always checked for whether it pads ends.
@@ -452,7 +452,7 @@ class TransformerDecoder(Module):
 
     Args:
         decoder_layer (Module): A `TransformerDecoderLayer`, or a module called as it is; it is copied.
-        num_layers (int): Copies.
+        num_layers (int): How many copies of the layer follow each other.
         norm (Module, optional): Applied to the last layer's output.
 
     Attributes:
@@ -690,7 +690,7 @@ class Transformer(Module):
         """The causal mask of numbers: minus infinity above the diagonal, else 0.
 
         Args:
-            sz (int): Places.
+            sz (int): Length of the sequence, in positions.
             device (device, optional): Of the mask. Default: the default device.
             dtype (dtype, optional): Of the mask. Default: the default dtype.
 

@@ -269,7 +269,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     As `torch.nn.utils.parametrize.is_parametrized`.
 
     Args:
-        module (Module): Asked about.
+        module (Module): The module that is looked at.
         tensor_name (str, optional): Of one tensor. Default: None, which asks for any.
 
     Returns:
@@ -346,7 +346,7 @@ def type_before_parametrizations(module: Module) -> type:
     As `torch.nn.utils.parametrize.type_before_parametrizations`.
 
     Args:
-        module (Module): Asked about.
+        module (Module): The module that is looked at.
 
     Returns:
         type: The class.

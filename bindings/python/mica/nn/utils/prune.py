@@ -706,7 +706,7 @@ def is_pruned(module: Any) -> bool:
     As `torch.nn.utils.prune.is_pruned`.
 
     Args:
-        module (Module): Asked about.
+        module (Module): The module that is looked at.
 
     Returns:
         bool: The answer.

@@ -20,7 +20,7 @@ def functional_call(
     newer name.
 
     Args:
-        module (Module): Called.
+        module (Module): The module that is called.
         parameters_and_buffers (dict of str to Tensor): By the names of `named_parameters` and
             `named_buffers`. Those that are not named stay.
         args (tuple or any, optional): The module's arguments; what is no tuple is the only one.

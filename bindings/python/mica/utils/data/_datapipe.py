@@ -177,7 +177,7 @@ class DataChunk(list):
         return indent + "[" + ", ".join(str(item) for item in self) + "]"
 
     def raw_iterator(self) -> Iterator[Any]:
-        """Gives the samples one by one."""
+        """Iterates over the samples themselves, also in a subclass whose `__iter__` gives something else."""
         yield from self.items
 
 

@@ -61,7 +61,7 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Says which worker process of a `DataLoader` the caller runs in.
+    """Returns which worker process of a `DataLoader` the caller runs in.
 
     As `torch.utils.data.get_worker_info`. An `IterableDataset` asks it to give each worker another part
     of the stream; a `worker_init_fn` asks it to change the worker's copy of the dataset.

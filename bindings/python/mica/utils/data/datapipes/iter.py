@@ -472,7 +472,7 @@ class _Random(_Like):
         """Sets the seed of the next pass; a `DataLoader` does it.
 
         Args:
-            seed (int): The seed.
+            seed (int): Any integer; the same one gives the same numbers again.
 
         Returns:
             IterDataPipe: The pipe itself.
@@ -559,7 +559,7 @@ class ShardingFilter(IterDataPipe):
         self.num_of_instances, self.instance_id = 1, 0
 
     def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> None:
-        """Says which part is this pipe's.
+        """Sets which part of the elements is this pipe's.
 
         Args:
             num_of_instances (int): How many parts there are.
