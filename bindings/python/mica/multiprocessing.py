@@ -307,6 +307,6 @@ def spawn(
         ProcessExitedException: A process ended with another status than 0, or by a signal.
 
     Example:
-        >>> mica.multiprocessing.spawn(divmod, args=(2,), nprocs=1)
+        >>> mica.multiprocessing.spawn(print, args=("of 2",), nprocs=2)  # prints "0 of 2" and "1 of 2"
     """
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")

@@ -268,10 +268,14 @@ def set_stream(stream: Stream) -> None:
     """Makes a stream the current one of its device, for this thread. Rather use `with mica.stream(s):`.
 
     Args:
-        stream (Stream): The stream.
+        stream (Stream): The stream that later work goes to.
 
     Example:
-        >>> mica.set_stream(mica.current_stream("cpu"))
+        >>> before, mine = mica.current_stream("cpu"), mica.Stream("cpu")
+        >>> mica.set_stream(mine)
+        >>> mica.current_stream("cpu") == mine
+        True
+        >>> mica.set_stream(before)
     """
     _C._exchange_stream(stream.device, stream.handle)
 
@@ -316,8 +320,10 @@ def stream(stream: Stream | None) -> StreamContext:
         StreamContext: The context manager.
 
     Example:
-        >>> with mica.stream(mica.Stream("cpu")):
-        ...     x = mica.ones(2) + 1
+        >>> mine = mica.Stream("cpu")
+        >>> with mica.stream(mine):
+        ...     mica.current_stream("cpu") == mine
+        True
     """
     return StreamContext(stream)
 

@@ -111,7 +111,11 @@ def set_rng_state(new_state: Tensor) -> None:
         RuntimeError: It is no state of this generator.
 
     Example:
-        >>> mica.set_rng_state(mica.get_rng_state())
+        >>> state = mica.get_rng_state()
+        >>> first = mica.rand(3)
+        >>> mica.set_rng_state(state)
+        >>> mica.equal(mica.rand(3), first)
+        True
     """
     default_generator.set_state(new_state)
 

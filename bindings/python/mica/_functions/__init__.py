@@ -261,7 +261,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Sets how exact products of float32 matrices must be; the CPU's are float32 in any case.
+    """Sets how exact products of float32 matrices must be; Mica computes them in float32 in any case.
 
     As `torch.set_float32_matmul_precision`.
 
@@ -273,6 +273,8 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     Example:
         >>> mica.set_float32_matmul_precision("high")
+        >>> mica.get_float32_matmul_precision()
+        'high'
         >>> mica.set_float32_matmul_precision("highest")
     """
     if precision not in ("highest", "high", "medium"):

@@ -63,8 +63,12 @@ def enter_dual_level() -> int:
         int: The level's number, from 0, for `exit_dual_level`.
 
     Example:
-        >>> level = mica.autograd.forward_ad.enter_dual_level()
-        >>> mica.autograd.forward_ad.exit_dual_level(level=level)
+        >>> fwAD = mica.autograd.forward_ad
+        >>> level = fwAD.enter_dual_level()
+        >>> x = fwAD.make_dual(mica.tensor([3.0]), mica.tensor([1.0]))
+        >>> fwAD.unpack_dual(x * x).tangent
+        tensor([6.])
+        >>> fwAD.exit_dual_level(level=level)
     """
     _thread.levels.append(_C._frame_enter("jvp"))
     return len(_thread.levels) - 1

@@ -55,6 +55,8 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
     Example:
         >>> mica.serialization.set_default_load_endianness(mica.serialization.LoadEndianness.BIG)
+        >>> mica.serialization.get_default_load_endianness().name
+        'BIG'
         >>> mica.serialization.set_default_load_endianness(None)
     """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
@@ -63,7 +65,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Returns whether `save()` computes checksums, as `set_crc32_options()` set.
+    """Returns what `set_crc32_options()` was given; checkpoints have checksums in any case.
 
     As `torch.serialization.get_crc32_options`.
 
@@ -84,10 +86,12 @@ def set_crc32_options(compute_crc32: bool) -> None:
     since `load()` checks it.
 
     Args:
-        compute_crc32 (bool): What `get_crc32_options()` shall say.
+        compute_crc32 (bool): What `get_crc32_options()` returns from now on.
 
     Example:
         >>> mica.serialization.set_crc32_options(True)
+        >>> mica.serialization.get_crc32_options()
+        True
     """
     _settings["crc32"] = compute_crc32
 

@@ -75,18 +75,26 @@ def noop_context_fn() -> ContextPair:
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Sets the argument `early_stop` of every `checkpoint` call inside a `with` block.
 
-    As `torch.utils.checkpoint.set_checkpoint_early_stop`.
+    As `torch.utils.checkpoint.set_checkpoint_early_stop`. Turn it off where the function has effects behind
+    its last saved Tensor that each run has to have.
 
     Args:
-        enable (bool): Whether a second run ends as soon as all that backward needs is there.
+        enable (bool): Whether the second run of the function, in backward, ends as soon as every Tensor that
+            backward needs is computed, instead of at the function's end.
 
     Yields:
         None
 
     Example:
-        >>> x = mica.ones(2, requires_grad=True)
+        >>> def f(x):
+        ...     y = x.exp()
+        ...     print("the end of f")
+        ...     return y
         >>> with mica.utils.checkpoint.set_checkpoint_early_stop(False):
-        ...     y = mica.utils.checkpoint.checkpoint(mica.exp, x, use_reentrant=False)
+        ...     y = mica.utils.checkpoint.checkpoint(f, mica.ones(2, requires_grad=True), use_reentrant=False)
+        the end of f
+        >>> y.sum().backward()  # without the block, nothing is printed here
+        the end of f
     """
     before, _Defaults.early_stop = _Defaults.early_stop, enable
     try:

@@ -127,8 +127,16 @@ def no_dispatch() -> Iterator[None]:
         None
 
     Example:
-        >>> with mica.utils.python_dispatch.no_dispatch():
-        ...     x = mica.ones(2) + 1
+        >>> class Names(mica.utils.python_dispatch.DispatchMode):
+        ...     def __mica_dispatch__(self, func, types, args=(), kwargs=None):
+        ...         print(func)
+        ...         return func(*args, **(kwargs or {}))
+        >>> x = mica.ones(2)
+        >>> with Names():
+        ...     y = x + 1
+        ...     with mica.utils.python_dispatch.no_dispatch():
+        ...         z = x * 2
+        mica.add.Scalar
     """
     before = _C._exclude("DispatchMode")
     _C._exclude("PythonSubclass")
