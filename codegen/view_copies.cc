@@ -49,7 +49,7 @@ std::string CopyOfView(const Entry& view, const std::string& copy) {
   for (Argument& a : s.arguments) a.type = WithoutAlias(a.type);
   for (Return& r : s.returns) r.type = WithoutAlias(r.type);
   std::string text = StrCat("func: ", schema::ToString(s), "\nclass: decompose\nbody: |\n  ", body,
-                            "\ndoc: What ", seen, " sees, in fresh memory.\n");
+                            "\ndoc: A copy of what ", seen, " returns, in memory of its own.\n");
   if (!is_list) text += "forms: [functional, out]\n";
   if (!is_list && !s.overload.empty()) StrAppend(&text, "out_name: ", s.overload, "_out\n");
   if (!view.differentiable) text += "differentiable: false\n";
