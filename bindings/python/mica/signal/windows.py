@@ -51,8 +51,18 @@ def _options(name: str, M: int, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+# What every window's docstring says in the place of OPTIONS.
+_OPTIONS = """\
+sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
+        Default: True.
+    dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
+    layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
+    device (device, optional): Where the result lives. Default: the default device.
+    requires_grad (bool): Record operations on the result for gradients. Default: False."""
+
+
 def _window(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Shows the factory's options in the function's signature."""
+    """Shows the options that all windows have in the function's signature and docstring."""
     import inspect
 
     signature = inspect.signature(function)
@@ -60,6 +70,7 @@ def _window(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     defaults = {"dtype": None, "layout": mica.strided, "device": None, "requires_grad": False}
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in defaults.items()]
     function.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("OPTIONS", _OPTIONS)
     return function
 
 
@@ -85,12 +96,7 @@ def exponential(
         center (float, optional): Place of the maximum, in points; for periodic windows alone. Default: the
             middle.
         tau (float): Decay, in points, above 0. Default: 1.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -123,12 +129,7 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -155,12 +156,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
     Args:
         M (int): Number of points, at least 0.
         std (float): Standard deviation, in points, above 0. Default: 1.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -193,12 +189,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> T
         M (int): Number of points, at least 0.
         beta (float): The larger, the lower the side lobes and the wider the main one; at least 0.
             Default: 12.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -233,12 +224,7 @@ def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -267,12 +253,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
     Args:
         M (int): Number of points, at least 0.
         a (sequence of float): Coefficients, at least one.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -311,12 +292,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options:
     Args:
         M (int): Number of points, at least 0.
         alpha (float): Height of the cosine's middle: 0.5 is hann. Default: 0.54, that of hamming.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -340,12 +316,7 @@ def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -369,12 +340,7 @@ def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -399,12 +365,7 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
@@ -427,12 +388,7 @@ def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
     Args:
         M (int): Number of points, at least 0.
-        sym (bool): Symmetric, for filters; False makes one period of a periodic window, for spectra.
-            Default: True.
-        dtype (dtype, optional): Of the result, float32 or float64. Default: the default dtype.
-        layout (layout): `mica.strided`, the only one. Default: `mica.strided`.
-        device (device, optional): Where the result lives. Default: the default device.
-        requires_grad (bool): Record operations on the result for gradients. Default: False.
+        OPTIONS
 
     Returns:
         Tensor: `(M)`.
