@@ -94,7 +94,7 @@ def synchronize(device: Any = None, /) -> None:
     As `torch.accelerator.synchronize`.
 
     Args:
-        device (int, str or device, optional): The device. Default: None, the current one.
+        device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
     Raises:
         RuntimeError: There is no such device.
@@ -112,7 +112,7 @@ def current_stream(device: Any = None, /) -> Any:
     As `torch.accelerator.current_stream`.
 
     Args:
-        device (int, str or device, optional): The device. Default: None, the current one.
+        device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
     Returns:
         Stream: The stream.

@@ -50,7 +50,7 @@ class Future(Generic[T]):
         """Sets the value and wakes whoever waits; once.
 
         Args:
-            result (object): The value.
+            result (object): The value that `wait()` returns.
 
         Raises:
             RuntimeError: There is a value or an exception already.
@@ -61,7 +61,7 @@ class Future(Generic[T]):
         """Makes `wait()` and `value()` raise an exception instead; once.
 
         Args:
-            result (Exception): The exception.
+            result (Exception): The exception that `wait()` raises.
 
         Raises:
             AssertionError: `result` is no Exception.
@@ -116,7 +116,7 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     As `torch.futures.collect_all`.
 
     Args:
-        futures (list of Future): The Futures.
+        futures (list of Future): What is waited for.
 
     Returns:
         Future: Its value is the list of Futures, all done.
@@ -153,7 +153,7 @@ def wait_all(futures: list[Future[Any]]) -> list[Any]:
     As `torch.futures.wait_all`.
 
     Args:
-        futures (list of Future): The Futures.
+        futures (list of Future): What is waited for.
 
     Returns:
         list: The values, in order; the first exception among them is raised.

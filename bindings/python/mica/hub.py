@@ -42,7 +42,7 @@ def set_dir(d: Any) -> None:
     As `torch.hub.set_dir`.
 
     Args:
-        d (str or path): The folder.
+        d (str or path): The folder in which weights are.
 
     Example:
         >>> mica.hub.set_dir(mica.hub.get_dir())
@@ -87,7 +87,7 @@ def list(
     As `torch.hub.list`, for local sources alone: Mica opens no network connection.
 
     Args:
-        github (str or path): The folder.
+        github (str or path): The folder that holds `hubconf.py`.
         force_reload (bool): Ignored. Default: False.
         skip_validation (bool): Ignored. Default: False.
         trust_repo (Any): Ignored. Default: "check".
@@ -135,7 +135,7 @@ def help(
     As `torch.hub.help`, for local sources alone.
 
     Args:
-        github (str or path): The folder.
+        github (str or path): The folder that holds `hubconf.py`.
         model (str): The function's name.
         force_reload (bool): Ignored. Default: False.
         skip_validation (bool): Ignored. Default: False.
@@ -167,7 +167,7 @@ def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", **kwa
     the folder.
 
     Args:
-        repo_or_dir (str or path): The folder.
+        repo_or_dir (str or path): The folder that holds `hubconf.py`.
         model (str): The function's name.
         *args (Any): Its arguments.
         source (str): Give "local". Default: "github", which raises.
@@ -200,7 +200,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     """Copies the file of a `file://` URL; any other is refused, since Mica opens no network connection.
 
     Args:
-        url (str): The URL.
+        url (str): The URL, of the scheme `file://`.
         dst (str): Where the copy goes.
         hash_prefix (str, optional): What the SHA-256 of the file must begin with, in hexadecimal.
         progress (bool): Ignored. Default: True.

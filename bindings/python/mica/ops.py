@@ -429,7 +429,7 @@ class OpNamespace:
     """All operators of one namespace: `mica.ops.mica`, or that of a plugin or library.
 
     Args:
-        name (str): The namespace.
+        name (str): Name of the namespace, such as "mica".
 
     Raises:
         AttributeError: It is asked for an operator that it has not.

@@ -85,7 +85,7 @@ def device_properties(device: Any = None) -> dict[str, Any]:
     """Returns the properties of a device: its name, its memory, and what the plugin adds.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Returns:
@@ -104,7 +104,7 @@ class Stream:
     As `torch.Stream`.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
         priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
 
@@ -205,7 +205,7 @@ class Event:
         """Marks what is in a stream now.
 
         Args:
-            stream (Stream, optional): The stream. Default: None, the current one.
+            stream (Stream, optional): The stream whose work is meant. Default: None, the current one.
         """
         stream = current_stream() if stream is None else stream
         _C._event_record(self._event, stream.device, stream.handle)
@@ -214,7 +214,7 @@ class Event:
         """Makes the work that comes later in a stream wait for the event.
 
         Args:
-            stream (Stream, optional): The stream. Default: None, the current one.
+            stream (Stream, optional): The stream whose work is meant. Default: None, the current one.
         """
         stream = current_stream() if stream is None else stream
         _C._event_wait(self._event, stream.device, stream.handle)
@@ -247,7 +247,7 @@ def current_stream(device: Any = None) -> Stream:
     """Returns the stream that this thread's work on a device goes to.
 
     Args:
-        device (str or device, optional): The device. Default: the default device; if that is the CPU, the
+        device (str or device, optional): The device that is meant. Default: the default device; if that is the CPU, the
             first accelerator, if there is one.
 
     Returns:
@@ -332,7 +332,7 @@ def synchronize(device: Any = None) -> None:
     """Waits until a device has done all work that was given to it.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Example:
@@ -345,7 +345,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     """Returns what a device's caching allocator holds, in bytes, and how many requests it has met.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Returns:
@@ -363,7 +363,7 @@ def memory_allocated(device: Any = None) -> int:
     """Returns how many bytes the tensors of a device use.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Returns:
@@ -382,7 +382,7 @@ def memory_reserved(device: Any = None) -> int:
     """Returns how many bytes the program has taken from a device, idle ones included.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Returns:
@@ -399,7 +399,7 @@ def max_memory_allocated(device: Any = None) -> int:
     """Returns how many bytes the tensors of a device used at most, since the start or the last reset.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Returns:
@@ -417,7 +417,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     """Makes `max_memory_allocated()` count from now on.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Example:
@@ -430,7 +430,7 @@ def empty_cache(device: Any = None) -> None:
     """Gives idle memory that the caching allocator keeps back to a device, for other programs.
 
     Args:
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Example:
@@ -446,7 +446,7 @@ def set_memory_limit(bytes: int, device: Any = None) -> None:
 
     Args:
         bytes (int): At most this many; 0 for no limit.
-        device (str or device, optional): The device. Default: the default device, or the first
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
 
     Raises:
@@ -528,7 +528,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     Copies from and to it with `non_blocking=True` do not wait. As `torch.Tensor.pin_memory`.
 
     Args:
-        device (str or device, optional): The device. Default: the first that has such memory.
+        device (str or device, optional): The device that is meant. Default: the first that has such memory.
 
     Returns:
         Tensor: The copy; the tensor itself if it lies there already.

@@ -137,7 +137,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.get_device_properties`, with the attributes that Mica's plugins know.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             DeviceProperties: A named tuple with `name`, `total_memory` and `free_memory` in bytes (-1 if
@@ -160,7 +160,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.get_device_name`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             str: The name that the vendor's driver gives.
@@ -179,7 +179,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.get_device_capability`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             tuple of 2 int: Major and minor number; `(0, 0)` if the device has no such thing.
@@ -199,7 +199,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.synchronize`. Operators return before a device has computed; wait before you read a clock.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Raises:
             RuntimeError: There is no such device.
@@ -297,7 +297,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.default_stream`, but inside `with mica.cuda.stream(s):` it is `s`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             Stream: The stream.
@@ -319,7 +319,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.current_stream`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             Stream: The stream.
@@ -383,7 +383,7 @@ def _queues_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.Stream`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
             priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
 
         Raises:
@@ -416,7 +416,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
             As `torch.cuda.NAME`.
 
             Args:
-                device (int, str or device, optional): The device. Default: None, the current one.
+                device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
             Returns:
                 int: Bytes; 0 where there is no device.
@@ -450,7 +450,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.memory_stats`, with Mica's names.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             dict of str to int: Bytes: "bytes_in_use", "bytes_reserved" (idle ones included) and
@@ -468,7 +468,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.memory_summary`, in a plainer form.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
             abbreviated (bool): Ignored. Default: False.
 
         Returns:
@@ -485,7 +485,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         As `torch.cuda.mem_get_info`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Returns:
             tuple of 2 int: Free and total bytes; -1 if the device does not know.
@@ -508,7 +508,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         `reset_max_memory_allocated`.
 
         Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Example:
             >>> mica.cuda.reset_peak_memory_stats()
@@ -538,7 +538,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
 
         Args:
             fraction (float): Of the device's memory, in [0, 1].
-            device (int, str or device, optional): The device. Default: None, the current one.
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
 
         Raises:
             ValueError: The fraction is not in [0, 1].

@@ -735,7 +735,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
         tensor (Tensor): The tensor.
         split_size_or_sections (int or list of int): The size of every part, the last may be smaller; or
             the sizes, which sum to that of the dimension.
-        dim (int): The dimension. Default: 0.
+        dim (int): The dimension along which it is cut. Default: 0.
 
     Returns:
         tuple of Tensor: The parts.

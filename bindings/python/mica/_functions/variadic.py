@@ -338,7 +338,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     As `torch.gradient`.
 
     Args:
-        input (Tensor): The samples.
+        input (Tensor): Values of a function at the points of a grid, of any shape.
         spacing (float, Tensor or list of them): The distance between samples, of all dimensions or of
             each; or the samples' places, a vector a dimension. Default: 1.
         dim (int or sequence of int, optional): The dimensions. Default: None, all.

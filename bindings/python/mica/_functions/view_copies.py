@@ -41,7 +41,7 @@ def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = N
 
     Args:
         input (Tensor): The tensor.
-        dim (int): The dimension. Default: 0.
+        dim (int): The dimension along which it is cut. Default: 0.
         out (sequence of Tensor, optional): Where the slices are written. Default: None.
 
     Returns:
@@ -67,7 +67,7 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Te
     Args:
         input (Tensor): The tensor.
         split_size (int): The size of every part; the last may be smaller.
-        dim (int): The dimension. Default: 0.
+        dim (int): The dimension along which it is cut. Default: 0.
         out (sequence of Tensor, optional): Where the parts are written. Default: None.
 
     Returns:
@@ -95,7 +95,7 @@ def split_with_sizes_copy(
     Args:
         input (Tensor): The tensor.
         split_sizes (sequence of int): The sizes, which sum to that of the dimension.
-        dim (int): The dimension. Default: 0.
+        dim (int): The dimension along which it is cut. Default: 0.
         out (sequence of Tensor, optional): Where the parts are written. Default: None.
 
     Returns:

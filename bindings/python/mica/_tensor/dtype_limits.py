@@ -96,7 +96,7 @@ class iinfo(_Limits):
     As `torch.iinfo`.
 
     Args:
-        type (dtype): The dtype.
+        type (dtype): An integer dtype.
 
     Attributes:
         bits (int): Bits of a number.

@@ -39,7 +39,7 @@ class GradScaler:
     Args:
         device (str): Type of device. Where it is "cuda" and there is none, the scaler warns and is
             disabled. Default: "cuda".
-        init_scale (float): First scale. Default: 65536.0.
+        init_scale (float): The scale of the first iteration. Default: 65536.0.
         growth_factor (float): What the scale grows by, above 1. Default: 2.0.
         backoff_factor (float): What the scale shrinks by, below 1. Default: 0.5.
         growth_interval (int): Iterations without infinities before the scale grows. Default: 2000.
@@ -212,7 +212,7 @@ class GradScaler:
         """Sets the scale for the next iteration; call it once an iteration, after all steps.
 
         Args:
-            new_scale (float or Tensor, optional): The scale. Default: grown or shrunk by what the steps
+            new_scale (float or Tensor, optional): The scale from now on. Default: grown or shrunk by what the steps
                 found.
 
         Raises:

@@ -72,7 +72,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 
     Args:
         x (Tensor): The array, of any shape.
-        dtype (dtype): The dtype.
+        dtype (dtype): The dtype of the result.
         copy (bool): False returns `x` itself if it has the dtype. Default: True.
         device (str or device, optional): Where the result lies. Default: that of `x`.
 
@@ -144,7 +144,7 @@ def iinfo(type: dtype | Tensor, /) -> Any:
     As `iinfo` of the Python array API standard.
 
     Args:
-        type (dtype or Tensor): The dtype.
+        type (dtype or Tensor): An integer dtype, or an array of one.
 
     Returns:
         iinfo: `bits`, `max`, `min`, and `dtype` as a dtype.
@@ -178,7 +178,7 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
     As `isdtype` of the Python array API standard.
 
     Args:
-        dtype (dtype): The dtype.
+        dtype (dtype): The dtype that is asked about.
         kind (dtype, str or tuple): A dtype; "bool", "signed integer", "unsigned integer", "integral",
             "real floating", "complex floating" or "numeric"; or several of them.
 

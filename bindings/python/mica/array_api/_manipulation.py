@@ -109,7 +109,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
 
     Args:
         x (Tensor): The array, of any shape.
-        axis (int or tuple of int, optional): The axes. Default: None, all.
+        axis (int or tuple of int, optional): The axes along which it works. Default: None, all.
 
     Returns:
         Tensor: The array.
@@ -129,7 +129,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
     Args:
         x (Tensor): The array, of any shape.
-        source (int or tuple of int): The axes.
+        source (int or tuple of int): The axes that move, by their present places.
         destination (int or tuple of int): Their new places.
 
     Returns:
@@ -233,7 +233,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
         x (Tensor): The array, of any shape.
         shift (int or tuple of int): How many places towards higher indices, negative towards lower; one number
             for each axis, or one for all.
-        axis (int or tuple of int, optional): The axes. Default: None, the elements as one flat row, put back
+        axis (int or tuple of int, optional): The axes along which it works. Default: None, the elements as one flat row, put back
             into the shape.
 
     Returns:
@@ -262,7 +262,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
     Args:
         x (Tensor): The array, of any shape.
-        axis (int or tuple of int): The axes.
+        axis (int or tuple of int): Axes of size 1; negative ones count from the last.
 
     Returns:
         Tensor: The view.

@@ -274,7 +274,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
     Args:
         x (Tensor): The array, of any shape.
-        indices (Tensor): `(n,)`, integers.
+        indices (Tensor): Positions along `axis`, `(n,)`, integers.
         axis (int, optional): The axis along which it works; only a vector may do without. Default: None.
 
     Returns:

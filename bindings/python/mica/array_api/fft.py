@@ -41,7 +41,7 @@ _SEVERAL = """\
     x (Tensor): The array, of any shape.
     s (sequence of int, optional): For each axis: {points} Default:
         {all}.
-    axes (sequence of int, optional): The axes. Default: None, the last ones, as many as `s` has, or all.
+    axes (sequence of int, optional): The axes along which it works. Default: None, the last ones, as many as `s` has, or all.
 """
 _TEXT = """\
 {said}
@@ -232,7 +232,7 @@ def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor
 
     Args:
         x (Tensor): The array, of any shape.
-        axes (int or sequence of int, optional): The axes. Default: None, all.
+        axes (int or sequence of int, optional): The axes along which it works. Default: None, all.
 
     Returns:
         Tensor: The array.
@@ -252,7 +252,7 @@ def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tenso
 
     Args:
         x (Tensor): The array, of any shape.
-        axes (int or sequence of int, optional): The axes. Default: None, all.
+        axes (int or sequence of int, optional): The axes along which it works. Default: None, all.
 
     Returns:
         Tensor: The array.

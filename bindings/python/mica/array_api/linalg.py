@@ -313,7 +313,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
     Args:
         x (Tensor): `(..., m, n)`, floating-point.
-        rtol (float or Tensor, optional): The share. Default: None, `max(m, n)` times the dtype's `eps`.
+        rtol (float or Tensor, optional): Singular values up to this share of the largest count as 0. Default: None, `max(m, n)` times the dtype's `eps`.
 
     Returns:
         Tensor: `(...)`, int64.

@@ -42,7 +42,7 @@ class InputMetadata(NamedTuple):
 
     Args:
         shape (Size): The shape.
-        dtype (dtype): The dtype.
+        dtype (dtype): The dtype of the Tensor.
         device (device): The device.
 
     Example:

@@ -83,7 +83,7 @@ class FunctionCtx:
         return ctx
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Says which inputs `forward` wrote in place; they must be among its outputs.
+        """Marks the inputs that `forward` wrote in place; they must be among its outputs.
 
         Args:
             *args (Tensor): The inputs.
@@ -91,7 +91,7 @@ class FunctionCtx:
         self._dirty = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Says which outputs have no gradient, indices for instance.
+        """Marks outputs that have no gradient, such as indices.
 
         Args:
             *args (Tensor): The outputs.
@@ -99,7 +99,7 @@ class FunctionCtx:
         self._non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Says what `backward` gets for an output through which no gradient flows.
+        """Sets what `backward` gets for an output through which no gradient flows.
 
         Args:
             value (bool): True for zeros, as at first; False for None.

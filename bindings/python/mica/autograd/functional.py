@@ -150,7 +150,7 @@ def vjp(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor or a tuple of them.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         v (Tensor or tuple of Tensor, optional): One for each output, of its shape. Default: 1, for one
             output of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
@@ -185,7 +185,7 @@ def jvp(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor or a tuple of them.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
             input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
@@ -233,7 +233,7 @@ def jacobian(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor or a tuple of them.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         create_graph (bool): Record the result, so that it can be differentiated. Default: False.
         strict (bool): Raise where an output does not depend on an input, instead of giving zeros.
             Default: False.
@@ -321,7 +321,7 @@ def hessian(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor of one element.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         create_graph (bool): Record the result, so that it can be differentiated. Default: False.
         strict (bool): Raise where the gradient does not depend on an input, instead of giving zeros.
             Default: False.
@@ -380,7 +380,7 @@ def vhp(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor of one element.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
             input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.
@@ -414,7 +414,7 @@ def hvp(
 
     Args:
         func (callable): A function of Tensors that returns a Tensor of one element.
-        inputs (Tensor or tuple of Tensor): Its arguments.
+        inputs (Tensor or tuple of Tensor): The arguments of `func`, at which it is differentiated.
         v (Tensor or tuple of Tensor, optional): One for each input, of its shape. Default: 1, for one
             input of one element.
         create_graph (bool): Record the results, so that they can be differentiated. Default: False.

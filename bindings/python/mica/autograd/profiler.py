@@ -126,7 +126,7 @@ class profile:
         Args:
             sort_by (str, optional): Column to sort by, such as "cpu_time_total". Default: the order of
                 their starts.
-            row_limit (int): Most rows. Default: 100.
+            row_limit (int): How many rows at most. Default: 100.
             **options: Further options of `EventList.table`.
 
         Returns:

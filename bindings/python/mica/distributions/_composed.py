@@ -25,7 +25,7 @@ class Independent(Distribution):
     dimensions is 0, `cdf` and `icdf` always.
 
     Args:
-        base_distribution (Distribution): The base.
+        base_distribution (Distribution): The distribution whose batch dimensions become part of an event.
         reinterpreted_batch_ndims (int): How many dimensions, from the right of the batch.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.
@@ -351,7 +351,7 @@ class Gumbel(TransformedDistribution):
     As `torch.distributions.Gumbel`. It has `rsample`, `cdf`, `icdf` and `entropy`.
 
     Args:
-        loc (Tensor or float): Mode.
+        loc (Tensor or float): Mode of the distribution, where its density is highest.
         scale (Tensor or float): Width, above 0. The two broadcast to the batch.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.

@@ -30,7 +30,7 @@ class Normal(_Pair, ExponentialFamily):
     As `torch.distributions.Normal`. It has `rsample`, `cdf`, `icdf` and `entropy`.
 
     Args:
-        loc (Tensor or float): Mean.
+        loc (Tensor or float): Mean of the distribution.
         scale (Tensor or float): Standard deviation, above 0. The two broadcast to the batch.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.
@@ -92,7 +92,7 @@ class Laplace(_Pair):
     As `torch.distributions.Laplace`. It has `rsample`, `cdf`, `icdf` and `entropy`.
 
     Args:
-        loc (Tensor or float): Mean.
+        loc (Tensor or float): Mean of the distribution.
         scale (Tensor or float): Mean distance from it, above 0. The two broadcast to the batch.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.
@@ -151,7 +151,7 @@ class Cauchy(_Pair):
     variance infinite.
 
     Args:
-        loc (Tensor or float): Median.
+        loc (Tensor or float): Median of the distribution.
         scale (Tensor or float): Half of the width at half of the height, above 0. The two broadcast to
             the batch.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what

@@ -90,7 +90,7 @@ class MultivariateNormal(_OfMatrix):
     Args:
         loc (Tensor): Means, `batch_shape + (K)`.
         covariance_matrix (Tensor, optional): `batch_shape + (K, K)`, positive definite.
-        precision_matrix (Tensor, optional): Its inverse.
+        precision_matrix (Tensor, optional): The inverse of the covariance, of its shape.
         scale_tril (Tensor, optional): Its Cholesky factor, lower triangular with a positive diagonal.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.
@@ -274,7 +274,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
     Args:
         df (Tensor or float): Degrees of freedom, above `K - 1`.
         covariance_matrix (Tensor, optional): `batch_shape + (K, K)`, positive definite.
-        precision_matrix (Tensor, optional): Its inverse.
+        precision_matrix (Tensor, optional): The inverse of the covariance, of its shape.
         scale_tril (Tensor, optional): Its Cholesky factor, lower triangular with a positive diagonal.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.

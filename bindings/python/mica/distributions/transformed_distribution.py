@@ -19,7 +19,7 @@ class TransformedDistribution(Distribution):
     `cdf` and `icdf` those with a `sign`; `rsample` exists if the base has it.
 
     Args:
-        base_distribution (Distribution): Of `x`.
+        base_distribution (Distribution): The distribution of `x`, which the transforms are applied to.
         transforms (Transform or list of Transform): Applied in this order.
         validate_args (bool, optional): Check parameters and the values of `log_prob`. Default: True, or what
             `Distribution.set_default_validate_args` says.

@@ -318,7 +318,7 @@ class IndependentTransform(Transform):
     these dimensions.
 
     Args:
-        base_transform (Transform): The base.
+        base_transform (Transform): The transform whose dimensions become part of an event.
         reinterpreted_batch_ndims (int): How many dimensions, from the right.
         cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.
             Default: 0.
@@ -579,7 +579,7 @@ class AffineTransform(Transform):
     As `torch.distributions.AffineTransform`.
 
     Args:
-        loc (Tensor or float): Shift.
+        loc (Tensor or float): What is added.
         scale (Tensor or float): Factor, not 0.
         event_dim (int): Dimensions of one event, from the right: 0 for numbers, 1 for vectors. Default: 0.
         cache_size (int): 1 keeps the last input with its output, for an exact inverse; 0 keeps none.

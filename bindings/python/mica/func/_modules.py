@@ -145,7 +145,7 @@ def functional_call(
     in the Tensor that was given.
 
     Args:
-        module (Module): The module.
+        module (Module): The module that is called.
         parameter_and_buffer_dicts (dict of str to Tensor, or sequence of them): Tensors by full name,
             as `named_parameters()` and `named_buffers()` give them; those left out stay as they are.
         args (tuple or object, optional): Positional arguments of the call; one alone needs no tuple.

@@ -367,7 +367,7 @@ class Graph:
         """Takes a node out that nobody uses.
 
         Args:
-            to_erase (Node): The node.
+            to_erase (Node): The node that goes; nothing may use it.
 
         Raises:
             RuntimeError: It has users, or is not in this graph.

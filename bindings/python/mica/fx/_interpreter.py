@@ -151,7 +151,7 @@ class Interpreter:
         """Reads an attribute of the module.
 
         Args:
-            target (str): Its path.
+            target (str): Path in the module: "encoder.weight".
             args (tuple): Empty.
             kwargs (dict): Empty.
 
@@ -190,7 +190,7 @@ class Interpreter:
         """Calls a submodule.
 
         Args:
-            target (str): Its path.
+            target (str): Path in the module: "encoder.weight".
             args (tuple): Positional arguments, as values.
             kwargs (dict): Keyword arguments, as values.
 

@@ -34,7 +34,7 @@ class TensorMetadata(NamedTuple):
 
     Args:
         shape (Size): The shape.
-        dtype (dtype): The dtype.
+        dtype (dtype): The dtype of the Tensor.
         stride (tuple of int): The strides, in elements.
         device (device): The device.
 
@@ -229,7 +229,7 @@ class Node:
         """Replaces one positional argument.
 
         Args:
-            idx (int): Its place.
+            idx (int): Which positional argument, from 0.
             arg (object): The new one.
         """
         args = list(self._args)

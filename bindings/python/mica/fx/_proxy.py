@@ -113,7 +113,7 @@ class TracerBase:
         return map_aggregate(a, self._leaf)
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """Says what a loop over a value goes through; raises TraceError, since only a run knows its length.
+        """Makes what a loop over a value goes through; raises TraceError, since only a run knows its length.
 
         Args:
             obj (Proxy): The value.
@@ -127,7 +127,7 @@ class TracerBase:
         )
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Says what `if` makes of a value; raises TraceError, since only a run knows it.
+        """Decides what `if` makes of a value; raises TraceError, since only a run knows it.
 
         Args:
             obj (Proxy): The value.
@@ -141,7 +141,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """Says what `**value` goes through: a recorded call of `keys()`.
+        """Makes what `**value` goes through: a recorded call of `keys()`.
 
         Args:
             obj (Proxy): The value.
@@ -225,7 +225,7 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def keys(self) -> Any:
-        """Says what `**value` goes through: a recorded call of `keys()`, unless the tracer says otherwise."""
+        """Makes what `**value` goes through: a recorded call of `keys()`, unless the tracer says otherwise."""
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
@@ -390,7 +390,7 @@ class Tracer(TracerBase):
 
         Args:
             m (Module): The submodule.
-            module_qualified_name (str): Its path.
+            module_qualified_name (str): Path of the submodule: "encoder.layers.0".
 
         Returns:
             bool: True for layers of `mica.nn`, containers aside, unless overridden.

@@ -189,7 +189,7 @@ def multi_head_attention_forward(
         dropout_p (float): Probability with which an attention weight is dropped in training, in [0, 1].
         out_proj_weight (Tensor): `(E, E)`: projection of the joined heads.
         out_proj_bias (Tensor, optional): `(E)`.
-        training (bool): Drop weights. Default: True.
+        training (bool): Whether dropout zeroes attention weights. Default: True.
         key_padding_mask (Tensor, optional): `(N, S)` or `(S)`: bool, True for keys to ignore, or floating,
             to add to the scores. Default: None.
         need_weights (bool): Return the attention weights too, which is slower. Default: True.

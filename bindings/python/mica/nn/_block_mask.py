@@ -43,11 +43,11 @@ class BlockMask:
         kv_num_blocks (Tensor): `(B, H, rows)`, int32: how many blocks of keys each row meets in part.
         kv_indices (Tensor): `(B, H, rows, columns)`, int32: their numbers, first those that meet.
         full_kv_num_blocks (Tensor or None): How many each row meets wholly, where the function is not asked.
-        full_kv_indices (Tensor or None): Their numbers.
+        full_kv_indices (Tensor or None): The numbers of these blocks, in the form of `kv_indices`.
         q_num_blocks (Tensor or None): `(B, H, columns)`: how many rows each block of keys meets in part.
         q_indices (Tensor or None): `(B, H, columns, rows)`: their numbers.
         full_q_num_blocks (Tensor or None): How many it meets wholly.
-        full_q_indices (Tensor or None): Their numbers.
+        full_q_indices (Tensor or None): The numbers of these blocks, in the form of `q_indices`.
         BLOCK_SIZE (tuple of 2 int): Queries and keys of a block. Default: (128, 128).
         mask_mod (callable, optional): Of batch, head, query and key: whether they meet within a block that
             meets in part.
@@ -116,7 +116,7 @@ class BlockMask:
             kv_num_blocks (Tensor): `(B, H, rows)`, int32: how many blocks of keys each row meets in part.
             kv_indices (Tensor): `(B, H, rows, columns)`, int32: their numbers, first those that meet.
             full_kv_num_blocks (Tensor, optional): How many each row meets wholly.
-            full_kv_indices (Tensor, optional): Their numbers.
+            full_kv_indices (Tensor, optional): The numbers of these blocks, in the form of `kv_indices`.
             BLOCK_SIZE (int or tuple of 2 int): Queries and keys of a block. Default: 128.
             mask_mod (callable, optional): For what is inside of a block that meets in part. Default: None,
                 all meet.
@@ -215,7 +215,7 @@ class BlockMask:
         """The mask with its tensors on a device.
 
         Args:
-            device (device): Where.
+            device (device): Where the mask shall live.
 
         Returns:
             BlockMask: A new one.

@@ -182,7 +182,7 @@ def local_response_norm(
         size (int): Channels in the mean, the one that is normalised in their middle.
         alpha (float): Factor of the mean. Default: 1e-4.
         beta (float): Exponent of the divisor. Default: 0.75.
-        k (float): Summand. Default: 1.
+        k (float): Added to the mean, in the divisor. Default: 1.
 
     Returns:
         Tensor: Of the shape and dtype of `input`.

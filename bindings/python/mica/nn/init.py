@@ -178,7 +178,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
     Args:
         tensor (Tensor): Any shape, changed in place.
-        val (float): The value.
+        val (float): The value of every element.
 
     Returns:
         Tensor: `tensor`.

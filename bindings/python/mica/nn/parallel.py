@@ -280,7 +280,7 @@ class DataParallel(Module):
         dim (int): The dimension of the batch. Default: 0.
 
     Attributes:
-        module (Module): The module.
+        module (Module): The module that is called.
 
     Shape:
         - Input and output: as of the module; tensors are cut along `dim`.
@@ -342,7 +342,7 @@ class DataParallel(Module):
         """Calls each replica with arguments of its own.
 
         Args:
-            replicas (sequence of Module): Called.
+            replicas (sequence of Module): Copies of the module, one a device.
             inputs (sequence of tuple): For each replica its arguments.
             kwargs (sequence of dict): For each replica its arguments by name.
 
@@ -356,7 +356,7 @@ class DataParallel(Module):
 
         Args:
             outputs (sequence): What the replicas gave.
-            output_device (device or int): Where.
+            output_device (device or int): The device on which the results are joined.
 
         Returns:
             any: Like each of the results.

@@ -226,7 +226,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     Args:
         loader (iterable): Batches: a Tensor, or a list or tuple whose first element is the model's
             input.
-        model (Module): The model.
+        model (Module): The model whose batch norms are set anew, in place.
         device (device, optional): Where each input is moved first. Default: it stays.
 
     Example:

@@ -36,7 +36,7 @@ def location_tag(storage: Any) -> str:
     As `torch.serialization.location_tag`.
 
     Args:
-        storage (UntypedStorage): The storage.
+        storage (UntypedStorage): The storage whose place is named.
 
     Returns:
         str: "cpu", "cuda:0", or what a registered package says.

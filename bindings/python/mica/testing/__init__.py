@@ -54,11 +54,11 @@ def make_tensor(
     As `torch.testing.make_tensor`.
 
     Args:
-        *shape (int or sequence of int): The shape.
-        dtype (dtype): The dtype.
+        *shape (int or sequence of int): Sizes of the result.
+        dtype (dtype): Of the result.
         device (device): Where it lives.
-        low (float, optional): Least value. Default: -9; 0 for bool and unsigned dtypes.
-        high (float, optional): Bound above. Default: 9; 10 for integers, 2 for bool.
+        low (float, optional): Smallest value. Default: -9; 0 for bool and unsigned dtypes.
+        high (float, optional): Bound of the values, not included. Default: 9; 10 for integers, 2 for bool.
         requires_grad (bool): Whether gradients are recorded. Default: False.
         noncontiguous (bool): Make every second element of a larger Tensor. Default: False.
         exclude_zero (bool): Replace zeros by the dtype's least positive value. Default: False.

@@ -637,7 +637,7 @@ class ParameterDict(Module):
 
         Args:
             keys (iterable of str): The keys.
-            default (Any): Their value. Default: None.
+            default (Any): The value that all of the keys get. Default: None.
 
         Returns:
             ParameterDict: The new dictionary.

@@ -360,7 +360,7 @@ class TripletMarginLoss(_Loss):
 
     Args:
         margin (float): How much farther the negative should be; positive. Default: 1.
-        p (float): The norm. Default: 2.
+        p (float): Exponent of the norm that measures distances. Default: 2.
         eps (float): Added to each difference. Default: 1e-6.
         swap (bool): Whether the distance from positive to negative counts where it is less than that from
             the anchor. Default: False.

@@ -54,7 +54,7 @@ class RNNBase(Module):
         input_size (int): Features of each step of the input.
         hidden_size (int): Features of the hidden state.
         num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
             False.
         dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
@@ -364,7 +364,7 @@ class RNN(RNNBase):
         hidden_size (int): Features of the hidden state.
         num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
         nonlinearity (str): `tanh` or `relu`. Default: `tanh`.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
             False.
         dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
@@ -465,7 +465,7 @@ class GRU(RNNBase):
         input_size (int): Features of each step of the input.
         hidden_size (int): Features of the hidden state.
         num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
             False.
         dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
@@ -539,7 +539,7 @@ class LSTM(RNNBase):
         input_size (int): Features of each step of the input.
         hidden_size (int): Features of the hidden state.
         num_layers (int): Layers, each running over the outputs of the one before. Default: 1.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         batch_first (bool): Input and output are `(N, L, *)` instead of `(L, N, *)`; states are not. Default:
             False.
         dropout (float): Probability, in [0, 1], of zeroing an output of any layer but the last, in training.
@@ -660,7 +660,7 @@ class RNNCellBase(Module):
     Args:
         input_size (int): Features of the input.
         hidden_size (int): Features of the state.
-        bias (bool): Learn biases.
+        bias (bool): Learn biases, of the input and of the state.
         num_chunks (int): Gates, whose weights stand below each other: 1, 3 for a GRU, 4 for an LSTM.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
@@ -743,7 +743,7 @@ class RNNCell(RNNCellBase):
     Args:
         input_size (int): Features of the input.
         hidden_size (int): Features of the state.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         nonlinearity (str): `tanh` or `relu`. Default: `tanh`.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
@@ -811,7 +811,7 @@ class GRUCell(RNNCellBase):
     Args:
         input_size (int): Features of the input.
         hidden_size (int): Features of the state.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
 
@@ -865,7 +865,7 @@ class LSTMCell(RNNCellBase):
     Args:
         input_size (int): Features of the input.
         hidden_size (int): Features of the state.
-        bias (bool): Learn biases. Default: True.
+        bias (bool): Learn biases, of the input and of the state. Default: True.
         device (device, optional): Where the parameters live. Default: the default device.
         dtype (dtype, optional): Of the parameters. Default: the default dtype.
 

@@ -183,7 +183,7 @@ class PruningContainer(BasePruningMethod):
         """Adds a method of the same parameter behind the others.
 
         Args:
-            method (BasePruningMethod): Applied last.
+            method (BasePruningMethod): The method that is applied after those that are there.
 
         Raises:
             TypeError: It is no pruning method.

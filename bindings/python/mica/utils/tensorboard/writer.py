@@ -617,7 +617,7 @@ class SummaryWriter:
         """Reports the operators that a call of a model runs, grouped by its modules.
 
         Args:
-            model (Module): The model.
+            model (Module): The model whose batch norms are set anew, in place.
             input_to_model (Tensor or tuple): Its arguments.
             verbose (bool): Print the graph. Default: False.
             use_strict_trace (bool): No effect. Default: True.

@@ -90,9 +90,9 @@ class FileOpener(_Sized):
     As `torch.utils.data.datapipes.iter.FileOpener`. Who reads a file closes it.
 
     Args:
-        datapipe (iterable of str): The names.
+        datapipe (iterable of str): The names of the files.
         mode (str): "r", "t" or "rt" for texts, "b" or "rb" for bytes. Default: "r".
-        encoding (str, optional): Of texts. Default: the system's.
+        encoding (str, optional): Encoding of text files. Default: the system's.
         length (int): What `len()` says; -1 for TypeError. Default: -1.
 
     Raises:

@@ -119,7 +119,7 @@ class Forker(IterDataPipe):
     As `torch.utils.data.datapipes.iter.Forker`. The pipes read one source; what one is ahead of the others is kept.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         num_instances (int): How many pipes, a list of which is returned.
         buffer_size (int): Elements that one may be ahead; negative for any number. Default: 1000.
         copy (str, optional): "shallow" or "deep" copies each pipe's elements. Default: None, all have the
@@ -154,7 +154,7 @@ class Demultiplexer(IterDataPipe):
     As `torch.utils.data.datapipes.iter.Demultiplexer`. The pipes read one source; what is on the way is kept.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         num_instances (int): How many pipes, a list of which is returned.
         classifier_fn (callable): Gives the number of an element's pipe, from 0 on, or None.
         drop_none (bool): Drops elements of None in place of raising. Default: False.

@@ -41,7 +41,7 @@ class IterableWrapper(IterDataPipe):
     As `torch.utils.data.datapipes.iter.IterableWrapper`.
 
     Args:
-        iterable (iterable): The elements.
+        iterable (iterable): What the elements are taken from.
         deepcopy (bool): Copies them in each pass, so that what later pipes do to them stays out of the
             iterable. Default: True.
 
@@ -85,7 +85,7 @@ class Mapper(_Like):
     As `torch.utils.data.datapipes.iter.Mapper`.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         fn (callable): `fn(element)`, or `fn` of the columns.
         input_col (int, str or list, optional): The columns of an element (places of a tuple or list, keys of a
             dict) that `fn` gets. Default: None, the element.
@@ -140,7 +140,7 @@ class Collator(Mapper):
     As `torch.utils.data.datapipes.iter.Collator`.
 
     Args:
-        datapipe (IterDataPipe): The batches.
+        datapipe (IterDataPipe): The pipe whose batches come in.
         conversion (callable, optional): Joins a batch. Default: `default_collate`.
         collate_fn (callable, optional): The same, before `conversion`.
 
@@ -161,7 +161,7 @@ class Filter(IterDataPipe):
     As `torch.utils.data.datapipes.iter.Filter`.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         filter_fn (callable): `filter_fn(element)`, or of the columns, returns a bool.
         input_col (int, str or list, optional): The columns of an element that it gets. Default: None, the element.
 
@@ -193,7 +193,7 @@ class Batcher(Chunks, IterDataPipe):
     As `torch.utils.data.datapipes.iter.Batcher`.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         batch_size (int): Elements in a chunk.
         drop_last (bool): Leaves out the last chunk if it is smaller than the others. Default: False.
         wrapper_class (callable): Makes a chunk of a list. Default: `DataChunk`.
@@ -264,7 +264,7 @@ class Grouper(IterDataPipe):
     As `torch.utils.data.datapipes.iter.Grouper`.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         group_key_fn (callable): Gives an element's key.
         keep_key (bool): Gives pairs of a key and a chunk. Default: False.
         buffer_size (int): When so many elements wait, the largest group goes. Default: 10000.
@@ -495,7 +495,7 @@ class Shuffler(_Random):
     pass; `set_seed(n)` fixes the next pass, `set_shuffle(False)` keeps the order.
 
     Args:
-        datapipe (IterDataPipe): The elements.
+        datapipe (IterDataPipe): The pipe whose elements come in.
         buffer_size (int): Elements among which the next is drawn. Default: 10000.
         unbatch_level (int): Takes elements that are lists apart first, so many levels deep (-1: all), and
             shuffles what was in them; they are not put together again, and the pipe has no `len()`. Default: 0.
@@ -544,7 +544,7 @@ class ShardingFilter(IterDataPipe):
     give the same element.
 
     Args:
-        source_datapipe (IterDataPipe): The elements.
+        source_datapipe (IterDataPipe): The pipe whose elements come in.
         sharding_group_filter (Any, optional): Ignored.
 
     Example:

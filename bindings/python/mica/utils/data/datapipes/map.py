@@ -18,7 +18,7 @@ class SequenceWrapper(MapDataPipe):
     As `torch.utils.data.datapipes.map.SequenceWrapper`.
 
     Args:
-        sequence (sequence or mapping): The elements.
+        sequence (sequence or mapping): What the elements are taken from, by index or key.
         deepcopy (bool): Copies them first, so that what later pipes do to them stays out of it. Default: True.
 
     Example:
@@ -52,7 +52,7 @@ class Mapper(MapDataPipe):
     As `torch.utils.data.datapipes.map.Mapper`.
 
     Args:
-        datapipe (MapDataPipe): The elements.
+        datapipe (MapDataPipe): The pipe whose elements come in.
         fn (callable): `fn(element)`.
 
     Example:
@@ -77,7 +77,7 @@ class Batcher(Chunks, MapDataPipe):
     As `torch.utils.data.datapipes.map.Batcher`.
 
     Args:
-        datapipe (MapDataPipe): The elements.
+        datapipe (MapDataPipe): The pipe whose elements come in.
         batch_size (int): Elements in a chunk.
         drop_last (bool): Leaves out the last chunk if it is smaller than the others. Default: False.
         wrapper_class (callable): Makes a chunk of a list. Default: `DataChunk`.
@@ -171,7 +171,7 @@ class Shuffler(_Random):
     pass; `set_seed(n)` fixes the next pass, `set_shuffle(False)` keeps the order.
 
     Args:
-        datapipe (MapDataPipe): The elements.
+        datapipe (MapDataPipe): The pipe whose elements come in.
         indices (sequence, optional): The indices that are shuffled. Default: None, all.
 
     Example:
