@@ -50,7 +50,7 @@ class Writer {
     const std::string lines = Arguments();
     if (!lines.empty()) StrAppend(&text, "\n\nArgs:", lines);
     StrAppend(&text, "\n\nReturns:\n    ", Returns());
-    if (!first.example.empty()) {
+    if (ShowsExample(*signatures_[0])) {
       StrAppend(&text, "\n\nExample:");
       for (const std::string_view line : Split(first.example, '\n')) StrAppend(&text, "\n    ", line);
     }
@@ -58,6 +58,13 @@ class Writer {
   }
 
  private:
+  // An entry's example calls its functional form, mostly, which is no example of the in-place one.
+  bool ShowsExample(const PythonSignature& s) const {
+    const std::string& example = s.function->entry->example;
+    if (s.function->form != OpForm::kInplace) return !example.empty();
+    return example.find(group_.name + "(") != std::string::npos;
+  }
+
   std::string Summary(const PythonSignature& s) const {
     const Function& f = *s.function;
     const bool inplace = f.form == OpForm::kInplace && f.entry->functional;

@@ -1,5 +1,7 @@
 #include "codegen/emit/prose.h"
 
+#include <algorithm>
+
 #include "codegen/text.h"
 
 namespace mica::codegen {
@@ -82,8 +84,13 @@ std::string DTypeText(const Entry& e) {
 
 std::string ShapeText(const Entry& e) {
   switch (e.op_class) {
-    case OpClass::kPointwise:
+    case OpClass::kPointwise: {
+      const auto& arguments = e.primary().schema.arguments;
+      const auto is_tensor = [](const schema::Argument& a) { return a.type.is_tensor(); };
+      if (std::count_if(arguments.begin(), arguments.end(), is_tensor) == 1)
+        return StrCat("that of `", std::find_if(arguments.begin(), arguments.end(), is_tensor)->name, "`");
       return "the tensors broadcast together, and the result has their common shape";
+    }
     case OpClass::kReduction:
       if (e.reduce_all) return "all dimensions go: a 0-d tensor";
       return StrCat("the dimensions", e.dims_arg >= 0 ? StrCat(" ", Named(e, e.dims_arg)) : "", " go",
@@ -129,7 +136,10 @@ std::string DefaultInWords(const Literal& value) {
     for (const Literal& item : value.items) items.push_back(DefaultInWords(item));
     return StrCat("(", Join(items, ", "), items.size() == 1 ? "," : "", ")");
   }
-  if (value.kind != Literal::Kind::kName) return value.ToString();
+  if (value.kind != Literal::Kind::kName) {
+    const std::string text = value.ToString();
+    return text.ends_with('.') ? text + "0" : text;
+  }
   if (value.text == "Mean") return "1";
   return StrCat("mica.", value.text);
 }
