@@ -139,9 +139,21 @@ class Draw:
         """A tensor no two elements of which share memory."""
         names = [n for n in self.names(fits) if n not in self.frozen and alone(self.value(n))]
         names = [n for n in names if not self.value(n).is_inference() and not self.shares_gradient(n)]
+        names = [n for n in names if not self.views_in_one(n)]
         if not names:
             raise Skip
         return self.rng.choice(names)
+
+    def views_in_one(self, name: str) -> bool:
+        """Whether one library alone calls a recorded result in a tensor's memory a view.
+
+        torch writes some results (of 1-d pools, of chain_matmul) into memory of another shape and gives out a view
+        of it. After a write it makes the node of every view again, so that hooks on the node before, and
+        gradients of what was viewed before, are gone. Mica's results are their own.
+        """
+        ours = self.session.spaces["mica"]
+        held = [n for n in self.names(lambda t: t.requires_grad) if place(self.value(n)) == place(self.value(name))]
+        return any(self.value(n)._is_view() != ours[n]._is_view() for n in held)
 
     def shared(self, name: str) -> bool:
         """Whether another value has the same memory."""

@@ -267,8 +267,9 @@ def out(d: Draw) -> None:
 
 @step(1)
 def in_place_shape(d: Draw) -> None:
-    x = d.tensor(lambda t: t.dim() >= 1 and not t.is_leaf)
-    if x in d.frozen:
+    # torch gives a result that retains its gradient one of the shape that it had then.
+    x = d.tensor(lambda t: t.dim() >= 1 and not t.is_leaf and not t.retains_grad)
+    if x in d.frozen or d.views_in_one(x):
         raise Skip
     d.emit(f"{x}.{d.pick('unsqueeze_(0)', 'squeeze_()', 'transpose_(0, -1)', 'detach_()')}")
 
