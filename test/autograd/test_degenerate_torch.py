@@ -276,6 +276,21 @@ SEGMENTS = [
     [0.0, NAN, 1.0, 0.0, 0.0, NAN, NAN, NAN, 2.0],
     [INF, 1.0, -INF, INF, INF, 2.0, -INF, -INF, 1.0],
 ]
+KINKS = [-3.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 3.0, 6.0]
+ACTIVATIONS = [
+    "relu",
+    "relu6",
+    "leaky_relu",
+    "elu",
+    "selu",
+    "celu",
+    "hardtanh",
+    "hardswish",
+    "hardsigmoid",
+    "hardshrink",
+    "softshrink",
+    "softsign",
+]
 EXPONENTS: list[Any] = [0, 1, 2, 3, 0.0, 1.0, 2.0, 0.5, 1.5, -1]
 
 
@@ -297,6 +312,12 @@ def segments(kind: str, initial: float | None) -> tuple[str, Expression]:
         return [(y[k] * (k + 1)).sum() for k in (0, 1, 3)]
 
     return f"segment_reduce {kind} {initial}", f
+
+
+def shares_cross_entropy(lib: Any, x: Any) -> list[Any]:
+    """Of shares that are 0 or 1, which a sigmoid rounds to, with targets that agree and do not."""
+    f = lib.nn.functional.binary_cross_entropy
+    return [f(x, lib.full_like(x, y), reduction="sum") for y in (0.0, 0.25, 1.0)]
 
 
 ELEMENTS: list[tuple[str, Expression, list[list[float]], list[str]]] = [
@@ -325,6 +346,19 @@ ELEMENTS: list[tuple[str, Expression, list[list[float]], list[str]]] = [
     ("quantile", lambda lib, x: [lib.quantile(x, 0.5)], TIES, ["float64"]),
     ("maximum", lambda lib, x: [lib.maximum(x, x.flip(0)).sum()], TIES, ["float64"]),
     ("fmin", lambda lib, x: [lib.fmin(x, x.flip(0)).sum()], TIES, ["float64"]),
+    *(
+        (n, lambda lib, x, n=n: [getattr(lib.nn.functional, n)(x).sum()], [KINKS], ["float64"])
+        for n in ACTIVATIONS
+    ),
+    ("softplus", lambda lib, x: [lib.nn.functional.softplus(x, 2, 6).sum()], [KINKS], ["float64"]),
+    ("smooth_l1", lambda lib, x: [lib.nn.functional.smooth_l1_loss(x, x * 0)], [KINKS], ["float64"]),
+    ("huber", lambda lib, x: [lib.nn.functional.huber_loss(x * 0, x, delta=0.5)], [KINKS], ["float64"]),
+    (
+        "binary_cross_entropy",
+        shares_cross_entropy,
+        [[0.0, 0.25, 1.0], [1.0, 0.0], [0.5]],
+        ["float64", "float32"],
+    ),
     ("logsumexp", lambda lib, x: [lib.logsumexp(x, 0)], [*TIES, [-INF, -INF], [INF, 1.0]], ["float64"]),
     *(
         (*segments(kind, initial), SEGMENTS, ["float64"])
@@ -345,6 +379,13 @@ def elementwise(found: Any) -> Iterator[Any]:
 def test_elements(f: Expression, array: np.ndarray, dtype: str, steps: Any, request: Any) -> None:
     judge(request)
     assert not differences(f, array, dtype, steps)
+
+
+@pytest.mark.parametrize("library", [torch, mica])
+def test_gradient_of_rsqrt_overflows_only_where_it_is_too_large(library: Any) -> None:
+    x = library.tensor([0.00427], dtype=library.float16, requires_grad=True)
+    (gradient,) = library.autograd.grad((library.rsqrt(x) ** 2).sum(), x)
+    assert gradient.item() == pytest.approx(-1 / x.item() ** 2, rel=5e-3)
 
 
 # ---- what torch gets wrong, or leaves open: by what it is

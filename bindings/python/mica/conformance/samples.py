@@ -63,6 +63,7 @@ DOMAIN: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys(("_rmsprop_scale", "_rmsprop_scale_centered"), (0.1, 2)),
     "nextafter": (-2, 2),
+    **dict.fromkeys(("_cross_entropy_of_shares", "_cross_entropy_of_shares_backward"), (0.1, 0.9)),
 }
 # Scalars of pointwise operators, by argument name; 2 otherwise.
 SCALARS: dict[str, Any] = {
