@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -118,6 +119,16 @@ def test_gradients_of_products_into_another_dtype() -> None:
         assert m.autograd.grad(x.prod(dtype=m.float64), x)[0].tolist() == [-2, -1.5, 3]
     running = (x * (1 + 2j)).cumprod(0, dtype=mica.float64)
     assert mica.autograd.grad(running.sum(), x)[0].tolist() == [1 - 2j, 0, 3 - 6j]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_running_products_come_back_from_beyond_the_largest_number(dtype: str, dim: int) -> None:
+    x = np.array([[1e30, 1e10, 1e-10, 1e-10, 2.0]] * 3, dtype=dtype)
+    x = x if dim else x.T.copy()
+    found, wanted = (m.cumprod(m.from_numpy(x), dim).numpy() for m in (mica, torch))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_allclose(found[np.isfinite(found)], wanted[np.isfinite(found)], rtol=1e-6)
 
 
 def test_a_negative_base_with_a_complex_exponent() -> None:

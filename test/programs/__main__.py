@@ -3,7 +3,8 @@
 Each program has a number: the run's seed times a million and its place. A program that shows a
 difference is shrunk and printed with both results; those listed in known.txt are counted. The
 seed is the day's, or MICA_FUZZ_SEED. `--only N` draws that one program again, `--file PATH` runs one
-from a file. The last line printed counts the programs.
+from a file. The programs run in a process apart (apart.py): where one ends that process, the next run in another.
+The last line printed counts the programs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch and Mica start their threads
 
+import apart  # noqa: E402
 import known  # noqa: E402
 import steps_autograd  # noqa: E402, F401
 import steps_layers  # noqa: E402, F401
@@ -66,6 +69,40 @@ def one(number: int, listed: known.Known, seconds: float) -> str:
     return "found"
 
 
+def work(send: Callable[[str], None], options: argparse.Namespace, place: int, deadline: float) -> None:
+    """Runs the programs from a place on, and sends how each ended."""
+    listed = known.Known()
+    while time.monotonic() < deadline if options.seconds else place < options.programs:
+        send(one(options.seed * 1_000_000 + place, listed, options.shrink))
+        place += 1
+
+
+def fatal(number: int, signal: str) -> str:
+    """Says whose program ended the process."""
+    library, program = apart.ended(number)
+    if library == "torch":
+        print(f"torch ended the process ({signal}) in program {number}, which Mica alone runs to its end.")
+        return "ended by torch"
+    whose = "Mica alone ends" if library else "neither library alone ends"
+    print(f"FAILED program {number} ended the process ({signal}); {whose} it:\n{text(program)}")
+    return "found"
+
+
+def run_all(options: argparse.Namespace) -> Counter[str]:
+    """How many programs ended in each way."""
+    ends: Counter[str] = Counter()
+    deadline = time.monotonic() + options.seconds
+    running = True
+    while running:
+        try:
+            for end in apart.messages(work, options, ends.total(), deadline):
+                ends[end] += 1
+            running = False
+        except apart.Died as died:
+            ends[fatal(options.seed * 1_000_000 + ends.total(), str(died))] += 1
+    return ends
+
+
 def main() -> int:
     options = arguments()
     if options.file is not None:
@@ -74,23 +111,19 @@ def main() -> int:
         return int(found is not None)
     listed = known.Known()
     if options.only is not None:
-        print(text(grow(options.only)[0]), "\n")
+        print(text([]))
+        grow(options.only, print)
         print(one(options.only, listed, options.shrink))
         return 0
     print(f"seed ({options.seed})")
-    ends: Counter[str] = Counter()
-    deadline = time.monotonic() + options.seconds
-    place = 0
-    while time.monotonic() < deadline if options.seconds else place < options.programs:
-        ends[one(options.seed * 1_000_000 + place, listed, options.shrink)] += 1
-        place += 1
+    ends = run_all(options)
     mended = listed.mended()
     for entry in mended:
         print(f"FAILED The listed difference ({entry.reason}) is gone; take it off test/programs/known.txt.")
     failed = ends["found"] + len(mended)
     print(", ".join(f"({count}) {end}" for end, count in ends.most_common()))
-    print(f"{place - ends['found']} passed, {failed} failed")
-    return int(failed > 0 or ends["chaotic"] > place // 5)
+    print(f"{ends.total() - ends['found']} passed, {failed} failed")
+    return int(failed > 0 or ends["chaotic"] > ends.total() // 5)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from session import Chaotic, Difference, Refused, Session, Wider, alone, dtype_name
+from session import Chaotic, Difference, Refused, Session, Wider, alone, dtype_name, is_tensor
 
 FLOATS = ["float64", "float32", "bfloat16", "float16"]
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
@@ -62,8 +62,9 @@ def step(weight: float) -> Callable[[Step], Step]:
 class Draw:
     """A program in the making."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, tell: Callable[[str], Any] | None = None) -> None:
         self.rng = random.Random(seed)
+        self.tell = tell
         self.session = Session()
         self.program: list[str] = []
         self.frozen: set[str] = set()  # results of a split: not to be written
@@ -89,6 +90,8 @@ class Draw:
     def emit(self, statement: str) -> None:
         """Appends a statement and runs it."""
         self.program.append(statement)
+        if self.tell is not None:
+            self.tell(statement)
         difference = self.session.step(statement)
         if difference is not None:
             raise Found(difference)
@@ -139,26 +142,33 @@ class Draw:
         """A tensor no two elements of which share memory."""
         names = [n for n in self.names(fits) if n not in self.frozen and alone(self.value(n))]
         names = [n for n in names if not self.value(n).is_inference() and not self.shares_gradient(n)]
-        names = [n for n in names if not self.views_in_one(n)]
+        odd = self.odd_views()
+        names = [n for n in names if place(self.value(n)) not in odd]
         if not names:
             raise Skip
         return self.rng.choice(names)
 
-    def views_in_one(self, name: str) -> bool:
-        """Whether one library alone calls a recorded result in a tensor's memory a view.
+    def odd_views(self) -> set[int]:
+        """The memory of recorded results that one library alone calls views.
 
         torch writes some results (of 1-d pools, of chain_matmul) into memory of another shape and gives out a view
         of it. After a write it makes the node of every view again, so that hooks on the node before, and
         gradients of what was viewed before, are gone. Mica's results are their own.
         """
-        ours = self.session.spaces["mica"]
-        held = [n for n in self.names(lambda t: t.requires_grad) if place(self.value(n)) == place(self.value(name))]
-        return any(self.value(n)._is_view() != ours[n]._is_view() for n in held)
+        ours = self.session.leaves(self.session.spaces["mica"])
+        recorded = {
+            path: t for path, t in self.held().items() if t.requires_grad and is_tensor(ours.get(path))
+        }
+        return {place(t) for path, t in recorded.items() if t._is_view() != ours[path]._is_view()}
+
+    def held(self) -> dict[str, torch.Tensor]:
+        """torch's tensors, those in tuples and modules too."""
+        leaves = self.session.leaves(self.session.values)
+        return {path: t for path, t in leaves.items() if isinstance(t, torch.Tensor)}
 
     def shared(self, name: str) -> bool:
-        """Whether another value has the same memory."""
-        places = [place(self.value(n)) for n in (name, *self.names())]
-        return places.count(places[0]) > 2
+        """Whether another tensor has the same memory."""
+        return [place(t) for t in self.held().values()].count(place(self.value(name))) > 1
 
     def shares_gradient(self, name: str) -> bool:
         """Whether a tensor is one of several gradients, of which torch gives some the same memory."""
@@ -262,9 +272,12 @@ def tensor_dtype(t: Any) -> str:
     return dtype_name(t.dtype)
 
 
-def grow(seed: int) -> tuple[list[str], Difference | None, str]:
-    """A program, the difference after its last statement if there is one, and how it ended."""
-    draw = Draw(seed)
+def grow(seed: int, tell: Callable[[str], Any] | None = None) -> tuple[list[str], Difference | None, str]:
+    """A program, the difference after its last statement if there is one, and how it ended.
+
+    `tell` hears each statement before it runs.
+    """
+    draw = Draw(seed, tell)
     length = draw.rng.randint(5, 24)
     try:
         for _ in range(draw.rng.randint(2, 4)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from draw import FLOATS, INTEGERS, MOST, Draw, Skip, step, tensor_dtype, words
 from session import alone
 
@@ -159,7 +161,11 @@ def reduced(d: Draw) -> None:
     elif name == "mean" and d.chance(0.3):
         extra = ", dtype=torch.float64"
     elif name in ("var", "std") and d.flag():
-        extra = f", correction={d.pick(0, 1, 2, 5)}"
+        # Divided by 0, the squares of equal numbers are NaN or infinite, as rounding decides.
+        count = math.prod(
+            d.value(x).shape[k] for k in (dim if isinstance(dim, tuple) else [dim]) if d.value(x).dim()
+        )
+        extra = f", correction={d.pick(*(k for k in (0, 1, 2, 5) if k < max(count, 2)))}"
     if d.chance(0.25) and name != "logsumexp":
         d.let(f"torch.{name}({x}{extra})")
     else:

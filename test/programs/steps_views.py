@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, spread, step, tensor_dtype, words
+from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, place, spread, step, tensor_dtype, words
 from session import alone
 
 WRITES = words("sin_ tanh_ abs_ neg_ square_ sigmoid_ relu_ zero_ floor_ exp2_ sqrt_ erf_ reciprocal_ round_")
@@ -269,7 +269,7 @@ def out(d: Draw) -> None:
 def in_place_shape(d: Draw) -> None:
     # torch gives a result that retains its gradient one of the shape that it had then.
     x = d.tensor(lambda t: t.dim() >= 1 and not t.is_leaf and not t.retains_grad)
-    if x in d.frozen or d.views_in_one(x):
+    if x in d.frozen or place(d.value(x)) in d.odd_views():
         raise Skip
     d.emit(f"{x}.{d.pick('unsqueeze_(0)', 'squeeze_()', 'transpose_(0, -1)', 'detach_()')}")
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import runpy
+import signal
+from pathlib import Path
+
+import draw
 import known
 import pytest
 import steps_autograd  # noqa: F401
 import steps_layers  # noqa: F401
 import steps_values  # noqa: F401
 import steps_views  # noqa: F401
+import torch
 from draw import grow
-from session import confirmed, run
+from session import Session, confirmed, run
 from shrink import shrunk
 
 import mica
@@ -137,6 +145,32 @@ def test_a_spectrum_that_is_zero_but_for_rounding_is_no_difference():
         "v2 = torch.count_nonzero(v1)",
     ]
     assert run(program) is None
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "end", "said"),
+    [
+        (
+            torch,
+            "expm1",
+            "ended by torch",
+            "torch ended the process (SIGKILL) in program 8000001, which Mica alone",
+        ),
+        (mica, "expm1", "found", "FAILED program 8000001 ended the process (SIGKILL); Mica alone ends it"),
+        (
+            Session,
+            "compare_values",
+            "found",
+            "FAILED program 8000001 ended the process (SIGKILL); neither library",
+        ),
+    ],
+)
+def test_a_run_goes_on_after_a_program_that_ends_its_process(monkeypatch, capsys, holder, name, end, said):
+    monkeypatch.setattr(draw, "STEPS", [(1, lambda d: d.emit("torch.expm1(v1)"))])
+    monkeypatch.setattr(holder, name, lambda *values: os.kill(os.getpid(), signal.SIGKILL))
+    run_all = runpy.run_path(str(Path(__file__).with_name("__main__.py")), run_name="programs")["run_all"]
+    assert run_all(argparse.Namespace(seed=8, programs=2, seconds=0, shrink=1)) == {end: 2}
+    assert said in capsys.readouterr().out
 
 
 def test_a_seed_draws_one_program():

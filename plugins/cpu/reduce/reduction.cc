@@ -207,7 +207,9 @@ void RunProgram(const ReduceCall& call) {
 MicaCall InDouble(const MicaCall& call, std::initializer_list<std::string_view> hints) {
   MicaCall wide = call;
   const bool named = std::find(hints.begin(), hints.end(), call.program->hint) != hints.end();
-  if (named && LaneOf(call.compute_dtype) == MICA_F32) wide.compute_dtype = MICA_F64;
+  const int32_t lane = LaneOf(call.compute_dtype);
+  if (named && lane == MICA_F32) wide.compute_dtype = MICA_F64;
+  if (named && lane == MICA_C64) wide.compute_dtype = MICA_C128;
   return wide;
 }
 

@@ -27,8 +27,9 @@ inline constexpr int64_t kRowRun = 32;
 // rows to fill lanes.
 bool GoesAlong(const Space& space);
 
-// The call, computing in float64 instead of float32 where its program's hint is
-// named: states that take one element after the other would lose digits.
+// The call, computing in float64 instead of float32, and in complex128 instead of complex64, where its
+// program's hint is named: states that take one element after the other would lose digits, and overflow on
+// the way.
 MicaCall InDouble(const MicaCall& call, std::initializer_list<std::string_view> hints);
 
 }  // namespace mica::cpu
