@@ -178,11 +178,12 @@ def normed(d: Draw) -> None:
     dims = d.dims(x) or None
     if order == 0 and d.value(x).requires_grad:
         order = 2  # torch's norm of order 0 is now a function of the input, now a number without history
+    # Divided by a norm of at least 1e-12, a gradient that is zero but for rounding is of any size.
     d.one_of(
         f"{x}.norm()",
         f"torch.linalg.vector_norm({x}, {order}, dim={dims})",
         f"torch.norm({x}, {order}, {d.dim(x)}, keepdim={d.flag()})",
-        f"torch.nn.functional.normalize({x}, dim={d.dim(x)})",
+        f"torch.nn.functional.normalize({x}, dim={d.dim(x)}, eps=0.25)",
         f"torch.std_mean({x}, {d.dim(x)})[{d.pick(0, 1)}]",
         f"torch.var_mean({x}, {d.dim(x)})[{d.pick(0, 1)}]",
         f"torch.aminmax({x}, dim={d.dim(x)})[{d.pick(0, 1)}]",
