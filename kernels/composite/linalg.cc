@@ -175,7 +175,8 @@ Tensor linalg_multi_dot(TensorSpan tensors) {
         const double c = cost[i][k] + cost[k + 1][j] +
                          static_cast<double>(factors[i].size(0)) * static_cast<double>(factors[k].size(1)) *
                              static_cast<double>(factors[j].size(1));
-        if (c < cost[i][j]) {
+        const bool from_left = count == 3 && c == cost[i][j];  // torch takes equal orders so
+        if (c < cost[i][j] || from_left) {
           cost[i][j] = c;
           cut[i][j] = k;
         }

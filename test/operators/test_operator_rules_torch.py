@@ -131,6 +131,16 @@ def test_running_products_come_back_from_beyond_the_largest_number(dtype: str, d
     np.testing.assert_allclose(found[np.isfinite(found)], wanted[np.isfinite(found)], rtol=1e-6)
 
 
+def test_three_matrices_whose_orders_cost_the_same_are_multiplied_from_the_left() -> None:
+    """Which is seen where infinities meet."""
+    for m in (torch, mica):
+        a = m.tensor([[-m.inf, -m.inf], [1.0, 2.0]])
+        b = m.tensor([[1.0, -1.0], [2.0, 0.5]])
+        for product in (m.linalg.multi_dot([a, b, b]), m.chain_matmul(a, b, b)):
+            np.testing.assert_array_equal(product.numpy(), (a @ b @ b).numpy())
+    assert not np.array_equal((a @ b @ b).numpy(), (a @ (b @ b)).numpy())
+
+
 def test_a_negative_base_with_a_complex_exponent() -> None:
     found = []
     for m in (torch, mica):
