@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from session import Chaotic, Difference, Refused, Session, Wider, alone, dtype_name, is_tensor
+from nudges import alone
+from session import Chaotic, Difference, Refused, Session, Wider, dtype_name, is_tensor
 
 FLOATS = ["float64", "float32", "bfloat16", "float16"]
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]

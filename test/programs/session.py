@@ -5,11 +5,12 @@ library `torch`. A session holds three namespaces: torch, Mica, and torch once m
 rounded result nudged by some units in the last place. The third, the shadow, says how much a
 result may differ: where nudges move it, rounding may move it too, and where they change an
 integer, a bool or a shape, the program depends on rounding there (`Chaotic` when it cannot go on).
-Values with short mantissas, whose sums and products are exact, are not nudged.
+nudges.py says what is nudged; where a difference is confirmed, also what is computed within a statement.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
@@ -22,17 +23,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from nudges import EPSILON, Roundings, has_roundings, move, nudged
 
 import mica
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from both import _TOLERANCE, dtype_name, kind, to_numpy  # noqa: E402
-
-NUDGE = 4  # units in the last place
-EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-EPSILON |= {"complex64": EPSILON["float32"], "complex128": EPSILON["float64"]}
-# The lower half of the mantissa; where it is zero, the value is short.
-LOW_BITS = {np.dtype("f2"): ("u2", 0xF), np.dtype("f4"): ("u4", 0xFFF), np.dtype("f8"): ("u8", 0xFFFFFFF)}
 
 
 @dataclass(frozen=True)
@@ -120,6 +116,7 @@ class Session:
 
     def __init__(self, nudges: int = 0, everything: bool = False, exact: bool = False) -> None:
         self.everything = everything  # short values are nudged, too
+        self.within = exact  # and what is computed within a statement
         libraries = {"torch": torch, "shadow": torch, "mica": mica} | ({"exact": torch} if exact else {})
         self.spaces: dict[str, dict[str, Any]] = {
             name: {"torch": library, "log": []} for name, library in libraries.items()
@@ -188,7 +185,8 @@ class Session:
         if name == "exact":
             torch.set_default_dtype(torch.float64)
         try:
-            exec(compiled(widened(statement) if name == "exact" else statement), space)
+            with Roundings(self.noise) if name == "shadow" and self.within else contextlib.nullcontext():
+                exec(compiled(widened(statement) if name == "exact" else statement), space)
         except Exception as error:  # noqa: BLE001 - whatever is raised is compared
             return error
         finally:
@@ -398,47 +396,8 @@ class Session:
         """Moves a shadow's tensor: to what Mica has, where that is rounded in another way, and some units further."""
         if found is not None:
             move(value, torch.from_numpy(found))
-        if not has_roundings(value) or value.dtype == torch.bfloat16:
-            return  # bfloat16 has too few bits to tell rounded values from short ones; its unit covers both
-        memory = value.detach().clone().contiguous().resolve_conj().resolve_neg()
-        memory = (torch.view_as_real(memory) if value.is_complex() else memory).numpy()
-        moved = torch.from_numpy(np.ascontiguousarray(self.moved(memory))).reshape(memory.shape)
-        move(value, torch.view_as_complex(moved) if value.is_complex() else moved)
-
-    def moved(self, memory: np.ndarray) -> np.ndarray:
-        """Real numbers with noise on those that have long mantissas."""
-        bits, low = LOW_BITS[memory.dtype]
-        long = (self.everything | (memory.view(bits) & low).astype(bool)) & np.isfinite(memory)
-        unit = EPSILON[memory.dtype.name]
-        with np.errstate(all="ignore"):
-            noise = self.noise.uniform(0.5, 1, memory.shape) * self.noise.choice([-1, 1], memory.shape)
-            noisy = memory * (1 + NUDGE * unit * noise)
-            return np.where(long, noisy, memory).astype(memory.dtype)
-
-
-def has_roundings(value: torch.Tensor) -> bool:
-    """Whether a tensor holds numbers that may be rounded, each in memory of its own."""
-    rounds = value.is_floating_point() or value.is_complex()
-    return rounds and value.numel() > 0 and alone(value) and not value._is_zerotensor()
-
-
-def move(value: torch.Tensor, content: torch.Tensor) -> bool:
-    """Gives a tensor other roundings, which counts as no write; says whether it has."""
-    if not has_roundings(value) or value.shape != content.shape:
-        return False
-    with torch.inference_mode(value.is_inference()):
-        value.data.copy_(content)
-    return True
-
-
-def alone(t: torch.Tensor) -> bool:
-    """Whether each element has memory of its own: strides that nest."""
-    reach = 1
-    for stride, size in sorted((st, n) for st, n in zip(t.stride(), t.shape) if n > 1):
-        if stride < reach:
-            return False
-        reach = stride * (size - 1) + reach
-    return True
+        if has_roundings(value) and value.dtype != torch.bfloat16:
+            move(value, nudged(value, self.noise, self.everything))
 
 
 def kind_of(error: Exception | None) -> str:

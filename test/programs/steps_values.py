@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from draw import FLOATS, INTEGERS, MOST, Draw, Skip, step, tensor_dtype, words
-from session import alone
+from nudges import alone
 
 UNARY = words("""
 sin cos tanh sigmoid relu abs neg square sqrt rsqrt log log1p expm1 erf erfc atan asinh floor ceil round

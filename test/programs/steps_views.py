@@ -6,7 +6,7 @@ import math
 
 import torch
 from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, place, spread, step, tensor_dtype, words
-from session import alone
+from nudges import alone
 
 WRITES = words("sin_ tanh_ abs_ neg_ square_ sigmoid_ relu_ zero_ floor_ exp2_ sqrt_ erf_ reciprocal_ round_")
 

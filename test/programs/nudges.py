@@ -1,0 +1,108 @@
+"""Nudges: other roundings of torch's results, which say how much a result may differ.
+
+A nudge moves a number by some units in the last place. Values with short mantissas, whose sums and
+products are exact, are not nudged, nor is bfloat16: it has too few bits to tell rounded values from
+short ones, and its unit covers both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+NUDGE = 4  # units in the last place
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+EPSILON |= {"complex64": EPSILON["float32"], "complex128": EPSILON["float64"]}
+# The lower half of the mantissa; where it is zero, the value is short.
+LOW_BITS = {np.dtype("f2"): ("u2", 0xF), np.dtype("f4"): ("u4", 0xFFF), np.dtype("f8"): ("u8", 0xFFFFFFF)}
+
+
+class Roundings(TorchDispatchMode):
+    """Nudges the result of each of torch's operators by a unit, in backward passes and transforms too.
+
+    Within one statement sums cancel whose parts nobody sees; where a part's last place decides the result, it is
+    rounding that does. What an operator only moves, as a copy does, is not rounded.
+    """
+
+    def __init__(self, noise: np.random.Generator) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        result = function(*arguments, **(keywords or {}))
+        if any(returned.alias_info is not None for returned in function._schema.returns):
+            return result  # a view, or a write
+        given = [numbers(t) for t in tree_leaves((arguments, keywords)) if rounds(t)]
+        for value in tree_leaves(result):
+            if rounds(value):
+                memory = numbers(value)
+                computed = ~np.isin(
+                    np.abs(memory), np.abs(np.concatenate([x.ravel() for x in given] or [[]]))
+                )
+                value.copy_(whole(np.where(computed, moved(memory, self.noise, False, 1), memory), value))
+        return result
+
+
+def rounds(value: Any) -> bool:
+    """Whether an operator's argument or result holds numbers that are told from short ones."""
+    dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
+    return dense and value.dtype != torch.bfloat16 and has_roundings(value)
+
+
+def numbers(value: torch.Tensor) -> np.ndarray:
+    """A tensor's real numbers, of a complex one's both parts, in a copy."""
+    memory = value.detach().clone().contiguous().resolve_conj().resolve_neg()
+    return np.asarray((torch.view_as_real(memory) if value.is_complex() else memory).numpy())
+
+
+def whole(memory: np.ndarray, like: torch.Tensor) -> torch.Tensor:
+    """The tensor that has such numbers."""
+    parts = torch.from_numpy(np.ascontiguousarray(memory)).reshape(memory.shape)
+    return torch.view_as_complex(parts) if like.is_complex() else parts
+
+
+def nudged(value: torch.Tensor, noise: np.random.Generator, everything: bool) -> torch.Tensor:
+    """A tensor of which each number with a long mantissa, or each at all, is nudged."""
+    return whole(moved(numbers(value), noise, everything), value)
+
+
+def moved(
+    memory: np.ndarray, noise: np.random.Generator, everything: bool, units: float = NUDGE
+) -> np.ndarray:
+    """Real numbers with noise on those that have long mantissas."""
+    bits, low = LOW_BITS[memory.dtype]
+    long = (everything | (memory.view(bits) & low).astype(bool)) & np.isfinite(memory)
+    unit = EPSILON[memory.dtype.name]
+    with np.errstate(all="ignore"):
+        shares = noise.uniform(0.5, 1, memory.shape) * noise.choice([-1, 1], memory.shape)
+        noisy = memory * (1 + units * unit * shares)
+        return np.where(long, noisy, memory).astype(memory.dtype)
+
+
+def has_roundings(value: torch.Tensor) -> bool:
+    """Whether a tensor holds numbers that may be rounded, each in memory of its own."""
+    floats = value.is_floating_point() or value.is_complex()
+    return floats and value.numel() > 0 and alone(value) and not value._is_zerotensor()
+
+
+def move(value: torch.Tensor, content: torch.Tensor) -> bool:
+    """Gives a tensor other roundings, which counts as no write; says whether it has."""
+    if not has_roundings(value) or value.shape != content.shape:
+        return False
+    with torch.inference_mode(value.is_inference()):
+        value.data.copy_(content)
+    return True
+
+
+def alone(t: torch.Tensor) -> bool:
+    """Whether each element has memory of its own: strides that nest."""
+    reach = 1
+    for stride, size in sorted((st, n) for st, n in zip(t.stride(), t.shape) if n > 1):
+        if stride < reach:
+            return False
+        reach = stride * (size - 1) + reach
+    return True
