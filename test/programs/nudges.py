@@ -1,8 +1,7 @@
 """Nudges: other roundings of torch's results, which say how much a result may differ.
 
 A nudge moves a number by some units in the last place. Values with short mantissas, whose sums and
-products are exact, are not nudged, nor is bfloat16: it has too few bits to tell rounded values from
-short ones, and its unit covers both.
+products are exact, are not nudged.
 """
 
 from __future__ import annotations
@@ -17,8 +16,13 @@ from torch.utils._pytree import tree_leaves
 NUDGE = 4  # units in the last place
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 EPSILON |= {"complex64": EPSILON["float32"], "complex128": EPSILON["float64"]}
-# The lower half of the mantissa; where it is zero, the value is short.
-LOW_BITS = {np.dtype("f2"): ("u2", 0xF), np.dtype("f4"): ("u4", 0xFFF), np.dtype("f8"): ("u8", 0xFFFFFFF)}
+# The lower half of the mantissa; where it is zero, the value is short. NumPy has bfloat16 as float32.
+LOW_BITS = {
+    "float16": ("u2", 0xF),
+    "bfloat16": ("u4", 0x70000),
+    "float32": ("u4", 0xFFF),
+    "float64": ("u8", 0xFFFFFFF),
+}
 
 
 class Roundings(TorchDispatchMode):
@@ -36,26 +40,26 @@ class Roundings(TorchDispatchMode):
         result = function(*arguments, **(keywords or {}))
         if any(returned.alias_info is not None for returned in function._schema.returns):
             return result  # a view, or a write
-        given = [numbers(t) for t in tree_leaves((arguments, keywords)) if rounds(t)]
+        given = [np.abs(numbers(t)).ravel() for t in tree_leaves((arguments, keywords)) if rounds(t)]
         for value in tree_leaves(result):
             if rounds(value):
                 memory = numbers(value)
-                computed = ~np.isin(
-                    np.abs(memory), np.abs(np.concatenate([x.ravel() for x in given] or [[]]))
+                computed = ~np.isin(np.abs(memory), np.concatenate(given or [[]])) & is_long(
+                    memory, value.dtype
                 )
-                value.copy_(whole(np.where(computed, moved(memory, self.noise, False, 1), memory), value))
+                value.copy_(whole(moved(memory, value.dtype, self.noise, computed, 1), value))
         return result
 
 
 def rounds(value: Any) -> bool:
-    """Whether an operator's argument or result holds numbers that are told from short ones."""
-    dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
-    return dense and value.dtype != torch.bfloat16 and has_roundings(value)
+    """Whether an operator's argument or result holds numbers that may be rounded."""
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and has_roundings(value)
 
 
 def numbers(value: torch.Tensor) -> np.ndarray:
     """A tensor's real numbers, of a complex one's both parts, in a copy."""
     memory = value.detach().clone().contiguous().resolve_conj().resolve_neg()
+    memory = memory.float() if value.dtype == torch.bfloat16 else memory
     return np.asarray((torch.view_as_real(memory) if value.is_complex() else memory).numpy())
 
 
@@ -67,20 +71,29 @@ def whole(memory: np.ndarray, like: torch.Tensor) -> torch.Tensor:
 
 def nudged(value: torch.Tensor, noise: np.random.Generator, everything: bool) -> torch.Tensor:
     """A tensor of which each number with a long mantissa, or each at all, is nudged."""
-    return whole(moved(numbers(value), noise, everything), value)
+    memory = numbers(value)
+    return whole(moved(memory, value.dtype, noise, is_long(memory, value.dtype) | everything, NUDGE), value)
+
+
+def is_long(memory: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+    """Where real numbers of a dtype have long mantissas."""
+    bits, low = LOW_BITS[real(dtype)]
+    return np.asarray((memory.view(bits) & low).astype(bool))
+
+
+def real(dtype: torch.dtype) -> str:
+    """The dtype's name, of a complex one that of its parts."""
+    return str(dtype.to_real()).removeprefix("torch.")
 
 
 def moved(
-    memory: np.ndarray, noise: np.random.Generator, everything: bool, units: float = NUDGE
+    memory: np.ndarray, dtype: torch.dtype, noise: np.random.Generator, where: np.ndarray, units: float
 ) -> np.ndarray:
-    """Real numbers with noise on those that have long mantissas."""
-    bits, low = LOW_BITS[memory.dtype]
-    long = (everything | (memory.view(bits) & low).astype(bool)) & np.isfinite(memory)
-    unit = EPSILON[memory.dtype.name]
+    """Real numbers of a dtype, with noise of some units on some of them."""
     with np.errstate(all="ignore"):
         shares = noise.uniform(0.5, 1, memory.shape) * noise.choice([-1, 1], memory.shape)
-        noisy = memory * (1 + units * unit * shares)
-        return np.where(long, noisy, memory).astype(memory.dtype)
+        noisy = memory * (1 + units * EPSILON[real(dtype)] * shares)
+        return np.where(where & np.isfinite(memory), noisy, memory).astype(memory.dtype)
 
 
 def has_roundings(value: torch.Tensor) -> bool:

@@ -396,6 +396,7 @@ class Session:
         """Moves a shadow's tensor: to what Mica has, where that is rounded in another way, and some units further."""
         if found is not None:
             move(value, torch.from_numpy(found))
+        # bfloat16 has too few bits to tell rounded values from short ones; its unit covers both.
         if has_roundings(value) and value.dtype != torch.bfloat16:
             move(value, nudged(value, self.noise, self.everything))
 

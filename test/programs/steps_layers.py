@@ -187,7 +187,7 @@ def lost(d: Draw) -> None:
         f"{F}.cross_entropy({flat}, {labels}, {reduction}, ignore_index=0)",
         f"{F}.nll_loss(torch.log_softmax({flat}, 1), {labels}, {reduction})",
         f"{F}.kl_div({flat}.log_softmax(1), {flat}.detach().softmax(1), {reduction})",
-        f"{F}.cosine_similarity({flat}, {flat}.flip(0), dim=1, eps=0.25)",
+        f"{F}.cosine_similarity({flat}, {flat}.flip(0), dim=1)",
         f"{F}.pairwise_distance({flat}, {flat}.flip(0))",
         f"{F}.triplet_margin_loss({flat}, {flat}.flip(0), {flat} * 0.5 + 1, {reduction})",
         f"{F}.one_hot({labels})",

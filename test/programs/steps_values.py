@@ -17,6 +17,9 @@ nn.functional.logsigmoid nn.functional.hardtanh nn.functional.mish nn.functional
 nn.functional.softsign nn.functional.tanhshrink nn.functional.relu6 nn.functional.softshrink
 nn.functional.hardshrink
 """)
+NO_NANS = words(
+    "nn.functional.hardtanh nn.functional.relu6 nn.functional.softshrink nn.functional.hardshrink"
+)
 BINARY = words("""
 add sub mul div maximum minimum fmax fmin atan2 hypot remainder fmod eq ne lt le gt ge logical_and
 logical_or logical_xor copysign xlogy heaviside logaddexp floor_divide true_divide bitwise_and
@@ -83,7 +86,7 @@ def random(d: Draw) -> None:
 def unary(d: Draw) -> None:
     x, name = d.tensor(), d.rng.choice(UNARY)
     # torch's loops over vectors give NaN no gradient here, its loops over the rest do.
-    numbers = f"torch.nan_to_num({x})" if name.endswith("shrink") else x
+    numbers = f"torch.nan_to_num({x})" if name in NO_NANS else x
     d.let(f"torch.{name}({numbers})")
 
 
