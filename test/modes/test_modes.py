@@ -8,6 +8,7 @@ import gc
 import inspect
 import pickle
 import threading
+import timeit
 import weakref
 from typing import Any
 
@@ -123,6 +124,19 @@ def test_nearest_class_decides_between_spellings() -> None:
     assert asked == ["derived", "base", "base"]
     Base.__torch_function__ = mica._C._disabled_torch_function_impl  # a type may change
     assert type(mica.ones(1).as_subclass(Base) + 1) is mica.Tensor and asked == ["derived", "base", "base"]
+
+
+def test_a_type_is_asked_once_what_it_wants() -> None:
+    """Later calls do not walk through its bases again, however many there are."""
+
+    def seconds(bases: int) -> float:
+        cls: Any = mica.nn.Parameter
+        for _ in range(bases):
+            cls = type("Deeper", (cls,), {})
+        return min(timeit.repeat(cls(mica.ones(2)).dim, number=200, repeat=20))
+
+    # 4 times as long, for the check that it is a tensor; more than 90 where each call asks.
+    assert seconds(400) < 25 * seconds(1)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ uint8_t TraitsSlow(PyTypeObject* type) {
     if (dispatch.value && dispatch.value != g_disabled_dispatch) flags |= traits::kDispatch;
   }
   static_cast<void>(_PyType_Lookup(type, NamesOf(Protocol::kFunction)[0]));  // gives the type a version
-  if (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)
+  if (type->tp_version_tag != 0)
     g_traits[(reinterpret_cast<uintptr_t>(type) >> 4) % kTraitsTable] = {type, type->tp_version_tag, flags};
   return flags;
 }

@@ -24,7 +24,7 @@ inline constexpr uint8_t kDispatch = 4;  // a subclass that wants calls of opera
 
 struct TypeTraits {
   PyTypeObject* type;
-  unsigned int version;
+  unsigned int version;  // never 0, which CPython gives a type that changes
   uint8_t flags;
 };
 inline constexpr size_t kTraitsTable = 256;
@@ -32,8 +32,7 @@ extern TypeTraits g_traits[kTraitsTable];
 uint8_t TraitsSlow(PyTypeObject* type);
 inline uint8_t TraitsOf(PyTypeObject* type) {
   const TypeTraits& t = g_traits[(reinterpret_cast<uintptr_t>(type) >> 4) % kTraitsTable];
-  const bool known =
-      t.type == type && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) && t.version == type->tp_version_tag;
+  const bool known = t.type == type && t.version == type->tp_version_tag;
   return __builtin_expect(known, 1) ? t.flags : TraitsSlow(type);
 }
 
