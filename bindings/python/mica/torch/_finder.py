@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch and every submodule that the table knows; nothing else."""
+class Finder:
+    """Finds torch and every submodule that the table knows; nothing else.
+
+    It derives from no class of importlib.abc, which loads importlib.resources and inspect: 30 ms.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -25,7 +27,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if not table.is_module(fullname):
             return None
         return importlib.machinery.ModuleSpec(
-            fullname, self, origin=_modules.FILE, is_package=table.is_package(fullname)
+            fullname,
+            self,  # type: ignore[arg-type]
+            origin=_modules.FILE,
+            is_package=table.is_package(fullname),
         )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

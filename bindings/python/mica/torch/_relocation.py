@@ -15,6 +15,14 @@ from mica._torch_names.homes import home
 _moved: list[tuple[Any, str]] = []
 
 
+def _set_module(value: Any, module: str) -> None:
+    """Sets `__module__`; with it CPython 3.13 takes the line of a class away, which inspect.getsource() reads."""
+    line = vars(value).get("__firstlineno__") if isinstance(value, type) else None
+    value.__module__ = module
+    if line is not None:
+        value.__firstlineno__ = line
+
+
 def _move(value: Any, module: str, name: str) -> None:
     own = getattr(value, "__module__", None)
     if not isinstance(own, str) or own.split(".")[0] != "mica" or getattr(value, "__name__", None) != name:
@@ -26,7 +34,7 @@ def _move(value: Any, module: str, name: str) -> None:
     if found != module and not isinstance(value, type) and not _shows(found, name, value):
         return
     try:
-        value.__module__ = found
+        _set_module(value, found)
     except (AttributeError, TypeError):
         return  # a builtin of the extension module
     _moved.append((value, own))
@@ -53,4 +61,4 @@ def restore() -> None:
     """Gives all of them their own modules back."""
     while _moved:
         value, own = _moved.pop()
-        value.__module__ = own
+        _set_module(value, own)
