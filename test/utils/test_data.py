@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from process import printed
 
 import mica
 from mica.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
@@ -74,6 +75,27 @@ def test_an_error_comes_where_the_batch_is_awaited(workers: int) -> None:
 def test_a_worker_that_dies_is_reported() -> None:
     with pytest.raises(RuntimeError, match=r"exit code \(-9\)"):
         list(DataLoader(Dying(), num_workers=1))
+
+
+CROWDED = """
+import os, resource, mica
+from mica.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(mica.ones(8, 4)), num_workers=1, multiprocessing_context="fork")
+batches = iter(loader)
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, free + 1))  # for the socket, not for what comes by it
+try:
+    next(batches)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_too_many_open_files_are_reported() -> None:
+    assert (
+        "sent (1) descriptors" in (said := printed(CROWDED)) and "(0) came" in said and "open files" in said
+    )
 
 
 def test_a_loader_may_be_left_early() -> None:

@@ -18,7 +18,6 @@ import socket
 import threading
 import time
 import weakref
-from multiprocessing import reduction
 from typing import Any
 
 from mica.utils.data import _workers
@@ -90,7 +89,16 @@ class Link:
         for i in range(0, len(opened), 64):
             part = opened[i : i + 64]
             with socket.fromfd(self.connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
-                fds = reduction.recvfds(s, len(part))
+                came, fds, _, _ = socket.recv_fds(s, 1, len(part))
+            if not came:
+                raise EOFError
+            if len(fds) < len(part):
+                for fd in fds:
+                    os.close(fd)
+                raise RuntimeError(
+                    f"A worker of a DataLoader sent ({len(part)}) descriptors of shared memory, of which "
+                    f"({len(fds)}) came: this process has too many open files (`ulimit -n`)."
+                )
             for fd, (key, nbytes) in zip(fds, part):
                 segment = self._segments[key] = memory.Segment(fd, nbytes)
                 if len(_with_fd) < _FDS_KEPT:

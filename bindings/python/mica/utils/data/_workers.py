@@ -313,7 +313,8 @@ class _Worker:
         if fds:
             with socket.fromfd(self.connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
                 for i in range(0, len(fds), 64):
-                    reduction.sendfds(s, fds[i : i + 64])
+                    # Not multiprocessing's, whose receiver answers since CPython 3.14: read() would take that for a task.
+                    socket.send_fds(s, [b"\0"], fds[i : i + 64])
             self.arena.close_fds(opened)
 
 
