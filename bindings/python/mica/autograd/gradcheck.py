@@ -58,7 +58,7 @@ def _real(t: Tensor) -> list[float]:
     """The real numbers of `t`, in order; a complex one is its real and its imaginary part."""
     t = t.detach()
     if t.is_complex():
-        t = mica.view_as_real(t.contiguous())
+        t = mica.view_as_real(t.resolve_conj().contiguous())
     if hasattr(type(t), "__torch_dispatch__"):  # a subclass may have no memory of its own
         return [element.item() for element in t.reshape(-1)]
     values: list[float] = t.reshape(-1).tolist()

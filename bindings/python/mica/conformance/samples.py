@@ -322,6 +322,8 @@ SAMPLES: dict[str, list[Call]] = {
     "tensor_split.indices": [args(t(5), [1, 3]), args(CUBE, [-2, 1], 1), args(X, [], 1)],
     "unbind.int": [args(X), args(X, 1)],
     "view_as_real": [args(t(3, 4, dtype="complex64"))],
+    "_conj": [args(t(3, 4, dtype="complex64"))],
+    "_neg_view": [args(X), args(t(3, 4, dtype="complex64"))],
     "view_as_complex": [args(t(3, 2))],
     "_reshape_alias": [args(t(1), [1, 1], [1, 1])],
     "slice_backward": [args(t(2, 4), [3, 4], 0, 1, 3, 1), args(t(3, 2), [3, 4], 1, 0, 4, 2)],
