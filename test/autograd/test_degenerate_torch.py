@@ -64,7 +64,6 @@ EXCUSED = {
 }
 # Where Mica is still the one that lacks a number.
 LEFT = {
-    r"-std_mean std-(zeros|ones|two zeros|tall identity|tall ones|wide zeros)-complex128": "0 / 0 of 0 deviation",
     r"tangents-slogdet sign-(zeros|ones|two zeros|one zero)-float": "the sign of a real matrix has tangent 0",
     r"first_and_second-atan2-\[-?0.0\]": "second gradients at the origin",
     r"first_and_second-logsumexp-\[inf, 1.0\]": "second gradients at infinity",
@@ -358,6 +357,14 @@ ELEMENTS: list[tuple[str, Expression, list[list[float]], list[str]]] = [
         shares_cross_entropy,
         [[0.0, 0.25, 1.0], [1.0, 0.0], [0.5]],
         ["float64", "float32"],
+    ),
+    *(
+        (n, lambda lib, x, f=f: [f(lib, x).sum()], [[2.0, 2.0], [2.0, 2.0, 2.0], [1.0, 2.0, 2.0]], DTYPES)
+        for n, f in {
+            "std": lambda lib, x: lib.std(x),
+            "std of each": lambda lib, x: lib.std(lib.stack([x, x * 2]), 1),
+            "std_mean": lambda lib, x: lib.std_mean(x, 0)[0],
+        }.items()
     ),
     ("logsumexp", lambda lib, x: [lib.logsumexp(x, 0)], [*TIES, [-INF, -INF], [INF, 1.0]], ["float64"]),
     *(
