@@ -162,6 +162,10 @@ class Draw:
         }
         return {place(t) for path, t in recorded.items() if t._is_view() != ours[path]._is_view()}
 
+    def both_view(self, name: str) -> bool:
+        """Whether both libraries call a tensor a view, or neither: a view cannot be detached in place."""
+        return self.value(name)._is_view() == self.session.spaces["mica"][name]._is_view()
+
     def held(self) -> dict[str, torch.Tensor]:
         """torch's tensors, those in tuples and modules too."""
         leaves = self.session.leaves(self.session.values)

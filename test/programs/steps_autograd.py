@@ -117,7 +117,7 @@ def flags(d: Draw) -> None:
         d.pick(
             *([] if d.shared(x) else [f"{x}.requires_grad_()", f"{x}.requires_grad_(False)"]),
             f"{x}.grad = None",
-            f"{x}.detach_()",
+            *([f"{x}.detach_()"] if d.both_view(x) else []),
             f"{d.new()} = {x}.detach().clone().requires_grad_({x}.is_floating_point())",
             f"{x}.grad = torch.ones_like({x})",
         )

@@ -206,6 +206,8 @@ def picked(d: Draw) -> None:
     if name in ("median", "mode", "nanmedian", "kthvalue", "topk"):  # which one of equal elements is not said
         # torch sorts lines in place also where elements share memory, so that they take another line's.
         own = f"{x}.detach()" if alone(d.value(x)) else f"{x}.detach().contiguous()"
+        if name == "mode" and d.value(x).is_floating_point():
+            own = f"torch.nan_to_num({own})"  # with NaN torch's depends on the line's order
         call = f"torch.{name}({own}, {1 if name in ('topk', 'kthvalue') else dim}" + (
             f", dim={dim})" if name in ("topk", "kthvalue") else ")"
         )

@@ -5,7 +5,20 @@ from __future__ import annotations
 import math
 
 import torch
-from draw import COMPLEX, FLOATS, INTEGERS, Draw, Skip, broadcasts, place, spread, step, tensor_dtype, words
+from draw import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    MOST,
+    Draw,
+    Skip,
+    broadcasts,
+    place,
+    spread,
+    step,
+    tensor_dtype,
+    words,
+)
 from nudges import alone
 
 WRITES = words("sin_ tanh_ abs_ neg_ square_ sigmoid_ relu_ zero_ floor_ exp2_ sqrt_ erf_ reciprocal_ round_")
@@ -56,7 +69,8 @@ def view(d: Draw, x: str) -> str:
             start = d.rng.randrange(shape[dim])
             options += [f"{x}.narrow({dim}, {start}, {d.rng.randint(0, shape[dim] - start)})"]
             size = d.rng.randint(1, shape[dim])
-            options += [f"{x}.unfold({dim}, {size}, {d.pick(1, 2)})"]
+            if (shape[dim] - size + 1) * size * t.numel() <= MOST * shape[dim]:
+                options += [f"{x}.unfold({dim}, {size}, {d.pick(1, 2)})"]
     if n >= 2:
         options += [f"{x}.diagonal({d.pick(0, 1, -1)}, 0, {d.pick(1, -1)})", f"{x}.mT", f"{x}.swapaxes(0, 1)"]
     if t.numel() >= 4 and d.same_strides(x):
@@ -271,7 +285,8 @@ def in_place_shape(d: Draw) -> None:
     x = d.tensor(lambda t: t.dim() >= 1 and not t.is_leaf and not t.retains_grad)
     if x in d.frozen or place(d.value(x)) in d.odd_views():
         raise Skip
-    d.emit(f"{x}.{d.pick('unsqueeze_(0)', 'squeeze_()', 'transpose_(0, -1)', 'detach_()')}")
+    detach = ["detach_()"] if d.both_view(x) else []
+    d.emit(f"{x}.{d.pick('unsqueeze_(0)', 'squeeze_()', 'transpose_(0, -1)', *detach)}")
 
 
 @step(1)
