@@ -63,10 +63,7 @@ def run(library: Any, steps: list[Step], complex_: bool) -> tuple[list[str], lis
     except RuntimeError as error:
         # torch gives a view that was reshaped in place the gradient of its former shape
         return [*log, "wrong" if "an invalid gradient" in str(error) else "backward refused"], []
-    return log, [
-        None if g is None else g.detach().resolve_conj().numpy() if library is torch else g.detach().numpy()
-        for g in (*first, *second)
-    ]
+    return log, [None if g is None else g.detach().resolve_conj().numpy() for g in (*first, *second)]
 
 
 def differs(a: Any, b: Any) -> bool:

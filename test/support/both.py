@@ -73,7 +73,7 @@ def dtype_name(dtype: Any) -> str:
 def to_numpy(library: Any, x: Any) -> np.ndarray:
     x = x.detach()
     x = x.to(library.float32) if dtype_name(x.dtype) == "bfloat16" else x
-    return x.numpy(force=True) if library is torch else x.numpy()  # force resolves lazy conj and zeros
+    return x.numpy(force=True)  # force resolves lazy conjugates, and torch's lazy zeros
 
 
 def difference(got: Any, expected: Any, strides: bool = False, loosen: float = 1) -> str:

@@ -178,7 +178,7 @@ ceil = _unary(
     "[1.2, -1.2]",
     "tensor([ 2., -1.])",
 )
-conj = _unary("conj", mica.conj, "Complex conjugate.", "[1 + 2j]", "tensor([1.-2.j])")
+conj = _unary("conj", mica.conj_physical, "Complex conjugate.", "[1 + 2j]", "tensor([1.-2.j])")
 copysign = _binary(
     "copysign",
     mica.copysign,

@@ -102,7 +102,7 @@ def moved(x: Any, dtype: str, run: int) -> Any:
 def to_numpy(x: Any) -> np.ndarray:
     """The values of a tensor of any device; bfloat16 as float32."""
     x = x.detach().to("cpu")
-    return (x.to(mica.float32) if x.dtype == mica.bfloat16 else x).numpy()
+    return (x.to(mica.float32) if x.dtype == mica.bfloat16 else x).resolve_conj().resolve_neg().numpy()
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
