@@ -55,6 +55,25 @@ Tensor Computed(const Tensor& plain) {
   return TakeTensor(made[0]);
 }
 
+void Copy(const Tensor& to, const Tensor& from, int bit) {
+  static const Operator& copy = GetOperator("mica::copy_");
+  MicaValue unused[1];  // in-place forms return what they were given
+  CallBelow(copy, bit,
+            {AbiType<const Tensor&>::Box(to.impl()), AbiType<const Tensor&>::Box(from.impl()),
+             AbiType<bool>::Box(false)},
+            unused);
+}
+
+// The elements of `t`. What is copied to the CPU is computed there: its device need not be able to.
+template <typename Layer>
+Tensor Elements(const Tensor& t, bool to_cpu) {
+  const Tensor plain = Plain(t, Layer::kBit);
+  if (!to_cpu || t.device().is_cpu()) return Computed<Layer>(plain);
+  const Tensor there = EmptyTensor(t.sizes(), t.dtype(), Device{});
+  Copy(there, plain, Layer::kBit);
+  return Computed<Layer>(there);
+}
+
 // A marked tensor that the operator writes, and what it writes in its place.
 struct Written {
   Tensor shown, values;
@@ -65,12 +84,7 @@ template <typename Layer>
 void PutBack(const Written& w) {
   if (w.shown.sizes() != w.values.sizes()) ResizeTensor(w.shown, w.values.sizes(), w.values.strides());
   const Tensor plain = Plain(w.shown, Layer::kBit), values = Computed<Layer>(w.values);
-  static const Operator& copy = GetOperator("mica::copy_");
-  MicaValue unused[1];  // in-place forms return what they were given
-  CallBelow(copy, Layer::kBit,
-            {AbiType<const Tensor&>::Box(plain.impl()), AbiType<const Tensor&>::Box(values.impl()),
-             AbiType<bool>::Box(false)},
-            unused);
+  Copy(plain, values, Layer::kBit);
 }
 
 // What a write of metadata alone, or a view, does: the mark stays.
@@ -84,7 +98,8 @@ void Run(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* a
   const KeySet below = keys & KeySet::Below(Layer::kBit);
   if (IsOfMemory(op)) return op.RedispatchBoxed(below, args, n, results);
   const auto is_marked = [](const Tensor& t) { return t.defined() && t.keys().has(Layer::kBit); };
-  const auto plain_values = [](const Tensor& t) { return Computed<Layer>(Plain(t, Layer::kBit)); };
+  const bool to_cpu = op.name() == "mica::copy_" && Tensor::Ref(args[0].u.tensor).device().is_cpu();
+  const auto plain_values = [&](const Tensor& t) { return Elements<Layer>(t, to_cpu); };
   AllWritten all;
   frames::ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
     if (((op.spec().written_args >> i) & 1) && is_marked(t)) all.push_back({t, plain_values(t)});

@@ -219,9 +219,9 @@ def to_mica(value: Any, memo: dict[Any, Any] | None = None) -> Any:
 
 
 def to_torch(value: Any) -> Any:
-    """A result of Mica as tensors of torch, without copying; float8 and bfloat16 by their bits."""
+    """A result of Mica as tensors of torch, without copying but for lazy conjugates; float8 and bfloat16 by their bits."""
     if isinstance(value, mica.Tensor):
-        value = value.detach()
+        value = value.detach().resolve_conj().resolve_neg()
         dtype = getattr(torch, str(value.dtype).split(".")[-1])
         if dtype in _FROM_STORAGE:
             bits = mica.int16 if dtype == torch.bfloat16 else mica.uint8
