@@ -447,12 +447,22 @@ void RunWithTensors(const BoxedKernel& k, const Operator&, KeySet keys, const Mi
   other.RedispatchBoxed(keys, values.data(), n, results);
 }
 
+namespace {
+
+// Whether the operator has another slot at the bit than `k`, now or once the plugin is open: the table
+// may be newer than the one that led here.
+bool IsServedNow(const BoxedKernel& k, const Operator& op, int bit, const std::string& provider) {
+  const auto changed = [&] { return op.table().slots[bit].context != &k; };
+  return changed() || (EnsureProvider(provider) && changed());
+}
+
+}  // namespace
+
 void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                  MicaValue* results) {
   const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));
   const std::string what = absl::StrCat("layer:", KeyName(bit));
-  const auto changed = [&] { return op.table().slots[bit].context != &k; };
-  if (changed() || (EnsureProvider(what) && changed())) return op.RedispatchBoxed(keys, args, n, results);
+  if (IsServedNow(k, op, bit, what)) return op.RedispatchBoxed(keys, args, n, results);
   MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " gets a tensor of the layer (", KeyName(bit),
              "), a view that conj() made, and the layer is not there; conj_physical() makes plain tensors. ",
              MissingProviderSentence(what));
@@ -462,13 +472,7 @@ void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const Mic
                 MicaValue* results) {
   const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));
   const std::string what = absl::StrCat("backend:", KeyName(bit));
-  const auto changed = [&] { return op.table().slots[bit].context != &k; };
-  // The table may be newer than the one that led here, or become so by opening
-  // the plugin.
-  if (changed() || (EnsureProvider(what) && changed())) {
-    op.RedispatchBoxed(keys, args, n, results);
-    return;
-  }
+  if (IsServedNow(k, op, bit, what)) return op.RedispatchBoxed(keys, args, n, results);
   MICA_CHECK_IMPLEMENTED(
       bit != keys::kMeta, "The result of ", op.spec().name,
       " follows from the values of its tensors, and tensors on the device (meta) have none; "

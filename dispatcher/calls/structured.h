@@ -58,11 +58,11 @@ void RunWithTensors(const BoxedKernel& k, const Operator& op, KeySet keys, const
                     MicaValue* results);  // (Operator*: of Tensors)
 // Opens the plugin that is missing and calls again, or throws the sentence that
 // says which is missing.
+void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                MicaValue* results);  // (a backend's bit)
 // The same at a layer of keys::kLazy, whose tensors no kernel may read.
 void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-                 MicaValue* results);
-void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-                MicaValue* results);  // (none)
+                 MicaValue* results);  // (the layer's bit)
 
 // The call that a leaf kernel gets; makes `device` current for this thread.
 MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);

@@ -321,9 +321,6 @@ void ReadThrough(Tensor t, Tensor& found) {
   ReadThrough(std::move(t), found);
 }
 
-}  // namespace
-
-namespace {
 // The elements of a lazy conjugate or negative, in memory of their own.
 Tensor Resolved(const Tensor& t) {
   const ExcludeGuard no_layers(keys::kAboveBackends);

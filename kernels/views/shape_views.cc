@@ -30,12 +30,6 @@ ViewSpec _reshape_alias(const Tensor& self, IntSpan size, IntSpan stride) {
   return spec;
 }
 
-ViewSpec Flipped(const Tensor& self, int layer) {
-  ViewSpec spec = Whole(self);
-  spec.flips = KeySet::Of(layer);
-  return spec;
-}
-
 ViewSpec alias(const Tensor& self) { return Whole(self); }
 ViewSpec detach(const Tensor& self) { return Whole(self); }
 ViewSpec _conj(const Tensor& self) {

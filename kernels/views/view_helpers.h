@@ -16,4 +16,11 @@ inline ViewSpec Whole(const Tensor& self) {
   return spec;
 }
 
+// The same memory, read as a layer of keys::kLazy says, or no longer so.
+inline ViewSpec Flipped(const Tensor& self, int layer) {
+  ViewSpec spec = Whole(self);
+  spec.flips = KeySet::Of(layer);
+  return spec;
+}
+
 }  // namespace mica::views

@@ -87,18 +87,10 @@ void PutBack(const Written& w) {
   Copy(plain, values, Layer::kBit);
 }
 
-// What a write of metadata alone, or a view, does: the mark stays.
-bool IsOfMemory(const Operator& op) {
-  return op.spec().view || op.name() == "mica::resize_" || op.name() == "mica::_become_view_";
-}
-
 template <typename Layer>
-void Run(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-         MicaValue* results) {
-  const KeySet below = keys & KeySet::Below(Layer::kBit);
-  if (IsOfMemory(op)) return op.RedispatchBoxed(below, args, n, results);
+void RunPlain(const Operator& op, KeySet keys, const MicaValue* args, int64_t n, MicaValue* results,
+              bool to_cpu) {
   const auto is_marked = [](const Tensor& t) { return t.defined() && t.keys().has(Layer::kBit); };
-  const bool to_cpu = op.name() == "mica::copy_" && Tensor::Ref(args[0].u.tensor).device().is_cpu();
   const auto plain_values = [&](const Tensor& t) { return Elements<Layer>(t, to_cpu); };
   AllWritten all;
   frames::ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
@@ -110,8 +102,22 @@ void Run(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* a
       if (w.shown.is_same(t)) return w.values;
     return plain_values(t);
   });
-  op.RedispatchBoxed(below, plain.data(), n, results);
+  op.RedispatchBoxed(keys & KeySet::Below(Layer::kBit), plain.data(), n, results);
   for (const Written& w : all) PutBack<Layer>(w);
+}
+
+// The layer's fallback. A view keeps the mark, also one of an operator that was defined later.
+template <typename Layer>
+void Run(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+         MicaValue* results) {
+  if (op.spec().view) return op.RedispatchBoxed(keys & KeySet::Below(Layer::kBit), args, n, results);
+  RunPlain<Layer>(op, keys, args, n, results, /*to_cpu=*/false);
+}
+
+template <typename Layer>
+void RunCopy(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results) {
+  RunPlain<Layer>(op, keys, args, n, results, Tensor::Ref(args[0].u.tensor).device().is_cpu());
 }
 
 // Views of memory whose elements are no conjugates, or no negatives, of anything.
@@ -131,6 +137,10 @@ void Register(Scope& scope, std::initializer_list<const char*> refused) {
   const SourceLocation here{__FILE__, __LINE__};
   scope.DecomposeAt(Layer::kName);
   scope.AddBoxedFallback(Layer::kName, {&Run<Layer>, nullptr, nullptr}, here);
+  scope.AddBoxedKernel("mica::copy_", Layer::kName, {&RunCopy<Layer>, nullptr, nullptr}, here);
+  // Of the memory's place alone: the mark stays.
+  for (const char* write : {"mica::resize_", "mica::_become_view_"})
+    scope.AddFallthrough(write, Layer::kName);
   for (const char* view : refused)
     scope.AddBoxedKernel(view, Layer::kName, {&Refuse<Layer>, nullptr, nullptr}, here);
 }

@@ -220,3 +220,16 @@ def test_copies_and_files() -> None:
 def test_what_shows_memory_refuses(reads: Callable[[mica.Tensor], Any], sentence: str) -> None:
     with pytest.raises((RuntimeError, BufferError), match=f"(?s){sentence}"):
         reads(numbers().conj())
+
+
+def test_without_the_layer_the_memory_is_not_read() -> None:
+    y = numbers().conj()
+    expected = (y + 1).tolist()
+    mica.disable_plugin("conjugate")
+    try:
+        for read in (lambda: y + 1, lambda: y.tolist(), lambda: y.mul_(2)):
+            with pytest.raises(NotImplementedError, match=r"layer \(Conjugate\).*conj_physical"):
+                read()
+    finally:
+        mica.enable_plugin("conjugate")
+    assert (y + 1).tolist() == expected

@@ -512,19 +512,7 @@ class GRU(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        """Runs the layers over whole sequences.
-
-        Args:
-            input (Tensor or PackedSequence): `(L, N, input_size)`, `(N, L, input_size)` if `batch_first`, or
-                `(L, input_size)`.
-            hx (Tensor, optional): The first state, `(D * num_layers, N, hidden_size)`, with `D` 2 if bidirectional, else 1. Default: None, zeros.
-
-        Returns:
-            tuple: The last layer's states at all steps, and the last state.
-        """
-        output, last = self._run(input, hx)
-        return output, last[0]
+    forward = RNN.forward  # one state, as there
 
 
 class LSTM(RNNBase):
