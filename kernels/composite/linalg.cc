@@ -15,6 +15,7 @@
 #include "mica/ops/clamp_min.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/conj.h"
+#include "mica/ops/conj_physical.h"
 #include "mica/ops/contiguous.h"
 #include "mica/ops/empty_like.h"
 #include "mica/ops/exp2.h"
@@ -33,6 +34,7 @@
 #include "mica/ops/sub.h"
 #include "mica/ops/sum.h"
 #include "mica/ops/to.h"
+#include "mica/ops/transpose.h"
 #include "mica/ops/tril.h"
 #include "mica/ops/unsqueeze.h"
 #include "mica/ops/where.h"
@@ -125,7 +127,7 @@ Tensor _ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool l
              ShapeText(tau.sizes()), " of `tau` does not fit `self` with shape ", ShapeText(self.sizes()),
              ".");
   if (left) return Reflect(self, tau, other, transpose);
-  return ops::adjoint(Reflect(self, tau, ops::adjoint(other), !transpose));
+  return ops::conj_physical(ops::transpose(Reflect(self, tau, ops::adjoint(other), !transpose), -2, -1));
 }
 
 Tensor linalg_matrix_exp(const Tensor& self) {

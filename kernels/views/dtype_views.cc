@@ -35,8 +35,9 @@ ViewSpec view_as_complex(const Tensor& self) {
   ViewSpec spec = Whole(self);
   spec.sizes.pop_back();
   spec.strides.pop_back();
-  for (int64_t& s : spec.strides) {
-    MICA_CHECK(empty || s % 2 == 0,
+  for (size_t k = 0; k < spec.strides.size(); ++k) {
+    int64_t& s = spec.strides[k];
+    MICA_CHECK(empty || spec.sizes[k] == 1 || s % 2 == 0,
                "Tensor must have a stride divisible by 2 for all but last dimension; its strides are ",
                ShapeText(self.strides()), ".");
     s /= 2;

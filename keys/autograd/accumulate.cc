@@ -86,6 +86,7 @@ void AccumulateGrad::Add(const Tensor& grad) {
 }
 
 void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {
+  if (!variable()->requires_grad()) return;  // detached since the graph was recorded
   if (grads[0].defined()) Add(grads[0]);
   if (__builtin_expect(!extra() || extra()->accumulated.empty(), 1)) return;
   const std::vector<NodeExtra::Accumulated> hooks = extra()->accumulated;  // a hook may remove itself

@@ -93,6 +93,7 @@ void RetainGrad(const Tensor& t) {
   Meta& meta = EnsureMeta(t);
   if (meta.retained) return;
   meta.retained = std::make_shared<RetainedGrad>();
+  meta.retained->grad = std::move(meta.grad);  // one that was assigned
   fn->EnsureExtra().retain.push_back({meta.output_nr, meta.retained});
 }
 

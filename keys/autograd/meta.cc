@@ -235,12 +235,26 @@ Tensor DetachedAlias(const Tensor& t) {
   return MakeView(t, t.sizes(), t.strides(), t.storage_offset() * t.itemsize(), true);
 }
 
+namespace {
+
+// Of the memory of a base that is conjugated or negated by `lazy`, a view that begins at `offset` (in
+// elements of its own dtype) shows the same elements if it has these layers.
+KeySet LazyOfView(KeySet lazy, DType base, DType view, int64_t offset) {
+  if (!IsComplex(base) || IsComplex(view)) return lazy;
+  const bool negative = lazy.has(keys::kNegative) != (lazy.has(keys::kConjugate) && offset % 2 != 0);
+  return negative ? KeySet::Of(keys::kNegative) : KeySet();
+}
+
+}  // namespace
+
 ViewGeometry ViewGeometry::Of(const Tensor& base, const Tensor& view) {
   const int64_t bytes = frames::IsWrapper(view)
                             ? frames::WrapperOf(view).place
                             : reinterpret_cast<char*>(view.data()) - reinterpret_cast<char*>(base.data());
-  return {ToDims(view.sizes()), ToDims(view.strides()), bytes / view.itemsize(), view.dtype(),
-          view.keys() & keys::kLazy};
+  const int64_t offset = bytes / view.itemsize();
+  const KeySet same = LazyOfView(base.keys() & keys::kLazy, base.dtype(), view.dtype(), offset);
+  return {ToDims(view.sizes()), ToDims(view.strides()), offset, view.dtype(),
+          (view.keys() & keys::kLazy) ^ same};
 }
 
 namespace {
@@ -272,7 +286,8 @@ Tensor ReplayView(const Tensor& base, const ViewGeometry& view) {
   GradModeGuard grad(true);
   IncludeAutograd on;
   frames::Settle(base);
-  return WithLazy(ReplayPlain(WithLazy(base, {}), view), view.lazy);
+  const KeySet same = LazyOfView(base.keys() & keys::kLazy, base.dtype(), view.dtype, view.offset);
+  return WithLazy(ReplayPlain(WithLazy(base, {}), view), same ^ view.flips);
 }
 
 }  // namespace mica::autograd

@@ -94,7 +94,7 @@ struct ViewGeometry {
   Dims sizes, strides;
   int64_t offset = 0;  // from the base's first element, in elements of `dtype`
   DType dtype = DType::kF32;
-  KeySet lazy;  // whether it is conjugated or negated, of keys::kLazy
+  KeySet flips;  // whether it shows its base's elements conjugated or negated, of keys::kLazy
   static ViewGeometry Of(const Tensor& base, const Tensor& view);
 };
 // The same view of another tensor that stands for the base, with history.

@@ -80,6 +80,25 @@ GIVEN: list[dict[str, Any]] = [
 ]
 
 
+def assigned(L: Any) -> Any:
+    """Gradients of what was detached after its graph was recorded, and of what had a gradient before it was retained."""
+    x = L.tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    x.grad = L.ones(2)
+    x.detach_()
+    loss.backward()
+    y = L.ones(2, requires_grad=True) * 2
+    y.grad = L.ones(2)
+    y.retain_grad()
+    before = y.grad.tolist()
+    y.sum().backward()
+    return x.grad.tolist(), before, y.grad.tolist()
+
+
+def test_assigned_gradients() -> None:
+    assert assigned(mica) == assigned(torch)
+
+
 def replaced(L: Any, given: dict[str, Any], strict: bool) -> Any:
     class Module(L.nn.Module):
         def __init__(self) -> None:

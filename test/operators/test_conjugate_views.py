@@ -157,6 +157,46 @@ def test_gradients_through_writes_of_views() -> None:
     assert type(x.conj().grad_fn).__name__ == "ConjBackward0"
 
 
+MARKED = {
+    "conjugated back": lambda y: y.conj(),
+    "its conjugates": lambda y: y[...],
+    "its imaginary part": lambda y: y.imag,
+    "its real part": lambda y: y.real[1:],
+}
+
+
+@pytest.mark.parametrize("of", MARKED)
+def test_gradients_through_writes_of_views_of_what_is_marked_and_no_view(of: str) -> None:
+    """An inverse transform of real numbers is conjugated memory that nobody else has."""
+
+    def loss(x: mica.Tensor, resolved: bool) -> mica.Tensor:
+        y = mica.fft.ifft(x)
+        y = y.conj_physical().conj_physical() if resolved else y
+        MARKED[of](y).sigmoid_()
+        return (y.real + 2 * y.imag).square().sum()
+
+    x = mica.tensor([-2.0, 0.5, -1.0], dtype=mica.float64)
+    leaf = x.clone().requires_grad_()
+    assert mica.fft.ifft(leaf).is_conj() and mica.fft.ifft(leaf)._base is None
+    loss(leaf, False).backward()
+    gradients = [mica.func.grad(loss)(x, resolved) for resolved in (False, True)]
+    tangents = [
+        mica.func.jvp(lambda x, r=resolved: loss(x, r), (x,), (mica.ones_like(x),))[1]
+        for resolved in (False, True)
+    ]
+    assert mica.allclose(leaf.grad, gradients[1])
+    assert mica.allclose(*gradients)
+    assert mica.allclose(*tangents)
+    assert mica.allclose(gradients[0].sum(), tangents[0])
+
+
+def test_a_result_in_out_whose_memory_it_took() -> None:
+    """A loan of memory (tensor/loan.h) holds the conjugates of what is to be written."""
+    x = mica.arange(600.0)
+    out = mica.empty(600, dtype=mica.complex64)
+    assert mica.equal(mica.fft.ifft(x, out=out), mica.fft.ifft(x))
+
+
 @pytest.mark.parametrize("transform", ["vmap", "functionalize", "jvp", "make_fx", "compile of a copy"])
 def test_transforms(transform: str) -> None:
     def f(x: mica.Tensor) -> mica.Tensor:

@@ -58,6 +58,15 @@ def test_gradients_of_no_complex_numbers() -> None:
         assert x.grad.dtype == m.complex64
 
 
+def test_gradients_of_one_complex_number() -> None:
+    """Their strides may be any where a dimension has one element."""
+    for m in (torch, mica):
+        x = m.ones(1, dtype=m.complex64, requires_grad=True)
+        m.nn.functional.smooth_l1_loss(m.view_as_real(x).mT, m.zeros(2, 1)).backward()
+        assert x.grad.tolist() == [0.5]
+        assert m.view_as_complex(m.arange(2.0).as_strided((1, 2), (1, 1))).tolist() == [1j]
+
+
 SAME_DTYPE = ("neg", "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "bitwise_not", "square", "exp")
 DTYPES = ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128")
 

@@ -40,6 +40,14 @@ def test_sums_of_rows_and_columns(n, dtype):
         close(mica.stack([t, t + 1], 2).sum(1)[:, 1], (wide + 1).sum(1), dtype)
 
 
+@pytest.mark.parametrize("n", LENGTHS[1:])
+def test_deviations_whose_squares_overflow(n):
+    x = numbers(5, n, np.float32) * np.float32(1e21)
+    t = mica.from_numpy(x)
+    for dim in (0, 1, (0, 1)):
+        np.testing.assert_allclose(t.std(dim).numpy(), x.astype(np.float64).std(dim, ddof=1), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_floats_by_rows(n, dtype):

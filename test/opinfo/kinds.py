@@ -52,6 +52,8 @@ def _kinds(arguments: list[Any], results: list[Any]) -> list[dict[str, Any]]:
             "strides": [d for s, d in zip(x.shape, x.stride()) if s > 1] if x.numel() > 1 else [],
             "offset": x.storage_offset() if x.numel() else 0,
             "view": x._is_view(),
+            "conjugated": x.is_conj() and x.numel() > 0,
+            "negated": x.is_neg() and x.numel() > 0,
             "memory": _shared(x, arguments, "argument")
             if (own := _shared(x, results[:k], "result")) == "its own"
             else own,

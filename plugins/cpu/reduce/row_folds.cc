@@ -27,6 +27,17 @@ struct ZeroForNan {
   }
 };
 
+// Where the square of a difference is beyond the lanes' largest number.
+template <class S>
+double WideSquares(const S* x, int64_t n, double mean) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double apart = static_cast<double>(Memory<S>::Get(x[i])) - mean;
+    sum += apart * apart;
+  }
+  return sum;
+}
+
 template <class S, RowKind kKind>
 HWY_INLINE double FoldOne(const S* x, int64_t n, double correction, double* mean) {
   if constexpr (kKind == RowKind::kSum) return Sum<S>(x, n);
@@ -39,7 +50,9 @@ HWY_INLINE double FoldOne(const S* x, int64_t n, double correction, double* mean
   const double count = static_cast<double>(n);
   *mean = Sum<S>(x, n) / count;
   if constexpr (kKind == RowKind::kMean) return *mean;
-  const double variance = Squares<S>(x, n, *mean) / std::max(0.0, count - correction);
+  double squares = Squares<S>(x, n, *mean);
+  if (!std::isfinite(squares)) squares = WideSquares(x, n, *mean);
+  const double variance = squares / std::max(0.0, count - correction);
   return kKind == RowKind::kStd ? std::sqrt(variance) : variance;
 }
 

@@ -19,7 +19,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 
-// Out-of-range values become the minimum, without undefined behaviour.
+// Out-of-range values become the minimum, without undefined behaviour. Integers below 32 bits are the low bits of
+// an int32, as PyTorch has them.
 template <class I, class F>
 HWY_INLINE I Truncate(F x) {
   constexpr F kLimit = static_cast<F>(std::numeric_limits<I>::max() / 2 + 1) * 2;
@@ -38,8 +39,8 @@ struct Convert {
     } else if constexpr (std::is_same_v<From, Bool>) {
       return static_cast<To>(x.bits != 0);
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      if constexpr (std::is_same_v<To, int32_t>) {
-        return Truncate<int32_t>(x);
+      if constexpr (std::is_same_v<To, int32_t> || sizeof(To) < sizeof(int32_t)) {
+        return static_cast<To>(Truncate<int32_t>(x));
       } else if constexpr (std::is_same_v<To, uint64_t>) {
         constexpr From kHigh = static_cast<From>(9223372036854775808.0);
         return x >= kHigh ? static_cast<To>(Truncate<int64_t>(x - kHigh)) ^ (To{1} << 63)
