@@ -10,6 +10,7 @@ It builds what the tests need first. The last line printed counts.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -22,20 +23,28 @@ PYTHON = sys.executable
 ORACLE = str(ROOT / ".venv-oracle" / "bin" / "python")
 GRADIENTS = "test/autograd/test_gradients.py test/autograd/test_forward_mode.py"
 PAGES = "test/repository/test_pages.py"
-# Which tests a module's files need beside those that bear their names (`bearing`): paths from the root.
+# Which tests a module's files need beside those that bear their names (`bearing`): paths from the root, by
+# a pattern that a file's path begins with.
 REACHES = {
     "codegen/": "test/operators/test_composites.py",
     "kernels/": "test/operators/test_composites.py test/operators/test_operators_torch.py",
     "derivatives.yaml": GRADIENTS,
     "operators/": GRADIENTS,
+    "operators/nn_": "test/nn",
+    "operators/nn_optimizers_steps": "test/optim",
     "dispatcher/": "test/abi",
     "sdk/": "test/abi",
     "keys/batched/": "test/transforms/test_vmap*.py",
     "plugins/cpu/contraction/": "test/operators/test_integer_products.py test/operators/test_linalg.py",
-    "plugins/cpu/convolution/": f"test/nn {GRADIENTS}",
+    "plugins/cpu/convolution/": GRADIENTS,
     "plugins/cpu/engine/": "test/operators/test_loops_by_layout_torch.py test/operators/test_hot_torch.py",
     "plugins/cpu/reduce/": "test/operators/test_row_folds.py test/operators/test_reduction_sizes.py",
     "plugins/cpu/sorting/": "test/operators/test_searching_torch.py",
+    r"(plugins/cpu|kernels/\w+)/(attention|convolution|normalization|pooling|recurrent|resampling)": "test/nn",
+    # The plugins of examples/ have a suite instead, `examples`.
+    "examples/null_device/": "test/devices",
+    "examples/python_device/": "test/devices/test_python_device.py",
+    "examples/pytorch/": "test/optim/test_example_programs_torch.py test/repository/test_stubs.py",
     "bindings/python/src/": "test/tensor/test_tensor_object.py test/operators/test_library.py test/modes/test_modes.py",
     "bindings/python/mica/fx/": "test/trace",
     "bindings/python/mica/torch/": "test/torch_names",
@@ -84,27 +93,31 @@ class Chosen:
                 self.python.append(word)
 
 
+def reached(file: str) -> list[str]:
+    """The tests that a file reaches: those of its name, and those of its rows in REACHES."""
+    path = Path(file)
+    if file.startswith("test/unit/"):
+        return [file if path.stem.endswith("_test") else str(path.parent)]
+    if file.startswith("test/"):
+        return [file] if path.name.startswith("test_") and (ROOT / file).exists() else []
+    found = bearing(file)
+    for prefix, patterns in REACHES.items():
+        if re.match(prefix, file):
+            found += [test for pattern in patterns.split() for test in ROOT.glob(pattern)]
+    return [str(test.relative_to(ROOT)) for test in sorted(found)]
+
+
 def changed() -> list[str]:
-    """The tests that the files which differ from HEAD reach."""
+    """The tests that the files which differ from HEAD reach; prints the files that reach none."""
     git = ["git", "-C", str(ROOT)]
     differ = subprocess.run([*git, "diff", "--name-only", "HEAD"], capture_output=True, text=True, check=True)
     new = subprocess.run(
         [*git, "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True, check=True
     )
-    tests: dict[str, None] = {}
-    for file in [*differ.stdout.splitlines(), *new.stdout.splitlines()]:
-        path = Path(file)
-        if file.startswith("test/"):
-            if file.startswith("test/unit/"):
-                tests[file if path.stem.endswith("_test") else str(path.parent)] = None
-            elif path.name.startswith("test_") and (ROOT / file).exists():
-                tests[file] = None
-            continue
-        reached = bearing(file)
-        for prefix, patterns in REACHES.items():
-            if file.startswith(prefix):
-                reached += [path for pattern in patterns.split() for path in ROOT.glob(pattern)]
-        tests.update(dict.fromkeys(str(path.relative_to(ROOT)) for path in sorted(reached)))
+    files = [*differ.stdout.splitlines(), *new.stdout.splitlines()]
+    tests = dict.fromkeys(test for file in files for test in reached(file))
+    if missed := [file for file in files if not reached(file)]:
+        print("no test is found by name for:", *missed, flush=True)
     if not tests:
         raise SystemExit("No changed file reaches a test; name one, or run ./dev test quick.")
     print("changed files reach:", *tests, flush=True)
