@@ -1,17 +1,18 @@
-"""What the README shows of `mica.explain`: the layers of a call, without the place of the entry and the plugins' folder."""
+"""What the README shows of `mica.explain`, with the plugins' file names in place of their paths."""
 
+import contextlib
+import io
 import os
 import re
 
 import mica
 
-
-def show(text: str) -> None:
-    text = re.sub(r"\n  described in .*", "", text)
-    print(re.sub(r"\((/[^)]*)\)", lambda path: f"({os.path.basename(path[1])})", text).rstrip())
-
-
-x = mica.ones(3, requires_grad=True)
-text = mica.explain("add.Tensor", x, mica.ones(3))
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    # snippet: call
+    x = mica.ones(3, requires_grad=True)
+    print(mica.explain("add.Tensor", x, mica.ones(3)))
+    # end snippet
+text = printed.getvalue()
 assert "Autograd" in text
-show(text)
+print(re.sub(r"\((/[^)]*)\)", lambda path: f"({os.path.basename(path[1])})", text).rstrip())
