@@ -40,13 +40,15 @@ bool SharesMemory(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a.impl()->storage == b.impl()->storage;
 }
 
-// The root's tangent, alone in its memory and of its value's strides.
+// The root's tangent, alone in its memory, of its value's strides, and conjugated in memory where that is, so
+// that a view of the one is a view of the other.
 void OwnTangent(frames::Wrapper& root) {
   const Tensor& value = root.value;
   MICA_CHECK_IMPLEMENTED(!Overlaps(value), "In jvp a view of an expanded tensor, ", value.ToString(),
                          ", is written with a tangent, which has no memory of its own there. Write to a "
                          "clone of the expanded tensor.");
-  const Tensor fresh = ops::EmptyStrided(value.sizes(), value.strides(), value);
+  const Tensor fresh =
+      WithLazy(ops::EmptyStrided(value.sizes(), value.strides(), value), value.keys() & keys::kLazy);
   if (root.second.defined()) {
     ops::CopyInto(fresh, root.second);
   } else {
@@ -124,8 +126,11 @@ Tensor WithoutTangent(Tensor wrapper) {
 Tensor PrepareView(const Tensor& wrapper) {
   const Tensor base = RootOf(wrapper);
   frames::Wrapper& root = frames::WrapperOf(base);
-  if (root.second.defined() && root.second.strides() != root.value.strides() && !Overlaps(root.value))
-    OwnTangent(root);
+  const auto unlike = [&] {
+    return root.second.strides() != root.value.strides() ||
+           !((root.second.keys() ^ root.value.keys()) & keys::kLazy).empty();
+  };
+  if (root.second.defined() && unlike() && !Overlaps(root.value)) OwnTangent(root);
   root.number |= kHasViews;
   return TangentOf(wrapper);
 }
@@ -139,7 +144,8 @@ void ReachTangent(const Tensor& wrapper, const Tensor& view) {
   if (reached.offset >= own.offset && End(reached) <= End(own)) return;
   const Tensor flat =
       ops::ZerosOf({std::max(End(own), End(reached))}, root.second.dtype(), root.second.device());
-  const Tensor fresh = ops::AsStrided(flat, own.sizes, own.strides, own.offset);
+  const Tensor fresh =
+      WithLazy(ops::AsStrided(flat, own.sizes, own.strides, own.offset), value.keys() & keys::kLazy);
   ops::CopyInto(fresh, root.second);
   SetTangent(root, fresh, false);
 }

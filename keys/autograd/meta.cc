@@ -257,14 +257,13 @@ ViewGeometry ViewGeometry::Of(const Tensor& base, const Tensor& view) {
           (view.keys() & keys::kLazy) ^ same};
 }
 
-namespace {
-
-// The same memory, read as its layers of keys::kLazy say instead.
 Tensor WithLazy(Tensor t, KeySet lazy) {
   const KeySet flips = (t.keys() & keys::kLazy) ^ lazy;
   if (flips.has(keys::kConjugate)) t = ops::ConjView(t);
   return flips.has(keys::kNegative) ? ops::NegView(t) : t;
 }
+
+namespace {
 
 Tensor ReplayPlain(const Tensor& base, const ViewGeometry& view) {
   const int64_t start = base.storage_offset();

@@ -97,6 +97,8 @@ struct ViewGeometry {
   KeySet flips;  // whether it shows its base's elements conjugated or negated, of keys::kLazy
   static ViewGeometry Of(const Tensor& base, const Tensor& view);
 };
+// A view of the same memory that is conjugated or negated as `lazy` says.
+Tensor WithLazy(Tensor t, KeySet lazy);
 // The same view of another tensor that stands for the base, with history.
 Tensor ReplayView(const Tensor& base, const ViewGeometry& view);
 

@@ -190,6 +190,19 @@ def test_gradients_through_writes_of_views_of_what_is_marked_and_no_view(of: str
     assert mica.allclose(gradients[0].sum(), tangents[0])
 
 
+def test_parts_of_a_marked_tensor_that_is_no_view_have_tangents() -> None:
+    """linalg.solve from the right gives conjugated memory; its tangent is made otherwise."""
+    a = mica.tensor([[2.0 + 1j, 0.5], [1j, 3.0]], dtype=mica.complex128)
+
+    def parts(a: mica.Tensor, resolved: bool) -> mica.Tensor:
+        x = mica.linalg.solve(a, mica.ones(3, 2, dtype=mica.complex128), left=False)
+        x = x.resolve_conj() if resolved else x
+        return x.real + 2 * x.imag
+
+    found = [mica.func.jvp(lambda a, r=r: parts(a, r), (a,), (mica.ones_like(a),)) for r in (False, True)]
+    assert all(map(mica.allclose, *found))
+
+
 def test_a_result_in_out_whose_memory_it_took() -> None:
     """A loan of memory (tensor/loan.h) holds the conjugates of what is to be written."""
     x = mica.arange(600.0)
