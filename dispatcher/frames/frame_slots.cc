@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
+#include "dispatcher/plugins/plugins.h"
 #include "dispatcher/tables/dispatcher.h"
 
 namespace mica {
@@ -40,6 +41,16 @@ void RunNoRule(const BoxedKernel&, const Operator& op, KeySet, const MicaValue*,
 }
 
 }  // namespace internal
+
+int frames::ProvidedKind(std::string_view name, std::string_view why) {
+  int kind = KindNumber(name);
+  if (kind >= 0 && IsKindEnabled(kind)) return kind;  // a plugin that is starting enables its kind at the end
+  const std::string provides = absl::StrCat("layer:", std::string(name));
+  EnsureProvider(provides);
+  kind = KindNumber(name);
+  MICA_CHECK(kind >= 0, std::string(why), " ", MissingProviderSentence(provides));
+  return kind;
+}
 
 int KeyByName(std::string_view name) {
   if (name == "Composite") return kCompositeKey;

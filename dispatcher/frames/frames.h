@@ -74,6 +74,9 @@ struct Kind {
 // taken.
 int RegisterKind(const Kind& kind);
 int KindNumber(std::string_view name);  // -1 if unknown
+// The number of a kind whose frame is to be entered, its plugin opened on first use. Where there is none
+// throws `why` and which plugin is missing.
+int ProvidedKind(std::string_view name, std::string_view why);
 const Kind& KindOf(int kind);
 int NumKinds();
 // Of a plugin that comes and goes: while a kind is disabled, no frame of it is entered.

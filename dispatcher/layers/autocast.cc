@@ -5,17 +5,16 @@
 
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
 #include "tensor/error.h"
 
 namespace mica {
 namespace {
 
-std::atomic<const AutocastLayer*> g_layer{nullptr};
+const std::atomic<const void*>& g_place = ExtensionPlace(kAutocastExtension);
 
 const AutocastLayer& Layer() {
-  if (const AutocastLayer* layer = g_layer.load(std::memory_order_acquire)) return *layer;
-  EnsureProvider("layer:Autocast");
-  const AutocastLayer* layer = g_layer.load(std::memory_order_acquire);
+  const auto* layer = static_cast<const AutocastLayer*>(ProvidedExtension(g_place, "layer:Autocast"));
   MICA_CHECK(layer, "Autocast needs the autocast plugin. ", MissingProviderSentence("layer:Autocast"));
   return *layer;
 }
@@ -76,14 +75,13 @@ int LeaveAutocast() {
   return depth;
 }
 void ClearAutocastCache() {
-  if (const AutocastLayer* layer = g_layer.load(std::memory_order_acquire)) layer->clear_cache();
+  if (const void* table = g_place.load(std::memory_order_acquire))
+    static_cast<const AutocastLayer*>(table)->clear_cache();
 }
 
 BoxedKernel AutocastKernel(AutocastPolicies policies) { return {&Run, Packed(policies), nullptr}; }
 
 NoAutocast::NoAutocast() : enabled_(CurrentAutocast().enabled) { SetEnabled(0); }
 NoAutocast::~NoAutocast() { SetEnabled(enabled_); }
-
-void SetAutocastLayer(const AutocastLayer* layer) { g_layer.store(layer, std::memory_order_release); }
 
 }  // namespace mica

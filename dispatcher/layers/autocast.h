@@ -69,11 +69,11 @@ class NoAutocast {
   uint32_t enabled_;
 };
 
-// What the plugin sets when it starts.
+// What the plugin offers.
+inline constexpr const char* kAutocastExtension = "mica.autocast";
 struct AutocastLayer {
   BoxedFunction run;      // of AutocastKernel
   void (*clear_cache)();  // this thread's
 };
-void SetAutocastLayer(const AutocastLayer* layer);
 
 }  // namespace mica

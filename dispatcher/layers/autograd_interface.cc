@@ -2,24 +2,24 @@
 #include "dispatcher/layers/autograd_interface.h"
 
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
 
 namespace mica {
 namespace {
-std::atomic<AutogradInterface*> g_autograd{nullptr};
+const std::atomic<const void*>& g_place = ExtensionPlace(kAutogradExtension);
+
+// An object of the plugin's, which it offers as a constant address.
+AutogradInterface* Interface(const void* table) {
+  return static_cast<AutogradInterface*>(const_cast<void*>(table));
+}
 }  // namespace
 
-void SetAutogradInterface(AutogradInterface* autograd) {
-  g_autograd.store(autograd, std::memory_order_release);
-}
-
-AutogradInterface* LoadedAutogradInterface() { return g_autograd.load(std::memory_order_acquire); }
+AutogradInterface* LoadedAutogradInterface() { return Interface(g_place.load(std::memory_order_acquire)); }
 
 AutogradInterface& GetAutogradInterface() {
-  if (AutogradInterface* a = LoadedAutogradInterface()) return *a;
-  EnsureProvider("layer:Autograd");
-  AutogradInterface* a = LoadedAutogradInterface();
-  MICA_CHECK(a, "Gradients need the autograd plugin. ", MissingProviderSentence("layer:Autograd"));
-  return *a;
+  const void* table = ProvidedExtension(g_place, "layer:Autograd");
+  MICA_CHECK(table, "Gradients need the autograd plugin. ", MissingProviderSentence("layer:Autograd"));
+  return *Interface(table);
 }
 
 }  // namespace mica

@@ -317,8 +317,8 @@ class AutogradInterface {
   virtual void CheckInplace(const Tensor& t, const char* op) = 0;
 };
 
-// Set by the plugin; NULL takes it back.
-void SetAutogradInterface(AutogradInterface* autograd);
+// The plugin offers it under this name.
+inline constexpr const char* kAutogradExtension = "mica.autograd";
 // The plugin's table; opens the plugin that provides "layer:Autograd" on first
 // use, and throws a kRuntime Error that says which plugin is missing and where
 // it was looked for.

@@ -8,11 +8,12 @@
 #include "absl/container/flat_hash_map.h"
 
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
 #include "tensor/error.h"
 
 namespace mica::frames {
 namespace {
-std::atomic<BatchRuleSource> g_source{nullptr};
+const std::atomic<const void*>& g_place = ExtensionPlace(kBatchingExtension);
 
 struct PluginRules {
   std::mutex mutex;
@@ -24,13 +25,10 @@ PluginRules& Rules() {
 }
 }  // namespace
 
-void SetBatchRuleSource(BatchRuleSource source) { g_source.store(source, std::memory_order_release); }
-
 const char* BatchRuleOf(const Operator& op) {
-  if (!g_source.load(std::memory_order_acquire)) EnsureProvider("layer:vmap");
-  const BatchRuleSource source = g_source.load(std::memory_order_acquire);
-  MICA_CHECK(source, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
-  return source(op);
+  const auto* layer = static_cast<const BatchingLayer*>(ProvidedExtension(g_place, "layer:vmap"));
+  MICA_CHECK(layer, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
+  return layer->rule_source(op);
 }
 
 void SetPluginBatchRule(std::string_view op, std::string rule) {

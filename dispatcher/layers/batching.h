@@ -23,10 +23,14 @@ struct Batch {
 };
 
 // Where an operator's batch rule comes from ("class", "by hand", "decomposition", "loop",
-// "refused"), which the layer Batched says once it is loaded.
-using BatchRuleSource = const char* (*)(const Operator& op);
-void SetBatchRuleSource(BatchRuleSource source);
+// "refused").
 const char* BatchRuleOf(const Operator& op);  // throws where the layer cannot be loaded
+
+// What the layer Batched offers.
+inline constexpr const char* kBatchingExtension = "mica.batching";
+struct BatchingLayer {
+  const char* (*rule_source)(const Operator& op);
+};
 
 // What a plugin's record says in `batch_rule`: an operator of the same arguments, each tensor with the
 // batch in front, which computes the operator for all examples. "" of operators without one.

@@ -4,21 +4,20 @@
 #include <atomic>
 
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
 #include "tensor/error.h"
 
 namespace mica {
 namespace {
-std::atomic<MakeFunctionalization> g_make{nullptr};
+const std::atomic<const void*>& g_place = ExtensionPlace(kFunctionalizationExtension);
 }  // namespace
 
-void SetFunctionalization(MakeFunctionalization make) { g_make.store(make, std::memory_order_release); }
-
 std::unique_ptr<Functionalization> Functionalize(bool remove_views) {
-  if (!g_make.load(std::memory_order_acquire)) EnsureProvider("layer:functionalize");
-  const MakeFunctionalization make = g_make.load(std::memory_order_acquire);
-  MICA_CHECK(make, "functionalize needs the functionalize plugin. ",
+  const auto* layer =
+      static_cast<const FunctionalizationLayer*>(ProvidedExtension(g_place, "layer:functionalize"));
+  MICA_CHECK(layer, "functionalize needs the functionalize plugin. ",
              MissingProviderSentence("layer:functionalize"));
-  return make(remove_views);
+  return layer->make(remove_views);
 }
 
 }  // namespace mica

@@ -31,8 +31,10 @@ class Functionalization {
 // Enters a frame. With `remove_views`, views too become copies. Loads the layer on first use.
 std::unique_ptr<Functionalization> Functionalize(bool remove_views);
 
-// Set by the layer.
-using MakeFunctionalization = std::unique_ptr<Functionalization> (*)(bool remove_views);
-void SetFunctionalization(MakeFunctionalization make);
+// What the layer offers.
+inline constexpr const char* kFunctionalizationExtension = "mica.functionalization";
+struct FunctionalizationLayer {
+  std::unique_ptr<Functionalization> (*make)(bool remove_views);
+};
 
 }  // namespace mica

@@ -3,12 +3,12 @@
 
 #include <atomic>
 
-#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
 #include "tensor/error.h"
 
 namespace mica::frames {
 namespace {
-std::atomic<TraceEntry> g_entry{nullptr};
+const std::atomic<const void*>& g_place = ExtensionPlace(kTracingExtension);
 }  // namespace
 
 int64_t Tape::NewValue(const Tensor& wrapper) {
@@ -17,21 +17,10 @@ int64_t Tape::NewValue(const Tensor& wrapper) {
   return static_cast<int64_t>(values.size());
 }
 
-void SetTraceEntry(TraceEntry entry) { g_entry.store(entry, std::memory_order_release); }
-
 Tensor EnterTrace(const Tensor& t, bool as_input) {
-  const TraceEntry entry = g_entry.load(std::memory_order_acquire);
-  MICA_INTERNAL(entry, "a trace is current while its layer is not loaded.");
-  return entry(t, as_input);
-}
-
-int TraceKind() {
-  static const int kind = [] {
-    EnsureProvider("layer:trace");
-    return KindNumber("trace");
-  }();
-  MICA_CHECK(kind >= 0, "make_fx needs the trace plugin. ", MissingProviderSentence("layer:trace"));
-  return kind;
+  const auto* layer = static_cast<const TracingLayer*>(g_place.load(std::memory_order_acquire));
+  MICA_CHECK(layer, "A trace is current, and its plugin is disabled. Put it back by mica.enable_plugin(\"trace\").");
+  return layer->enter(t, as_input);
 }
 
 }  // namespace mica::frames

@@ -69,12 +69,13 @@ struct Tape {
 inline Tape& TapeOf(const Frame& frame) { return *static_cast<Tape*>(frame.payload); }
 
 // The wrapper of the current frame, a trace, that stands for `t`: `t` itself if it is one
-// and has a number, else a new input or constant. Set by the layer when it is loaded.
-using TraceEntry = Tensor (*)(const Tensor& t, bool as_input);
-void SetTraceEntry(TraceEntry entry);
+// and has a number, else a new input or constant.
 Tensor EnterTrace(const Tensor& t, bool as_input);
 
-// The number of the frame kind, its plugin opened on first use.
-int TraceKind();
+// What the layer offers.
+inline constexpr const char* kTracingExtension = "mica.tracing";
+struct TracingLayer {
+  Tensor (*enter)(const Tensor& t, bool as_input);
+};
 
 }  // namespace mica::frames

@@ -65,6 +65,12 @@ absl::StatusOr<int> Scope::AddKind(const frames::Kind& kind) {
   }
 }
 
+int Scope::BringKind(const frames::Kind& kind) {
+  const absl::StatusOr<int> number = AddKind(kind);
+  MICA_CHECK(number.ok(), std::string(number.status().message()));
+  return *number;
+}
+
 void Scope::Impl::ReleasePlaces() {
   for (const NamedPlace& layer : layers)
     if (layer.fresh) ReleaseLayer(layer.name);

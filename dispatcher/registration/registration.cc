@@ -8,6 +8,7 @@
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/host.h"
+#include "dispatcher/registration/extensions.h"
 #include "dispatcher/registration/scope_impl.h"
 #include "schema/schema.h"
 #include "tensor/device.h"
@@ -147,6 +148,10 @@ void Scope::AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLoc
 
 void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(layer); }
 
+void Scope::AddExtension(std::string_view name, const void* table) {
+  impl_->extensions.push_back({std::string(name), table});
+}
+
 void Scope::AddBackend(std::string_view name) { impl_->backends.emplace_back(name); }
 
 absl::Status Scope::Define(std::string_view text, SourceLocation where) {
@@ -270,6 +275,10 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
     d.decompose_at[static_cast<size_t>(*KeyOf(layer))].push_back(scope);
 }
 
+void Scope::Impl::OfferExtensions(bool on) const {
+  for (const NamedExtension& e : extensions) PublishExtension(e.name, on ? e.table : nullptr);
+}
+
 void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
   for (const NamedPlace& kind : kinds) frames::DisableKind(kind.number);
   for (const Scope*& brought_by : d.brought_by)
@@ -317,6 +326,7 @@ absl::Status Scope::Commit() {
     impl_->Put(d, this);
     impl_->committed = impl_->enabled = true;
     DropTables(d, *impl_);
+    impl_->OfferExtensions(true);
     said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
     d.unsaid.clear();
   }
@@ -329,6 +339,7 @@ void Scope::Disable() {
     Dispatcher& d = Dispatcher::Get();
     std::lock_guard lock(d.mutex);
     if (!impl_->enabled) return;
+    impl_->OfferExtensions(false);
     DropTables(d, *impl_);
     impl_->Take(d, this);
     impl_->enabled = false;
@@ -344,6 +355,7 @@ absl::Status Scope::Enable() {
   impl_->Put(d, this);
   impl_->enabled = true;
   DropTables(d, *impl_);
+  impl_->OfferExtensions(true);
   return absl::OkStatus();
 }
 

@@ -66,6 +66,10 @@ class Scope {
   // is given up gives it back; one that is disabled keeps it, for tensors may carry it.
   absl::StatusOr<int> AddLayer(std::string_view name, const LayerPlace& place);
   absl::StatusOr<int> AddKind(const frames::Kind& kind);
+  // The same of one of Mica's own layers, which cannot do without: throws.
+  int BringKind(const frames::Kind& kind);
+  // Offers a table under a name (extensions.h).
+  void AddExtension(std::string_view name, const void* table);
   // Composites without a kernel at `layer` run their decomposition there.
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.

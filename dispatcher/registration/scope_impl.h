@@ -30,6 +30,10 @@ struct NamedDevice {
   std::string name;
   const MicaDeviceTable* kept;
 };
+struct NamedExtension {
+  std::string name;
+  const void* table;
+};
 // A layer's bit or a frame kind's number that the scope brings.
 struct NamedPlace {
   std::string name;
@@ -53,6 +57,7 @@ struct Scope::Impl {
   std::vector<std::string> backends;
   std::vector<NamedDevice> devices;
   std::vector<NamedPlace> layers, kinds;
+  std::vector<NamedExtension> extensions;
   std::vector<std::unique_ptr<Definition>> definitions;
   bool committed = false;
   bool enabled = false;
@@ -66,6 +71,8 @@ struct Scope::Impl {
   std::vector<std::string> DropUnfit(Dispatcher& d);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
+  // Last of all, when the scope's kernels are found; and first, when they go.
+  void OfferExtensions(bool on) const;
   // Gives layers and kinds back that were never committed.
   void ReleasePlaces();
 };

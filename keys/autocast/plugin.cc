@@ -116,7 +116,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   scope.DecomposeAt("Autocast");
   RegisterPolicies(scope);
   static const AutocastLayer layer = {&Run, &ClearCache};
-  SetAutocastLayer(&layer);
+  scope.AddExtension(kAutocastExtension, &layer);
 }
 
 }  // namespace

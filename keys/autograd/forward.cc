@@ -70,17 +70,18 @@ Tensor Fitted(Tensor tangent, const Tensor& value) {
 
 bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !TangentOf(t).defined(); }
 
+int g_kind = -1;
 }  // namespace
 
-int JvpKind() {
-  static const int kind =
-      frames::RegisterKind({.name = "jvp",
+int JvpKind() { return g_kind; }
+
+void BringJvpKind(Scope& scope) {
+  g_kind = scope.BringKind({.name = "jvp",
                             .after_escape = "Return it from the function (has_aux=True returns values beside "
                                             "the output), or take its value and "
                                             "tangent by unpack_dual inside the dual level.",
                             .is_constant = &IsConstant,
                             .settle = &frames::Mirror});
-  return kind;
 }
 
 Tensor MakeDual(Tensor value, Tensor tangent, const frames::Frame& frame) {

@@ -42,6 +42,7 @@ struct Dual {
 
 // The number of the kind "jvp".
 int JvpKind();
+void BringJvpKind(Scope& scope);
 
 // The wrapper of `frame` (a jvp frame) for the value and its tangent, which may be
 // undefined.

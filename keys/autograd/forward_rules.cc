@@ -241,7 +241,7 @@ void BecomeView(KeySet, const Tensor& self, const Tensor& view, std::string_view
 }  // namespace
 
 void RegisterForwardMode(Scope& scope) {
-  static_cast<void>(JvpKind());
+  BringJvpKind(scope);
   const SourceLocation here{__FILE__, __LINE__};
   scope.DecomposeAt("jvp");
   scope.AddBoxedFallback("jvp", {&RunGeneric, nullptr, nullptr}, here);

@@ -30,16 +30,11 @@ bool IsConstant(const Tensor& t, const frames::Wrapper&) { return !RequiresGrad(
 
 }  // namespace
 
-int GradKind() {
-  static const int kind =
-      frames::RegisterKind({.name = "grad",
-                            .after_escape = "Return it from the function (has_aux=True returns values beside "
-                                            "the output), or store x.detach().",
-                            .own_autograd = true,
-                            .is_constant = &IsConstant,
-                            .settle = &frames::Mirror});
-  return kind;
-}
+namespace {
+int g_kind = -1;
+}  // namespace
+
+int GradKind() { return g_kind; }
 
 Tensor MakeGradInput(Tensor value, const frames::Frame& frame) {
   Tensor input = frames::Wrap(std::move(value), frame);
@@ -48,7 +43,12 @@ Tensor MakeGradInput(Tensor value, const frames::Frame& frame) {
 }
 
 void RegisterGradFrame(Scope& scope) {
-  static_cast<void>(GradKind());
+  g_kind = scope.BringKind({.name = "grad",
+                            .after_escape = "Return it from the function (has_aux=True returns values beside "
+                                            "the output), or store x.detach().",
+                            .own_autograd = true,
+                            .is_constant = &IsConstant,
+                            .settle = &frames::Mirror});
   scope.AddBoxedFallback("grad", {&RunGrad, nullptr, nullptr}, {__FILE__, __LINE__});
 }
 

@@ -78,14 +78,12 @@ bool IsOfTheCaller(const Error& error) {
 
 }  // namespace
 
-int VmapKind() {
-  static const int kind = frames::RegisterKind(
-      {.name = "vmap",
-       .after_escape = "Return it from the function, or keep what vmap returned instead.",
-       .is_constant = &IsConstant,
-       .settle = &SettleLate,
-       .moves_memory = true});
-  return kind;
+void BringKind(Scope& scope) {
+  scope.BringKind({.name = "vmap",
+                   .after_escape = "Return it from the function, or keep what vmap returned instead.",
+                   .is_constant = &IsConstant,
+                   .settle = &SettleLate,
+                   .moves_memory = true});
 }
 
 bool IsBatched(const Tensor& t, const Frame& frame) {

@@ -28,7 +28,7 @@
 
 namespace mica::batched {
 
-int VmapKind();
+void BringKind(Scope& scope);
 inline const frames::Batch& BatchOf(const frames::Frame& frame) {
   return *static_cast<const frames::Batch*>(frame.payload);
 }

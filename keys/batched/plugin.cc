@@ -9,9 +9,10 @@ namespace {
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
-  static_cast<void>(VmapKind());
+  BringKind(scope);
   const SourceLocation here{__FILE__, __LINE__};
-  frames::SetBatchRuleSource([](const Operator& op) { return Name(RuleOf(op).source); });
+  static const frames::BatchingLayer layer = {[](const Operator& op) { return Name(RuleOf(op).source); }};
+  scope.AddExtension(frames::kBatchingExtension, &layer);
   scope.DecomposeAt("vmap");
   scope.AddBoxedFallback("vmap", {&RunBatched, nullptr, nullptr}, here);
   for (const Operator* op : AllOperators()) {

@@ -15,20 +15,21 @@ Tensor ReadNow(const Tensor& t, const frames::Frame& frame) {
 }
 }  // namespace
 
-int FunctionalizeKind() {
-  static const int kind = [] {
-    frames::Kind k;
-    k.name = "functionalize";
-    k.after_escape = "Return it from the function.";
-    k.lift = &LiftRoot;
-    k.read = &ReadNow;
-    k.writes_captured = true;
-    return frames::RegisterKind(k);
-  }();
-  return kind;
+namespace {
+int g_kind = -1;
+}  // namespace
+
+void BringKind(Scope& scope) {
+  frames::Kind k;
+  k.name = "functionalize";
+  k.after_escape = "Return it from the function.";
+  k.lift = &LiftRoot;
+  k.read = &ReadNow;
+  k.writes_captured = true;
+  g_kind = scope.BringKind(k);
 }
 
-Level::Level(bool remove_views) : remove_views_(remove_views), scope_(FunctionalizeKind(), this) {}
+Level::Level(bool remove_views) : remove_views_(remove_views), scope_(g_kind, this) {}
 
 std::vector<Tensor> Level::Lift(TensorSpan inputs) {
   std::vector<Tensor> wrappers;

@@ -20,6 +20,7 @@
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/layers/functionalization.h"
+#include "dispatcher/registration/registration.h"
 
 namespace mica::functionalize {
 
@@ -101,7 +102,7 @@ class Level final : public Functionalization {
   frames::FrameScope scope_;
 };
 
-int FunctionalizeKind();
+void BringKind(Scope& scope);
 // NULL of a frame that was entered without one.
 inline Level* LevelOf(const frames::Frame& frame) { return static_cast<Level*>(frame.payload); }
 

@@ -22,7 +22,7 @@ std::unique_ptr<Functionalization> Make(bool remove_views) { return std::make_un
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
-  static_cast<void>(FunctionalizeKind());
+  BringKind(scope);
   EnsureProvider("layer:Autograd");
   const SourceLocation here{__FILE__, __LINE__};
   scope.AddBoxedFallback("functionalize", {&RunCall, nullptr, nullptr}, here);
@@ -40,7 +40,8 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   scope.AddBoxedKernel("mica::copy_", "functionalize", {&RunCopy, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::resize_", "functionalize", {&RunResize, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::_become_view_", "functionalize", {&RunBecomeView, nullptr, nullptr}, here);
-  SetFunctionalization(&Make);
+  static const FunctionalizationLayer layer = {&Make};
+  scope.AddExtension(kFunctionalizationExtension, &layer);
 }
 
 }  // namespace

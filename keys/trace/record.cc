@@ -166,28 +166,27 @@ Tensor Enter(const Tensor& t, bool as_input) {
   return wrapper;
 }
 
-int Kind() {
-  static const int kind = [] {
-    frames::Kind k;
-    k.name = "trace";
-    k.after_escape =
-        "Return it from the traced function, or compute with it inside; what is kept longer is no tensor.";
-    k.own_autograd = true;
-    k.below_autograd = &Record;
-    k.writes_captured = true;
-    k.unreadable =
-        "is one of a trace, whose values no Python code may read, because the graph would keep what one run "
-        "gave; compute with tensors (mica.where instead of `if`), or read it outside of the traced function";
-    return frames::RegisterKind(k);
-  }();
-  return kind;
+namespace {
+
+frames::Kind MakeKind() {
+  frames::Kind k;
+  k.name = "trace";
+  k.after_escape =
+      "Return it from the traced function, or compute with it inside; what is kept longer is no tensor.";
+  k.own_autograd = true;
+  k.below_autograd = &Record;
+  k.writes_captured = true;
+  k.unreadable =
+      "is one of a trace, whose values no Python code may read, because the graph would keep what one run "
+      "gave; compute with tensors (mica.where instead of `if`), or read it outside of the traced function";
+  return k;
 }
 
-namespace {
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
-  static_cast<void>(Kind());
-  frames::SetTraceEntry(&Enter);
+  scope.BringKind(MakeKind());
+  static const frames::TracingLayer layer = {&Enter};
+  scope.AddExtension(frames::kTracingExtension, &layer);
   const SourceLocation here{__FILE__, __LINE__};
   scope.AddBoxedFallback("trace", {&RunTrace, nullptr, nullptr}, here);
   // Composites that make memory: decomposed by Autograd they would make it unseen.

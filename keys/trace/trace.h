@@ -13,9 +13,6 @@
 
 namespace mica::trace {
 
-// The number of the kind; registers it on first use.
-int Kind();
-
 // The current frame's wrapper of `t` (frames::EnterTrace).
 Tensor Enter(const Tensor& t, bool as_input);
 

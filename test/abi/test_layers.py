@@ -27,7 +27,7 @@ ERRORS = {
     "no room at all": (['-DAFTER="Frame"', '-DBEFORE="FrameEscape"'], r"No bit is free for layer \(test.count\)"),
     "a layer of Mica's": (['-DLAYER="Autograd"'], r"Layer \(Autograd\) is one of Mica's own"),
     "a layer with a backend's name": (['-DLAYER="cpu"'], r"The name \(cpu\) of a layer is taken"),
-    "a kind of Mica's": (["-DLIE_KIND_NAME"], r"Frame kind \(grad\) is one of Mica's own"),
+    "a kind of Mica's": (["-DLIE_KIND_NAME"], r"frame kind \(grad\) is registered by plugin \(autograd\) already"),
     "a kind's record of a wrong size": (["-DLIE_KIND_SIZE"], "frame kind by a record that is NULL or too small"),
     "a kernel's record of a wrong size": (["-DLIE_RECORD_SIZE"], "by a record that is NULL, too small"),
     "a kernel at an unknown key": (["-DLIE_KEY"], r"\(somebody.elses\), which is neither a layer nor"),

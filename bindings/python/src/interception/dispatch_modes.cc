@@ -253,8 +253,8 @@ WithoutModes::~WithoutModes() {
 void StartDispatchLayers() {
   static bool started = false;
   if (started) return;
-  started = true;
-  EnsureProvider("layer:Autograd");
+  EnsureProvider("layer:Autograd");  // lets the interpreter's lock go meanwhile
+  if (std::exchange(started, true)) return;
   static const std::shared_ptr<Scope> scope = Scope::Create("python modes", "");
   const SourceLocation here = {__FILE__, __LINE__};
   for (const Operator* op : AllOperators()) {

@@ -28,10 +28,7 @@ PyObject* Enter(PyObject*, PyObject* args) {
     const char* kind;
     unsigned long long tag = 0;
     if (!PyArg_ParseTuple(args, "s|K:_frame_enter", &kind, &tag)) throw PythonErrorIsSet();
-    if (frames::KindNumber(kind) < 0) EnsureProvider(absl::StrCat("layer:", kind));
-    const int number = frames::KindNumber(kind);
-    MICA_CHECK(number >= 0, "No transform has the name (", kind, "). ",
-               MissingProviderSentence(absl::StrCat("layer:", kind)));
+    const int number = frames::ProvidedKind(kind, absl::StrCat("No transform has the name (", kind, ")."));
     auto scope = std::make_unique<frames::FrameScope>(number, nullptr, tag);
     PyObject* capsule = Check(PyCapsule_New(scope.get(), kScope, nullptr));
     static_cast<void>(scope.release());

@@ -45,7 +45,7 @@ PyObject* EnterFrame(PyObject*, PyObject* args) {
     int fake;
     PyObject* sizes;
     if (!PyArg_ParseTuple(args, "pO:_trace_enter", &fake, &sizes)) throw PythonErrorIsSet();
-    const int kind = frames::TraceKind();
+    const int kind = frames::ProvidedKind("trace", "make_fx needs the trace plugin.");
     auto traced = std::make_unique<Traced>();
     traced->tape.fake = fake != 0;
     traced->tape.symbolic = sizes != Py_None;

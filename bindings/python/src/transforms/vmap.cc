@@ -43,12 +43,7 @@ Tensor Brought(const Tensor& t, const Frame& frame) {
 }
 
 int VmapKind() {
-  static const int kind = [] {
-    EnsureProvider("layer:vmap");
-    return frames::KindNumber("vmap");
-  }();
-  MICA_CHECK(kind >= 0, "vmap needs the batched plugin. ", MissingProviderSentence("layer:vmap"));
-  return kind;
+  return frames::ProvidedKind("vmap", "vmap needs the batched plugin.");
 }
 
 // _frame_stack() -> the frames of this thread, innermost last: (kind, tag, None or, of a
