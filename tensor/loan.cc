@@ -37,8 +37,8 @@ int64_t Bytes(const Tensor& t) { return t.numel() * t.itemsize(); }
 
 bool MayBeLent(const Tensor& out) {
   return out.defined() && out.device().is_cpu() && out.is_contiguous() && Bytes(out) >= kLeast &&
-         !out.impl()->has_flag(MICA_TENSOR_READ_ONLY) && !IsLazy(out) &&
-         !out.impl()->storage->watched() && (!out.is_inference() || InferenceModeEnabled());
+         !out.impl()->has_flag(MICA_TENSOR_READ_ONLY) && !IsLazy(out) && !out.impl()->storage->watched() &&
+         (!out.is_inference() || InferenceModeEnabled());
 }
 
 void ReleaseOwner(void* storage) { static_cast<StorageImpl*>(storage)->Release(); }
@@ -89,8 +89,7 @@ bool MemoryLoan::IsLent(const Tensor& value) const {
 
 bool MemoryLoan::Fills(const Tensor& value, const Tensor& out) const {
   return IsLent(value) && value.data() == out.data() && value.dtype() == out.dtype() &&
-         value.sizes() == out.sizes() && value.is_contiguous() && out.is_contiguous() &&
-         !IsLazy(value);
+         value.sizes() == out.sizes() && value.is_contiguous() && out.is_contiguous() && !IsLazy(value);
 }
 
 void MemoryLoan::Evict(TensorSpan values) {

@@ -19,7 +19,8 @@ int64_t Tape::NewValue(const Tensor& wrapper) {
 
 Tensor EnterTrace(const Tensor& t, bool as_input) {
   const auto* layer = static_cast<const TracingLayer*>(g_place.load(std::memory_order_acquire));
-  MICA_CHECK(layer, "A trace is current, and its plugin is disabled. Put it back by mica.enable_plugin(\"trace\").");
+  MICA_CHECK(layer,
+             "A trace is current, and its plugin is disabled. Put it back by mica.enable_plugin(\"trace\").");
   return layer->enter(t, as_input);
 }
 

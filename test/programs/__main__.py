@@ -61,7 +61,7 @@ def one(number: int, listed: known.Known, seconds: float) -> str:
     program, difference, end = grow(number)
     if difference is None:
         return end
-    if listed.has(program[-1], difference):
+    if listed.has(program, difference):
         return "known"
     if confirmed(program, difference.kind) is None:
         return "chaotic"

@@ -1,8 +1,9 @@
 """The differences that are known: test/programs/known.txt.
 
-An entry is a paragraph: lines `# reason`, a line `match KIND: PATTERN` (regular expressions; the
-second is searched for in the differing statement and what was found), and a program that shows it. A match is counted as
-known; an entry whose program no longer differs is reported, so that it is taken off.
+An entry is a paragraph: lines `# reason`, a line `match KIND: PATTERN` (regular expressions; the second is
+searched for in the differing statement and what was found; with `match KIND anywhere:` in all of the program and
+what was found), and a program that shows it. A match is counted as known; an entry whose program no longer
+differs is reported, so that it is taken off.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ class Entry:
     kind: str
     pattern: str
     program: list[str]
+    anywhere: bool = False
 
-    def matches(self, statement: str, difference: Difference) -> bool:
-        shown = f"{statement}\n{difference.text}"
+    def matches(self, program: list[str], difference: Difference) -> bool:
+        shown = "\n".join([*(program if self.anywhere else program[-1:]), difference.text])
         return (
             re.fullmatch(self.kind, difference.kind) is not None
             and re.search(self.pattern, shown) is not None
@@ -34,7 +36,7 @@ class Entry:
     def shows(self) -> bool:
         """Whether the program still differs, and in the way that the entry says."""
         found = run(self.program)
-        return found is not None and self.matches(self.program[found[0]], found[1])
+        return found is not None and self.matches(self.program[: found[0] + 1], found[1])
 
 
 def statements(text: str) -> list[str]:
@@ -49,8 +51,11 @@ def entries(text: str) -> list[Entry]:
         head = next((k for k, line in enumerate(lines) if line.startswith("match ")), None)
         if head is not None:
             kind, _, pattern = lines[head].removeprefix("match ").partition(": ")
+            anywhere = kind.endswith(" anywhere")
+            kind = kind.removesuffix(" anywhere")
             reason = " ".join(line.removeprefix("# ") for line in lines[:head])
-            found.append(Entry(reason, kind, pattern, statements("\n".join(lines[head + 1 :]))))
+            program = statements("\n".join(lines[head + 1 :]))
+            found.append(Entry(reason, kind, pattern, program, anywhere))
     return found
 
 
@@ -60,8 +65,8 @@ class Known:
     def __init__(self, text: str | None = None) -> None:
         self.entries = entries(FILE.read_text() if text is None else text)
 
-    def has(self, statement: str, difference: Difference) -> bool:
-        return any(entry.matches(statement, difference) for entry in self.entries)
+    def has(self, program: list[str], difference: Difference) -> bool:
+        return any(entry.matches(program, difference) for entry in self.entries)
 
     def mended(self) -> list[Entry]:
         """Those whose program shows their difference no more."""

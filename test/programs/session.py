@@ -303,7 +303,9 @@ class Session:
         if not fresh:
             return None
         if gradient and self.normalizes and self.recorded > 1:
-            return None  # torch's third derivatives of layer_norm and batch_norm leave the statistics' part out
+            return (
+                None  # torch's third derivatives of layer_norm and batch_norm leave the statistics' part out
+            )
         return self.content_difference(name, expected, found, shadow, gradient)
 
     def plain_difference(self, name: str, expected: Any, found: Any, shadow: Any) -> Difference | None:
@@ -312,7 +314,9 @@ class Session:
         if expected == found or expected != shadow or (expected != expected and found != found):
             return None
         close = self.epsilon * np.sqrt(1 + self.largest / 1024)  # as of tensors: longer sums round more
-        if isinstance(expected, (float, complex)) and abs(expected - found) <= close * (64 * abs(expected) + 4):
+        if isinstance(expected, (float, complex)) and abs(expected - found) <= close * (
+            64 * abs(expected) + 4
+        ):
             return None
         return Difference("value", name, f"Mica has {found!r:.80}, torch {expected!r:.80}")
 

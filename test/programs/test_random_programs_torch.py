@@ -202,4 +202,4 @@ def test_every_listed_difference_is_there():
     assert [entry.reason for entry in listed.mended()] == []
     for entry in listed.entries:
         found = confirmed(entry.program)
-        assert found is not None and entry.matches(entry.program[-1], found), entry.reason
+        assert found is not None and entry.matches(entry.program, found), entry.reason

@@ -42,9 +42,7 @@ Tensor Brought(const Tensor& t, const Frame& frame) {
   return w && !w->hidden && t.is_view() ? ops::op::alias::call(t) : t;
 }
 
-int VmapKind() {
-  return frames::ProvidedKind("vmap", "vmap needs the batched plugin.");
-}
+int VmapKind() { return frames::ProvidedKind("vmap", "vmap needs the batched plugin."); }
 
 // _frame_stack() -> the frames of this thread, innermost last: (kind, tag, None or, of a
 // vmap, what _vmap_enter takes).

@@ -19,8 +19,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace mica::cpu::HWY_NAMESPACE {
 
-// Out-of-range values become the minimum, without undefined behaviour. Integers below 32 bits are the low bits of
-// an int32, as PyTorch has them.
+// Out-of-range values become the minimum, without undefined behaviour. Integers below 32 bits are the low
+// bits of an int32, as PyTorch has them.
 template <class I, class F>
 HWY_INLINE I Truncate(F x) {
   constexpr F kLimit = static_cast<F>(std::numeric_limits<I>::max() / 2 + 1) * 2;
