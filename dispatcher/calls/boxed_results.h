@@ -4,10 +4,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/tables/operator.h"
 
 namespace mica {
+
+// Room for what a boxed call of the operator returns, however much that is.
+class ResultRoom {
+ public:
+  explicit ResultRoom(const Operator& op) : values_(op.schema().returns.size()) {}
+  operator MicaValue*() { return values_.data(); }
+
+ private:
+  absl::InlinedVector<MicaValue, 8> values_;
+};
 
 // Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left
 // out. In-place and out= forms return what they were given, which stays.

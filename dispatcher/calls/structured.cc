@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/given_output.h"
 #include "dispatcher/calls/in_place.h"
 #include "dispatcher/calls/placement.h"
@@ -25,8 +26,6 @@
 
 namespace mica {
 namespace {
-
-constexpr int kMaxArgs = 40;
 
 std::atomic<int> g_num_threads{0};
 
@@ -88,14 +87,13 @@ bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
 // class, and the portable ones.
 MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValue* args, int64_t n,
                       Outputs& outs) {
-  MicaValue full[kMaxArgs];
+  absl::InlinedVector<MicaValue, 16> full;
   MicaValue unused[4];
   const auto num_outs = static_cast<int64_t>(outs.size());
   const Device device = outs.empty() ? Device{} : outs[0].device();
   const auto with_outs = [&](const MicaValue* local) {
-    std::memcpy(full, local, sizeof(MicaValue) * static_cast<size_t>(n));
-    for (int64_t i = 0; i < num_outs; ++i)
-      full[n + i] = AbiType<const Tensor&>::Box(outs[static_cast<size_t>(i)].impl());
+    full.assign(local, local + n);
+    for (const Tensor& out : outs) full.push_back(AbiType<const Tensor&>::Box(out.impl()));
   };
   auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
   const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
@@ -104,7 +102,7 @@ MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValu
   if (c.leaf || c.leaf_boxed) {
     const LocalArguments local(args, n, device, call.compute_dtype, false);
     with_outs(local.data());
-    status = CallLeaf(c, *c.out, call, full, n + num_outs, unused, 0);
+    status = CallLeaf(c, *c.out, call, full.data(), n + num_outs, unused, 0);
   }
   if (Refused(status) && c.class_fn) {
     const LocalArguments local(args, n, device, call.compute_dtype, true);
@@ -113,7 +111,7 @@ MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValu
   }
   if (Refused(status) && c.portable && c.out) {
     with_outs(args);
-    return c.out->adapters->call_leaf(c.portable, &call, full, unused);
+    return c.out->adapters->call_leaf(c.portable, &call, full.data(), unused);
   }
   return Refused(status) && c.portable_class ? c.portable_class(&call, args, n, out_pointers, num_outs)
                                              : status;
@@ -408,7 +406,7 @@ void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, cons
   static Operator& copy = GetOperator("mica::copy_");
   const OperatorSpec& spec = op.spec();
   const int64_t outs = spec.form == OpForm::kOut ? spec.num_outputs : 0;
-  MicaValue results[8];
+  ResultRoom results(functional);
   // The functional form may save `self` for its gradient, before the copy writes it.
   Tensor kept;
   absl::InlinedVector<MicaValue, 8> inputs(args, args + num_args - outs);

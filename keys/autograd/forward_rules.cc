@@ -71,7 +71,7 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
   if (tangent.defined() && op.name() != "mica::as_strided" && IsDifferentiable(views[0].dtype())) {
     absl::InlinedVector<MicaValue, 8> of_tangent(args, args + n);
     of_tangent[0].u.tensor = tangent.impl();
-    MicaValue made[8];
+    ResultRoom made(op);
     op.CallBoxed(of_tangent.data(), n, made);
     tangents = TensorsOf(op, made);
     ReplaceResults(op, made, [](Tensor) { return Tensor(); });
@@ -119,7 +119,7 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
     before = ops::Clone(Tensor::Ref(args[0].u.tensor));
     inputs[0].u.tensor = before.impl();
   }
-  MicaValue results[8];
+  ResultRoom results(*functional);
   functional->CallBoxed(inputs.data(), n, results);
   const Tensor value = TakeTensor(results[0]);
   ::mica::ops::copy_(Tensor::Ref(args[0].u.tensor), value);
@@ -129,7 +129,7 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
 // The results of `op` and their tangents: Note [Forward mode from reverse mode].
 class TwoBackwards {
  public:
-  TwoBackwards(const Operator& op, const MicaValue* args, int64_t n, Level& level) : op_(op) {
+  TwoBackwards(const Operator& op, const MicaValue* args, int64_t n, Level& level) : results(op), op_(op) {
     std::vector<Dual> duals;
     ForEachTensor(args, n, [&](const Tensor& t, int64_t) { duals.push_back(level.Open(t)); });
     const frames::FrameScope scope(GradKind());
@@ -148,7 +148,7 @@ class TwoBackwards {
     for (Tensor& t : output_tangents_) t = frames::Unwrap(t, scope.frame());
   }
 
-  MicaValue results[8];
+  ResultRoom results;
   const Tensor& output(size_t i) const { return outputs_[i]; }
   const Tensor& tangent(size_t i) const { return output_tangents_[i]; }
 
@@ -218,7 +218,7 @@ void RunGeneric(const BoxedKernel&, const Operator& op, KeySet, const MicaValue*
     ++i;
     return dual;
   });
-  std::copy(both.results, both.results + op.schema().returns.size(), results);
+  std::copy_n(static_cast<MicaValue*>(both.results), op.schema().returns.size(), results);
 }
 
 void Copy(KeySet, const Tensor& self, const Tensor& src, bool non_blocking) {

@@ -5,6 +5,8 @@
 
 #include <typeinfo>
 
+#include "dispatcher/calls/boxed_results.h"
+
 #include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/all.h"
 #include "mica/ops/copy_.h"
@@ -35,7 +37,7 @@ bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) 
   const OperatorSpec& spec = op.spec();
   const Operator* functional = spec.functional_name ? FindOperator(spec.functional_name) : nullptr;
   if (!functional || functional == &op) return false;
-  MicaValue results[8];
+  ResultRoom results(*functional);
   const auto taken = static_cast<int64_t>(functional->schema().arguments.size());
   functional->CallBoxed(args, taken, results);
   size_t next = 0;

@@ -33,7 +33,7 @@ void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const
       const Tensor one = ExampleOf(t, e, frame);
       return op.spec().written_args ? ::mica::ops::op::clone::call(one, std::nullopt) : one;
     });
-    MicaValue results[8];
+    ResultRoom results(op);
     op.CallBoxed(example.data(), n, results);
     ReplaceResults(op, results, [](const Tensor&) { return Tensor(); });
   }
@@ -58,7 +58,7 @@ void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resul
   std::vector<bool> lists(count);
   for (int64_t e = 0; e < size; ++e) {
     const frames::ReplacedArguments example(args, n, [&](const Tensor& t) { return ExampleOf(t, e, frame); });
-    MicaValue values[8];
+    ResultRoom values(op);
     op.CallBoxed(example.data(), n, values);
     for (size_t r = 0; functional && r < count; ++r) {
       const int32_t tag = values[r].tag;

@@ -141,7 +141,7 @@ void RunFunctional(const Operator& op, const Operator& functional, const MicaVal
       inputs[static_cast<size_t>(spec.dtype_arg)].u.i = static_cast<int64_t>(t.dtype());
     });
   }
-  MicaValue results[8];
+  ResultRoom results(functional);
   functional.CallBoxed(inputs.data(), static_cast<int64_t>(inputs.size()), results);
   std::vector<Tensor> made;
   ReplaceResults(functional, results, [&](Tensor t) {

@@ -51,7 +51,7 @@ void CheckShapes(const Operator& op, const MicaValue* args, int64_t n) {
   if (!reads && spec.form == OpForm::kOut) return;
   const Bare bare;
   const frames::ReplacedArguments twins(args, n, [](const Tensor& t) { return WithoutElements(t); });
-  MicaValue results[8];
+  ResultRoom results(op);
   try {
     op.CallBoxed(twins.data(), n, results);
   } catch (const Error& e) {
@@ -62,7 +62,7 @@ void CheckShapes(const Operator& op, const MicaValue* args, int64_t n) {
 std::vector<Place> PlacesOfResults(const Operator& op, const MicaValue* args, int64_t n) {
   const Bare bare;
   const frames::ReplacedArguments twins(args, n, [](const Tensor& t) { return WithoutElements(t); });
-  MicaValue results[8];
+  ResultRoom results(op);
   std::vector<Place> places;
   try {
     op.CallBoxed(twins.data(), n, results);

@@ -10,6 +10,7 @@ import pytest
 
 import mica
 from mica import library
+from mica.fx.experimental.proxy_tensor import make_fx
 
 _numbers = itertools.count()
 
@@ -94,6 +95,53 @@ def test_exception_of_a_kernel_arrives_as_itself() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         bad(mica.ones(1))
+
+
+def test_type_error_of_a_kernel_is_no_wrong_call() -> None:
+    """Nor is another overload tried after it, whose work would come on top."""
+    name = fresh("f")
+    calls = []
+
+    def wrong(x: mica.Tensor) -> mica.Tensor:
+        calls.append(x)
+        raise TypeError("of the kernel")
+
+    lib = library.Library(name.partition("::")[0], "DEF")
+    for overload in ("f", "f.more"):
+        lib.define(f"{overload}(Tensor x{', int n=0' * (overload != 'f')}) -> Tensor")
+        lib.impl(overload, wrong if overload == "f" else lambda x, n: x, "CPU")
+    packet = getattr(mica.ops, name.partition("::")[0]).f
+    with pytest.raises(TypeError, match="^of the kernel$"):
+        packet(mica.ones(2))
+    assert len(calls) == 1
+    assert packet(mica.ones(2), 1).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="No overload of .* takes these arguments"):
+        packet("a")
+
+
+@pytest.mark.parametrize("count", [8, 9, 40])
+def test_operators_of_many_results_and_arguments(count: int) -> None:
+    """Through transforms, whose frames keep the results of a boxed call."""
+    name = fresh("many")
+    space = name.partition("::")[0]
+    lib = library.Library(space, "DEF")
+    lib.define(f"many(Tensor x) -> ({', '.join(f'Tensor r{k}' for k in range(count))})")
+    lib.impl("many", lambda x: tuple(x + k for k in range(count)), "CPU")
+    lib.define(f"wide({', '.join(f'Tensor a{k}' for k in range(count + 10))}) -> Tensor")
+    lib.impl("wide", lambda *args: sum(args), "CPU")
+    ops = getattr(mica.ops, space)
+    x = mica.ones(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it runs once for each example
+        for found in (
+            ops.many(x),
+            mica.vmap(ops.many)(x),
+            mica.func.functionalize(ops.many)(x),
+            make_fx(ops.many)(x)(x),
+        ):
+            assert [r[0, 0].item() for r in found] == [1 + k for k in range(count)]
+        for f in (lambda f: f, mica.vmap, mica.func.functionalize, lambda f: make_fx(f)(x)):
+            assert f(lambda t: ops.wide(*[t] * (count + 10)))(x)[0, 0].item() == count + 10
 
 
 def test_mutating_operator() -> None:

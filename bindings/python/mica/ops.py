@@ -173,6 +173,14 @@ class OpOverload:
         """The full name, "mica::add.Tensor"."""
         return self._name
 
+    def _takes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the arguments are of the schema's types, so that a TypeError of the call is its kernel's."""
+        try:
+            self._operator._bind(args, kwargs)
+        except TypeError:
+            return False
+        return True
+
     @property
     def schema(self) -> str:
         """The schema's text."""
@@ -383,6 +391,8 @@ class OpPacket:
                 try:
                     return operator(*args, **kwargs)
                 except TypeError as error:
+                    if operator._takes(args, kwargs):
+                        raise  # by the kernel
                     failures[operator] = f"{operator.schema}: {error}"
             self._kept = []
             overloads = [o for o in self._standing() if o not in failures]  # what came since
