@@ -119,6 +119,18 @@ def test_type_error_of_a_kernel_is_no_wrong_call() -> None:
         packet("a")
 
 
+@pytest.mark.parametrize(
+    ("returns", "given"), [("Tensor", 3), ("(Tensor, Tensor)", (mica.ones(1), 2.5)), ("Tensor[]", [1])]
+)
+def test_a_number_is_no_result_of_a_kernel(returns: str, given: Any) -> None:
+    name = fresh("f")
+    lib = library.Library(name.partition("::")[0], "DEF")
+    lib.define(f"f(Tensor x) -> {returns}")
+    lib.impl("f", lambda x: given, "CPU")
+    with pytest.raises(TypeError, match="result"):
+        getattr(mica.ops, name.partition("::")[0]).f(mica.ones(1))
+
+
 @pytest.mark.parametrize("count", [8, 9, 40])
 def test_operators_of_many_results_and_arguments(count: int) -> None:
     """Through transforms, whose frames keep the results of a boxed call."""

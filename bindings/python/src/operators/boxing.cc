@@ -251,6 +251,10 @@ void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaVal
       results[i].tag = MICA_VALUE_NONE;
       return;
     }
+    if (t.is(TypeKind::kTensor) && !IsTensor(o))  // no number becomes a tensor, as an argument's would
+      Raise(PyExc_TypeError, schema.FullName() + "() got (" + std::string(TypeName(o)) +
+                                 ") from Python for its result " + std::to_string(i) + "; its schema, " +
+                                 schema::ToString(schema) + ", says " + r.type.ToString(false) + ".");
     const Value v = ToValue(o, r.type, "result " + std::to_string(i));
     if (v.is_tensor()) {
       results[i] = OwnedTensorValue(v.ToTensor());
