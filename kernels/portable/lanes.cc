@@ -18,6 +18,9 @@ constexpr bool kIsNarrow = std::is_class_v<T> && !kIsComplex<T>;
 int64_t Truncate(double v) {
   return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? static_cast<int64_t>(v) : INT64_MIN;
 }
+int32_t TruncateTo32(double v) {
+  return v >= -2147483648.0 && v < 2147483648.0 ? static_cast<int32_t>(v) : INT32_MIN;
+}
 
 template <typename To, typename From>
 To Convert(From v) {
@@ -38,6 +41,8 @@ To Convert(From v) {
   else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>)
     return v >= 9223372036854775808.0 && v < 18446744073709551616.0 ? static_cast<uint64_t>(v)
                                                                     : static_cast<uint64_t>(Truncate(v));
+  else if constexpr (std::is_floating_point_v<From> && (std::is_same_v<To, int32_t> || sizeof(To) < 4))
+    return static_cast<To>(TruncateTo32(v));
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
     return static_cast<To>(Truncate(v));
   else

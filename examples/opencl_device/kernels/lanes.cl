@@ -140,7 +140,7 @@ static VECTOR(ushort) to_bf16(VECTOR(float) v) {
 #define FROM_BOOL(x) CHOOSE(CONVERT(MASK, x) != CONVERT(MASK, (VECTOR(uchar))(0)), ONE, ZERO)
 #endif
 
-// A float as an integer, truncated; what does not fit is the least int64, cut to size.
+// A float as an integer of 64 bits, truncated, or of 32 without a sign; what does not fit is the least int64.
 #ifdef HAS_F64
 static long integer_of(double x) {
 #else
@@ -156,7 +156,7 @@ static ulong unsigned_of(float x) {
   if (x >= 18446744073709551616.0f) return 0;
   return x >= 9223372036854775808.0f ? (ulong)x : (ulong)integer_of(x);
 }
-// What does not fit an int32 is the least one.
+// What does not fit an int32 is the least one, of which narrower integers take the low bits.
 #ifdef HAS_F64
 static int int32_of(double x) {
 #else
@@ -197,19 +197,19 @@ static int int32_of(float x) {
 #ifdef LANE_FLOAT
 #define TO_INTEGER(T, y) ((T)integer_of(y))
 #define TO_UNSIGNED(T, y) ((T)unsigned_of(y))
-#define TO_INT32(y) int32_of(y)
+#define TO_NARROW(T, y) ((T)int32_of(y))
 #else
 #define TO_INTEGER(T, y) CONVERT(T, y)
 #define TO_UNSIGNED(T, y) CONVERT(T, y)
-#define TO_INT32(y) CONVERT(int, y)
+#define TO_NARROW(T, y) CONVERT(T, y)
 #endif
 #define STORE_b8(y, p, left) store_uchar(CONVERT(uchar, (y) != ZERO) & (uchar)1, p, left)
-#define STORE_u8(y, p, left) store_uchar(TO_INTEGER(uchar, y), p, left)
-#define STORE_i8(y, p, left) store_char(TO_INTEGER(char, y), p, left)
-#define STORE_u16(y, p, left) store_ushort(TO_INTEGER(ushort, y), p, left)
-#define STORE_i16(y, p, left) store_short(TO_INTEGER(short, y), p, left)
+#define STORE_u8(y, p, left) store_uchar(TO_NARROW(uchar, y), p, left)
+#define STORE_i8(y, p, left) store_char(TO_NARROW(char, y), p, left)
+#define STORE_u16(y, p, left) store_ushort(TO_NARROW(ushort, y), p, left)
+#define STORE_i16(y, p, left) store_short(TO_NARROW(short, y), p, left)
 #define STORE_u32(y, p, left) store_uint(TO_INTEGER(uint, y), p, left)
-#define STORE_i32(y, p, left) store_int(TO_INT32(y), p, left)
+#define STORE_i32(y, p, left) store_int(TO_NARROW(int, y), p, left)
 #define STORE_u64(y, p, left) store_ulong(TO_UNSIGNED(ulong, y), p, left)
 #define STORE_i64(y, p, left) store_long(TO_INTEGER(long, y), p, left)
 #define STORE_f16(y, p, left) store_half(CONVERT(float, y), p, left)

@@ -165,7 +165,7 @@ TEST_CASE("float to int out of range is defined") {
   Copy(b, x);
   CHECK(i32.data<int32_t>()[0] == std::numeric_limits<int32_t>::min());
   CHECK(i32.data<int32_t>()[3] == 300);
-  CHECK(i16.data<int16_t>()[0] == static_cast<int16_t>(int64_t{3000000000}));
+  CHECK(i16.data<int16_t>()[0] == 0);  // the low bits of the least int32
   CHECK(u8.data<uint8_t>()[1] == 255);
   CHECK(u8.data<uint8_t>()[3] == 44);
   CHECK(i64.data<int64_t>()[2] == std::numeric_limits<int64_t>::min());
