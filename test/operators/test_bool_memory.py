@@ -55,7 +55,7 @@ def shown(value: Any) -> Any:
         return value
     if value.dtype == mica.bool:
         return value.contiguous().view(mica.uint8).numpy() != 0
-    return value.to(mica.float32).numpy() if value.dtype == mica.bfloat16 else value.numpy()
+    return (value.to(mica.float32) if value.dtype == mica.bfloat16 else value.resolve_conj()).numpy()
 
 
 def same(a: Any, b: Any) -> bool:

@@ -139,11 +139,6 @@ ROWS = [
         "lu_unpack linalg_lu linalg_qr qr svd",
         "LAPACK gives a result column by column, and `out` lies by rows",
     ),
-    Row(
-        "results held twice",
-        "fft_ihfftn fft_ihfft2",
-        "the result is a conjugate, which is computed into `out`",
-    ),
     Row("results held twice", "put", "elements are written into a copy, whose shape is flat"),
     # bools in bytes other than 0 and 1.
     Row("bytes of bools", "as_strided as_strided_copy", "read what lies between the elements"),
