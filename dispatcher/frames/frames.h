@@ -4,7 +4,7 @@
 // A frame is one level of a transform on one thread: kind, unique tag, parent. While
 // one is current, the bit keys::kFrame is included in this thread's calls and routes
 // each of them to the operator's kernel for the frame's kind. A kind is registered by
-// name as a layer is (RegisterKind), and so are its kernels (Scope::AddKernel(op, "jvp",
+// name as a layer is (Scope::AddKind), and so are its kernels (Scope::AddKernel(op, "jvp",
 // ...)), its boxed fallback (AddBoxedFallback) and whether composites without a kernel
 // decompose in it (DecomposeAt). Such a kernel unwraps the tensors that carry the
 // frame's tag, makes the parent current (LeaveFrame), computes, and wraps the results.

@@ -1,6 +1,5 @@
 #include "dispatcher/registration/extensions.h"
 
-#include <memory>
 #include <mutex>
 #include <string>
 

@@ -6,7 +6,6 @@
 #include <typeinfo>
 
 #include "dispatcher/calls/boxed_results.h"
-
 #include "mica/ops/_local_scalar_dense.h"
 #include "mica/ops/all.h"
 #include "mica/ops/copy_.h"

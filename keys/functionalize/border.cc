@@ -13,9 +13,7 @@ Tensor ReadNow(const Tensor& t, const frames::Frame& frame) {
   const Tensor known = LevelOf(frame) && t.defined() ? LevelOf(frame)->Find(t) : Tensor();
   return known.defined() ? ValueOf(known, frame) : t;
 }
-}  // namespace
 
-namespace {
 int g_kind = -1;
 }  // namespace
 

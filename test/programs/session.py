@@ -303,9 +303,8 @@ class Session:
         if not fresh:
             return None
         if gradient and self.normalizes and self.recorded > 1:
-            return (
-                None  # torch's third derivatives of layer_norm and batch_norm leave the statistics' part out
-            )
+            # torch's third derivatives of layer_norm and batch_norm leave the statistics' part out
+            return None
         return self.content_difference(name, expected, found, shadow, gradient)
 
     def plain_difference(self, name: str, expected: Any, found: Any, shadow: Any) -> Difference | None:

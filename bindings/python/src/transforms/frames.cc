@@ -6,7 +6,6 @@
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "dispatcher/layers/autograd_interface.h"
-#include "dispatcher/plugins/plugins.h"
 
 namespace mica::python {
 namespace {

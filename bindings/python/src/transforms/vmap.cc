@@ -6,7 +6,6 @@
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/tensor/item.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/plugins/plugins.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/expand.h"
 #include "mica/ops/movedim.h"
