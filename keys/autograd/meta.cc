@@ -65,6 +65,15 @@ void CheckViewWrite(const Tensor& view, const char* op) {
              " block (the write is not recorded) or both outside (it is).");
 }
 
+// What a view is replayed from: of a base that was detached in place, a leaf of its own, at which gradients
+// end.
+Tensor ReplaySource(const Tensor& base) {
+  if (base.requires_grad()) return base;
+  const Tensor end = DetachedAlias(base);
+  SetRequiresGrad(end, true);
+  return end;
+}
+
 // A view whose base was written since: the grad_fn of the view taken anew.
 NodeRef RegenerateGradFn(const Tensor& view) {
   frames::Settle(view);
@@ -79,7 +88,7 @@ NodeRef RegenerateGradFn(const Tensor& view) {
   CheckViewWrite(view, nullptr);
   // Without the lock, since operators run here.
   const uint32_t version = view.version();
-  const Tensor again = ReplayView(base, ViewGeometry::Of(base, view));
+  const Tensor again = ReplayView(ReplaySource(base), ViewGeometry::Of(base, view));
   Meta& meta = EnsureMeta(view);
   std::lock_guard lock(mutex);
   if (meta.attr_version != version || !meta.grad_fn) {

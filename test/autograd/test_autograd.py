@@ -233,6 +233,19 @@ def test_gradient_of_cumprod(dtype: Any) -> None:
         assert mica.autograd.gradcheck(lambda y: y.cumprod(0), (x,), check_forward_ad=True)
 
 
+@pytest.mark.parametrize("behind", [8, 9000])
+@pytest.mark.parametrize("dtype", [mica.float32, mica.complex64])
+def test_gradient_of_cumprod_where_products_behind_a_zero_overflow(dtype: Any, behind: int) -> None:
+    x = mica.full((3 + behind, 2), 1e30, dtype=dtype)
+    x[:3] = mica.tensor([[1.0], [2.0], [0.0]])
+    x.requires_grad_()
+    x.cumprod(0)[:, 0].real.sum().backward()
+    assert x.grad is not None
+    assert x.grad[:2].real.tolist() == [[3, 0], [1, 0]]
+    assert not x.grad[2, 0].isfinite()
+    assert not x.grad[3:].any() and not x.grad[:, 1].any()
+
+
 def test_gradient_of_cumprod_takes_as_many_steps_for_any_length() -> None:
     def calls(n: int) -> int:
         x = mica.ones(n, requires_grad=True)

@@ -469,6 +469,19 @@ def test_detach_in_place_of_views_without_a_history():
         mica.ones(3)[1:].detach_()
 
 
+def test_a_base_detached_in_place_and_written_takes_its_views_with_it():
+    x = mica.ones(3, requires_grad=True)
+    base = x * 2
+    view, unseen = base[:2], base[1:]
+    assert view.requires_grad
+    base.detach_()
+    with mica.no_grad():
+        base.mul_(3)
+    (view.sum() * x.sum() + unseen.sum()).backward()
+    assert x.grad.tolist() == [12, 12, 12]  # of the second factor only
+    assert base.grad is None and base.is_leaf
+
+
 # Each of many tensors' locks is one of a few: while a gradient is added, that of another tensor is needed.
 VIEWS_OF_RECORDED_GRADIENTS = """
 import mica
