@@ -150,6 +150,24 @@ def test_nextafter(dtype):
     assert np.array_equal(np.signbit(ours)[~np.isnan(ours)], np.signbit(theirs)[~np.isnan(ours)])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_nextafter_of_every_half_number(dtype):
+    """One step of the dtype itself, which a step of float32 rounded to it is not."""
+    bits = np.arange(-(2**15), 2**15, dtype=np.int16)
+    numbers = {lib: lib.from_numpy(bits).view(getattr(lib, dtype)) for lib in (mica, torch)}
+    for towards in (0.0, -0.0, 1.0, -1e-7, np.inf, -np.inf, np.nan):
+        found, expected = (lib.nextafter(x, lib.full_like(x, towards)) for lib, x in numbers.items())
+        assert found.dtype == getattr(mica, dtype)
+        number = ~expected.isnan().numpy()
+        assert np.array_equal(found.isnan().numpy(), ~number)
+        assert np.array_equal(
+            found.view(mica.int16).numpy()[number], expected.view(torch.int16).numpy()[number]
+        )
+    x = mica.tensor([1.0, 2.0], dtype=getattr(mica, dtype), requires_grad=True)
+    mica.nextafter(x, mica.tensor([2.0, 2.0], dtype=x.dtype)).sum().backward()
+    assert x.grad.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("shape", [(3, 1), (2, 5), (3, 33), (2, 700)])
 def test_flips(dtype, shape):

@@ -97,9 +97,15 @@ def moved(
 
 
 def has_roundings(value: torch.Tensor) -> bool:
-    """Whether a tensor holds numbers that may be rounded, each in memory of its own."""
+    """Whether a tensor holds numbers that may be rounded, each in memory of its own, expanded ones apart."""
     floats = value.is_floating_point() or value.is_complex()
-    return floats and value.numel() > 0 and alone(value) and not value._is_zerotensor()
+    return floats and value.numel() > 0 and alone(unexpanded(value)) and not value._is_zerotensor()
+
+
+def unexpanded(value: torch.Tensor, strides: tuple[int, ...] | None = None) -> torch.Tensor:
+    """The first element along each dimension of stride 0, of the tensor's own strides or of others."""
+    strides = value.stride() if strides is None else strides
+    return value[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)]
 
 
 def move(value: torch.Tensor, content: torch.Tensor) -> bool:
@@ -107,7 +113,7 @@ def move(value: torch.Tensor, content: torch.Tensor) -> bool:
     if not has_roundings(value) or value.shape != content.shape:
         return False
     with torch.inference_mode(value.is_inference()):
-        value.data.copy_(content)
+        unexpanded(value.data).copy_(unexpanded(content, value.stride()))
     return True
 
 

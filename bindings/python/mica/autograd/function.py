@@ -63,7 +63,8 @@ class FunctionCtx:
         Writing one of them in place before `backward` makes it raise RuntimeError. Call it once.
 
         Args:
-            *tensors (Tensor or None): The Tensors, in the order in which they will be found.
+            *tensors (Tensor or None): The Tensors, in the order in which they will be found. Anything else raises
+                TypeError where the call is recorded.
         """
         self._to_save = tensors
 
@@ -325,6 +326,15 @@ def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, A
     return ctx, node, inputs
 
 
+def _check_saved(values: tuple[Any, ...]) -> None:
+    for place, value in enumerate(values):
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {place} is of type "
+                f"{type(value).__name__}; keep what is no Tensor as an attribute of ctx."
+            )
+
+
 def _finish(cls: type[Function], ctx: FunctionCtx, node: Any, inputs: list[Any], output: Any) -> Any:
     outputs = output if isinstance(output, tuple) else (output,)
     tensors = [o if isinstance(o, Tensor) else None for o in outputs]
@@ -332,6 +342,8 @@ def _finish(cls: type[Function], ctx: FunctionCtx, node: Any, inputs: list[Any],
         if node is None:
             return output
         raise TypeError(f"{cls.__name__}.forward() must return a Tensor or a tuple with Tensors in it.")
+    if node is not None:
+        _check_saved(ctx._to_save)
     with_history = _C._finish_custom(
         node, inputs, tensors, list(ctx._dirty), list(ctx._non_differentiable), ctx._materialize
     )

@@ -69,6 +69,9 @@ DOMAIN: dict[str, tuple[float, float]] = {
 SCALARS: dict[str, Any] = {
     "alpha": 2,
     "value": 3,
+    "steps": 8192.0,
+    "least": 0.0,
+    "most": 65504.0,
     "weight": 0.25,
     "min": -1,
     "max": 1,

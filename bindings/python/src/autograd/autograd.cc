@@ -13,9 +13,10 @@ AutogradInterface& Autograd() { return GetAutogradInterface(); }
 
 PyObject* GradEnabled(PyObject*, PyObject*) { return NewBool(CurrentThread().grad_enabled); }
 PyObject* SetGradEnabled(PyObject*, PyObject* on) {
-  const bool was = CurrentThread().grad_enabled;
-  CurrentThread().grad_enabled = ToBool(on);
-  return NewBool(was);
+  return Guarded([&] {
+    const bool enabled = ToBool(on);
+    return NewBool(std::exchange(CurrentThread().grad_enabled, enabled));
+  });
 }
 PyObject* InferenceEnabled(PyObject*, PyObject*) { return NewBool(CurrentThread().inference_mode); }
 // Sets (inference, grad); returns the old pair.
@@ -122,15 +123,14 @@ PyObject* AddAccumulateHook(PyObject*, PyObject* args) {
 // _gradient_edge(tensor) -> (Node or None, number)
 PyObject* GradientEdgeOf(PyObject*, PyObject* tensor) {
   return Guarded([&] {
-    MICA_CHECK_TYPE(IsTensor(tensor), "A gradient edge is asked for of a value of type (", TypeName(tensor),
-                    "), which is no Tensor.");
-    GraphEdge edge = Autograd().GradientEdge(Unwrap(tensor));
+    GraphEdge edge = Autograd().GradientEdge(TensorIn(tensor, "What a gradient edge is asked for of"));
     return Check(Py_BuildValue("(NI)", WrapNode(std::move(edge.node)), edge.input_nr));
   });
 }
 // The number of the running backward, None outside of one; whether it comes to a node.
 PyObject* BackwardNumber(PyObject*, PyObject*) {
-  const uint64_t number = LoadedAutogradInterface() ? Autograd().BackwardNumber() : 0;
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  const uint64_t number = autograd ? autograd->BackwardNumber() : 0;
   return number ? PyLong_FromUnsignedLongLong(number) : NewNone();
 }
 PyObject* WillRun(PyObject*, PyObject* node) {
@@ -162,10 +162,12 @@ PyObject* SetAnomaly(PyObject*, PyObject* args) {
   });
 }
 PyObject* AnomalyEnabled(PyObject*, PyObject*) {
-  return NewBool(LoadedAutogradInterface() && Autograd().AnomalyEnabled());
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  return NewBool(autograd && autograd->AnomalyEnabled());
 }
 PyObject* AnomalyCheckNan(PyObject*, PyObject*) {
-  return NewBool(LoadedAutogradInterface() && Autograd().AnomalyCheckNan());
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  return NewBool(autograd && autograd->AnomalyCheckNan());
 }
 
 PyObject* PushSavedHooks(PyObject*, PyObject* args) {

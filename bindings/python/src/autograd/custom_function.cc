@@ -182,8 +182,7 @@ constexpr const char* kBoxName = "mica.saved_tensor";
 // _save_tensor(tensor) -> capsule; _unpack_saved(capsule) -> Tensor
 PyObject* SaveTensor(PyObject*, PyObject* tensor) {
   return Guarded([&] {
-    MICA_CHECK_TYPE(IsTensor(tensor), "_save_tensor takes a Tensor.");
-    auto box = Autograd().SaveTensor(Unwrap(tensor), nullptr, false);
+    auto box = Autograd().SaveTensor(TensorIn(tensor, "What is saved"), nullptr, false);
     return Check(PyCapsule_New(box.release(), kBoxName, [](PyObject* capsule) {
       delete static_cast<SavedTensorBox*>(PyCapsule_GetPointer(capsule, kBoxName));
     }));

@@ -102,7 +102,8 @@ PyObject* RawSaved(PyObject* self, std::string_view name) {
 }
 // The ctx of a custom function's node; NULL of others.
 PyObject* ContextOf(PyObject* self) {
-  const std::shared_ptr<void>* context = GetAutogradInterface().Context(UnwrapNode(self));
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  const std::shared_ptr<void>* context = autograd ? autograd->Context(UnwrapNode(self)) : nullptr;
   return context ? Object(*context) : nullptr;
 }
 PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
@@ -222,14 +223,17 @@ PyGetSetDef kAttributes[] = {
 int NodeTraverse(PyObject* o, visitproc visit, void* arg) {
   const NodeObject* self = AsNode(o);
   if (self->leaf) return visit(self->leaf, arg);
-  if (!self->node || !self->node->IsHeldOnce() || g_without_gil.load(std::memory_order_relaxed) != 0)
+  AutogradInterface* const autograd = LoadedAutogradInterface();  // none while its plugin is disabled
+  if (!autograd || !self->node || !self->node->IsHeldOnce() ||
+      g_without_gil.load(std::memory_order_relaxed) != 0)
     return 0;
-  return VisitShared([&](const auto& f) { GetAutogradInterface().VisitHeld(self->node, f); }, visit, arg);
+  return VisitShared([&](const auto& f) { autograd->VisitHeld(self->node, f); }, visit, arg);
 }
 int NodeClear(PyObject* o) {
   const NodeObject* self = AsNode(o);
-  if (!self->leaf && self->node && self->node->IsHeldOnce())
-    ClearShared([&](const auto& f) { GetAutogradInterface().VisitHeld(self->node, f); });
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  if (autograd && !self->leaf && self->node && self->node->IsHeldOnce())
+    ClearShared([&](const auto& f) { autograd->VisitHeld(self->node, f); });
   return 0;
 }
 void NodeDealloc(PyObject* o) {

@@ -230,10 +230,12 @@ bool IsTensorList(PyObject* o, bool none_allowed) {
 
 std::vector<Tensor> ToTensorList(PyObject* o) {
   const Items items = ItemsOf(o);
+  MICA_CHECK_TYPE(items, "A list of tensors must be a list or tuple, but it is of type (", TypeName(o), ").");
   std::vector<Tensor> out;
   out.reserve(items.size);
   for (Py_ssize_t i = 0; i < items.size; ++i)
-    out.push_back(items.data[i] == Py_None ? Tensor() : Unwrap(items.data[i]));
+    out.push_back(items.data[i] == Py_None ? Tensor()
+                                           : TensorIn(items.data[i], "Each item of a list of tensors"));
   return out;
 }
 

@@ -139,8 +139,10 @@ PyObject* FromDlpack(PyObject*, PyObject* capsule) {
 }
 
 PyObject* DlpackDevice(PyObject*, PyObject* tensor) {
-  const MicaDLDevice d = Unwrap(tensor).impl()->dl.device;
-  return Py_BuildValue("(ii)", d.device_type, d.device_id);
+  return Guarded([&] {
+    const MicaDLDevice d = TensorIn(tensor, "What has a DLPack device").impl()->dl.device;
+    return Check(Py_BuildValue("(ii)", d.device_type, d.device_id));
+  });
 }
 
 }  // namespace

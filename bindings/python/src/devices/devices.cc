@@ -229,7 +229,7 @@ PyObject* PinMemoryFunction(PyObject*, PyObject* args) {
   });
 }
 PyObject* IsPinnedFunction(PyObject*, PyObject* tensor) {
-  return Guarded([&] { return NewBool(IsPinned(Unwrap(tensor))); });
+  return Guarded([&] { return NewBool(IsPinned(TensorIn(tensor, "What may be pinned"))); });
 }
 PyObject* HasPinnedMemoryFunction(PyObject*, PyObject*) {
   return Guarded([&] {

@@ -87,7 +87,7 @@ PyObject* ResizeStorage(PyObject* self, PyObject* size) {
 PyObject* MoveStorage(PyObject* self, PyObject* target) {
   return Guarded([&] {
     StorageImpl* from = Unwrap(self).impl()->storage;
-    StorageImpl* to = Unwrap(target).impl()->storage;
+    StorageImpl* to = TensorIn(target, "What a storage moves to").impl()->storage;
     MICA_CHECK(from->device().is_cpu() && to->device().is_cpu() && from->nbytes() == to->nbytes(),
                "A storage of ", from->nbytes(), " bytes on ", from->device().ToString(),
                " cannot move to one of ", to->nbytes(), " bytes on ", to->device().ToString(), ".");

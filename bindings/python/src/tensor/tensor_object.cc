@@ -237,6 +237,7 @@ int TensorSetAttr(PyObject* o, PyObject* name, PyObject* value) {
 int MetaInit(PyObject* cls, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
   auto* const type = reinterpret_cast<PyTypeObject*>(cls);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return 0;  // mica.Tensor itself, which someone inits again
   type->tp_dealloc = SubclassDealloc;
   type->tp_traverse = SubclassTraverse;
   type->tp_clear = SubclassClear;

@@ -32,6 +32,11 @@ inline constexpr uint64_t kCollected = uint64_t{1} << 56;
 void Track(PyObject* tensor);
 // The tensor in an object that IsTensor says is one.
 inline const Tensor& Unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
+// The tensor in any object; TypeError of `what` it should be where it is none.
+inline const Tensor& TensorIn(PyObject* o, const char* what) {
+  MICA_CHECK_TYPE(IsTensor(o), what, " must be a Tensor, but it is of type (", TypeName(o), ").");
+  return Unwrap(o);
+}
 
 // The Python object of `t`: the one it has, or a new exact mica.Tensor. An
 // undefined tensor is None.

@@ -82,13 +82,10 @@ PyObject* Return(PyObject*, PyObject* capsule) {
   });
 }
 
-const Tensor& TensorOf(PyObject* o) {
-  MICA_CHECK_TYPE(IsTensor(o), "A transform's value must be a Tensor, but it is a ", TypeName(o), ".");
-  return Unwrap(o);
-}
-
 PyObject* GradInput(PyObject*, PyObject* value) {
-  return Guarded([&] { return Wrap(GetAutogradInterface().GradInput(TensorOf(value), CurrentFrame())); });
+  return Guarded([&] {
+    return Wrap(GetAutogradInterface().GradInput(TensorIn(value, "A transform's value"), CurrentFrame()));
+  });
 }
 
 // _frame_dual(value, tangent or None)
@@ -97,13 +94,14 @@ PyObject* MakeDual(PyObject*, PyObject* args) {
     PyObject *value, *tangent;
     if (!PyArg_ParseTuple(args, "OO:_frame_dual", &value, &tangent)) throw PythonErrorIsSet();
     return Wrap(GetAutogradInterface().MakeDual(
-        TensorOf(value), tangent == Py_None ? Tensor() : TensorOf(tangent), CurrentFrame()));
+        TensorIn(value, "A transform's value"),
+        tangent == Py_None ? Tensor() : TensorIn(tangent, "A transform's value"), CurrentFrame()));
   });
 }
 
 // A constant of the current frame.
 PyObject* Constant(PyObject*, PyObject* value) {
-  return Guarded([&] { return Wrap(frames::Lift(TensorOf(value), CurrentFrame())); });
+  return Guarded([&] { return Wrap(frames::Lift(TensorIn(value, "A transform's value"), CurrentFrame())); });
 }
 
 PyObject* Value(PyObject*, PyObject* o) {
@@ -131,7 +129,7 @@ PyObject* Owns(PyObject*, PyObject* o) {
 // The name of the transform that the tensor escaped from; None for others.
 PyObject* EscapedFrom(PyObject*, PyObject* o) {
   return Guarded([&]() -> PyObject* {
-    const Tensor& t = TensorOf(o);
+    const Tensor& t = TensorIn(o, "A transform's value");
     if (!frames::IsWrapper(t)) return NewNone();
     for (const Frame* f = frames::Current(); f; f = f->parent)
       if (frames::Own(t, *f)) return NewNone();

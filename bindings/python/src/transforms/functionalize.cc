@@ -15,11 +15,6 @@ Functionalization& Of(PyObject* capsule) {
   return *f;
 }
 
-const Tensor& TensorOf(PyObject* o) {
-  MICA_CHECK_TYPE(IsTensor(o), "A value of functionalize must be a Tensor, but it is a ", TypeName(o), ".");
-  return Unwrap(o);
-}
-
 // Undefined tensors are None.
 PyObject* ListOf(std::vector<Tensor> tensors) {
   Ref list = Own(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
@@ -55,7 +50,7 @@ PyObject* Lift(PyObject*, PyObject* args) {
       throw PythonErrorIsSet();
     std::vector<Tensor> inputs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-      inputs.push_back(TensorOf(PyList_GET_ITEM(list, i)));
+      inputs.push_back(TensorIn(PyList_GET_ITEM(list, i), "A value of functionalize"));
     return ListOf(Of(capsule).Lift(inputs));
   });
 }
@@ -80,7 +75,7 @@ PyObject* Result(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *capsule, *o;
     if (!PyArg_ParseTuple(args, "OO:_functionalize_result", &capsule, &o)) throw PythonErrorIsSet();
-    return Wrap(Of(capsule).Result(TensorOf(o)));
+    return Wrap(Of(capsule).Result(TensorIn(o, "A value of functionalize")));
   });
 }
 

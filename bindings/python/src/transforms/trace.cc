@@ -29,8 +29,9 @@ struct Traced {
 
 void DeleteTraced(PyObject* capsule) {
   auto* traced = static_cast<Traced*>(PyCapsule_GetPointer(capsule, kTraceName));
+  if (traced->scope) return;  // a frame that nobody left stays with its tape and its sizes
   Py_XDECREF(static_cast<PyObject*>(traced->tape.owner));
-  if (!traced->scope) delete traced;  // else a frame that nobody left stays with its tape
+  delete traced;
 }
 
 Traced& TracedOf(PyObject* capsule) {
@@ -78,8 +79,7 @@ PyObject* Input(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *o, *device = Py_None;
     if (!PyArg_ParseTuple(args, "O|O:_trace_input", &o, &device)) throw PythonErrorIsSet();
-    MICA_CHECK_TYPE(IsTensor(o), "An input of a trace must be a Tensor, but it is a ", TypeName(o), ".");
-    Tensor inside = frames::EnterTrace(Unwrap(o), true);
+    Tensor inside = frames::EnterTrace(TensorIn(o, "An input of a trace"), true);
     if (device != Py_None) frames::ShowDevice(inside, ToDevice(device));
     const int64_t number = frames::WrapperOf(inside).number;
     return Py_BuildValue("(NL)", Wrap(std::move(inside)), static_cast<long long>(number));
@@ -89,14 +89,14 @@ PyObject* Input(PyObject*, PyObject* args) {
 // _trace_number(tensor): of its value in the current trace; a tensor from outside becomes a constant.
 PyObject* Number(PyObject*, PyObject* o) {
   return Guarded([&] {
-    const Tensor inside = frames::EnterTrace(Unwrap(o), false);
+    const Tensor inside = frames::EnterTrace(TensorIn(o, "A value of a trace"), false);
     return PyLong_FromLongLong(frames::WrapperOf(inside).number);
   });
 }
 
 // _trace_inside(tensor): what stands for it in the current trace.
 PyObject* Inside(PyObject*, PyObject* o) {
-  return Guarded([&] { return Wrap(frames::EnterTrace(Unwrap(o), false)); });
+  return Guarded([&] { return Wrap(frames::EnterTrace(TensorIn(o, "A value of a trace"), false)); });
 }
 
 // _trace_constants(capsule) -> [(number, tensor, whether the function made it, whether it was written)]
@@ -193,7 +193,7 @@ PyObject* Calls(PyObject*, PyObject* args) {
 // _trace_text(tensor): what it shows of itself while its elements cannot be read; None of others.
 PyObject* Text(PyObject*, PyObject* o) {
   return Guarded([&] {
-    const Tensor& t = Unwrap(o);
+    const Tensor& t = TensorIn(o, "A value of a trace");
     for (const Tensor* inner = &t; frames::IsWrapper(*inner); inner = &frames::WrapperOf(*inner).value)
       if (!frames::KindOf(frames::WrapperOf(*inner).kind).unreadable.empty()) return NewStr(t.ToString());
     return NewNone();

@@ -30,11 +30,6 @@ const Frame& CurrentVmap() {
   return *frame;
 }
 
-const Tensor& TensorOf(PyObject* o) {
-  MICA_CHECK_TYPE(IsTensor(o), "An example of vmap must be a Tensor, but it is a ", TypeName(o), ".");
-  return Unwrap(o);
-}
-
 // The tensor, or another of the same place where its base may have got a batch since.
 Tensor Brought(const Tensor& t, const Frame& frame) {
   const frames::Wrapper* w = frames::Own(t, frame);
@@ -95,12 +90,13 @@ PyObject* VmapBatch(PyObject*, PyObject* args) {
     PyObject* o;
     long long dim;
     if (!PyArg_ParseTuple(args, "OL:_vmap_batch", &o, &dim)) throw PythonErrorIsSet();
-    Tensor value = TensorOf(o);
+    Tensor value = TensorIn(o, "An example of vmap");
+    const Frame& frame = CurrentVmap();
     if (dim != 0) {
       const frames::LeaveFrame left;
       value = ops::op::movedim_int::call(value, dim, 0);
     }
-    return Wrap(frames::Wrap(std::move(value), CurrentVmap(), Tensor(), 1));
+    return Wrap(frames::Wrap(std::move(value), frame, Tensor(), 1));
   });
 }
 
@@ -111,7 +107,7 @@ PyObject* VmapUnbatch(PyObject*, PyObject* args) {
     long long dim;
     if (!PyArg_ParseTuple(args, "OL:_vmap_unbatch", &o, &dim)) throw PythonErrorIsSet();
     const Frame& frame = CurrentVmap();
-    const Tensor t = Brought(TensorOf(o), frame);
+    const Tensor t = Brought(TensorIn(o, "An example of vmap"), frame);
     const frames::Wrapper* w = frames::Own(t, frame);
     const int64_t size = static_cast<const frames::Batch*>(frame.payload)->size;
     const frames::LeaveFrame left;
@@ -129,7 +125,7 @@ PyObject* VmapUnbatch(PyObject*, PyObject* args) {
 PyObject* VmapOpen(PyObject*, PyObject* o) {
   return Guarded([&] {
     const Frame& frame = CurrentVmap();
-    const Tensor t = Brought(TensorOf(o), frame);
+    const Tensor t = Brought(TensorIn(o, "An example of vmap"), frame);
     const frames::Wrapper* w = frames::Own(t, frame);
     const Ref value = Own(Wrap(w ? w->value : t));
     return Py_BuildValue("(OO)", value.get(), w && w->hidden ? Py_True : Py_False);
@@ -152,7 +148,7 @@ PyObject* VmapRule(PyObject*, PyObject* name) {
 // _vmap_text(tensor): what it shows of itself while it stands for a batch; None of others.
 PyObject* VmapText(PyObject*, PyObject* o) {
   return Guarded([&] {
-    const Tensor& t = TensorOf(o);
+    const Tensor& t = TensorIn(o, "An example of vmap");
     return StandsForBatch(t) ? NewStr(t.ToString()) : NewNone();
   });
 }
