@@ -8,6 +8,7 @@ share, and writes from a tensor that overlaps its target in part.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -267,10 +268,8 @@ def spread(index: str, dim: int, ndim: int) -> str:
 
 
 def broadcasts(a: Any, b: Any) -> bool:
-    return (
-        all(m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b)))
-        and math.prod(max(m, n) for m, n in zip(reversed(a), reversed(b))) <= MOST
-    )
+    pairs = list(itertools.zip_longest(reversed(a), reversed(b), fillvalue=1))
+    return all(m == n or 1 in (m, n) for m, n in pairs) and math.prod(max(pair) for pair in pairs) <= MOST
 
 
 def tensor_dtype(t: Any) -> str:
