@@ -18,6 +18,7 @@
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/status.h"
+#include "dispatcher/registration/extensions.h"
 #include "dispatcher/registration/vendor_operators.h"
 #include "tensor/allocator.h"
 #include "tensor/generator.h"
@@ -166,13 +167,17 @@ MicaStr HostBackendName(int32_t index) {
   return {name.data(), static_cast<int64_t>(name.size())};
 }
 
-// Extensions that plugins offer each other and the host, by name.
-const void* Extension(MicaStr name, uint32_t minimum_minor) {
+// The host's extensions, and those that plugins offer each other, by name.
+const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
   // T2 is locked to one version: the minor is compared for equality.
   if (View(name) == MICA_LAYERS_EXTENSION)
     return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
   if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
-  return View(name) == "mica.set_parallel_for" ? reinterpret_cast<const void*>(&SetParallelFor) : nullptr;
+  if (View(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
+  const void* found = nullptr;
+  const MicaStatus failed = CatchAll([&] { found = PublicExtension(View(name), minimum_minor); });
+  DropStatus(failed);
+  return found;
 }
 
 }  // namespace
@@ -210,6 +215,11 @@ MicaStatus RegisterKernel(void* context, const MicaKernelRecord* r) {
 MicaStatus RegisterClass(void* context, const MicaClassRecord* r) {
   return WithScope(context, [&](Scope& s) { return s.AddClass(*Given(r, "a class record")); });
 }
+MicaStatus RegisterExtension(void* context, const char* name, const MicaTable* table) {
+  return WithScope(context, [&](Scope& s) {
+    return s.AddPublicExtension(Given(name, "an extension's name"), Given(table, "an extension's table"));
+  });
+}
 MicaStatus DefineOperator(void* context, const char* text) {
   return WithScope(context, [&](Scope& s) { return s.Define(Given(text, "a schema"), {}); });
 }
@@ -245,13 +255,13 @@ const MicaHost* HostTable() {
                                  &Warn,
                                  &HostBackendIndex,
                                  &HostBackendName,
-                                 &Extension};
+                                 &FindExtension};
   return &table;
 }
 
 MicaRegistrar MakeRegistrar(Scope* scope) {
-  return {sizeof(MicaRegistrar), MICA_ABI_MAJOR,  MICA_ABI_MINOR, scope,
-          &RegisterDevice,       &RegisterKernel, &RegisterClass, &DefineOperator};
+  return {sizeof(MicaRegistrar), MICA_ABI_MAJOR,  MICA_ABI_MINOR,    scope, &RegisterDevice, &RegisterKernel,
+          &RegisterClass,        &DefineOperator, &RegisterExtension};
 }
 
 void SetWarningHandler(void (*handler)(std::string_view)) { g_warn.store(handler); }

@@ -2,11 +2,15 @@
 //
 // A plugin offers one by its scope (Scope::AddExtension), so that it is there as soon as the
 // plugin's kernels are, never before, and gone while the plugin is disabled. Who asks knows the
-// table's type from the header that the two share.
+// table's type from the header that the two share. Those that come through the ABI begin with a
+// MicaTable and are found through it, too; Mica's own layers offer C++ of the same build.
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <string_view>
+
+#include <mica/abi.h>
 
 namespace mica {
 
@@ -17,7 +21,18 @@ const std::atomic<const void*>& ExtensionPlace(std::string_view name);
 // there is none.
 const void* ProvidedExtension(const std::atomic<const void*>& place, std::string_view provides);
 
+// The same of a table that came through the ABI, if its minor version is not below the least.
+const MicaTable* PublicExtension(std::string_view name, uint32_t minimum_minor);
+
 // For scopes.
-void PublishExtension(std::string_view name, const void* table);
+struct Extension {
+  std::string name;
+  const void* table;
+  bool is_public;  // begins with a MicaTable
+};
+// Whose it is by the name of the plugin that offers it now, "" if nobody does.
+std::string ExtensionOwner(std::string_view name);
+void PublishExtension(const Extension& extension, std::string_view owner);
+void WithdrawExtension(const Extension& extension);
 
 }  // namespace mica

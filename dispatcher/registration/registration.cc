@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/devices/devices.h"
@@ -149,7 +150,29 @@ void Scope::AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLoc
 void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(layer); }
 
 void Scope::AddExtension(std::string_view name, const void* table) {
-  impl_->extensions.push_back({std::string(name), table});
+  impl_->extensions.push_back({std::string(name), table, false});
+}
+
+absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* table) {
+  const auto is_allowed = [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), is_allowed))
+    return absl::InvalidArgumentError(
+        absl::StrCat("The name (", std::string(name),
+                     ") of an extension is not made of letters, digits, dots, dashes and underscores."));
+  if (name.starts_with("mica."))
+    return absl::InvalidArgumentError(
+        absl::StrCat("The extension (", std::string(name),
+                     ") has a name of Mica's; a plugin's begins with its own, as in acme.collectives."));
+  if (table->struct_size < sizeof(MicaTable))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "The table of the extension (", std::string(name), ") has the struct_size (", table->struct_size,
+        "); it begins with a MicaTable of (", sizeof(MicaTable), ") bytes."));
+  for (const Extension& e : impl_->extensions)
+    if (e.name == name)
+      return absl::AlreadyExistsError(
+          absl::StrCat("The extension (", e.name, ") is offered twice by one plugin."));
+  impl_->extensions.push_back({std::string(name), table, true});
+  return absl::OkStatus();
 }
 
 void Scope::AddBackend(std::string_view name) { impl_->backends.emplace_back(name); }
@@ -194,6 +217,15 @@ absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
                    "), which is neither a layer nor a backend; register the device or layer first."));
 }
 
+absl::Status Scope::Impl::CheckExtensions() const {
+  for (const Extension& e : extensions) {
+    if (const std::string owner = ExtensionOwner(e.name); !owner.empty())
+      return absl::AlreadyExistsError(absl::StrCat("The extension (", e.name, ") is offered by the plugin (",
+                                                   owner, ") already; disable that first."));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Scope::Impl::Check(Dispatcher& d) const {
   for (const auto& def : definitions) {
     if (const Operator* old = d.Find(def->name))
@@ -212,7 +244,7 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
     if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
   for (const std::string& layer : decompose)
     if (auto bit = KeyOf(layer); !bit.ok()) return bit.status();
-  return absl::OkStatus();
+  return CheckExtensions();
 }
 
 absl::Status Scope::Impl::PublishDevices() {
@@ -276,7 +308,7 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
 }
 
 void Scope::Impl::OfferExtensions(bool on) const {
-  for (const NamedExtension& e : extensions) PublishExtension(e.name, on ? e.table : nullptr);
+  for (const Extension& e : extensions) on ? PublishExtension(e, name) : WithdrawExtension(e);
 }
 
 void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
@@ -351,6 +383,7 @@ absl::Status Scope::Enable() {
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
   if (!impl_->committed || impl_->enabled) return absl::OkStatus();
+  if (absl::Status s = impl_->CheckExtensions(); !s.ok()) return s;
   if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
   impl_->Put(d, this);
   impl_->enabled = true;

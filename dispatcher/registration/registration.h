@@ -68,8 +68,9 @@ class Scope {
   absl::StatusOr<int> AddKind(const frames::Kind& kind);
   // The same of one of Mica's own layers, which cannot do without: throws.
   int BringKind(const frames::Kind& kind);
-  // Offers a table under a name (extensions.h).
+  // Offers a table under a name (extensions.h): one of the same build, or one that came through the ABI.
   void AddExtension(std::string_view name, const void* table);
+  absl::Status AddPublicExtension(std::string_view name, const MicaTable* table);
   // Composites without a kernel at `layer` run their decomposition there.
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.

@@ -64,6 +64,7 @@ std::vector<Registration> Scope::Registrations() const {
   for (const std::string& b : impl_->backends) out.push_back({"device", b, b, "", false});
   for (const NamedPlace& l : impl_->layers) out.push_back({"layer", l.name, l.name, "", false});
   for (const NamedPlace& k : impl_->kinds) out.push_back({"frame kind", k.name, k.name, "", false});
+  for (const Extension& e : impl_->extensions) out.push_back({"extension", e.name, "", "", false});
   for (const auto& def : impl_->definitions) out.push_back({"operator", def->name, "", "", false});
   for (const NamedClass& c : impl_->classes) {
     const auto& stack =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "dispatcher/registration/extensions.h"
 #include "dispatcher/registration/registration.h"
 #include "dispatcher/tables/dispatcher.h"
 
@@ -30,10 +31,6 @@ struct NamedDevice {
   std::string name;
   const MicaDeviceTable* kept;
 };
-struct NamedExtension {
-  std::string name;
-  const void* table;
-};
 // A layer's bit or a frame kind's number that the scope brings.
 struct NamedPlace {
   std::string name;
@@ -57,7 +54,7 @@ struct Scope::Impl {
   std::vector<std::string> backends;
   std::vector<NamedDevice> devices;
   std::vector<NamedPlace> layers, kinds;
-  std::vector<NamedExtension> extensions;
+  std::vector<Extension> extensions;
   std::vector<std::unique_ptr<Definition>> definitions;
   bool committed = false;
   bool enabled = false;
@@ -66,6 +63,8 @@ struct Scope::Impl {
   // All with the dispatcher's mutex held.
   absl::StatusOr<int> KeyOf(const std::string& key) const;
   absl::Status Check(Dispatcher& d) const;
+  // A name that another plugin offers now.
+  absl::Status CheckExtensions() const;
   absl::Status PublishDevices();
   // Takes out the kernels that cannot serve the operator they name, and says so.
   std::vector<std::string> DropUnfit(Dispatcher& d);

@@ -434,7 +434,7 @@ def run(
     return None
 
 
-def confirmed(program: list[str], kinds: str = "", runs: int = 3) -> Difference | None:
+def confirmed(program: list[str], kinds: str = "", runs: int = 6) -> Difference | None:
     """The difference after the program's last statement, if it does not depend on the nudges.
 
     One that may be rounding has to outlast nudges of all values, exact ones with them; one of values, that

@@ -11,6 +11,7 @@ import mica
 EXPRESSIONS = """
 [M.logsumexp(x.requires_grad_(), (), keepdim=True) for x in (M.tensor(2.), M.tensor([1., 2.]), M.zeros(0, 2), M.ones(2, 3))]
 [M.trapezoid(M.zeros(*s, requires_grad=True)).requires_grad for s in ((0,), (1,), (2, 0), (2, 2))]
+[M.trapezoid(x.to(t), dx=d) for x in (M.full((39306,), 1.), M.arange(9).reshape(3, 3), M.ones(2, 0), M.ones(1)) for t in (M.float16, M.float64, M.complex128, M.int64) for d in (1, .5)]
 [f(M.tensor([[1 + 2j, 5 + 1j], [3 + 4j, 1 + 1j]]), d, dtype=t) for f in (M.cumsum, M.cumprod) for d in (0, 1) for t in (M.float64, M.float32, M.int64, M.complex128)]
 [f(M.tensor([[1 + 2j], [3 + 4j], [2 - 1j]]).expand(3, n), 1, out=M.zeros(3, n)) for f in (M.cumsum, M.cumprod) for n in (1, 2, 40)]
 [f(M.tensor(x), *d, dtype=M.bool) for f in (M.sum, M.nansum, M.prod) for x in ([.5, .25], [.5, -.5], [float('nan'), 0.], [1, -1], [2, 0], [256, 0], [1j, 0.]) for d in ((), (0,)) if not (f is M.nansum and x[0] == 1j)]

@@ -249,9 +249,17 @@ typedef struct MicaHost {
   /* index of a backend by name, -1 if there is none; and back, "" if there is none */
   int32_t (*backend_index)(MicaStr name);
   MicaStr (*backend_name)(int32_t index);
-  /* an extension of the host by name, or NULL */
+  /* a table by name, the host's or one that a plugin registered: NULL if nobody offers it, or only an older
+   * one than `minimum_minor`. Its major version is the asker's to compare, and each member's presence
+   * (MICA_HAS). Ask when it is needed, not once for all: a plugin that is disabled offers nothing. */
   const void* (*extension)(MicaStr name, uint32_t minimum_minor);
 } MicaHost;
+
+/* What every table begins with, an extension's too. */
+typedef struct MicaTable {
+  uint64_t struct_size;
+  uint32_t major, minor;
+} MicaTable;
 
 /* What a plugin registers with, during its init only. Everything it registers
  * is taken back if init fails. */
@@ -263,6 +271,12 @@ typedef struct MicaRegistrar {
   MicaStatus (*register_kernel)(void* context, const MicaKernelRecord*);
   MicaStatus (*register_class)(void* context, const MicaClassRecord*);
   MicaStatus (*define_operator)(void* context, const char* schema);
+  /* Younger than 1.0: ask with MICA_HAS. Offers a table of the plugin's own to other plugins, who find it by
+   * name with MicaHost.extension from the end of this init on, and no longer while the plugin is disabled.
+   * The table begins with a MicaTable and stays where it is for good, as the plugin's code does; its name
+   * begins with the plugin's or vendor's ("acme.collectives"). A manifest that `provides`
+   * "extension:acme.collectives" has the plugin opened when somebody asks for it. */
+  MicaStatus (*register_extension)(void* context, const char* name, const MicaTable* table);
 } MicaRegistrar;
 
 /* The manifest: returned by query, and the same text stands as JSON in the ELF
@@ -326,6 +340,8 @@ MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, register_extension) == 24 + 4 * 8);
+MICA_LAYOUT_ASSERT(sizeof(MicaTable) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, count) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, event_query) == 24 + 15 * 8);

@@ -217,6 +217,21 @@ struct BoxedThunk {
   }
 };
 
+// The table that the host or another plugin offers under a name; `Table` begins with a MicaTable. Throws if
+// nobody does, or in another major version or an older minor one.
+template <class Table>
+const Table* Extension(const char* name, uint32_t major, uint32_t minimum_minor) {
+  const void* found = Host()->extension(Str(name), minimum_minor);
+  const auto* head = static_cast<const MicaTable*>(found);
+  if (!head || head->major != major)
+    throw Error(MICA_ERROR_RUNTIME,
+                std::string("The extension (") + name + ") of version (" + std::to_string(major) + "." +
+                    std::to_string(minimum_minor) +
+                    ") or later is not there: no enabled plugin offers it, or the one that does is starting "
+                    "itself and waits for this call.");
+  return static_cast<const Table*>(found);
+}
+
 class Registrar {
  public:
   Registrar(const MicaRegistrar* r, const char* backend) : r_(r), backend_(backend) {}
@@ -261,6 +276,11 @@ class Registrar {
     k.file = file;
     k.line = line;
     Check(r_->register_kernel(r_->context, &k));
+  }
+  // A table for other plugins: a struct whose first member is a MicaTable, with a name of the plugin's own.
+  void Extension(const char* name, const MicaTable* table) {
+    if (!MICA_HAS(r_, register_extension)) Check(BareStatus(MICA_ERROR_NOT_IMPLEMENTED));
+    Check(r_->register_extension(r_->context, name, table));
   }
   const MicaRegistrar* get() const { return r_; }
 
