@@ -276,10 +276,7 @@ std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
 
 void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
   for (const NamedPlace& layer : layers) d.brought_by[static_cast<size_t>(layer.number)] = scope;
-  for (const NamedPlace& kind : kinds) {
-    d.brought_by[static_cast<size_t>(kFirstKindKey + kind.number)] = scope;
-    frames::EnableKind(kind.number, kind.kind);
-  }
+  for (const NamedPlace& kind : kinds) d.brought_by[static_cast<size_t>(kFirstKindKey + kind.number)] = scope;
   for (auto& def : definitions) {
     d.AddOperator(def->op.get());
     d.StateOf(*def->op).defined_by = scope;
@@ -307,12 +304,17 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
     d.decompose_at[static_cast<size_t>(*KeyOf(layer))].push_back(scope);
 }
 
-void Scope::Impl::OfferExtensions(bool on) const {
-  for (const Extension& e : extensions) on ? PublishExtension(e, name) : WithdrawExtension(e);
+void Scope::Impl::Offer() const {
+  for (const Extension& e : extensions) PublishExtension(e, name);
+  for (const NamedPlace& kind : kinds) frames::EnableKind(kind.number, kind.kind);
+}
+
+void Scope::Impl::Withdraw() const {
+  for (const NamedPlace& kind : kinds) frames::DisableKind(kind.number);
+  for (const Extension& e : extensions) WithdrawExtension(e);
 }
 
 void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
-  for (const NamedPlace& kind : kinds) frames::DisableKind(kind.number);
   for (const Scope*& brought_by : d.brought_by)
     if (brought_by == scope) brought_by = nullptr;
   const auto ours = [scope](const auto& e) { return e.scope == scope; };
@@ -358,7 +360,7 @@ absl::Status Scope::Commit() {
     impl_->Put(d, this);
     impl_->committed = impl_->enabled = true;
     DropTables(d, *impl_);
-    impl_->OfferExtensions(true);
+    impl_->Offer();
     said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
     d.unsaid.clear();
   }
@@ -371,7 +373,7 @@ void Scope::Disable() {
     Dispatcher& d = Dispatcher::Get();
     std::lock_guard lock(d.mutex);
     if (!impl_->enabled) return;
-    impl_->OfferExtensions(false);
+    impl_->Withdraw();
     DropTables(d, *impl_);
     impl_->Take(d, this);
     impl_->enabled = false;
@@ -388,7 +390,7 @@ absl::Status Scope::Enable() {
   impl_->Put(d, this);
   impl_->enabled = true;
   DropTables(d, *impl_);
-  impl_->OfferExtensions(true);
+  impl_->Offer();
   return absl::OkStatus();
 }
 

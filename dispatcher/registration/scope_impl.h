@@ -70,8 +70,10 @@ struct Scope::Impl {
   std::vector<std::string> DropUnfit(Dispatcher& d);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
-  // Last of all, when the scope's kernels are found; and first, when they go.
-  void OfferExtensions(bool on) const;
+  // Tables for others and frame kinds. Last of all, when the scope's kernels are found, and first, when they
+  // go; whoever enters a frame finds its layer's table.
+  void Offer() const;
+  void Withdraw() const;
   // Gives layers and kinds back that were never committed.
   void ReleasePlaces();
 };

@@ -166,6 +166,12 @@ SAMPLES: dict[str, list[Call]] = {
     "clamp": [args(X, -1, 1), args(X, None, 0.5), args(X, min=0), args(NONE, 0, 1)],
     "clamp.Tensor": [args(X, t(4, low=-1, high=0), t(3, 4, low=0.1, high=1)), args(X, None, t(4))],
     "ldexp.Tensor": [args(X, t(3, 4, low=-3, high=3))],
+    "nextafter": [
+        args(X, t(3, 4, low=-2, high=2)),
+        args(X, t(4, low=-2, high=2)),
+        args(S0, S0),
+        args(NONE, NONE),
+    ],
     "isclose": [args(X, X), args(X, V), args(X, X, 0.1, 0.5, True)],
     "allclose": [args(X, X), args(X, V)],
     "round.decimals": [args(t(3, 4, low=-99, high=99), decimals=d) for d in (1, -1, 0)],
