@@ -17,9 +17,8 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch and Mica start their threads
 os.environ.setdefault("MICA_POISON_MEMORY", "255")  # what a kernel forgets to write is NaN
-os.environ.setdefault(
-    "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
-)  # of AMX, torch rounds sums of bfloat16 otherwise
+# With AMX torch rounds sums of bfloat16 in another way.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import scope  # noqa: E402
 import table  # noqa: E402

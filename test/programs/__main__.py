@@ -19,9 +19,8 @@ from datetime import date
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch and Mica start their threads
-os.environ.setdefault(
-    "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
-)  # AMX code of torch's transposed convolutions crashes
+# torch's transposed convolutions of bfloat16 end the process with AMX.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import apart  # noqa: E402
 import known  # noqa: E402

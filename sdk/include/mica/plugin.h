@@ -217,8 +217,8 @@ struct BoxedThunk {
   }
 };
 
-// The table that the host or another plugin offers under a name; `Table` begins with a MicaTable. Throws if
-// nobody does, or in another major version or an older minor one.
+// The table that another plugin offers under a name; `Table` begins with a MicaTable. Throws if nobody does,
+// or in another major version or an older minor one.
 template <class Table>
 const Table* Extension(const char* name, uint32_t major, uint32_t minimum_minor) {
   const void* found = Host()->extension(Str(name), minimum_minor);
