@@ -195,6 +195,11 @@ inline bool CanView(const Tensor& self, IntSpan sizes) {
   return ComputeStride(self.sizes(), self.strides(), sizes).has_value();
 }
 inline bool IsContiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
+// As torch's suggest_memory_format.
+inline MemoryFormat FormatOf(const Tensor& self) {
+  if (!HasChannelsLastStrides(self.sizes(), self.strides())) return MemoryFormat::kContiguous;
+  return self.ndim() == 4 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsLast3d;
+}
 inline int64_t StorageOffset(const Tensor& self) { return self.storage_offset(); }
 inline bool IsMeta(const Tensor& self) { return self.device().is_meta(); }
 inline bool IsConj(const Tensor& self) { return self.keys().has(keys::kConjugate); }

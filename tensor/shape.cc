@@ -110,6 +110,20 @@ bool IsChannelsLast(IntSpan sizes, IntSpan strides) {
   }
   return fits(0);
 }
+bool HasChannelsLastStrides(IntSpan sizes, IntSpan strides) {
+  const int64_t n = sizes.size();
+  if ((n != 4 && n != 5) || strides[1] == 0) return false;
+  int64_t least = 0;
+  const auto grows = [&](int64_t d) {
+    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
+    least = strides[d] * sizes[d];
+    return true;
+  };
+  if (!grows(1)) return false;
+  for (int64_t d = n - 1; d >= 2; --d)
+    if (!grows(d)) return false;
+  return grows(0);
+}
 
 bool IsNonOverlappingAndDense(IntSpan sizes, IntSpan strides) {
   Dims order;

@@ -32,6 +32,9 @@ Dims ChannelsLastStrides(IntSpan sizes);
 bool IsContiguous(IntSpan sizes, IntSpan strides);
 // True for 4 or 5 dims in channels-last order; size-1 dims are ignored.
 bool IsChannelsLast(IntSpan sizes, IntSpan strides);
+// As torch's is_channels_last_strides: strides that grow from the channels to the last spatial
+// dimension, the first one and the batch. Where size 1 leaves it open, they do not.
+bool HasChannelsLastStrides(IntSpan sizes, IntSpan strides);
 // No two elements share a place and the elements fill their range: a
 // permutation of contiguous.
 bool IsNonOverlappingAndDense(IntSpan sizes, IntSpan strides);

@@ -51,6 +51,7 @@ constexpr Row kRows[] = {
     // tensors' metadata
     {"can_view(Tensor self, int[] sizes) -> bool", "CanView"},
     {"is_contiguous(Tensor self, MemoryFormat format) -> bool", "IsContiguous"},
+    {"format_of(Tensor self) -> MemoryFormat", "FormatOf"},
     {"storage_offset(Tensor self) -> int", "StorageOffset"},
     {"is_meta(Tensor self) -> bool", "IsMeta"},
     {"is_conj(Tensor self) -> bool", "IsConj"},

@@ -140,6 +140,10 @@ void constant_pad_nd(MetaResult& result, const Tensor& self, IntSpan pad, const 
 void mode_pad(MetaResult& result, const Tensor& self, IntSpan pad) {
   constant_pad_nd(result, self, pad, Scalar(0));
 }
+void circular_pad(MetaResult& result, const Tensor& self, IntSpan pad) {
+  mode_pad(result, self, pad);
+  result.outputs[0].strides.clear();  // contiguous, whatever the format of `self`
+}
 
 void unfold_backward(MetaResult& result, const Tensor& grad_in, IntSpan input_sizes, int64_t dim,
                      int64_t size, int64_t step) {

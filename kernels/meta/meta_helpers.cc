@@ -17,25 +17,6 @@ OutputSpec& AddLike(MetaResult& result, const Tensor& like, DType dtype) {
   return out;
 }
 
-namespace {
-// As torch's is_channels_last_strides: strides that grow from the channels to the last spatial
-// dimension, the first one and the batch. Where size 1 leaves it open, they do not.
-bool HasChannelsLastStrides(IntSpan sizes, IntSpan strides) {
-  const int64_t n = sizes.size();
-  if ((n != 4 && n != 5) || strides[1] == 0) return false;
-  int64_t least = 0;
-  const auto grows = [&](int64_t d) {
-    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
-    least = strides[d] * sizes[d];
-    return true;
-  };
-  if (!grows(1)) return false;
-  for (int64_t d = n - 1; d >= 2; --d)
-    if (!grows(d)) return false;
-  return grows(0);
-}
-}  // namespace
-
 Dims StridesInFormatOf(const Tensor& like, IntSpan sizes) {
   const bool last = like.ndim() == sizes.size() && HasChannelsLastStrides(like.sizes(), like.strides());
   return last ? ChannelsLastStrides(sizes) : Dims();

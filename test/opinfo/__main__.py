@@ -3,7 +3,7 @@
 Without names: every operator, and with `--write` the page docs/reference/conformance.md. Names are
 patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--check sizes` grows the samples to
 the kernels' own sizes, which takes an hour for all. `--suite` runs a fifth of
-the samples, some of them grown, and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
+the samples (all for `kind`), some of them grown, and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
 list, or its lines of the operators named.
 """
 

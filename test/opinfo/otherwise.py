@@ -358,11 +358,6 @@ OTHERWISE += tuple(
 # What lies otherwise in memory, or belongs to something else, and why.
 _KINDS = (
     (
-        "conj H mH",
-        "view|memory|strides|offset",
-        "torch's conj is a view that conjugates when read; Mica's computes",
-    ),
-    (
         "cholesky* geqrf linalg.* lu lu_solve ormqr pca_lowrank qr svd svd_lowrank triangular_solve",
         "strides",
         "torch hands out LAPACK's order of columns; Mica's results are contiguous, or transposed where that is free",
@@ -392,7 +387,22 @@ _KINDS = (
         "strides",
         "of an expanded tensor torch turns a copy that it flips; Mica's copy is the turned one",
     ),
-    ("diagonal_scatter", "strides|offset", "torch's copy of a stepped tensor keeps the gaps"),
+    (
+        "diagonal_scatter select_scatter slice_scatter",
+        "strides|offset",
+        "torch's copy of a stepped tensor keeps the gaps",
+    ),
+    (
+        "nn.functional.conv_transpose3d",
+        "channels_last: .*strides",
+        "which of torch's libraries computes decides whether channels_last stays; in Mica it stays",
+    ),
+    ("put", "transposed: .*strides", "torch's copy keeps the order of the dimensions; Mica's is contiguous"),
+    (
+        "ldexp",
+        "transposed: .*strides",
+        "torch multiplies by powers of 2, whose order decides; Mica has no powers",
+    ),
     (
         "nn.functional.max_unpool2d*",
         "strides",
@@ -414,7 +424,7 @@ _KINDS = (
         "torch has no derivative and says so in backward; Mica's result has no gradient",
     ),
     (
-        "linalg.norm",
+        "linalg.norm*",
         "requires_grad True|leaf False",
         "the number of elements other than 0 has gradient 0 in Mica, none in torch",
     ),

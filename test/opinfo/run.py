@@ -122,8 +122,6 @@ def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: floa
         yield "forward", word, n, lambda a=args, k=kwargs: checks.forward(o, a, k)
         if word in _META_DTYPES:
             yield "meta", word, n, lambda a=args, k=kwargs: checks.meta(o, a, k)
-        if word in _KIND_DTYPES:
-            yield "kind", word, n, lambda a=args, k=kwargs, n=n: kinds.kind(o, a, k, n)
         if word in _VMAP_DTYPES:
             yield "vmap", word, n, lambda a=args, k=kwargs, n=n: batches.vmap(o, a, k, n)
         layout = layouts.layout_of(scope.key(op), dtype, n)
@@ -133,6 +131,14 @@ def _sample_cases(o: checks.Operator, ours: Any, dtype: torch.dtype, share: floa
             yield "out", word, n, lambda a=args, k=kwargs, n=n: checks.out(o, a, k, n)
         if ours is not None:
             yield "inplace", word, n, lambda a=args, k=kwargs: checks.inplace(o, ours, a, k)
+
+
+def _kind_cases(o: checks.Operator, dtype: torch.dtype) -> Iterator[Case]:
+    """Of all samples, each in one layout: they cost little."""
+    word = str(dtype).removeprefix("torch.")
+    if word in _KIND_DTYPES:
+        for n, s in enumerate(scope.samples(o.op, dtype, False, 1)):
+            yield "kind", word, n, lambda s=s, n=n: kinds.kind(o, (s.input, *s.args), s.kwargs, n)
 
 
 def _gradient_cases(o: checks.Operator, dtype: torch.dtype, share: float) -> Iterator[Case]:
@@ -209,9 +215,11 @@ def cases(o: checks.Operator, options: Options) -> Iterator[Case]:
     op, ours = o.op, _inplace(o.op)
     asked = set(options.checks or (CHECKS if options.suite else DEFAULT))
     for dtype in scope.dtypes(op, options.dtypes):
-        if asked - {"gradients", "tangents", "errors", "sizes"}:
+        if asked - {"gradients", "tangents", "kind", "errors", "sizes"}:
             found = _sample_cases(o, ours, dtype, options.share)
             yield from (case for case in found if case[0] in asked)
+        if "kind" in asked:
+            yield from _kind_cases(o, dtype)
         if "gradients" in asked:
             yield from _gradient_cases(o, dtype, options.share)
         if "tangents" in asked:

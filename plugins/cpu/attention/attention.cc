@@ -4,8 +4,10 @@
 #include "plugins/cpu/attention/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "plugins/cpu/attention/heads.h"
 #include "plugins/cpu/contraction/dense.h"
@@ -52,8 +54,10 @@ void Scores(const Shape& s, const Heads<T>& query, const Heads<T>& key, const Ma
 // One block of queries: its rows of the output and the logarithms of its sums.
 template <class T>
 void ForwardBlock(const Shape& s, const Heads<T>& query, const Heads<T>& key, const Heads<T>& value,
-                  const Mask<T>& mask, int64_t b, int64_t h, const Range& q, T* scores, T* out,
-                  int64_t out_step, T* log_sum) {
+                  const Mask<T>& mask, int64_t b, int64_t h, const Range& q, T* scores, const Strided& to,
+                  T* log_sum) {
+  T* const out = static_cast<T*>(to.data);
+  const int64_t out_step = to.row;
   const AttentionRows<T>& rows = RowsOf(T());
   T maximum[kQueries], sum[kQueries];
   std::fill(maximum, maximum + q.count, -std::numeric_limits<T>::infinity());
@@ -80,7 +84,7 @@ void ForwardBlock(const Shape& s, const Heads<T>& query, const Heads<T>& key, co
 }
 
 template <class T>
-void Forward(const Shape& s, const Operands<T>& in, T* out, T* log_sum, int32_t threads) {
+void Forward(const Shape& s, const Operands<T>& in, const HeadsResult& out, T* log_sum, int32_t threads) {
   const int64_t blocks = (s.queries + kQueries - 1) / kQueries;
   ParallelSteps(s.batch * s.heads * blocks, 1, 1, threads, [&](int64_t begin, int64_t end) {
     const Temporary scores(kQueries * kKeys * static_cast<int64_t>(sizeof(T)));
@@ -88,8 +92,7 @@ void Forward(const Shape& s, const Operands<T>& in, T* out, T* log_sum, int32_t 
       const int64_t b = at / blocks / s.heads, h = at / blocks % s.heads, first = at % blocks * kQueries;
       const Range q{first, std::min(kQueries, s.queries - first)};
       ForwardBlock(s, in.query, in.key, in.value, in.mask, b, h, q, scores.data<T>(),
-                   out + ((b * s.queries + first) * s.heads + h) * s.value_width, s.heads * s.value_width,
-                   log_sum + (b * s.heads + h) * s.queries + first);
+                   From<T>(out.Head<T>(b, h), first), log_sum + (b * s.heads + h) * s.queries + first);
     }
   });
 }
@@ -99,22 +102,21 @@ void Forward(const Shape& s, const Operands<T>& in, T* out, T* log_sum, int32_t 
 template <class T>
 void BackwardBlock(const Shape& s, const Operands<T>& in, const Heads<T>& grad, int64_t b, int64_t h,
                    const Range& q, const Range& k, const T* log_sum, const T* delta, T* scores, T* gradient,
-                   const Gradients<T>& out) {
+                   const Gradients& out) {
   const AttentionRows<T>& rows = RowsOf(T());
   Scores(s, in.query, in.key, in.mask, b, h, q, k, scores);
   for (int64_t i = 0; i < q.count; ++i) rows.probabilities(scores + i * k.count, k.count, log_sum[i]);
   const Strided p = Block(scores, k.count), dp = Block(gradient, k.count);
   const Strided g = Block(grad.Row(b, h, q.first), grad.step);
-  Multiply(s.dtype, k.count, s.value_width, q.count, Turned(p), g,
-           Block(out.value + k.first * s.value_width, s.value_width), 1, 1);
+  Multiply(s.dtype, k.count, s.value_width, q.count, Turned(p), g, From<T>(out.value, k.first), 1, 1);
   Multiply(s.dtype, q.count, k.count, s.value_width, g,
            Turned(Block(in.value.Row(b, h / s.group, k.first), in.value.step)), dp, 1, 0);
   for (int64_t i = 0; i < q.count; ++i)
     rows.score_gradient(scores + i * k.count, gradient + i * k.count, k.count, delta[i]);
   Multiply(s.dtype, q.count, s.width, k.count, dp, Block(in.key.Row(b, h / s.group, k.first), in.key.step),
-           Block(out.query + q.first * s.width, s.width), s.scale, 1);
+           From<T>(out.query, q.first), s.scale, 1);
   Multiply(s.dtype, k.count, s.width, q.count, Turned(dp), Block(in.query.Row(b, h, q.first), in.query.step),
-           Block(out.key + k.first * s.width, s.width), s.scale, 1);
+           From<T>(out.key, k.first), s.scale, 1);
 }
 
 // delta = the sum of gradient times output of each row.
@@ -130,7 +132,7 @@ void Deltas(const Shape& s, const Heads<T>& grad, const Heads<T>& output, int64_
 
 template <class T>
 void Backward(const Shape& s, const Operands<T>& in, const Heads<T>& grad, const Heads<T>& output,
-              const T* log_sum, const Gradients<T>& out, int32_t threads) {
+              const T* log_sum, const HeadsResult (&out)[3], int32_t threads) {
   const int64_t key_heads = s.heads / s.group;
   ParallelSteps(s.batch * key_heads, 1, 1, threads, [&](int64_t begin, int64_t end) {
     const Temporary memory((2 * kQueries * kKeys + s.queries) * static_cast<int64_t>(sizeof(T)));
@@ -138,8 +140,8 @@ void Backward(const Shape& s, const Operands<T>& in, const Heads<T>& grad, const
     for (int64_t at = begin; at < end; ++at)
       for (int64_t h = at % key_heads * s.group; h < (at % key_heads + 1) * s.group; ++h) {
         const int64_t b = at / key_heads, head = b * s.heads + h;
-        const Gradients<T> own{out.query + head * s.queries * s.width, out.key + at * s.keys * s.width,
-                               out.value + at * s.keys * s.value_width};
+        const int64_t key_head = at % key_heads;
+        const Gradients own{out[0].Head<T>(b, h), out[1].Head<T>(b, key_head), out[2].Head<T>(b, key_head)};
         Deltas(s, grad, output, b, h, delta);
         for (int64_t q0 = 0; q0 < s.queries; q0 += kQueries) {
           const Range q{q0, std::min(kQueries, s.queries - q0)};
@@ -169,17 +171,18 @@ void FlashAttention(const MicaCall* call, MicaTensor* query, MicaTensor* key, Mi
                     MicaTensor* mask, int32_t is_causal, double scale, MicaValue* results) {
   const Shape s(query, key, value, is_causal != 0, scale);
   const int32_t threads = ThreadsOf(call), kept = TensorRef(query).dtype();
-  OwnedTensor out = Made({s.batch, s.queries, s.heads, s.value_width}, kept);
+  HeadsResult out(std::array{s.batch, s.heads, s.queries, s.value_width},
+                  FlashInTorch(query, key, value) ? OrderOf(query) : kInOrder, kept, true);
   OwnedTensor log_sum = Made({s.batch, s.heads, s.queries}, s.dtype);
-  DenseOutput result(out.get(), s.dtype, threads);
+  out.Open(s.dtype, threads);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Operands<T> in(s, query, key, value, mask, threads);
-    Forward<T>(s, in, result.data<T>(), TensorRef(log_sum.get()).data<T>(), threads);
+    Forward<T>(s, in, out, TensorRef(log_sum.get()).data<T>(), threads);
   };
   s.dtype == MICA_F32 ? run(float()) : run(double());
-  result.Finish();
-  Give(&results[0], std::move(out));
+  out.Finish();
+  Give(&results[0], out.Take());
   Give(&results[1], std::move(log_sum));
 }
 
@@ -190,37 +193,36 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
   const Shape s(query, key, value, is_causal != 0, scale);
   if (output_mask.data[3] || TensorRef(log_sum).dtype() != s.dtype) throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call), kept = TensorRef(query).dtype();
-  OwnedTensor made[] = {Made({s.batch, s.heads, s.queries, s.width}, kept),
-                        Made({s.batch, s.heads / s.group, s.keys, s.width}, kept),
-                        Made({s.batch, s.heads / s.group, s.keys, s.value_width}, kept)};
-  DenseOutput dq(made[0].get(), s.dtype, threads), dk(made[1].get(), s.dtype, threads),
-      dv(made[2].get(), s.dtype, threads);
+  const bool flash = FlashInTorch(query, key, value);
+  HeadsResult made[] = {
+      {{s.batch, s.heads, s.queries, s.width}, flash ? kHeadsInside : kInOrder, kept},
+      {{s.batch, s.heads / s.group, s.keys, s.width}, flash ? kHeadsInside : kRowsInside, kept},
+      {{s.batch, s.heads / s.group, s.keys, s.value_width}, flash ? kHeadsInside : kInOrder, kept}};
+  for (HeadsResult& g : made) g.Open(s.dtype, threads);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Operands<T> in(s, query, key, value, mask, threads);
     // What a half type's rounding took from the output would be missed where its product with
     // the gradient nearly cancels: the output is computed again, in float32.
-    OwnedTensor wide, wide_sums;
+    std::optional<HeadsResult> wide;
     if (kept != s.dtype) {
-      wide = Made({s.batch, s.queries, s.heads, s.value_width}, s.dtype);
-      wide_sums = Made({s.batch, s.heads, s.queries}, s.dtype);
-      Forward<T>(s, in, TensorRef(wide.get()).data<T>(), TensorRef(wide_sums.get()).data<T>(), threads);
+      wide.emplace(std::array{s.batch, s.heads, s.queries, s.value_width}, kHeadsInside, s.dtype, true);
+      wide->Open(s.dtype, threads);
+      const OwnedTensor sums = Made({s.batch, s.heads, s.queries}, s.dtype);
+      Forward<T>(s, in, *wide, TensorRef(sums.get()).data<T>(), threads);
     }
-    // Both lie as [batch, queries, heads, width].
+    // Both are [batch, queries, heads, width].
     const Heads<T> grad(grad_output, s.dtype, threads, true);
-    const Heads<T> result(kept != s.dtype ? wide.get() : output, s.dtype, threads, true);
+    const Heads<T> result(wide ? wide->get() : output, s.dtype, threads, true);
     const DenseInput sums(log_sum, s.dtype, threads);
-    const Gradients<T> out{dq.data<T>(), dk.data<T>(), dv.data<T>()};
-    std::fill(out.query, out.query + s.batch * s.heads * s.queries * s.width, T(0));
-    std::fill(out.key, out.key + s.batch * (s.heads / s.group) * s.keys * s.width, T(0));
-    std::fill(out.value, out.value + s.batch * (s.heads / s.group) * s.keys * s.value_width, T(0));
-    Backward<T>(s, in, grad, result, sums.data<T>(), out, threads);
+    for (HeadsResult& g : made) g.Clear<T>();
+    Backward<T>(s, in, grad, result, sums.data<T>(), made, threads);
   };
   s.dtype == MICA_F32 ? run(float()) : run(double());
-  dq.Finish();
-  dk.Finish();
-  dv.Finish();
-  for (int k = 0; k < 3; ++k) Give(&results[k], output_mask.data[k] ? std::move(made[k]) : OwnedTensor());
+  for (int k = 0; k < 3; ++k) {
+    made[k].Finish();
+    Give(&results[k], output_mask.data[k] ? made[k].Take() : OwnedTensor());
+  }
   Give(&results[3], OwnedTensor());
 }
 

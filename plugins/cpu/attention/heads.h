@@ -3,11 +3,14 @@
 #define MICA_PLUGINS_CPU_ATTENTION_HEADS_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <mica/plugin.h>
 #include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/contraction/gemm.h"
 
 namespace mica::cpu {
 
@@ -124,9 +127,98 @@ struct Operands {
         mask(s, m, threads) {}
 };
 
-template <class T>
+// The gradients of one head, each a matrix of rows and width.
 struct Gradients {
-  T *query, *key, *value;
+  Strided query, key, value;
+};
+
+// A matrix from one of its rows on.
+template <class T>
+Strided From(const Strided& x, int64_t row) {
+  return {static_cast<T*>(x.data) + row * x.row, x.row, x.col};
+}
+
+// Dimensions of [batch, heads, rows, width] from the outermost in memory to the innermost.
+using Order = std::array<int, 4>;
+inline constexpr Order kInOrder{0, 1, 2, 3}, kHeadsInside{0, 2, 1, 3}, kRowsInside{0, 1, 3, 2};
+
+// As torch, whose flash attention takes adjacent rows of one width only: where it computes by whole
+// matrices instead, results lie in another order.
+inline bool FlashInTorch(const plugin::TensorRef& q, const plugin::TensorRef& k, const plugin::TensorRef& v) {
+  return q.stride(3) == 1 && k.stride(3) == 1 && v.stride(3) == 1 && q.size(3) == v.size(3);
+}
+
+// The order of a dense tensor like `t`: by falling strides, where 0 tells nothing. The width stays inside.
+inline Order OrderOf(const plugin::TensorRef& t) {
+  Order order = kInOrder;
+  for (size_t i = 1; i < 3; ++i)
+    for (size_t j = i; j > 0; --j) {
+      const int64_t outer = t.stride(order[j - 1]), inner = t.stride(order[j]);
+      if (outer == 0 || inner == 0) continue;
+      if (outer > inner || (outer == inner && t.size(order[j - 1]) >= t.size(order[j]))) break;
+      std::swap(order[j - 1], order[j]);
+    }
+  return order;
+}
+
+// A result [batch, heads, rows, width] whose memory has the dimensions in an order; `swapped`: its
+// dimensions 1 and 2 are rows and heads.
+class HeadsResult {
+ public:
+  HeadsResult(const std::array<int64_t, 4>& sizes, const Order& order, int32_t dtype, bool swapped = false) {
+    int64_t in_memory[4], strides[4], step = 1;
+    for (size_t i = 4; i-- > 0;) {
+      in_memory[i] = sizes[static_cast<size_t>(order[i])];
+      strides[order[i]] = step;
+      step *= in_memory[i];
+    }
+    int64_t seen[4];
+    std::copy(sizes.begin(), sizes.end(), seen);
+    if (swapped) {
+      std::swap(seen[1], seen[2]);
+      std::swap(strides[1], strides[2]);
+    }
+    memory_ = plugin::OwnedTensor::Empty(in_memory, 4, dtype, MicaDevice{0, 0});
+    const MicaTensorResult r = plugin::Host()->tensor_as_strided(memory_.get(), {seen, 4}, {strides, 4}, 0);
+    plugin::Check(r.status);
+    tensor_ = plugin::OwnedTensor(r.value);
+    swapped_ = swapped;
+  }
+  // The memory to compute in: its own where the dtype is `computed`, else row-major until Finish.
+  void Open(int32_t computed, int32_t threads) {
+    const plugin::TensorRef t(tensor_.get());
+    int64_t strides[4];
+    if (t.dtype() == computed) {
+      data_ = t.data<void>();
+      for (int32_t d = 0; d < 4; ++d) strides[d] = t.stride(d);
+    } else {
+      data_ = copy_.emplace(tensor_.get(), computed, threads).data<void>();
+      strides[3] = 1;
+      for (int32_t d = 3; d > 0; --d) strides[d - 1] = strides[d] * t.size(d);
+    }
+    batch_ = strides[0], head_ = strides[swapped_ ? 2 : 1];
+    row_ = strides[swapped_ ? 1 : 2], col_ = strides[3];
+  }
+  template <class T>
+  Strided Head(int64_t b, int64_t h) const {
+    return {static_cast<T*>(data_) + b * batch_ + h * head_, row_, col_};
+  }
+  template <class T>
+  void Clear() {
+    std::fill_n(static_cast<T*>(data_), plugin::TensorRef(tensor_.get()).numel(), T(0));
+  }
+  void Finish() {
+    if (copy_) copy_->Finish();
+  }
+  MicaTensor* get() const { return tensor_.get(); }
+  plugin::OwnedTensor Take() { return std::move(tensor_); }
+
+ private:
+  plugin::OwnedTensor memory_, tensor_;
+  std::optional<DenseOutput> copy_;
+  void* data_ = nullptr;
+  int64_t batch_ = 0, head_ = 0, row_ = 0, col_ = 0;
+  bool swapped_ = false;
 };
 
 }  // namespace mica::cpu

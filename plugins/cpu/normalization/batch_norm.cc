@@ -40,8 +40,14 @@ struct BatchInput {
   }
 };
 
+// The format of a result or gradient is that of the input.
+int32_t FormatOf(const TensorRef& t) {
+  if (!t.channels_last() || t.contiguous()) return MICA_CONTIGUOUS;
+  return t.ndim() == 4 ? MICA_CHANNELS_LAST : MICA_CHANNELS_LAST_3D;
+}
+
 bool AdjacentChannels(const TensorRef& t, int32_t dtype) {
-  return t.ndim() == 4 && t.channels_last() && !t.contiguous() && t.dtype() == dtype;
+  return FormatOf(t) != MICA_CONTIGUOUS && t.dtype() == dtype;
 }
 
 void CheckBatch(const TensorRef& input) {
@@ -150,8 +156,7 @@ void NativeBatchNorm(const MicaCall* call, MicaTensor* input, MicaTensor* weight
     s.mean = LoadVector(running_mean, l.channels, 0, "running_mean");
     variance = LoadVector(running_var, l.channels, 1, "running_var");
   }
-  OwnedTensor out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0},
-                                       last ? MICA_CHANNELS_LAST : MICA_CONTIGUOUS);
+  OwnedTensor out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0}, FormatOf(in));
   if (in.numel() > 0) {
     const BatchInput x(input, last, dtype, threads);
     std::optional<DenseOutput> dense;
@@ -205,8 +210,7 @@ void NativeBatchNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   Gradients g{std::vector<double>(w.size()), std::vector<double>(w.size())};
   OwnedTensor out;
   if (output_mask.data[0])
-    out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0},
-                             last ? MICA_CHANNELS_LAST : MICA_CONTIGUOUS);
+    out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0}, FormatOf(in));
   if (in.numel() > 0) {
     const BatchInput x(input, last, dtype, threads), dy(grad_out, last, dtype, threads);
     std::optional<DenseOutput> dense;
