@@ -466,6 +466,29 @@ void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
              MissingProviderSentence(what));
 }
 
+namespace {
+// Whether the call would get something from the layer: gradients, or what the thread asks for by a context.
+bool ReliesOn(int bit, const Operator& op, const MicaValue* args, int64_t n) {
+  if (bit != keys::kAutograd) return t_state.include.has(bit) && !t_state.exclude.has(bit);
+  static const Operator *const detach = FindOperator("mica::detach"), *const detach_ =
+                                                                          FindOperator("mica::detach_");
+  return !(op.spec().flags & kNotDifferentiable) && &op != detach && &op != detach_ && AnyIsRecorded(args, n);
+}
+}  // namespace
+
+void RunAsleep(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results) {
+  const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));
+  if (!ReliesOn(bit, op, args, n)) return op.RedispatchBoxed(keys & KeySet::Below(bit), args, n, results);
+  MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " needs the layer (", KeyName(bit),
+             bit == keys::kAutograd ? "), as a tensor of the call requires grad; "
+                                    : "), which the thread asks for; ",
+             "without it the result would be another. Enable the plugin, or ",
+             bit == keys::kAutograd ? "call detach() first, or compute under mica.no_grad(). "
+                                    : "leave the context. ",
+             MissingProviderSentence(absl::StrCat("layer:", KeyName(bit))));
+}
+
 void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                 MicaValue* results) {
   const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));

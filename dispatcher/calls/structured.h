@@ -63,6 +63,9 @@ void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const Mic
 // The same at a layer of keys::kLazy, whose tensors no kernel may read.
 void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                  MicaValue* results);  // (the layer's bit)
+// At a layer whose plugin is disabled: below for calls that do without the layer, an error for others.
+void RunAsleep(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+               MicaValue* results);  // (the layer's bit)
 
 // The call that a leaf kernel gets; makes `device` current for this thread.
 MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);

@@ -46,6 +46,7 @@ Scope::~Scope() {
 }
 
 const std::string& Scope::name() const { return impl_->name; }
+uint64_t Scope::rank() const { return impl_->rank; }
 const std::string& Scope::path() const { return impl_->path; }
 bool Scope::enabled() const { return impl_->enabled; }
 bool Scope::open() const { return !impl_->committed && !impl_->abandoned; }
@@ -110,6 +111,7 @@ absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
   e.leaf_boxed = r.boxed;
   e.context = r.context;
   e.schema_hash = r.schema_hash;
+  if (r.function && MICA_HAS(&r, signature)) e.signature = r.signature;
   e.where = {r.file ? r.file : "", static_cast<int>(r.line)};
   impl_->kernels.push_back({Qualified(r.name), r.backend, e});
   return absl::OkStatus();
@@ -274,6 +276,23 @@ std::vector<std::string> Scope::Impl::DropUnfit(Dispatcher& d) {
   return said;
 }
 
+namespace {
+const Scope* ScopeOf(const Scope* scope) { return scope; }
+template <typename Entry>
+const Scope* ScopeOf(const Entry& entry) {
+  return entry.scope;
+}
+// Over what older scopes have there and under what younger ones have: a scope that comes back after it was
+// disabled finds its place again.
+template <typename Entry>
+void PutByRank(std::vector<Entry>& stack, Entry entry) {
+  const uint64_t rank = ScopeOf(entry)->rank();
+  auto at = stack.end();
+  while (at != stack.begin() && ScopeOf(*(at - 1))->rank() > rank) --at;
+  stack.insert(at, std::move(entry));
+}
+}  // namespace
+
 void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
   for (const NamedPlace& layer : layers) d.brought_by[static_cast<size_t>(layer.number)] = scope;
   for (const NamedPlace& kind : kinds) d.brought_by[static_cast<size_t>(kFirstKindKey + kind.number)] = scope;
@@ -282,26 +301,27 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
     d.StateOf(*def->op).defined_by = scope;
   }
   for (const std::string& b : backends)
-    d.backends[static_cast<size_t>(RegisterBackendName(b))].push_back(scope);
+    PutByRank(d.backends[static_cast<size_t>(RegisterBackendName(b))], scope);
   for (NamedKernel& k : kernels) {
     k.entry.scope = scope;
     k.entry.key = *KeyOf(k.key);
-    if (Operator* op = d.Find(k.op))
-      d.StateOf(*op).kernels.push_back(k.entry);
-    else
-      d.waiting[k.op].push_back(k.entry);
+    Operator* op = d.Find(k.op);
+    PutByRank(op ? d.StateOf(*op).kernels : d.waiting[k.op], k.entry);
   }
   for (NamedClass& c : classes) {
     c.entry.scope = scope;
-    d.classes[static_cast<size_t>(RegisterBackendName(c.backend))][static_cast<size_t>(c.op_class)].push_back(
-        c.entry);
+    auto& classes = d.classes[static_cast<size_t>(RegisterBackendName(c.backend))];
+    PutByRank(classes[static_cast<size_t>(c.op_class)], c.entry);
   }
   for (NamedFallback& f : fallbacks) {
     f.entry.scope = scope;
-    d.fallbacks[static_cast<size_t>(*KeyOf(f.key))].push_back(f.entry);
+    PutByRank(d.fallbacks[static_cast<size_t>(*KeyOf(f.key))], f.entry);
   }
-  for (const std::string& layer : decompose)
-    d.decompose_at[static_cast<size_t>(*KeyOf(layer))].push_back(scope);
+  for (const std::string& layer : decompose) {
+    const int key = *KeyOf(layer);
+    PutByRank(d.decompose_at[static_cast<size_t>(key)], scope);
+    if (key < kCompositeKey) d.asleep = d.asleep - KeySet::Of(key);
+  }
 }
 
 void Scope::Impl::Offer() const {
@@ -327,7 +347,11 @@ void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
   for (auto& per_backend : d.classes)
     for (auto& stack : per_backend) std::erase_if(stack, ours);
   for (auto& stack : d.fallbacks) std::erase_if(stack, ours);
-  for (auto& stack : d.decompose_at) std::erase(stack, scope);
+  for (int key = 0; key < kNumKeys; ++key) {
+    auto& stack = d.decompose_at[static_cast<size_t>(key)];
+    if (std::erase(stack, scope) > 0 && stack.empty() && key < kCompositeKey)
+      d.asleep = d.asleep | KeySet::Of(key);
+  }
   for (auto& stack : d.backends) std::erase(stack, scope);
   for (auto& def : definitions) d.RemoveOperator(def->op.get());
 }
@@ -357,6 +381,7 @@ absl::Status Scope::Commit() {
     if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
     said = impl_->DropUnfit(d);
     d.notes[this] = said;
+    impl_->rank = ++d.ranks;
     impl_->Put(d, this);
     impl_->committed = impl_->enabled = true;
     DropTables(d, *impl_);

@@ -42,6 +42,9 @@ class Scope {
   ~Scope();
 
   const std::string& name() const;
+  // Of the scopes that were committed, in this order. Where two have a kernel for the same place, the younger
+  // one's serves, also after either was disabled and enabled.
+  uint64_t rank() const;
   const std::string& path() const;
 
   // A layer's kernel for one operator, in layer convention; `key` is a layer's

@@ -56,6 +56,7 @@ struct Scope::Impl {
   std::vector<NamedPlace> layers, kinds;
   std::vector<Extension> extensions;
   std::vector<std::unique_ptr<Definition>> definitions;
+  uint64_t rank = 0;
   bool committed = false;
   bool enabled = false;
   bool abandoned = false;

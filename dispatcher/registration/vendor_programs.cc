@@ -73,8 +73,8 @@ struct ProgramCheck {
   }
 
   void Run() const {
-    MICA_CHECK(p.struct_size >= sizeof(MicaProgram), "A program of the operator (", name,
-               ") has the struct_size (", p.struct_size, "); ABI 1.0 asks for (", sizeof(MicaProgram),
+    MICA_CHECK(p.struct_size >= MICA_PROGRAM_SIZE_1_0, "A program of the operator (", name,
+               ") has the struct_size (", p.struct_size, "); ABI 1.0 asks for (", MICA_PROGRAM_SIZE_1_0,
                ") bytes.");
     MICA_CHECK(p.num_registers >= 0 && p.num_registers < 255, "A program of the operator (", name, ") has (",
                p.num_registers, ") registers; expected 0 to 254.");

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/plugins/loader_state.h"
+#include "dispatcher/tables/signature_check.h"
 #include "tensor/small_pool.h"
 
 namespace mica {
@@ -99,6 +100,7 @@ uint64_t HashOf(const char* text, const schema::FunctionSchema& of) {
 std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
   const OperatorSpec& spec = op.spec();
   const SignatureAdapters* adapters = spec.adapters;
+  const char* built_for_schema = spec.schema;
   // A layer's unboxed kernel stands in the slot itself: nothing could fill in arguments.
   if (e.kind == KernelEntry::Kind::kLayer && e.schema_hash) {
     if (e.schema_hash != schema::Hash(op.schema()))
@@ -113,11 +115,12 @@ std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
         [&](const SchemaGeneration& g) { return HashOf(g.schema, op.schema()) == e.schema_hash; });
     if (built_for == end) return absl::StrCat("was built for another schema than ", spec.schema, ".");
     adapters = built_for->adapters;
+    built_for_schema = built_for->schema;
     e.earlier = &StateOf(op).earlier.emplace_back(AdaptTo(op, *built_for));
   }
   if (e.kind == KernelEntry::Kind::kLeaf && !adapters && !e.leaf_boxed)
     return "has no boxed function, and an operator that is defined at run time is called boxed alone.";
-  return "";
+  return e.signature.empty() ? "" : SignatureMismatch(e.signature, built_for_schema);
 }
 
 void Dispatcher::RemoveOperator(Operator* op) {

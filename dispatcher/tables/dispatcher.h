@@ -48,6 +48,7 @@ struct KernelEntry {
   void* context = nullptr;
   BoxedKernel boxed{};                     // kBoxed
   uint64_t schema_hash = 0;                // kLeaf: of the schema it was built for; 0 says none
+  std::string signature;                   // kLeaf: of `fn`, as the record says it; empty: not said
   const EarlierSchema* earlier = nullptr;  // found by the hash; of the operator's state
   const Scope* scope = nullptr;
   SourceLocation where;
@@ -99,6 +100,8 @@ class Dispatcher {
   std::array<std::vector<FallbackEntry>, kNumKeys> fallbacks;           // by key
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, kNumKeys> decompose_at;
+  uint64_t ranks = 0;  // of the scopes so far
+  KeySet asleep;       // layers that a plugin served and that nobody serves while it is disabled
   std::array<const Scope*, kNumKeys> brought_by{};  // a plugin's layers and frame kinds, while it is enabled
   // Operators whose scope is gone, with their slots' contexts: a call may be in
   // flight, and a handle may be kept.

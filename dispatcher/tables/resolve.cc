@@ -339,6 +339,11 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
     return Found(BoxedSlot(op, {&RunUnserved, missing, nullptr}), SlotReason::kMissing,
                  "no plugin for this layer is loaded");
   }
+  if (asleep.has(bit)) {
+    void* const layer = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
+    return Found(BoxedSlot(op, {&RunAsleep, layer, nullptr}), SlotReason::kMissing,
+                 "the layer's plugin is disabled: calls that rely on it are refused, others pass");
+  }
   r = Found({nullptr, nullptr}, SlotReason::kFallthrough, "nothing to do");
   r.fallthrough = true;
   return r;

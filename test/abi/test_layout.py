@@ -42,8 +42,8 @@ CHANGES = {
         False,
     ),
     "a record grows at its end": (
-        "  int64_t line;\n} MicaKernelRecord;",
-        "  int64_t line;\n  int64_t later;\n} MicaKernelRecord;",
+        "  const char* signature;\n} MicaKernelRecord;",
+        "  const char* signature;\n  int64_t later;\n} MicaKernelRecord;",
         True,
     ),
     "the tensor's face grows": ("  MicaDLTensor dl;\n", "  MicaDLTensor dl;\n  uint64_t later;\n", False),

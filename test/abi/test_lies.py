@@ -248,3 +248,34 @@ def test_one_file_by_two_paths_is_one_plugin(tmp_path: Path) -> None:
     program = "import sys, mica\nfor p in sys.argv[1:]: mica.load_plugin(p)\nprint(len([p for p in mica.plugins() if p['name'] == 'liar']))"
     result = python(program, str(path), str(link))
     assert result.stdout == "1\n", result.stderr
+
+
+def test_kernel_whose_function_does_not_fit_the_schema_is_left_out() -> None:
+    program = """
+import json, sys, mica
+mica.load_plugin(sys.argv[1])
+x = mica.tensor([-1.0, 2.0])
+print(json.dumps([mica.add(x, x).tolist(), mica.nn.functional.threshold(x, 0, 5).tolist(), (-x).tolist(),
+                  x.abs().tolist(), x.tolist()]))
+"""
+    result = python(program, str(plugin("misfit.cc", compiler=CXX)))
+    assert result.returncode == 0, result.stderr
+    added, threshold, negative, absolute, x = json.loads(result.stdout)
+    assert (added, threshold, negative) == ([-2.0, 4.0], [5.0, 2.0], [1.0, -2.0])
+    assert absolute == [7.0, 7.0]  # the kernel that fits serves
+    assert x == [-1.0, 2.0]
+    for operator, given, asked in [
+        ("add.Tensor", "(MicaTensor*, MicaTensor*, MicaScalar, MicaTensor*) -> void",
+         "(MicaTensor*, MicaTensor*, MicaScalar) -> MicaTensor*"),
+        ("add.out", "(MicaTensor*, MicaScalar, MicaTensor*, MicaTensor*) -> void",
+         "(MicaTensor*, MicaTensor*, MicaScalar, MicaTensor*) -> void"),
+        ("threshold.out", "(MicaTensor*, double, another type, MicaTensor*) -> void",
+         "(MicaTensor*, MicaScalar, MicaScalar, MicaTensor*) -> void"),
+        ("neg.out", "(MicaTensor*, MicaTensor*) -> MicaTensor*", "(MicaTensor*, MicaTensor*) -> void"),
+    ]:  # fmt: skip
+        (said,) = [
+            line for line in result.stderr.splitlines() if f"({operator})" in line or f"::{operator})" in line
+        ]
+        assert f"is a function {given} behind its MicaCall" in said
+        assert f"asks for {asked}." in said
+        assert "It is left out" in said

@@ -101,6 +101,10 @@ typedef struct MicaKernelRecord {
   uint64_t flags;   /* 0; others are kept for later */
   const char* file; /* where it is registered, for explain */
   int64_t line;
+  /* Younger than 1.0. What `function` is in C: a letter for each parameter behind the MicaCall (signature.h
+   * has them), '>', and the result's: "ttst>v". The kernel is left out, with a sentence, where its operator's
+   * schema asks for something else. NULL: not said, and the plugin answers for it. */
+  const char* signature;
 } MicaKernelRecord;
 
 typedef struct MicaClassRecord {

@@ -237,8 +237,9 @@ class Registrar {
   Registrar(const MicaRegistrar* r, const char* backend) : r_(r), backend_(backend) {}
   void Device(const MicaDeviceTable& table) { Check(r_->register_device(r_->context, backend_, &table)); }
   // `name` is the operator's, of the out form ("add.out"); namespace mica if none is given.
-  // With a schema's hash, the kernel is left out where the operator has another schema;
-  // MICA_KERNEL (signature.h) gives it, and checks the function's signature too.
+  // The kernel is left out, and said, where the operator's schema asks for another function. With a schema's
+  // hash, also where the operator has another schema; MICA_KERNEL (signature.h) gives it, and has the
+  // compiler check the function.
   template <auto kFunction>
   void Kernel(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE(),
               uint64_t schema_hash = 0) {
@@ -250,6 +251,7 @@ class Registrar {
     k.function = reinterpret_cast<MicaFunction>(&Thunk<kFunction>::Call);
     k.file = file;
     k.line = line;
+    k.signature = SignatureOf(kFunction);
     Check(r_->register_kernel(r_->context, &k));
   }
   template <auto kFunction>

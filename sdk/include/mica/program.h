@@ -152,6 +152,10 @@ typedef struct MicaProgram {
   int32_t reserved_of_fold;
 } MicaProgram;
 
+/* The size in ABI 1.0; members that come later are asked for with MICA_HAS. */
+#define MICA_PROGRAM_SIZE_1_0 304
+MICA_LAYOUT_ASSERT(sizeof(MicaProgram) >= MICA_PROGRAM_SIZE_1_0);
+
 #define MICA_PROGRAM_DIMS_NONE_IS_ALL 1 /* dims None or empty: all of them */
 #define MICA_PROGRAM_USES_INDEX 2
 #define MICA_PROGRAM_TRAILING_DIMS 4     /* row: dims_arg is normalized_shape, the last dims */

@@ -8,7 +8,8 @@
 // or returns something else (the rules stand at MicaFunction in abi.h). The text is
 // the canonical one, as `mica.ops.mica.neg.out.schema` prints it, with its namespace.
 // Do not use it for operators that are defined at run time: those are called boxed.
-// Cost: none at run time. Included by plugin.h.
+// `Registrar::Kernel` without a schema gives the function's signature, which the host compares with the
+// operator's schema. Cost: none at run time. Included by plugin.h.
 #pragma once
 
 #include <cstdint>
@@ -175,6 +176,17 @@ constexpr int MismatchOf(std::string_view schema, R (*)(const MicaCall*, A...)) 
     return i + 1 == given && kResultLetter<R> == 'v' ? -1 : i + 1;
   }
   return i == given && kResultLetter<R> == result ? -1 : i;
+}
+
+// What a kernel record says of a function: "ttst>v"; '?' for a type that no schema asks for.
+template <typename R, typename... A>
+struct SignatureText {
+  static constexpr char Said(char letter) { return letter ? letter : '?'; }
+  static constexpr char text[] = {Said(kLetter<A>)..., '>', Said(kResultLetter<R>), '\0'};
+};
+template <typename R, typename... A>
+constexpr const char* SignatureOf(R (*)(const MicaCall*, A...)) {
+  return SignatureText<R, A...>::text;
 }
 
 // FNV-1a of 64 bits over the canonical text.
