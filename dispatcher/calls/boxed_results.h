@@ -20,6 +20,16 @@ class ResultRoom {
   absl::InlinedVector<MicaValue, 8> values_;
 };
 
+// A boxed call from a plugin: every argument is there, and room for what the operator gives.
+inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_results) {
+  const OperatorSpec& spec = op.spec();
+  MICA_CHECK_TYPE(num_args == spec.num_args, "Operator ", spec.name, " takes (", spec.num_args,
+                  ") boxed arguments, defaults included, and a plugin passes (", num_args, ").");
+  const auto given = static_cast<int64_t>(op.schema().returns.size());
+  MICA_CHECK_TYPE(spec.form != OpForm::kFunctional || num_results >= given, "Operator ", spec.name, " gives (",
+                  given, ") results, and a plugin has room for (", num_results, ").");
+}
+
 // Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left
 // out. In-place and out= forms return what they were given, which stays.
 template <typename F>

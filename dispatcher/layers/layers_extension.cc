@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/plugins/host.h"
@@ -130,18 +131,13 @@ MicaStatus ComputeDType(void* op, const MicaValue* args, int64_t n, int32_t* dty
   });
 }
 
-void CheckCount(const Operator& op, int64_t n) {
-  MICA_CHECK_TYPE(n == op.spec().num_args, "Operator ", op.spec().name, " takes (", op.spec().num_args,
-                  ") boxed arguments, defaults included, and a layer passes (", n, ").");
-}
-
 MicaStatus Redispatch(void* op, uint64_t keys, const MicaValue* args, int64_t n, MicaValue* results,
-                      int64_t) {
+                      int64_t num_results) {
   return CatchAll([&] {
     MICA_CHECK(!(KeySet(keys) & keys::kBackends).empty(), "Operator ", OpOf(op).spec().name,
                " is redispatched with a key set (", ToString(KeySet(keys)),
                ") that has no backend; pass on the keys that the kernel got, less those of its own layer.");
-    CheckCount(OpOf(op), n);
+    CheckBoxedCall(OpOf(op), n, num_results);
     OpOf(op).RedispatchBoxed(KeySet(keys), args, n, results);
   });
 }
@@ -263,11 +259,12 @@ MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* 
   });
 }
 
-MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
+MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue* results,
+                          int64_t num_results) {
   return CatchAll([&] {
     MICA_CHECK(frames::Current(), "Operator ", OpOf(op).spec().name,
                " is called in the parent of a frame while none is current.");
-    CheckCount(OpOf(op), n);
+    CheckBoxedCall(OpOf(op), n, num_results);
     frames::CallInParent(OpOf(op), args, n, results);
   });
 }

@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/structured.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/streams.h"
@@ -150,11 +151,11 @@ MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint
 MicaStatus OpFind(MicaStr name, void** handle) {
   return CatchAll([&] { *handle = &GetOperator(View(name)); });
 }
-MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results, int64_t) {
+MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results,
+                       int64_t num_results) {
   return CatchAll([&] {
     const auto& op = *static_cast<const Operator*>(handle);
-    MICA_CHECK_TYPE(n == op.spec().num_args, "Operator ", op.spec().name, " takes (", op.spec().num_args,
-                    ") boxed arguments, defaults included, and a plugin calls it with (", n, ").");
+    CheckBoxedCall(op, n, num_results);
     op.CallBoxed(args, n, results);
   });
 }

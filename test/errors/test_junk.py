@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from process import printed
@@ -44,6 +45,28 @@ def test_saved_for_backward_is_a_tensor() -> None:
     ):
         Doubles.apply(x, 2.0)
     assert Doubles.apply(x.detach(), 2.0).tolist() == [2, 2]  # nothing is recorded, nothing saved
+
+
+def test_refused_save_leaves_no_history_behind() -> None:
+    class Write(mica.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: mica.Tensor, y: mica.Tensor) -> mica.Tensor:
+            ctx.save_for_backward(y)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, grad: mica.Tensor) -> tuple[mica.Tensor, None]:
+            return grad * 100, None
+
+    leaf = mica.ones(2, requires_grad=True)
+    x = leaf * 2
+    with mica.inference_mode():
+        y = x + 1
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward, and argument 0"):
+        Write.apply(x, y)
+    x.sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [2, 2]
 
 
 def test_nodes_outlive_a_disabled_autograd() -> None:

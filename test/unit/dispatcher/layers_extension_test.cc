@@ -2,6 +2,8 @@
 // tested through plugins, in test/abi/test_layers.py and examples/my_layer.
 #include "dispatcher/layers/layers_extension.h"
 
+#include "dispatcher/plugins/host.h"
+#include "mica/ops/ones.h"
 #include "test/support/mica_test.h"
 
 namespace mica::testing {
@@ -54,6 +56,34 @@ TEST_CASE("an operator's entry is told by class, arguments, equation and program
   CHECK((composite.flags & MICA_OPERATOR_COMPOSITE) != 0);
   CHECK(Flagged(composite, MICA_ARGUMENT_OPTIONAL) == "bias ");
   CHECK(std::string(composite.equation).empty());
+}
+
+TEST_CASE("a boxed call without room for its results, or with arguments missing, is refused", "[dispatcher]") {
+  const MicaHost& host = *HostTable();
+  const auto refused = [&](MicaStatus status) {
+    REQUIRE(status != nullptr);
+    const std::string sentence(status->message, static_cast<size_t>(status->message_length));
+    status->destroy(status);
+    return sentence;
+  };
+  void* op = nullptr;
+  REQUIRE(host.op_find(MicaStr{"mica::frexp.Tensor", 18}, &op) == nullptr);
+  const Tensor x = ops::ones({2});
+  MicaValue arg{}, results[2] = {};
+  arg.tag = MICA_VALUE_TENSOR;
+  arg.u.tensor = x.impl();
+  results[0].u.i = results[1].u.i = 77;
+  const uint64_t keys = x.keys().bits();
+  for (int64_t room : {0, 1}) {
+    CHECK(refused(host.op_call_boxed(op, &arg, 1, results, room)).find("gives (2) results") != std::string::npos);
+    CHECK(refused(LayersExtension()->redispatch(op, keys, &arg, 1, results, room)).find("has room for (") !=
+          std::string::npos);
+  }
+  CHECK(refused(host.op_call_boxed(op, &arg, 0, results, 2)).find("takes (1) boxed arguments") !=
+        std::string::npos);
+  CHECK((results[0].u.i == 77 && results[1].u.i == 77));
+  REQUIRE(host.op_call_boxed(op, &arg, 1, results, 2) == nullptr);
+  for (const MicaValue& r : results) host.tensor_release(r.u.tensor);
 }
 
 }  // namespace
