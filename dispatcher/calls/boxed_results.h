@@ -26,8 +26,8 @@ inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_res
   MICA_CHECK_TYPE(num_args == spec.num_args, "Operator ", spec.name, " takes (", spec.num_args,
                   ") boxed arguments, defaults included, and a plugin passes (", num_args, ").");
   const auto given = static_cast<int64_t>(op.schema().returns.size());
-  MICA_CHECK_TYPE(spec.form != OpForm::kFunctional || num_results >= given, "Operator ", spec.name, " gives (",
-                  given, ") results, and a plugin has room for (", num_results, ").");
+  MICA_CHECK_TYPE(spec.form != OpForm::kFunctional || num_results >= given, "Operator ", spec.name,
+                  " gives (", given, ") results, and a plugin has room for (", num_results, ").");
 }
 
 // Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left

@@ -38,11 +38,18 @@ Scope::~Scope() {
   Dispatcher& d = Dispatcher::Get();
   std::lock_guard lock(d.mutex);
   d.notes.erase(this);
-  if (!impl_->committed) return;
-  for (std::unique_ptr<Definition>& def : impl_->definitions) {
-    d.retired.emplace_back(d.ReleaseState(*def->op));
-    d.retired.emplace_back(std::move(def));
+  impl_->Retire(d);
+}
+
+void Scope::Impl::Retire(Dispatcher& d) {
+  for (std::shared_ptr<Definition>& def : definitions) {
+    if (!def->committed) continue;
+    if (def->completed)
+      d.retired.push_back(std::move(def));
+    else
+      d.to_define_again[def->words] = std::move(def);
   }
+  definitions.clear();
 }
 
 const std::string& Scope::name() const { return impl_->name; }
@@ -54,6 +61,11 @@ bool Scope::open() const { return !impl_->committed && !impl_->abandoned; }
 void Scope::Abandon() {
   if (impl_->committed) return;
   impl_->ReleasePlaces();
+  {
+    Dispatcher& d = Dispatcher::Get();
+    std::lock_guard lock(d.mutex);
+    impl_->Retire(d);
+  }
   auto empty = std::make_unique<Impl>();
   empty->name = impl_->name;
   empty->path = impl_->path;
@@ -186,9 +198,20 @@ absl::Status Scope::Define(std::string_view text, SourceLocation where) {
   if (parsed->ns.empty())
     return absl::InvalidArgumentError(
         absl::StrCat("The schema (", std::string(text), ") has no namespace; write ns::name(...)."));
-  auto d = std::make_unique<Definition>();
+  const std::string schema = schema::ToString(*parsed);
+  const std::string words = absl::StrCat(schema, " at ", where.file, ":", where.line);
+  {
+    Dispatcher& dispatcher = Dispatcher::Get();
+    std::lock_guard lock(dispatcher.mutex);
+    if (auto known = dispatcher.to_define_again.extract(words)) {
+      impl_->definitions.push_back(std::move(known.mapped()));
+      return absl::OkStatus();
+    }
+  }
+  auto d = std::make_shared<Definition>();
   d->name = parsed->FullName();
-  d->schema = schema::ToString(*parsed);
+  d->schema = schema;
+  d->words = words;
   d->file = where.file;
   d->spec.name = d->name.c_str();
   d->spec.schema = d->schema.c_str();
@@ -207,7 +230,10 @@ absl::Status Scope::Define(std::string_view text, SourceLocation where) {
   return absl::OkStatus();
 }
 
-OperatorSpec& Scope::LastDefined() { return impl_->definitions.back()->spec; }
+OperatorSpec& Scope::LastDefined() {
+  impl_->definitions.back()->completed = true;
+  return impl_->definitions.back()->spec;
+}
 
 absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
   const int bit = KeyByName(key);
@@ -297,6 +323,7 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
   for (const NamedPlace& layer : layers) d.brought_by[static_cast<size_t>(layer.number)] = scope;
   for (const NamedPlace& kind : kinds) d.brought_by[static_cast<size_t>(kFirstKindKey + kind.number)] = scope;
   for (auto& def : definitions) {
+    def->committed = true;
     d.AddOperator(def->op.get());
     d.StateOf(*def->op).defined_by = scope;
   }

@@ -41,6 +41,9 @@ struct NamedPlace {
 // A run-time operator and the text that its spec points to.
 struct Definition {
   std::string name, schema, file;
+  std::string words;       // schema and place: what says that it is defined again
+  bool completed = false;  // more than Define said was put into the spec
+  bool committed = false;  // once: a handle may be kept
   OperatorSpec spec{};
   std::unique_ptr<Operator> op;
 };
@@ -55,7 +58,7 @@ struct Scope::Impl {
   std::vector<NamedDevice> devices;
   std::vector<NamedPlace> layers, kinds;
   std::vector<Extension> extensions;
-  std::vector<std::unique_ptr<Definition>> definitions;
+  std::vector<std::shared_ptr<Definition>> definitions;
   uint64_t rank = 0;
   bool committed = false;
   bool enabled = false;
@@ -75,6 +78,8 @@ struct Scope::Impl {
   // go; whoever enters a frame finds its layer's table.
   void Offer() const;
   void Withdraw() const;
+  // Keeps the operators that were ever committed.
+  void Retire(Dispatcher& d);
   // Gives layers and kinds back that were never committed.
   void ReleasePlaces();
 };

@@ -16,12 +16,23 @@
 
 namespace mica {
 
+namespace {
+// The name without the overload, of the functional form: "mica::add" of add_.Scalar and add.out.
+std::string GroupOf(const OperatorSpec& s) {
+  const std::string_view name = s.functional_name ? s.functional_name : s.name;
+  return std::string(name.substr(0, name.find('.')));
+}
+
+}  // namespace
+
 Dispatcher::Dispatcher() {
-  for (int64_t i = 0; i < internal::kNativeOperatorCount; ++i) {
-    Operator* op = internal::kNativeOperators[i];
-    operators.emplace(op->name(), op);
-    order.push_back(op);
-  }
+  for (int64_t i = 0; i < internal::kNativeOperatorCount; ++i) List(internal::kNativeOperators[i]);
+}
+
+void Dispatcher::List(Operator* op) {
+  operators.emplace(op->name(), op);
+  order.push_back(op);
+  groups_[GroupOf(op->spec())].push_back(op);
 }
 
 namespace {
@@ -69,8 +80,7 @@ Operator* Dispatcher::Find(std::string_view name) const {
 }
 
 void Dispatcher::AddOperator(Operator* op) {
-  operators.emplace(op->name(), op);
-  order.push_back(op);
+  List(op);
   auto it = waiting.find(std::string(op->name()));
   if (it == waiting.end()) return;
   OperatorState& state = StateOf(*op);
@@ -124,8 +134,16 @@ std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
 }
 
 void Dispatcher::RemoveOperator(Operator* op) {
+  OperatorState& state = StateOf(*op);
+  for (KernelEntry& e : state.kernels) {
+    e.earlier = nullptr;
+    waiting[std::string(op->name())].push_back(std::move(e));
+  }
+  state.kernels.clear();
   operators.erase(std::string(op->name()));
   std::erase(order, op);
+  if (auto group = groups_.find(GroupOf(op->spec())); std::erase(group->second, op) && group->second.empty())
+    groups_.erase(group);
 }
 
 const OperatorSpec* FunctionalSpec(const OperatorSpec& spec, const Dispatcher& d) {
@@ -138,13 +156,8 @@ void Dispatcher::DropGroup(const Operator& op) {
   DropTable(op);
   // Slots of all three forms are made from the out form's kernels.
   // Those of an overload of numbers may be made from the overload of Tensors.
-  const auto base = [](const OperatorSpec& s) {
-    const std::string_view name = s.functional_name ? s.functional_name : s.name;
-    return name.substr(0, name.find('.'));
-  };
-  for (Operator* other : order) {
-    if (base(other->spec()) == base(op.spec())) DropTable(*other);
-  }
+  if (auto group = groups_.find(GroupOf(op.spec())); group != groups_.end())
+    for (Operator* other : group->second) DropTable(*other);
 }
 
 void Dispatcher::DropAllTables() {

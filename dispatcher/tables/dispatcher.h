@@ -77,6 +77,8 @@ struct OperatorState {
   const Scope* defined_by = nullptr;  // NULL: native
 };
 
+struct Definition;  // registration/scope_impl.h
+
 // How a slot is filled, and why.
 struct Resolution {
   Slot slot{nullptr, nullptr};
@@ -103,20 +105,19 @@ class Dispatcher {
   uint64_t ranks = 0;  // of the scopes so far
   KeySet asleep;       // layers that a plugin served and that nobody serves while it is disabled
   std::array<const Scope*, kNumKeys> brought_by{};  // a plugin's layers and frame kinds, while it is enabled
-  // Operators whose scope is gone, with their slots' contexts: a call may be in
-  // flight, and a handle may be kept.
-  std::vector<std::shared_ptr<void>> retired;
+  // Operators whose scope is gone, with their slots' contexts: a call may be in flight, and a handle may be
+  // kept. One that is defined again word for word in the same place is the same operator again.
+  std::vector<std::shared_ptr<Definition>> retired;
+  absl::flat_hash_map<std::string, std::shared_ptr<Definition>> to_define_again;
   // What was left out of each scope, and what nobody has been told yet.
   absl::flat_hash_map<const Scope*, std::vector<std::string>> notes;
   std::vector<std::string> unsaid;
 
   // All with the mutex held.
   OperatorState& StateOf(const Operator& op);
-  std::shared_ptr<OperatorState> ReleaseState(Operator& op) {
-    return std::shared_ptr<OperatorState>(op.state_);
-  }
   Operator* Find(std::string_view name) const;
   void AddOperator(Operator* op);
+  // Kernels that others have for it wait until it is defined again.
   void RemoveOperator(Operator* op);
   // Why the kernel cannot serve the operator, as the rest of a sentence; "" if it can.
   // Notes in the entry what earlier schema it was built for.
@@ -130,6 +131,7 @@ class Dispatcher {
 
  private:
   Dispatcher();
+  void List(Operator* op);
   Slot BoxedSlot(const Operator& op, BoxedKernel kernel);
   Resolution FromEntry(const Operator& op, const KernelEntry& entry);
   Resolution ResolveLayer(const Operator& op, int bit);
@@ -151,6 +153,8 @@ class Dispatcher {
   StructuredContext* Intern(const Operator& op, const StructuredContext& context);
 
   std::unordered_multimap<uint64_t, std::unique_ptr<OpTable>> tables_;
+  // The forms and overloads of one operator, whose slots are made from each other's kernels.
+  absl::flat_hash_map<std::string, std::vector<Operator*>> groups_;
 };
 
 const OperatorSpec* FunctionalSpec(const OperatorSpec& spec, const Dispatcher& d);

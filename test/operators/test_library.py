@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
+import threading
 import warnings
+import weakref
 from typing import Any
 
 import pytest
@@ -404,3 +408,111 @@ def test_an_operator_tells_its_equation_program_and_arguments():
     assert args[0] is x and args[1] is x and named == {"alpha": 1}
     with pytest.raises(TypeError, match="lacks the argument `other`"):
         ops.add.Tensor.bind(x)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_destroyed_libraries_leave_nothing() -> None:
+    """10,000 of them, each kernel of which holds 100 KB."""
+
+    def once() -> None:
+        passing = library.Library("passing", "DEF")
+        passing.define("f(Tensor x) -> Tensor")
+        held = bytearray(100_000)
+        passing.impl("f", lambda x: x + len(held), "cpu")
+        assert mica.ops.passing.f(mica.zeros(())).item() == 100_000
+        passing._destroy()
+
+    for _ in range(200):
+        once()
+    gc.collect()
+    before = _resident()
+    for _ in range(10_000):
+        once()
+    gc.collect()
+    assert _resident() - before < 1_000_000
+
+
+def test_what_a_kernel_holds_goes_with_its_library() -> None:
+    class Held:
+        pass
+
+    held = Held()
+    gone = weakref.ref(held)
+    own = library.Library(fresh("x").split("::")[0], "DEF")
+    own.define("f(Tensor x) -> Tensor")
+    own.impl("f", lambda x, held=held: x + 1, "cpu")
+    f = getattr(mica.ops, own.ns).f
+    assert f(mica.zeros(())).item() == 1
+    del held
+    own._destroy()
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(RuntimeError, match="f is gone: the plugin or library that defined it is disabled"):
+        f(mica.zeros(()))
+
+
+def test_other_libraries_kernels_outlive_the_operator() -> None:
+    """A library that is made anew, as by importlib.reload, finds the kernels that others gave its operators."""
+    namespace = fresh("x").split("::")[0]
+
+    def owner() -> library.Library:
+        own = library.Library(namespace, "DEF")
+        own.define("f(Tensor x) -> Tensor")
+        return own
+
+    first = owner()
+    other = library.Library(namespace, "IMPL")
+    other.impl("f", lambda x: x + 2, "cpu")
+    f = getattr(mica.ops, namespace).f
+    assert f(mica.zeros(())).item() == 2
+    first._destroy()
+    again = owner()
+    assert f(mica.zeros(())).item() == 2  # the handle is the operator's again, too
+    other._destroy()
+    with pytest.raises(NotImplementedError):
+        f(mica.zeros(()))
+    again._destroy()
+    owner()._destroy()  # nothing of `other` is left to be found
+
+
+def test_kernels_are_replaced_under_calls() -> None:
+    """10,000 replacements under eight threads, with nothing behind them: no call finds a gap."""
+    namespace = fresh("x").split("::")[0]
+    own = library.Library(namespace, "DEF")
+    own.define("f(Tensor x) -> Tensor")
+    f = getattr(mica.ops, namespace).f
+
+    def kernel(number: int) -> library.Library:
+        new = library.Library(namespace, "IMPL")
+        new.impl("f", lambda x: x + number, "cpu")
+        return new
+
+    stop, wrong = threading.Event(), []
+
+    def call() -> None:
+        x = mica.zeros(())
+        while not stop.is_set():
+            try:
+                value = f(x).item()
+                if not 1 <= value <= 10_001 or value != int(value):
+                    wrong.append(value)
+            except Exception as error:  # noqa: BLE001 - any is one too many
+                wrong.append(error)
+
+    current = kernel(1)
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for number in range(2, 10_002):
+        new = kernel(number)
+        current._destroy()
+        current = new
+    stop.set()
+    for t in threads:
+        t.join()
+    assert wrong == []
+    assert f(mica.zeros(())).item() == 10_001

@@ -58,7 +58,8 @@ TEST_CASE("an operator's entry is told by class, arguments, equation and program
   CHECK(std::string(composite.equation).empty());
 }
 
-TEST_CASE("a boxed call without room for its results, or with arguments missing, is refused", "[dispatcher]") {
+TEST_CASE("a boxed call without room for its results, or with arguments missing, is refused",
+          "[dispatcher]") {
   const MicaHost& host = *HostTable();
   const auto refused = [&](MicaStatus status) {
     REQUIRE(status != nullptr);
@@ -75,7 +76,8 @@ TEST_CASE("a boxed call without room for its results, or with arguments missing,
   results[0].u.i = results[1].u.i = 77;
   const uint64_t keys = x.keys().bits();
   for (int64_t room : {0, 1}) {
-    CHECK(refused(host.op_call_boxed(op, &arg, 1, results, room)).find("gives (2) results") != std::string::npos);
+    CHECK(refused(host.op_call_boxed(op, &arg, 1, results, room)).find("gives (2) results") !=
+          std::string::npos);
     CHECK(refused(LayersExtension()->redispatch(op, keys, &arg, 1, results, room)).find("has room for (") !=
           std::string::npos);
   }

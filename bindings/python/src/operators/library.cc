@@ -1,6 +1,11 @@
 // _C._Operator (one overload of an operator, callable through its schema) and
 // _C._Scope (registrations of mica.library, taken back as a whole).
-#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "bindings/python/src/devices/python_device.h"
 #include "bindings/python/src/module/init.h"
@@ -20,8 +25,15 @@ namespace {
 struct OperatorObject {
   PyObject_HEAD Operator* op;
 };
+// A kernel's function, until its scope goes. The cell stays for good, as slots and calls on their way may
+// point at it, and is taken again by the next kernel of the same operator at the same key. All under the GIL.
+struct PythonKernel {
+  PyObject* function = nullptr;
+};
+
 struct ScopeObject {
   PyObject_HEAD std::shared_ptr<Scope> scope;
+  std::vector<std::pair<std::string, PythonKernel*>> kernels;  // and the places they are for
 };
 PyTypeObject OperatorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject ScopeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -159,9 +171,42 @@ PyMethodDef kOperatorMethods[] = {
 
 // ---- kernels written in Python
 
+// The cells that no scope has, by operator and key.
+class PythonKernels {
+ public:
+  static PythonKernel* Take(const std::string& place, PyObject* function) {
+    std::vector<PythonKernel*>& free = Free()[place];
+    if (free.empty()) free.push_back(new PythonKernel());
+    PythonKernel* const kernel = free.back();
+    free.pop_back();
+    kernel->function = Py_NewRef(function);
+    return kernel;
+  }
+  static void Return(const std::string& place, PythonKernel* kernel) {
+    Free()[place].push_back(kernel);
+    Py_CLEAR(kernel->function);  // last: it may run code
+  }
+
+ private:
+  static std::unordered_map<std::string, std::vector<PythonKernel*>>& Free() {
+    static auto* const free = new std::unordered_map<std::string, std::vector<PythonKernel*>>();
+    return *free;
+  }
+};
+
+// A text that stays for good, as places in files are told by their address.
+const char* Kept(const char* text) {
+  static auto* const kept = new std::unordered_set<std::string>();
+  return kept->insert(text).first->c_str();
+}
+
 void RunPythonKernel(const BoxedKernel& kernel, const Operator& op, KeySet, const MicaValue* args, int64_t n,
                      MicaValue* results) {
   GilAcquire gil;
+  PyObject* const found = static_cast<PythonKernel*>(kernel.context)->function;
+  MICA_CHECK(found, "The kernel of the operator ", op.spec().name,
+             " went while the call was on its way: its library was destroyed.");
+  const Ref function(Py_NewRef(found));
   const schema::FunctionSchema& schema = op.schema();
   const int positional = schema.NumPositional();
   Ref tuple(CheckCall(PyTuple_New(positional)));
@@ -177,8 +222,7 @@ void RunPythonKernel(const BoxedKernel& kernel, const Operator& op, KeySet, cons
   }
   const WriteCheck check(args, n, op.spec().written_args);
   try {
-    const Ref result(
-        CheckCall(PyObject_Call(static_cast<PyObject*>(kernel.context), tuple.get(), kwargs.get())));
+    const Ref result(CheckCall(PyObject_Call(function.get(), tuple.get(), kwargs.get())));
     GiveResults(schema, result.get(), results);
     check.Verify(op, results, op.spec().num_outputs);
   } catch (const PythonErrorIsSet&) {
@@ -196,13 +240,17 @@ PyObject* ScopeNew(PyTypeObject* type, PyObject* args, PyObject*) {
     const char* name;
     if (!PyArg_ParseTuple(args, "s", &name)) throw PythonErrorIsSet();
     PyObject* o = Check(type->tp_alloc(type, 0));
-    new (&reinterpret_cast<ScopeObject*>(o)->scope) std::shared_ptr<Scope>(Scope::Create(name, ""));
+    auto* const self = reinterpret_cast<ScopeObject*>(o);
+    new (&self->scope) std::shared_ptr<Scope>(Scope::Create(name, ""));
+    new (&self->kernels) std::vector<std::pair<std::string, PythonKernel*>>();
     return o;
   });
 }
 void ScopeDealloc(PyObject* o) {
-  using Pointer = std::shared_ptr<Scope>;
-  reinterpret_cast<ScopeObject*>(o)->scope.~Pointer();
+  auto* const self = reinterpret_cast<ScopeObject*>(o);
+  std::destroy_at(&self->scope);
+  for (const auto& [place, kernel] : self->kernels) PythonKernels::Return(place, kernel);
+  std::destroy_at(&self->kernels);
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* ScopeDefine(PyObject* self, PyObject* args) {
@@ -210,9 +258,15 @@ PyObject* ScopeDefine(PyObject* self, PyObject* args) {
     const char *schema, *file;
     int line;
     if (!PyArg_ParseTuple(args, "ssi", &schema, &file, &line)) throw PythonErrorIsSet();
-    ThrowIfBad(ScopeOf(self).Define(schema, {strdup(file), line}));
+    ThrowIfBad(ScopeOf(self).Define(schema, {Kept(file), line}));
     return NewNone();
   });
+}
+BoxedKernel PythonKernelOf(PyObject* self, const char* op, const char* key, PyObject* function) {
+  const std::string place = std::string(op) + " " + key;
+  PythonKernel* const kernel = PythonKernels::Take(place, function);
+  reinterpret_cast<ScopeObject*>(self)->kernels.emplace_back(place, kernel);
+  return {RunPythonKernel, kernel, nullptr};
 }
 // add_kernel(operator, key, function, file, line)
 PyObject* ScopeAddKernel(PyObject* self, PyObject* args) {
@@ -221,9 +275,7 @@ PyObject* ScopeAddKernel(PyObject* self, PyObject* args) {
     PyObject* function;
     int line;
     if (!PyArg_ParseTuple(args, "ssOsi", &op, &key, &function, &file, &line)) throw PythonErrorIsSet();
-    // The dispatcher's tables may point at the function for good.
-    ScopeOf(self).AddBoxedKernel(op, key, BoxedKernel{RunPythonKernel, Py_NewRef(function), nullptr},
-                                 {strdup(file), line});
+    ScopeOf(self).AddBoxedKernel(op, key, PythonKernelOf(self, op, key, function), {Kept(file), line});
     return NewNone();
   });
 }
@@ -233,8 +285,7 @@ PyObject* ScopeAddFallback(PyObject* self, PyObject* args) {
     PyObject* function;
     int line;
     if (!PyArg_ParseTuple(args, "sOsi", &key, &function, &file, &line)) throw PythonErrorIsSet();
-    ScopeOf(self).AddBoxedFallback(key, BoxedKernel{RunPythonKernel, Py_NewRef(function), nullptr},
-                                   {strdup(file), line});
+    ScopeOf(self).AddBoxedFallback(key, PythonKernelOf(self, "", key, function), {Kept(file), line});
     return NewNone();
   });
 }
