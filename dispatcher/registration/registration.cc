@@ -264,8 +264,14 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
         return absl::AlreadyExistsError(
             absl::StrCat("Operator (", def->name, ") is defined twice by (", name, ")."));
   }
-  for (const NamedKernel& k : kernels)
-    if (auto bit = KeyOf(k.key); !bit.ok()) return bit.status();
+  for (const NamedKernel& k : kernels) {
+    const absl::StatusOr<int> key = KeyOf(k.key);
+    if (!key.ok()) return key.status();
+    if (k.entry.kind == KernelEntry::Kind::kFallthrough && *key < keys::kBackendCount)
+      return absl::InvalidArgumentError(absl::StrCat("Plugin (", name, ") lets calls of (", k.op,
+                                                     ") pass the backend (", k.key,
+                                                     "), behind which is nothing; only layers are passed."));
+  }
   for (const NamedClass& c : classes)
     if (auto bit = KeyOf(c.backend); !bit.ok()) return bit.status();
   for (const NamedFallback& f : fallbacks)

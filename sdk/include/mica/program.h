@@ -58,7 +58,7 @@
       X(AREA, 0, L)   /* window: places of the window inside the padding */                                  \
       X(GIVEN, 0, M)  /* whether an optional scalar is given; SCALAR reads 0 where it is not */ \
       /* functions of mica/maths/, without a vector form */                                       \
-      MICA_FORALL_MATHS1(MICA_OPCODE_OF_MATHS1, X) MICA_FORALL_MATHS2(MICA_OPCODE_OF_MATHS2, X)
+      MICA_FORALL_MATHS(MICA_OPCODE_OF_MATHS1, MICA_OPCODE_OF_MATHS2, X)
 /* clang-format on */
 
 enum {

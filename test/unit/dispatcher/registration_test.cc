@@ -260,6 +260,17 @@ TEST_CASE("an operator leaves with the scope that defined it", "[dispatcher]") {
   CHECK(FindOperator("test::gone") == nullptr);
 }
 
+TEST_CASE("no call passes a backend", "[dispatcher]") {
+  auto scope = Scope::Create("passer", "");
+  scope->AddFallthrough("neg", "cpu");
+  const absl::Status status = scope->Commit();
+  CHECK_FALSE(status.ok());
+  CHECK(std::string(status.message()) ==
+        "Plugin (passer) lets calls of (mica::neg) pass the backend (cpu), behind which is nothing; only "
+        "layers "
+        "are passed.");
+}
+
 TEST_CASE("a handle that outlives its operator is told so", "[dispatcher]") {
   const Operator* kept = nullptr;
   {
