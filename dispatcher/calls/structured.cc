@@ -470,9 +470,10 @@ namespace {
 // Whether the call would get something from the layer: gradients, or what the thread asks for by a context.
 bool ReliesOn(int bit, const Operator& op, const MicaValue* args, int64_t n) {
   if (bit != keys::kAutograd) return t_state.include.has(bit) && !t_state.exclude.has(bit);
-  static const Operator *const detach = FindOperator("mica::detach"), *const detach_ =
-                                                                          FindOperator("mica::detach_");
-  return !(op.spec().flags & kNotDifferentiable) && &op != detach && &op != detach_ && AnyIsRecorded(args, n);
+  const std::string_view name = op.spec().name;
+  const bool leaves =
+      (op.spec().flags & kNotDifferentiable) || name == "mica::detach" || name == "mica::detach_";
+  return !leaves && AnyIsRecorded(args, n);
 }
 }  // namespace
 

@@ -44,10 +44,9 @@ Scope::~Scope() {
 void Scope::Impl::Retire(Dispatcher& d) {
   for (std::shared_ptr<Definition>& def : definitions) {
     if (!def->committed) continue;
-    if (def->completed)
-      d.retired.push_back(std::move(def));
-    else
-      d.to_define_again[def->words] = std::move(def);
+    std::shared_ptr<Definition> kept = std::move(def);
+    if (!kept->completed) kept.swap(d.to_define_again[kept->words]);  // leaves an older one of the same words
+    if (kept) d.retired.push_back(std::move(kept));
   }
   definitions.clear();
 }
