@@ -419,7 +419,7 @@ inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
 inline double Min(double a, double b) { return a < b ? a : b; }
 inline double Max(double a, double b) { return a < b ? b : a; }
-inline int64_t Abs(int64_t a) { return a < 0 ? -a : a; }
+inline int64_t Abs(int64_t a) { return a < 0 ? scalar_math::Neg(a) : a; }
 inline double Abs(double a) { return std::fabs(a); }
 inline double Sqrt(double a) { return std::sqrt(a); }
 inline bool IsInf(double a) { return std::isinf(a); }
@@ -443,10 +443,19 @@ inline Dims Concat(IntSpan a, IntSpan b) {
 }
 inline int64_t Product(IntSpan list) {
   int64_t n = 1;
-  for (const int64_t v : list) n *= v;
+  for (const int64_t v : list) n = scalar_math::Mul(n, v);
   return n;
 }
-inline int64_t WrapDim(int64_t d, int64_t ndim) { return d < 0 ? d + ndim : d; }
+// As the host's own: a scalar has the dimensions 0 and -1.
+inline int64_t WrapDim(int64_t d, int64_t ndim) {
+  const int64_t n = ndim == 0 ? 1 : ndim;
+  MICA_PLUGIN_CHECK(d >= -n && d < n, MICA_ERROR_INDEX,
+                    "The dimension (" + std::to_string(d) +
+                        ") is not one of the tensor: Dimension out of range (expected to be in range of [" +
+                        std::to_string(-n) + ", " + std::to_string(n - 1) + "], but got " + std::to_string(d) +
+                        ").");
+  return d < 0 ? d + n : d;
+}
 inline bool IsDifferentiable(DType d) { return IsFloating(d) || IsComplex(d); }
 inline double ToFloat(const Scalar& s) { return s.ToDouble(); }
 inline int64_t ToInt(const Scalar& s) { return s.ToInt(); }
