@@ -66,6 +66,22 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "an index": ("index 7 is out of bounds for dimension 1 with size 3", lambda m: m.ones(3, 3)[0, 7]),
     "an index tensor": ("index 7 is out of bounds for dimension 0 with size 3", lambda m: m.ones(3)[m.tensor([7])]),
     "too many indices": ("too many indices for tensor of dimension 1", lambda m: m.ones(3)[0, 0]),
+    "slices without elements": (
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
+        lambda m: m.unique(m.ones(3, 0, 2), dim=0),
+    ),
+    "consecutive slices without elements": (
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
+        lambda m: m.unique_consecutive(m.ones(2, 0), dim=0),
+    ),
+    "no slices without elements": (
+        "Number of zero sized dimensions is more than one, so unique cannot be applied",
+        lambda m: m.unique(m.ones(0, 0), dim=1),
+    ),
+    "no consecutive slices without elements": (
+        "Number of zero sized dimensions is more than one, so unique cannot be applied",
+        lambda m: m.unique_consecutive(m.ones(0, 0), dim=0),
+    ),
     "a product": (
         r"mat1 and mat2 shapes cannot be multiplied \(3x3 and 4x4\)",
         lambda m: m.ones(3, 3) @ m.ones(4, 4),
