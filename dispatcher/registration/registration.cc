@@ -381,7 +381,7 @@ void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
   for (auto& stack : d.fallbacks) std::erase_if(stack, ours);
   for (int key = 0; key < kNumKeys; ++key) {
     auto& stack = d.decompose_at[static_cast<size_t>(key)];
-    if (std::erase(stack, scope) > 0 && stack.empty() && key < kCompositeKey)
+    if (std::erase(stack, scope) > 0 && stack.empty() && key < kCompositeKey && !IsThirdPartyLayer(key))
       d.asleep = d.asleep | KeySet::Of(key);
   }
   for (auto& stack : d.backends) std::erase(stack, scope);
