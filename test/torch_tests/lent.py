@@ -170,6 +170,8 @@ def lend(folder: Path) -> None:
     _modules.module("torch").chalf = _modules.module("torch").complex32
     for cls, name_of in ((_modules.TorchModule, "__name__"), (ops.OpNamespace, "_name")):
         cls.__getattr__ = _filled(cls.__getattr__, name_of)  # type: ignore[method-assign, attr-defined]
+    # The testing package reads it off torch.testing, where a stand-in would freeze no random numbers.
+    importlib.import_module("torch.testing._utils")
 
 
 def _filled(ask: Any, name_of: str) -> Any:

@@ -18,7 +18,7 @@ import time
 
 import torch
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
-from torch.testing._internal.common_utils import TestCase, run_tests, name_of_old
+from torch.testing._internal.common_utils import TestCase, freeze_rng_state, run_tests, name_of_old
 
 MICA = "mica" in torch.__version__
 
@@ -26,6 +26,11 @@ MICA = "mica" in torch.__version__
 class TestMadeUp(TestCase):
     def test_passes(self):
         self.assertEqual(torch.ones(2) + 1, torch.full((2,), 2.0))
+
+    def test_random_numbers_are_frozen(self):
+        with freeze_rng_state():
+            before = torch.rand(9)
+        self.assertEqual(torch.rand(9), before)
 
     def test_fails_on_torch(self):
         self.assertTrue(MICA)
@@ -93,7 +98,7 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> torch_tests.Row:
 
 
 def test_what_counts(row: torch_tests.Row) -> None:
-    assert row.passed == 3, row
+    assert row.passed == 4, row
     assert set(row.failed) == {
         "TestMadeUp.test_fails",
         "TestMadeUp.test_skips_on_mica",
@@ -120,7 +125,7 @@ def test_what_a_failure_says(row: torch_tests.Row, test: str, words: str) -> Non
 
 def test_the_page_names_each_cause(row: torch_tests.Row) -> None:
     text = torch_tests.page([row], argparse.Namespace(sample=0, seed="mica"))
-    assert "| test_made_up.py | 3 | 5 | 37.5 % |" in text
+    assert "| test_made_up.py | 4 | 5 | 44.4 % |" in text
     assert "| 1 | test_made_up.py | takes more than N s | `TestMadeUp.test_hangs` |" in text
     assert "| 1 | sparse tensors |" in text
 
