@@ -19,6 +19,7 @@
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/status.h"
+#include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/registration/extensions.h"
 #include "dispatcher/registration/vendor_operators.h"
 #include "tensor/allocator.h"
@@ -155,6 +156,12 @@ MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue
                        int64_t num_results) {
   return CatchAll([&] {
     const auto& op = *static_cast<const Operator*>(handle);
+    absl::InlinedVector<MicaValue, 8> filled;
+    if (const EarlierSchema* earlier = EarlierCall(op, n)) {
+      filled = Filled(*earlier, args);
+      args = filled.data();
+      n = op.spec().num_args;
+    }
     CheckBoxedCall(op, n, num_results);
     op.CallBoxed(args, n, results);
   });

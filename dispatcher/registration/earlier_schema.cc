@@ -1,8 +1,10 @@
 #include "dispatcher/registration/earlier_schema.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 
-#include "absl/container/inlined_vector.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "schema/default.h"
 #include "schema/generation.h"
@@ -23,6 +25,28 @@ EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation) {
     absl::StrAppend(&result.names, result.names.empty() ? "`" : ", `", a.name, "`");
   }
   return result;
+}
+
+const EarlierSchema* EarlierCall(const Operator& op, int64_t num_args) {
+  const OperatorSpec& spec = op.spec();
+  if (num_args == spec.num_args || spec.num_generations == 0) return nullptr;
+  static std::mutex mutex;
+  static auto* const known =
+      new absl::flat_hash_map<std::pair<const Operator*, int64_t>, std::unique_ptr<EarlierSchema>>();
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<EarlierSchema>& found = (*known)[{&op, num_args}];
+  // Of several, the one that is listed last.
+  for (int i = spec.num_generations - 1; !found && i >= 0; --i)
+    if (EarlierSchema e = AdaptTo(op, spec.generations[i]); static_cast<int64_t>(e.kept.size()) == num_args)
+      found = std::make_unique<EarlierSchema>(std::move(e));
+  return found.get();
+}
+
+absl::InlinedVector<MicaValue, 8> Filled(const EarlierSchema& earlier, const MicaValue* args) {
+  absl::InlinedVector<MicaValue, 8> filled(earlier.kept.size() + earlier.left_out.size());
+  for (size_t i = 0; i < earlier.kept.size(); ++i) filled[static_cast<size_t>(earlier.kept[i])] = args[i];
+  for (const auto& [i, value] : earlier.left_out) filled[static_cast<size_t>(i)] = value.Borrow();
+  return filled;
 }
 
 MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const MicaValue* args,

@@ -1,5 +1,5 @@
-// Kernels that were built for an earlier schema of their operator: how they are
-// called when the operator has got further arguments since.
+// Kernels and calls of plugins that were built for an earlier schema of an operator, which has got further
+// arguments since.
 //
 // An EarlierSchema is made when such a kernel is registered and lives as long as its
 // operator. A call in which every new argument holds its default goes to the kernel
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/structured.h"
 #include "schema/value.h"
@@ -23,6 +24,12 @@ struct EarlierSchema {
   std::vector<std::pair<int, Value>> left_out;  // the new arguments, with their defaults
   std::string names;                            // of those: "`extra` and `mode`"
 };
+
+// The earlier schema that a plugin calls `op` by which passes so many arguments; NULL where they are the
+// present ones, or none fits. Once found it stays.
+const EarlierSchema* EarlierCall(const Operator& op, int64_t num_args);
+// The present arguments of such a call: the new ones hold their defaults. Borrowed.
+absl::InlinedVector<MicaValue, 8> Filled(const EarlierSchema& earlier, const MicaValue* args);
 
 // What a kernel of that schema needs to serve `op`; throws a kRuntime Error where it cannot.
 EarlierSchema AdaptTo(const Operator& op, const SchemaGeneration& generation);

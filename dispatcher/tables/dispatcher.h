@@ -103,7 +103,7 @@ class Dispatcher {
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, kNumKeys> decompose_at;
   uint64_t ranks = 0;  // of the scopes so far
-  KeySet asleep;       // of Mica's own layers, those whose plugin is disabled; a third party's calls just pass
+  KeySet asleep;  // of Mica's own layers, those whose plugin is disabled; a third party's calls just pass
   std::array<const Scope*, kNumKeys> brought_by{};  // a plugin's layers and frame kinds, while it is enabled
   // Operators whose scope is gone, with their slots' contexts: a call may be in flight, and a handle may be
   // kept. One that is defined again word for word in the same place is the same operator again.

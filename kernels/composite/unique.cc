@@ -27,12 +27,14 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
   const int64_t n = self.size(dim);
   int64_t empty = 0;
   for (const int64_t size : self.sizes()) empty += size == 0;
-  MICA_CHECK(n == 0 || empty == 0,
-             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: slices of ",
-             ShapeText(self.sizes()), " along dimension (", dim, ") have no elements to tell them apart.");
-  MICA_CHECK(n > 0 || empty == 1,
-             "Number of zero sized dimensions is more than one, so unique cannot be applied along dimension (",
-             dim, ") of the shape ", ShapeText(self.sizes()), ".");
+  MICA_CHECK(
+      n == 0 || empty == 0,
+      "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: slices of ",
+      ShapeText(self.sizes()), " along dimension (", dim, ") have no elements to tell them apart.");
+  MICA_CHECK(
+      n > 0 || empty == 1,
+      "Number of zero sized dimensions is more than one, so unique cannot be applied along dimension (", dim,
+      ") of the shape ", ShapeText(self.sizes()), ".");
   if (n == 0) return {ops::clone(self), nothing, nothing};
   const Tensor rows = ops::reshape(ops::movedim(self, dim, 0), {n, -1});
   Tensor order = ops::arange(n, DType::kI64, std::nullopt, self.device());

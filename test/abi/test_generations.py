@@ -36,6 +36,39 @@ def test_kernel_of_an_earlier_schema_serves_the_calls_it_knows(operator_first: b
     assert "left out" not in result.stderr
 
 
+def test_call_of_an_earlier_schema_is_filled_up() -> None:
+    """A plugin that was built when the operator had one argument calls it with one: the new one has its default."""
+    program = """
+import json, sys, mica
+for path in sys.argv[1:]:
+    mica.load_plugin(path)
+print(json.dumps([mica.ops.caller.scaled(mica.tensor([1.0, 2.0])).tolist() for _ in range(3)]))
+"""
+    result = python(program, str(plugin("grown.c")), str(plugin("grown.c", "-DCALLER=1")))
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == [[2.0, 4.0]] * 3
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("operator", [(), ("-DSHORT",)], ids=["grown", "with no earlier schema"])
+def test_call_that_fits_no_schema_is_refused(operator: tuple[str, ...], count: int) -> None:
+    program = """
+import sys, mica
+for path in sys.argv[1:]:
+    mica.load_plugin(path)
+try:
+    mica.ops.caller.scaled(mica.ones(2))
+except TypeError as error:
+    print(error)
+"""
+    result = python(program, str(plugin("grown.c", *operator)), str(plugin("grown.c", f"-DCALLER={count}")))
+    assert result.returncode == 0, result.stderr
+    assert (
+        f"grown::scale takes (2) boxed arguments, defaults included, and a plugin passes ({count})"
+        in result.stdout
+    )
+
+
 @pytest.mark.parametrize(
     ("operator", "kernel"),
     [("-DGROWN", "-DLONG_AGO=12345"), ("-DSHORT", "-DLONG_AGO")],

@@ -452,8 +452,8 @@ inline int64_t WrapDim(int64_t d, int64_t ndim) {
   MICA_PLUGIN_CHECK(d >= -n && d < n, MICA_ERROR_INDEX,
                     "The dimension (" + std::to_string(d) +
                         ") is not one of the tensor: Dimension out of range (expected to be in range of [" +
-                        std::to_string(-n) + ", " + std::to_string(n - 1) + "], but got " + std::to_string(d) +
-                        ").");
+                        std::to_string(-n) + ", " + std::to_string(n - 1) + "], but got " +
+                        std::to_string(d) + ").");
   return d < 0 ? d + n : d;
 }
 inline bool IsDifferentiable(DType d) { return IsFloating(d) || IsComplex(d); }

@@ -1,15 +1,19 @@
-/* Two plugins of one source, years apart.
+/* Three plugins of one source, years apart.
  *
  * As it is: the operator grown::scale, which has got an argument `factor` since, with a
  * decomposition. With -DLONG_AGO: a kernel for the CPU that was built when the operator
  * was grown::scale(Tensor self) -> Tensor; it answers the number 70, whatever it is
- * given. -DLONG_AGO=HASH is one for a schema that the operator never had. */
+ * given. -DLONG_AGO=HASH is one for a schema that the operator never had. With -DCALLER=N: the operator
+ * caller::scaled, whose kernel calls grown::scale with N arguments, as plugins did then with one. */
 #include <mica/operators.h>
 #include <string.h>
 
 #define EARLIER "grown::scale(Tensor self) -> Tensor"
 #ifdef LONG_AGO
 #define NAME "long_ago"
+#define PROVIDES ""
+#elif defined(CALLER)
+#define NAME "caller"
 #define PROVIDES ""
 #else
 #define NAME "grown"
@@ -63,6 +67,17 @@ static uint64_t Hash(const char* text) {
   for (; *text; ++text) h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
   return h;
 }
+#elif defined(CALLER)
+static MicaStatus Scaled(const MicaCall* call, const MicaValue* args, int64_t n, MicaValue* results,
+                         int64_t num_results) {
+  (void)call, (void)n;
+  static const char name[] = "grown::scale";
+  void* op;
+  MicaStatus status = host->op_find((MicaStr){name, sizeof(name) - 1}, &op);
+  if (status) return status;
+  const MicaValue given[3] = {args[0]};
+  return host->op_call_boxed(op, given, CALLER, results, num_results);
+}
 #else
 /* In parts: grown::scale(Tensor self, *, Scalar factor=2) */
 static MicaStatus Parts(const MicaCall* call, const MicaValue* args, int64_t n, MicaValue* results,
@@ -82,6 +97,16 @@ MICA_EXPORT MicaStatus mica_plugin_init_v1(const MicaHost* h, const MicaRegistra
   k.backend = "cpu";
   k.boxed = Scale;
   k.schema_hash = LONG_AGO > 1 ? LONG_AGO : Hash(EARLIER);
+  return r->register_kernel(r->context, &k);
+#elif defined(CALLER)
+  MicaKernelRecord k;
+  MicaStatus status = r->define_operator(r->context, "caller::scaled(Tensor self) -> Tensor");
+  if (status) return status;
+  memset(&k, 0, sizeof(k));
+  k.struct_size = sizeof(k);
+  k.name = "caller::scaled";
+  k.backend = "cpu";
+  k.boxed = Scaled;
   return r->register_kernel(r->context, &k);
 #else
   static const char name[] = MICA_OPERATORS_EXTENSION;

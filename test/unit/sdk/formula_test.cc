@@ -34,7 +34,8 @@ TEST_CASE("wrap_dim of a plugin's operator takes the dimensions that there are",
 }
 
 TEST_CASE("sizes and counts of a plugin's operator raise beyond int64", "[sdk]") {
-  const std::string beyond = std::to_string(MICA_ERROR_RUNTIME) + " A size or count is beyond the range of int64.";
+  const std::string beyond =
+      std::to_string(MICA_ERROR_RUNTIME) + " A size or count is beyond the range of int64.";
   CHECK(Product(Dims{3, 4, 5}) == 60);
   CHECK(Product(Dims{}) == 1);
   CHECK(Raised([] { Product(Dims{INT64_MAX, 2}); }) == beyond);
