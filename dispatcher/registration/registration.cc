@@ -439,15 +439,24 @@ void Scope::Disable() {
 }
 
 absl::Status Scope::Enable() {
-  Dispatcher& d = Dispatcher::Get();
-  std::lock_guard lock(d.mutex);
-  if (!impl_->committed || impl_->enabled) return absl::OkStatus();
-  if (absl::Status s = impl_->CheckExtensions(); !s.ok()) return s;
-  if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
-  impl_->Put(d, this);
-  impl_->enabled = true;
-  DropTables(d, *impl_);
-  impl_->Offer();
+  std::vector<std::string> said;
+  {
+    Dispatcher& d = Dispatcher::Get();
+    std::lock_guard lock(d.mutex);
+    if (!impl_->committed || impl_->enabled) return absl::OkStatus();
+    if (absl::Status s = impl_->Check(d); !s.ok()) return s;
+    if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
+    // Operators may have come, gone or changed meanwhile.
+    for (NamedKernel& k : impl_->kernels) k.entry.earlier = nullptr;
+    said = impl_->DropUnfit(d);
+    impl_->Put(d, this);
+    impl_->enabled = true;
+    DropTables(d, *impl_);
+    impl_->Offer();
+    said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
+    d.unsaid.clear();
+  }
+  for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();
 }
 

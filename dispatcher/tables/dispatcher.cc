@@ -81,6 +81,7 @@ Operator* Dispatcher::Find(std::string_view name) const {
 
 void Dispatcher::AddOperator(Operator* op) {
   List(op);
+  DropGroup(*op);  // a handle may have made a table while it was gone
   auto it = waiting.find(std::string(op->name()));
   if (it == waiting.end()) return;
   OperatorState& state = StateOf(*op);
@@ -140,7 +141,9 @@ void Dispatcher::RemoveOperator(Operator* op) {
     waiting[std::string(op->name())].push_back(std::move(e));
   }
   state.kernels.clear();
-  operators.erase(std::string(op->name()));
+  if (auto it = operators.find(std::string(op->name())); it != operators.end() && it->second == op)
+    operators.erase(it);
+  DropGroup(*op);
   std::erase(order, op);
   if (auto group = groups_.find(GroupOf(op->spec())); std::erase(group->second, op) && group->second.empty())
     groups_.erase(group);

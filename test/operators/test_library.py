@@ -479,6 +479,36 @@ def test_other_libraries_kernels_outlive_the_operator() -> None:
     owner()._destroy()  # nothing of `other` is left to be found
 
 
+def test_an_operator_that_comes_back_has_the_kernels_of_now() -> None:
+    """Its handle made a table while it was there, or gone, that knows other kernels."""
+    namespace = fresh("x").split("::")[0]
+
+    def owner() -> library.Library:
+        own = library.Library(namespace, "DEF")
+        own.define("f(Tensor x) -> Tensor")
+        return own
+
+    def kernel(number: int) -> library.Library:
+        new = library.Library(namespace, "IMPL")
+        new.impl("f", lambda x: x + number, "cpu")
+        return new
+
+    own = owner()
+    f = getattr(mica.ops, namespace).f
+    with pytest.raises(NotImplementedError, match="no kernel for the backend"):
+        f(mica.zeros(()))
+    own._destroy()
+    other = kernel(5)  # waits for the operator
+    own = owner()
+    assert f(mica.zeros(())).item() == 5
+    own._destroy()
+    other._destroy()
+    own = owner()
+    with pytest.raises(NotImplementedError, match="no kernel for the backend"):
+        f(mica.zeros(()))
+    own._destroy()
+
+
 def test_kernels_are_replaced_under_calls() -> None:
     """10,000 replacements under eight threads, with nothing behind them: no call finds a gap."""
     namespace = fresh("x").split("::")[0]

@@ -348,5 +348,44 @@ TEST_CASE("a kernel of an earlier schema gets the calls that it knows", "[dispat
   CHECK(CallGrown(op, 5) == 2);
   CHECK(CallGrown(op, 4) == 9);
 }
+
+TEST_CASE("a scope comes back to the operators that are there then", "[dispatcher]") {
+  const auto defined = [](const char* schema) {
+    auto scope = Scope::Create("definer", "");
+    REQUIRE(scope->Define(schema, {}).ok());
+    return scope;
+  };
+  auto first = defined("test::changing(Tensor x) -> int");
+  REQUIRE(first->Commit().ok());
+  first->Disable();
+  auto second = defined("test::changing(Tensor x, int y) -> int");
+  REQUIRE(second->Commit().ok());
+  const absl::Status clash = first->Enable();
+  CHECK(std::string(clash.message()).find("Operator (test::changing) is defined already") == 0);
+
+  // A kernel for the first one, which waited meanwhile, does not serve the second.
+  auto kernel = Scope::Create("kernel", "");
+  MicaKernelRecord record{};
+  record.struct_size = sizeof(record);
+  record.name = "test::changing";
+  record.backend = "cpu";
+  record.function = reinterpret_cast<MicaFunction>(&Grown);
+  record.boxed = [](const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t) -> MicaStatus {
+    return nullptr;
+  };
+  record.schema_hash = schema::HashText("test::changing(Tensor x) -> int");
+  REQUIRE(kernel->AddLeaf(record).ok());
+  second->Disable();
+  REQUIRE(first->Enable().ok());
+  REQUIRE(kernel->Commit().ok());
+  CHECK(kernel->Notes().empty());
+  kernel->Disable();
+  first->Disable();
+  REQUIRE(second->Enable().ok());
+  REQUIRE(kernel->Enable().ok());
+  CHECK(ExplainText(GetOperator("test::changing"), KeySet::Of(keys::kCpu)).find("plugin (kernel)") ==
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace mica::testing
