@@ -403,23 +403,31 @@ void DropTables(Dispatcher& d, const Impl& impl) {
 }
 }  // namespace
 
+absl::Status Scope::Impl::Activate(Dispatcher& d, const Scope* scope, std::vector<std::string>& said) {
+  if (absl::Status s = Check(d); !s.ok()) return s;
+  if (absl::Status s = PublishDevices(); !s.ok()) return s;
+  // Operators may have come, gone or changed since the kernels last stood there.
+  for (NamedKernel& k : kernels) k.entry.earlier = nullptr;
+  said = DropUnfit(d);
+  if (!committed) d.notes[scope] = said;
+  Put(d, scope);
+  enabled = true;
+  DropTables(d, *this);
+  Offer();
+  said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
+  d.unsaid.clear();
+  return absl::OkStatus();
+}
+
 absl::Status Scope::Commit() {
   std::vector<std::string> said;
   {
     Dispatcher& d = Dispatcher::Get();
     std::lock_guard lock(d.mutex);
     if (!open()) return absl::FailedPreconditionError("The scope was committed or given up already.");
-    if (absl::Status s = impl_->Check(d); !s.ok()) return s;
-    if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
-    said = impl_->DropUnfit(d);
-    d.notes[this] = said;
     impl_->rank = ++d.ranks;
-    impl_->Put(d, this);
-    impl_->committed = impl_->enabled = true;
-    DropTables(d, *impl_);
-    impl_->Offer();
-    said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
-    d.unsaid.clear();
+    if (absl::Status s = impl_->Activate(d, this, said); !s.ok()) return s;
+    impl_->committed = true;
   }
   for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();
@@ -444,17 +452,7 @@ absl::Status Scope::Enable() {
     Dispatcher& d = Dispatcher::Get();
     std::lock_guard lock(d.mutex);
     if (!impl_->committed || impl_->enabled) return absl::OkStatus();
-    if (absl::Status s = impl_->Check(d); !s.ok()) return s;
-    if (absl::Status s = impl_->PublishDevices(); !s.ok()) return s;
-    // Operators may have come, gone or changed meanwhile.
-    for (NamedKernel& k : impl_->kernels) k.entry.earlier = nullptr;
-    said = impl_->DropUnfit(d);
-    impl_->Put(d, this);
-    impl_->enabled = true;
-    DropTables(d, *impl_);
-    impl_->Offer();
-    said.insert(said.end(), d.unsaid.begin(), d.unsaid.end());
-    d.unsaid.clear();
+    if (absl::Status s = impl_->Activate(d, this, said); !s.ok()) return s;
   }
   for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();

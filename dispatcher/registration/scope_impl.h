@@ -72,6 +72,8 @@ struct Scope::Impl {
   absl::Status PublishDevices();
   // Takes out the kernels that cannot serve the operator they name, and says so.
   std::vector<std::string> DropUnfit(Dispatcher& d);
+  // Puts the scope in place, or says why not; `said` gets what people are to be told once the mutex is free.
+  absl::Status Activate(Dispatcher& d, const Scope* scope, std::vector<std::string>& said);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
   // Tables for others and frame kinds. Last of all, when the scope's kernels are found, and first, when they

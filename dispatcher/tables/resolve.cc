@@ -334,16 +334,13 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
   if (const KernelEntry* e = Top(op, bit)) return FromEntry(op, *e);
   Resolution r;
   if (ResolveDecomposition(op, bit, r) || ResolveFallback(op, bit, "the layer's boxed fallback", r)) return r;
-  if (keys::kLazy.has(bit)) {
-    void* const missing = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
-    return Found(BoxedSlot(op, {&RunUnserved, missing, nullptr}), SlotReason::kMissing,
+  void* const layer = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
+  if (keys::kLazy.has(bit))
+    return Found(BoxedSlot(op, {&RunUnserved, layer, nullptr}), SlotReason::kMissing,
                  "no plugin for this layer is loaded");
-  }
-  if (asleep.has(bit)) {
-    void* const layer = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
+  if (asleep.has(bit))
     return Found(BoxedSlot(op, {&RunAsleep, layer, nullptr}), SlotReason::kMissing,
                  "the layer's plugin is disabled: calls that rely on it are refused, others pass");
-  }
   r = Found({nullptr, nullptr}, SlotReason::kFallthrough, "nothing to do");
   r.fallthrough = true;
   return r;

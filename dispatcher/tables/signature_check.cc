@@ -1,5 +1,7 @@
 #include "dispatcher/tables/signature_check.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -21,44 +23,15 @@ std::string Expected(std::string_view schema) {
 }
 
 const char* TypeOf(char letter) {
-  switch (letter) {
-    case 't':
-      return "MicaTensor*";
-    case 'T':
-      return "MicaTensorSpan";
-    case 'i':
-      return "int64_t";
-    case 'j':
-      return "MicaOptInt";
-    case 'f':
-      return "double";
-    case 'g':
-      return "MicaOptFloat";
-    case 'b':
-      return "int32_t";
-    case 's':
-      return "MicaScalar";
-    case 'I':
-      return "MicaIntSpan";
-    case 'F':
-      return "MicaFloatSpan";
-    case 'B':
-      return "MicaBoolSpan";
-    case 'S':
-      return "MicaScalarSpan";
-    case 'd':
-      return "MicaDevice";
-    case 'z':
-      return "MicaStr";
-    case 'G':
-      return "MicaGenerator*";
-    case 'r':
-      return "MicaValue*";
-    case 'v':
-      return "void";
-    default:
-      return "another type";
-  }
+  static constexpr std::pair<char, const char*> kTypes[] = {
+      {'t', "MicaTensor*"}, {'T', "MicaTensorSpan"}, {'i', "int64_t"},        {'j', "MicaOptInt"},
+      {'f', "double"},      {'g', "MicaOptFloat"},   {'b', "int32_t"},        {'s', "MicaScalar"},
+      {'I', "MicaIntSpan"}, {'F', "MicaFloatSpan"},  {'B', "MicaBoolSpan"},   {'S', "MicaScalarSpan"},
+      {'d', "MicaDevice"},  {'z', "MicaStr"},        {'G', "MicaGenerator*"}, {'r', "MicaValue*"},
+      {'v', "void"}};
+  for (const auto& [of, type] : kTypes)
+    if (of == letter) return type;
+  return "another type";
 }
 
 // "(MicaTensor*, MicaScalar) -> void"

@@ -410,6 +410,20 @@ def test_an_operator_tells_its_equation_program_and_arguments():
         ops.add.Tensor.bind(x)
 
 
+def defining(namespace: str) -> library.Library:
+    """A library that defines f."""
+    own = library.Library(namespace, "DEF")
+    own.define("f(Tensor x) -> Tensor")
+    return own
+
+
+def adding(namespace: str, number: int) -> library.Library:
+    """A library of a kernel for f, which adds the number."""
+    new = library.Library(namespace, "IMPL")
+    new.impl("f", lambda x: x + number, "cpu")
+    return new
+
+
 def _resident() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -459,51 +473,35 @@ def test_other_libraries_kernels_outlive_the_operator() -> None:
     """A library that is made anew, as by importlib.reload, finds the kernels that others gave its operators."""
     namespace = fresh("x").split("::")[0]
 
-    def owner() -> library.Library:
-        own = library.Library(namespace, "DEF")
-        own.define("f(Tensor x) -> Tensor")
-        return own
-
-    first = owner()
-    other = library.Library(namespace, "IMPL")
-    other.impl("f", lambda x: x + 2, "cpu")
+    first = defining(namespace)
+    other = adding(namespace, 2)
     f = getattr(mica.ops, namespace).f
     assert f(mica.zeros(())).item() == 2
     first._destroy()
-    again = owner()
+    again = defining(namespace)
     assert f(mica.zeros(())).item() == 2  # the handle is the operator's again, too
     other._destroy()
     with pytest.raises(NotImplementedError):
         f(mica.zeros(()))
     again._destroy()
-    owner()._destroy()  # nothing of `other` is left to be found
+    defining(namespace)._destroy()  # nothing of `other` is left to be found
 
 
 def test_an_operator_that_comes_back_has_the_kernels_of_now() -> None:
     """Its handle made a table while it was there, or gone, that knows other kernels."""
     namespace = fresh("x").split("::")[0]
 
-    def owner() -> library.Library:
-        own = library.Library(namespace, "DEF")
-        own.define("f(Tensor x) -> Tensor")
-        return own
-
-    def kernel(number: int) -> library.Library:
-        new = library.Library(namespace, "IMPL")
-        new.impl("f", lambda x: x + number, "cpu")
-        return new
-
-    own = owner()
+    own = defining(namespace)
     f = getattr(mica.ops, namespace).f
     with pytest.raises(NotImplementedError, match="no kernel for the backend"):
         f(mica.zeros(()))
     own._destroy()
-    other = kernel(5)  # waits for the operator
-    own = owner()
+    other = adding(namespace, 5)  # waits for the operator
+    own = defining(namespace)
     assert f(mica.zeros(())).item() == 5
     own._destroy()
     other._destroy()
-    own = owner()
+    own = defining(namespace)
     with pytest.raises(NotImplementedError, match="no kernel for the backend"):
         f(mica.zeros(()))
     own._destroy()
@@ -512,14 +510,8 @@ def test_an_operator_that_comes_back_has_the_kernels_of_now() -> None:
 def test_kernels_are_replaced_under_calls() -> None:
     """10,000 replacements under eight threads, with nothing behind them: no call finds a gap."""
     namespace = fresh("x").split("::")[0]
-    own = library.Library(namespace, "DEF")
-    own.define("f(Tensor x) -> Tensor")
+    own = defining(namespace)
     f = getattr(mica.ops, namespace).f
-
-    def kernel(number: int) -> library.Library:
-        new = library.Library(namespace, "IMPL")
-        new.impl("f", lambda x: x + number, "cpu")
-        return new
 
     stop, wrong = threading.Event(), []
 
@@ -533,12 +525,12 @@ def test_kernels_are_replaced_under_calls() -> None:
             except Exception as error:  # noqa: BLE001 - any is one too many
                 wrong.append(error)
 
-    current = kernel(1)
+    current = adding(namespace, 1)
     threads = [threading.Thread(target=call) for _ in range(8)]
     for t in threads:
         t.start()
     for number in range(2, 10_002):
-        new = kernel(number)
+        new = adding(namespace, number)
         current._destroy()
         current = new
     stop.set()

@@ -172,9 +172,8 @@ void FlashAttention(const MicaCall* call, MicaTensor* query, MicaTensor* key, Mi
   const Shape s(query, key, value, is_causal != 0, scale);
   const int32_t threads = ThreadsOf(call), kept = TensorRef(query).dtype();
   HeadsResult out(std::array{s.batch, s.heads, s.queries, s.value_width},
-                  FlashInTorch(query, key, value) ? OrderOf(query) : kInOrder, kept, true);
+                  FlashInTorch(query, key, value) ? OrderOf(query) : kInOrder, kept, s.dtype, threads, true);
   OwnedTensor log_sum = Made({s.batch, s.heads, s.queries}, s.dtype);
-  out.Open(s.dtype, threads);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Operands<T> in(s, query, key, value, mask, threads);
@@ -194,11 +193,11 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
   if (output_mask.data[3] || TensorRef(log_sum).dtype() != s.dtype) throw plugin::NotImplemented();
   const int32_t threads = ThreadsOf(call), kept = TensorRef(query).dtype();
   const bool flash = FlashInTorch(query, key, value);
+  const int64_t key_heads = s.heads / s.group;
   HeadsResult made[] = {
-      {{s.batch, s.heads, s.queries, s.width}, flash ? kHeadsInside : kInOrder, kept},
-      {{s.batch, s.heads / s.group, s.keys, s.width}, flash ? kHeadsInside : kRowsInside, kept},
-      {{s.batch, s.heads / s.group, s.keys, s.value_width}, flash ? kHeadsInside : kInOrder, kept}};
-  for (HeadsResult& g : made) g.Open(s.dtype, threads);
+      {{s.batch, s.heads, s.queries, s.width}, flash ? kHeadsInside : kInOrder, kept, s.dtype, threads},
+      {{s.batch, key_heads, s.keys, s.width}, flash ? kHeadsInside : kRowsInside, kept, s.dtype, threads},
+      {{s.batch, key_heads, s.keys, s.value_width}, flash ? kHeadsInside : kInOrder, kept, s.dtype, threads}};
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Operands<T> in(s, query, key, value, mask, threads);
@@ -206,8 +205,8 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
     // the gradient nearly cancels: the output is computed again, in float32.
     std::optional<HeadsResult> wide;
     if (kept != s.dtype) {
-      wide.emplace(std::array{s.batch, s.heads, s.queries, s.value_width}, kHeadsInside, s.dtype, true);
-      wide->Open(s.dtype, threads);
+      wide.emplace(std::array{s.batch, s.heads, s.queries, s.value_width}, kHeadsInside, s.dtype, s.dtype,
+                   threads, true);
       const OwnedTensor sums = Made({s.batch, s.heads, s.queries}, s.dtype);
       Forward<T>(s, in, *wide, TensorRef(sums.get()).data<T>(), threads);
     }

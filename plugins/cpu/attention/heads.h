@@ -48,6 +48,19 @@ struct Shape {
   int64_t KeysSeenBy(const Range& q) const { return causal ? std::min(keys, q.first + q.count) : keys; }
 };
 
+// The strides of heads, of their rows, and within a row: the tensor's own, or those of a row-major copy.
+struct HeadStrides {
+  int64_t batch, head, row, col;
+
+  // `swapped`: dimensions 1 and 2 are rows and heads.
+  HeadStrides(const plugin::TensorRef& t, bool own, bool swapped) {
+    int64_t strides[4];
+    strides[3] = own ? t.stride(3) : 1;
+    for (int d = 2; d >= 0; --d) strides[d] = own ? t.stride(d) : strides[d + 1] * t.size(d + 1);
+    batch = strides[0], head = strides[swapped ? 2 : 1], row = strides[swapped ? 1 : 2], col = strides[3];
+  }
+};
+
 // A tensor of four dimensions whose rows (last dimension) are adjacent elements of T: its
 // own memory if it is so, else a copy.
 template <class T>
@@ -56,21 +69,12 @@ struct Heads {
   int64_t batch, head, step;  // strides
   std::optional<DenseInput> copy;
 
-  // `swapped`: dimensions 1 and 2 are rows and heads.
   Heads(const MicaTensor* tensor, int32_t dtype, int32_t threads, bool swapped = false) {
     const plugin::TensorRef t(tensor);
-    int64_t strides[4];
-    if (t.dtype() == dtype && (t.stride(3) == 1 || t.size(3) == 1) && Ordered(t)) {
-      data = t.data<T>();
-      for (int d = 0; d < 4; ++d) strides[d] = t.stride(d);
-    } else {
-      data = copy.emplace(tensor, dtype, threads).template data<T>();
-      strides[3] = 1;
-      for (int d = 3; d > 0; --d) strides[d - 1] = strides[d] * t.size(d);
-    }
-    batch = strides[0];
-    head = strides[swapped ? 2 : 1];
-    step = strides[swapped ? 1 : 2];
+    const bool own = t.dtype() == dtype && (t.stride(3) == 1 || t.size(3) == 1) && Ordered(t);
+    data = own ? t.data<T>() : copy.emplace(tensor, dtype, threads).template data<T>();
+    const HeadStrides strides(t, own, swapped);
+    batch = strides.batch, head = strides.head, step = strides.row;
   }
   const T* Row(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * step; }
 
@@ -161,47 +165,20 @@ inline Order OrderOf(const plugin::TensorRef& t) {
   return order;
 }
 
-// A result [batch, heads, rows, width] whose memory has the dimensions in an order; `swapped`: its
-// dimensions 1 and 2 are rows and heads.
+// A result [batch, heads, rows, width] of a dtype, whose memory has the dimensions in an order; `swapped`:
+// its dimensions 1 and 2 are rows and heads. It is computed in its own memory where its dtype is `computed`,
+// else in a row-major copy until Finish.
 class HeadsResult {
  public:
-  HeadsResult(const std::array<int64_t, 4>& sizes, const Order& order, int32_t dtype, bool swapped = false) {
-    int64_t in_memory[4], strides[4], step = 1;
-    for (size_t i = 4; i-- > 0;) {
-      in_memory[i] = sizes[static_cast<size_t>(order[i])];
-      strides[order[i]] = step;
-      step *= in_memory[i];
-    }
-    int64_t seen[4];
-    std::copy(sizes.begin(), sizes.end(), seen);
-    if (swapped) {
-      std::swap(seen[1], seen[2]);
-      std::swap(strides[1], strides[2]);
-    }
-    memory_ = plugin::OwnedTensor::Empty(in_memory, 4, dtype, MicaDevice{0, 0});
-    const MicaTensorResult r = plugin::Host()->tensor_as_strided(memory_.get(), {seen, 4}, {strides, 4}, 0);
-    plugin::Check(r.status);
-    tensor_ = plugin::OwnedTensor(r.value);
-    swapped_ = swapped;
-  }
-  // The memory to compute in: its own where the dtype is `computed`, else row-major until Finish.
-  void Open(int32_t computed, int32_t threads) {
-    const plugin::TensorRef t(tensor_.get());
-    int64_t strides[4];
-    if (t.dtype() == computed) {
-      data_ = t.data<void>();
-      for (int32_t d = 0; d < 4; ++d) strides[d] = t.stride(d);
-    } else {
-      data_ = copy_.emplace(tensor_.get(), computed, threads).data<void>();
-      strides[3] = 1;
-      for (int32_t d = 3; d > 0; --d) strides[d - 1] = strides[d] * t.size(d);
-    }
-    batch_ = strides[0], head_ = strides[swapped_ ? 2 : 1];
-    row_ = strides[swapped_ ? 1 : 2], col_ = strides[3];
+  HeadsResult(const std::array<int64_t, 4>& sizes, const Order& order, int32_t dtype, int32_t computed,
+              int32_t threads, bool swapped = false)
+      : tensor_(Laid(sizes, order, dtype, swapped)), strides_(tensor_.get(), dtype == computed, swapped) {
+    data_ = dtype == computed ? plugin::TensorRef(tensor_.get()).data<void>()
+                              : copy_.emplace(tensor_.get(), computed, threads).data<void>();
   }
   template <class T>
   Strided Head(int64_t b, int64_t h) const {
-    return {static_cast<T*>(data_) + b * batch_ + h * head_, row_, col_};
+    return {static_cast<T*>(data_) + b * strides_.batch + h * strides_.head, strides_.row, strides_.col};
   }
   template <class T>
   void Clear() {
@@ -214,11 +191,29 @@ class HeadsResult {
   plugin::OwnedTensor Take() { return std::move(tensor_); }
 
  private:
-  plugin::OwnedTensor memory_, tensor_;
+  static plugin::OwnedTensor Laid(const std::array<int64_t, 4>& sizes, const Order& order, int32_t dtype,
+                                  bool swapped) {
+    int64_t in_memory[4], seen[4], strides[4], step = 1;
+    for (size_t i = 4; i-- > 0;) {
+      in_memory[i] = sizes[static_cast<size_t>(order[i])];
+      strides[order[i]] = step;
+      step *= in_memory[i];
+    }
+    std::copy(sizes.begin(), sizes.end(), seen);
+    if (swapped) {
+      std::swap(seen[1], seen[2]);
+      std::swap(strides[1], strides[2]);
+    }
+    const plugin::OwnedTensor memory = plugin::OwnedTensor::Empty(in_memory, 4, dtype, MicaDevice{0, 0});
+    const MicaTensorResult r = plugin::Host()->tensor_as_strided(memory.get(), {seen, 4}, {strides, 4}, 0);
+    plugin::Check(r.status);
+    return plugin::OwnedTensor(r.value);
+  }
+
+  plugin::OwnedTensor tensor_;
+  HeadStrides strides_;
   std::optional<DenseOutput> copy_;
-  void* data_ = nullptr;
-  int64_t batch_ = 0, head_ = 0, row_ = 0, col_ = 0;
-  bool swapped_ = false;
+  void* data_;
 };
 
 }  // namespace mica::cpu

@@ -87,27 +87,26 @@ static MicaStatus Parts(const MicaCall* call, const MicaValue* args, int64_t n, 
 }
 #endif
 
+#if defined(LONG_AGO) || defined(CALLER)
+static MicaStatus Boxed(const MicaRegistrar* r, const char* name, MicaBoxedFunction boxed, uint64_t hash) {
+  MicaKernelRecord k;
+  memset(&k, 0, sizeof(k));
+  k.struct_size = sizeof(k);
+  k.name = name;
+  k.backend = "cpu";
+  k.boxed = boxed;
+  k.schema_hash = hash;
+  return r->register_kernel(r->context, &k);
+}
+#endif
+
 MICA_EXPORT MicaStatus mica_plugin_init_v1(const MicaHost* h, const MicaRegistrar* r) {
   host = h;
 #ifdef LONG_AGO
-  MicaKernelRecord k;
-  memset(&k, 0, sizeof(k));
-  k.struct_size = sizeof(k);
-  k.name = "grown::scale";
-  k.backend = "cpu";
-  k.boxed = Scale;
-  k.schema_hash = LONG_AGO > 1 ? LONG_AGO : Hash(EARLIER);
-  return r->register_kernel(r->context, &k);
+  return Boxed(r, "grown::scale", Scale, LONG_AGO > 1 ? LONG_AGO : Hash(EARLIER));
 #elif defined(CALLER)
-  MicaKernelRecord k;
   MicaStatus status = r->define_operator(r->context, "caller::scaled(Tensor self) -> Tensor");
-  if (status) return status;
-  memset(&k, 0, sizeof(k));
-  k.struct_size = sizeof(k);
-  k.name = "caller::scaled";
-  k.backend = "cpu";
-  k.boxed = Scaled;
-  return r->register_kernel(r->context, &k);
+  return status ? status : Boxed(r, "caller::scaled", Scaled, 0);
 #else
   static const char name[] = MICA_OPERATORS_EXTENSION;
   const MicaOperatorsExtension* extension = h->extension((MicaStr){name, sizeof(name) - 1}, 0);

@@ -307,6 +307,16 @@ MicaIntResult Grown(const MicaCall*, MicaTensor* x) {
   return {static_cast<TensorImpl*>(x)->dl.ndim, nullptr};
 }
 
+// Of a kernel that was built for a schema.
+MicaKernelRecord GrownRecord(const char* name, const char* schema) {
+  MicaKernelRecord record{};
+  record.struct_size = sizeof(record);
+  record.name = name;
+  record.backend = "cpu";
+  record.function = reinterpret_cast<MicaFunction>(&Grown);
+  record.schema_hash = schema::HashText(schema);
+  return record;
+}
 int64_t CallGrown(const Operator& op, int64_t extra) {
   const Tensor x = EmptyTensor({2, 3}, DType::kF32, {});
   const MicaValue args[] = {AbiType<const Tensor&>::Box(x.impl()), AbiType<int64_t>::Box(extra)};
@@ -326,13 +336,7 @@ TEST_CASE("a kernel of an earlier schema gets the calls that it knows", "[dispat
   const Operator& op = GetOperator("test::grown");
 
   auto plugin = Scope::Create("built long ago", "");
-  MicaKernelRecord record{};
-  record.struct_size = sizeof(record);
-  record.name = "test::grown";
-  record.backend = "cpu";
-  record.function = reinterpret_cast<MicaFunction>(&Grown);
-  record.schema_hash = schema::HashText("test::grown(Tensor x) -> int");
-  REQUIRE(plugin->AddLeaf(record).ok());
+  REQUIRE(plugin->AddLeaf(GrownRecord("test::grown", "test::grown(Tensor x) -> int")).ok());
   REQUIRE(plugin->Commit().ok());
   CHECK(plugin->Notes().empty());
   CHECK(CallGrown(op, 5) == 2);
@@ -365,15 +369,10 @@ TEST_CASE("a scope comes back to the operators that are there then", "[dispatche
 
   // A kernel for the first one, which waited meanwhile, does not serve the second.
   auto kernel = Scope::Create("kernel", "");
-  MicaKernelRecord record{};
-  record.struct_size = sizeof(record);
-  record.name = "test::changing";
-  record.backend = "cpu";
-  record.function = reinterpret_cast<MicaFunction>(&Grown);
+  MicaKernelRecord record = GrownRecord("test::changing", "test::changing(Tensor x) -> int");
   record.boxed = [](const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t) -> MicaStatus {
     return nullptr;
   };
-  record.schema_hash = schema::HashText("test::changing(Tensor x) -> int");
   REQUIRE(kernel->AddLeaf(record).ok());
   second->Disable();
   REQUIRE(first->Enable().ok());

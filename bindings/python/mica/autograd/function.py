@@ -329,16 +329,18 @@ def _context(cls: type[Function], args: tuple[Any, ...]) -> tuple[FunctionCtx, A
 def _check_saved(values: tuple[Any, ...]) -> None:
     """Before the outputs get a history, which a refusal would leave behind."""
     for place, value in enumerate(values):
-        if isinstance(value, Tensor) and value.is_inference():
+        if value is None:
+            continue
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {place} is of type "
+                f"{type(value).__name__}; keep what is no Tensor as an attribute of ctx."
+            )
+        if value.is_inference():
             raise RuntimeError(
                 f"Inference tensors cannot be saved for backward, and argument {place} of save_for_backward is one. "
                 "Clone the tensor outside inference mode to get a normal tensor, or use no_grad instead of "
                 "inference mode."
-            )
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(
-                f"save_for_backward can only save variables, but argument {place} is of type "
-                f"{type(value).__name__}; keep what is no Tensor as an attribute of ctx."
             )
 
 

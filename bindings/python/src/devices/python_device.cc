@@ -11,6 +11,7 @@
 
 #include <mica/device.h>
 #include "bindings/python/src/module/errors.h"
+#include "bindings/python/src/module/kept_text.h"
 #include "bindings/python/src/operators/boxing.h"
 #include "bindings/python/src/tensor/tensor_object.h"
 #include "dispatcher/plugins/host.h"
@@ -145,12 +146,12 @@ void AddPythonLeaf(Scope& scope, const char* op, const char* backend, PyObject* 
   GetOperator(full);  // an Error with near names
   MicaKernelRecord record{};
   record.struct_size = sizeof(record);
-  record.name = strdup(full.c_str());
+  record.name = Kept(full);
   record.backend = backend;
   record.boxed = &RunPythonLeaf;
   // The dispatcher's tables may point at it for good.
   record.context = new PythonLeaf{full, Py_NewRef(function)};
-  record.file = strdup(file);
+  record.file = Kept(file);
   record.line = line;
   const absl::Status status = scope.AddLeaf(record);
   MICA_CHECK(status.ok(), std::string(status.message()));

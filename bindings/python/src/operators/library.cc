@@ -3,12 +3,12 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "bindings/python/src/devices/python_device.h"
 #include "bindings/python/src/module/init.h"
+#include "bindings/python/src/module/kept_text.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/operators/boxing.h"
 #include "bindings/python/src/operators/operator_entry.h"
@@ -193,12 +193,6 @@ class PythonKernels {
     return *free;
   }
 };
-
-// A text that stays for good, as places in files are told by their address.
-const char* Kept(const char* text) {
-  static auto* const kept = new std::unordered_set<std::string>();
-  return kept->insert(text).first->c_str();
-}
 
 void RunPythonKernel(const BoxedKernel& kernel, const Operator& op, KeySet, const MicaValue* args, int64_t n,
                      MicaValue* results) {

@@ -1,26 +1,21 @@
 // The types of named results; see result_types.h.
 #include "bindings/python/src/operators/result_types.h"
 
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "bindings/python/src/creation/convert.h"
+#include "bindings/python/src/module/kept_text.h"
 #include "bindings/python/src/module/library_name.h"
 
 namespace mica::python {
 namespace {
 
-// By the name and its fields, "max values indices". Types live as long as the process, and
-// point to the names kept here.
+// By the name and its fields, "max values indices". Types live as long as the process.
 std::map<std::string, PyTypeObject*>& Types() {
   static auto* const types = new std::map<std::string, PyTypeObject*>();
   return *types;
-}
-const char* Kept(std::string text) {
-  static auto* const texts = new std::deque<std::string>();
-  return texts->emplace_back(std::move(text)).c_str();
 }
 
 std::string Module() { return std::string(LibraryName()) + ".return_types"; }
