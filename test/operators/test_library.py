@@ -538,3 +538,5 @@ def test_kernels_are_replaced_under_calls() -> None:
         t.join()
     assert wrong == []
     assert f(mica.zeros(())).item() == 10_001
+    current._destroy()
+    own._destroy()
