@@ -1,4 +1,4 @@
-// A key set: one bit for each backend (0-23) and each layer (24-63).
+// A key set: one bit for each backend (0-22) and each layer (23-63).
 //
 // One list, MICA_FORALL_LAYERS, has Mica's own layers. Other layers and the backends get
 // their bits and names at run time from the dispatcher (dispatcher/tables/keys.h).
@@ -30,7 +30,7 @@ class KeySet {
   uint64_t bits_ = 0;
 };
 
-// Mica's own layers, highest first, with gaps for third parties.
+// Mica's own layers, highest first. Between any two that a third party may part, five bits are free.
 //
 // FrameBelow, just below Autograd, is where the kernels of Autograd go on when they run for the
 // tensors of a frame that has an Autograd of its own (grad). NoData, the lowest, is the key of
@@ -43,22 +43,22 @@ class KeySet {
 //
 // X(bit, name, what it does: docs/pictures/layers.svg shows it)
 #define MICA_FORALL_LAYERS(X)                                                           \
-  X(62, FunctionMode, "modes and subclasses that see functions; asked before the call") \
-  X(58, Autocast, "casts arguments by the operator's policy")                           \
-  X(54, Frame, "the current transform")                                                 \
-  X(53, FrameEscape, "raises for a tensor that left its transform")                     \
-  X(48, Autograd, "records what backward needs")                                        \
-  X(47, FrameBelow, "leads from a transform's own Autograd to its parent")              \
-  X(42, DispatchMode, "modes that see operators")                                       \
-  X(40, PythonSubclass, "subclasses that see operators")                                \
-  X(34, Conjugate, "gives kernels the conjugates that conj() only promised")            \
-  X(33, Negative, "the same for the imaginary parts of such")                           \
-  X(24, NoData, "raises before a kernel reads a tensor without memory")
+  X(63, FunctionMode, "modes and subclasses that see functions; asked before the call") \
+  X(57, Autocast, "casts arguments by the operator's policy")                           \
+  X(51, Frame, "the current transform")                                                 \
+  X(50, FrameEscape, "raises for a tensor that left its transform")                     \
+  X(44, Autograd, "records what backward needs")                                        \
+  X(43, FrameBelow, "leads from a transform's own Autograd to its parent")              \
+  X(37, DispatchMode, "modes that see operators")                                       \
+  X(36, PythonSubclass, "subclasses that see operators")                                \
+  X(30, Conjugate, "gives kernels the conjugates that conj() only promised")            \
+  X(29, Negative, "the same for the imaginary parts of such")                           \
+  X(23, NoData, "raises before a kernel reads a tensor without memory")
 
 namespace keys {
 inline constexpr int kCpu = 0;
 inline constexpr int kMeta = 1;
-inline constexpr int kBackendCount = 24;
+inline constexpr int kBackendCount = 23;
 inline constexpr KeySet kBackends = KeySet((uint64_t{1} << kBackendCount) - 1);
 inline constexpr KeySet kLayers = KeySet(~kBackends.bits());
 // kFunctionMode, kAutocast, ...

@@ -29,6 +29,14 @@ TEST_CASE("Mica's own layers have their bits, and are no third party's", "[dispa
 #undef X
 }
 
+TEST_CASE("five third-party layers fit between neighbours that they may part", "[dispatcher]") {
+  const std::pair<int, int> gaps[] = {
+      {keys::kFunctionMode, keys::kAutocast},    {keys::kAutocast, keys::kFrame},
+      {keys::kFrameEscape, keys::kAutograd},     {keys::kFrameBelow, keys::kDispatchMode},
+      {keys::kPythonSubclass, keys::kConjugate}, {keys::kNegative, keys::kNoData}};
+  for (const auto& [above, below] : gaps) CHECK(above - below - 1 >= 5);
+}
+
 TEST_CASE("a layer's place is refused with the reason", "[dispatcher]") {
   CHECK(std::string(RegisterLayer("lost", {"NoSuchLayer", ""}).status().message())
             .find("unknown neighbour (NoSuchLayer)") != std::string::npos);
