@@ -1,50 +1,94 @@
-// Finds tensors by what stands in them. A live tensor has its storage's address, and
-// its shape and strides point into itself or, with many dimensions, to the heap;
-// TensorImpl::Destroy clears the storage's address, so no block that was a tensor is
-// taken for one.
-#include "tensor/holders.h"
+// The tensors over a storage, listed so that they follow when its memory moves.
+//
+// A tensor holds the address of its first element, so that kernels and plugins read it at no cost. When the
+// memory of a storage moves (it grows, or goes to where other processes see it), every tensor over it gets
+// its new address. Nearly all storages have one tensor: that one is `first_`, is in no list and pays one
+// store. The others are linked through their TensorExtra, behind a lock of the storage's own.
+#include <pthread.h>
+#include <sched.h>
 
-#include "tensor/small_pool.h"
+#include <vector>
+
+#include "tensor/storage.h"
 #include "tensor/tensor.h"
 
-namespace mica::internal {
+namespace mica {
 namespace {
 
-struct Move {
-  StorageImpl* from;
-  const char* old_base;
-  StorageImpl* to;
-};
-
-// Idle blocks are poisoned, and other threads may be at work in blocks that are no
-// tensor of ours: the reads are of words that match by chance in neither.
-__attribute__((no_sanitize("address", "thread"))) void MoveOne(void* block, void* context) {
-  const auto& move = *static_cast<const Move*>(context);
-  auto* impl = static_cast<TensorImpl*>(block);
-  if (impl->storage != move.from || impl->dl.ndim < 0) return;
-  const bool inside =
-      impl->dl.shape == impl->dims_inline && impl->dl.strides == impl->dims_inline + kInlineDims;
-  const bool outside = impl->dl.ndim > kInlineDims && impl->dl.strides == impl->dl.shape + impl->dl.ndim;
-  if (!inside && !outside) return;
-  const int64_t offset = static_cast<const char*>(impl->dl.data) - move.old_base;
-  impl->dl.data = static_cast<char*>(move.to->data()) + offset;
-  impl->set_flag(MICA_TENSOR_HAS_DATA, move.to->data() != nullptr);
-  if (move.to == move.from) return;
-  move.to->Retain();
-  impl->storage = move.to;
-  move.from->Release();
-}
+// What a held lock says: which process holds it. A child that was forked while another thread held one has
+// none of its parent's threads, and takes the lock as free.
+std::atomic<uint16_t> g_generation{1};
+[[maybe_unused]] const bool g_forks_counted = [] {
+  pthread_atfork(nullptr, nullptr, [] {
+    uint16_t next = static_cast<uint16_t>(g_generation.load() + 1);
+    g_generation.store(next ? next : 1);
+  });
+  return true;
+}();
 
 }  // namespace
 
-void MoveTensors(StorageImpl* from, const void* old_base, StorageImpl* to) {
-  const Storage kept = Storage::Borrow(from);
-  if (to != from) {
-    to->SetVersion(from->version());
-    if (from->watched()) to->Watch();
+class StorageImpl::HolderLock {
+ public:
+  explicit HolderLock(StorageImpl* storage) : lock_(storage->holder_lock_) {
+    const uint16_t ours = g_generation.load(std::memory_order_relaxed);
+    for (int spins = 0; lock_.exchange(ours, std::memory_order_acquire) == ours;)
+      if (++spins % 64 == 0) sched_yield();
   }
-  Move move{from, static_cast<const char*>(old_base), to};
-  VisitSmallBlocks(SmallClass(sizeof(TensorImpl)), MoveOne, &move);
+  ~HolderLock() { lock_.store(0, std::memory_order_release); }
+  HolderLock(const HolderLock&) = delete;
+  HolderLock& operator=(const HolderLock&) = delete;
+
+ private:
+  std::atomic<uint16_t>& lock_;
+};
+
+void StorageImpl::EnlistShared(TensorImpl* tensor) {
+  if (!first_.load(std::memory_order_relaxed)) {
+    const HolderLock lock(this);
+    TensorImpl* nobody = nullptr;
+    if (first_.compare_exchange_strong(nobody, tensor, std::memory_order_relaxed)) return;
+  }
+  TensorExtra& extra = tensor->EnsureExtra();
+  const HolderLock lock(this);
+  extra.previous_holder = nullptr;
+  extra.next_holder = holders_;
+  if (holders_) holders_->extra->previous_holder = tensor;
+  holders_ = tensor;
 }
 
-}  // namespace mica::internal
+void StorageImpl::DelistShared(TensorImpl* tensor) noexcept {
+  const HolderLock lock(this);
+  if (first_.load(std::memory_order_relaxed) == tensor) {
+    first_.store(nullptr, std::memory_order_relaxed);
+    return;
+  }
+  TensorExtra* const extra = tensor->extra;
+  const bool listed = extra && (holders_ == tensor || extra->previous_holder);
+  if (!listed) return;  // one that could not be enlisted
+  if (extra->next_holder) extra->next_holder->extra->previous_holder = extra->previous_holder;
+  (extra->previous_holder ? extra->previous_holder->extra->next_holder : holders_) = extra->next_holder;
+  extra->next_holder = extra->previous_holder = nullptr;
+}
+
+void StorageImpl::MoveTensors(const void* old_base, StorageImpl* to) {
+  const Storage kept = Storage::Borrow(this);
+  if (to != this) {
+    to->SetVersion(version());
+    if (watched()) to->Watch();
+  }
+  std::vector<TensorImpl*> tensors;
+  {
+    const HolderLock lock(this);
+    if (TensorImpl* const first = first_.load(std::memory_order_relaxed)) tensors.push_back(first);
+    for (TensorImpl* t = holders_; t; t = t->extra->next_holder) tensors.push_back(t);
+  }
+  for (TensorImpl* t : tensors) {
+    const int64_t offset = static_cast<const char*>(t->dl.data) - static_cast<const char*>(old_base);
+    t->MoveTo(to);
+    t->dl.data = static_cast<char*>(to->data()) + offset;
+    t->set_flag(MICA_TENSOR_HAS_DATA, to->data() != nullptr);
+  }
+}
+
+}  // namespace mica

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "tensor/holders.h"
-
 namespace mica {
 
 namespace internal {
@@ -105,7 +103,7 @@ void MemoryLoan::Evict(TensorSpan values) {
     if (known != 0 && item.storage->use_count() == known) continue;
     Storage own = Storage::Allocate(item.storage->nbytes(), Device{});
     std::memcpy(own->data(), item.storage->data(), static_cast<size_t>(item.storage->nbytes()));
-    internal::MoveTensors(item.storage.get(), item.storage->data(), own.get());
+    item.storage->MoveTensors(item.storage->data(), own.get());
   }
 }
 

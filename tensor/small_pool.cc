@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tensor/allocator.h"
-#include "tensor/holders.h"
 #include "tensor/poison.h"
 
 namespace mica::internal {
@@ -215,18 +214,6 @@ void SmallFreeSlow(void* p, int c) {
     SmallFree(p, c);
   }
   NoteInUse(centre);
-}
-
-void VisitSmallBlocks(int c, void (*visit)(void* block, void* context), void* context) {
-  CentralList& list = Centre::Get().lists[c];
-  const int64_t size = SmallClassSize(c);
-  std::lock_guard<std::mutex> lock(list.mutex);
-  for (void* slab : list.slabs) {
-    char* begin = static_cast<char*>(slab);
-    const bool newest = slab == list.slabs.back();
-    char* end = newest ? list.slab : begin + kSlabBytes / size * size;
-    for (char* block = begin; block < end; block += size) visit(block, context);
-  }
 }
 
 int64_t SmallBytesSeen() { return Centre::Get().seen_in_use.load(std::memory_order_relaxed); }

@@ -9,7 +9,6 @@
 
 #include "tensor/allocator.h"
 #include "tensor/error.h"
-#include "tensor/holders.h"
 #include "tensor/loan.h"
 #include "tensor/small_pool.h"
 
@@ -22,6 +21,7 @@ namespace {
 constexpr int64_t kHeaderBytes = 64;
 static_assert(sizeof(StorageImpl) <= kHeaderBytes);
 constexpr int kHeaderClass = internal::SmallClass(kHeaderBytes);
+constexpr int kForeignClass = internal::SmallClass(2 * kHeaderBytes);
 constexpr int64_t kMaxInline = internal::kMaxSmallBlock - kHeaderBytes;
 
 // The numbers of the storages that were asked for one and are still there.
@@ -74,16 +74,15 @@ Storage Storage::Allocate(int64_t nbytes, Device device) {
 Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*),
                             void* context) {
   MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
-  auto* impl = new (internal::SmallAllocate(kHeaderClass)) StorageImpl();
+  auto* impl = new (internal::SmallAllocate(kForeignClass)) StorageImpl();
   impl->data_ = data;
   impl->nbytes_ = nbytes;
   impl->capacity_ = nbytes;
   impl->device_ = device;
   impl->resizable_ = false;
-  impl->block_class_ = kHeaderClass;
-  // A marker says "foreign" when the owner wants no call.
-  impl->deleter_ = deleter ? deleter : [](void*) {};
-  impl->deleter_context_ = context;
+  impl->block_class_ = kForeignClass;
+  impl->foreign_ = true;
+  new (&impl->owner()) StorageImpl::Owner{deleter, context};
   Storage result;
   result.impl_ = impl;
   return result;
@@ -115,15 +114,25 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
       throw;
     }
   }
-  void* old = std::exchange(data_, fresh);
-  if (use_count() > 1) internal::MoveTensors(this, old, this);
-  if (deleter_)
-    std::exchange(deleter_, nullptr)(deleter_context_);
-  else if (!inline_data_)
-    allocator.Free(old, capacity_);
+  const void* const old = data_;
+  FreeMemory();
+  data_ = fresh;
+  MoveTensors(old, this);
   resizable_ = true;
   nbytes_ = capacity_ = nbytes;
   inline_data_ = false;
+}
+
+StorageImpl::Owner& StorageImpl::owner() {
+  return *reinterpret_cast<Owner*>(reinterpret_cast<char*>(this) + kHeaderBytes);
+}
+
+void StorageImpl::FreeMemory() {
+  if (std::exchange(foreign_, false)) {
+    if (owner().deleter) owner().deleter(owner().context);
+  } else if (!inline_data_ && data_) {
+    AllocatorFor(device_).Free(data_, capacity_);
+  }
 }
 
 int64_t StorageImpl::Number() {
@@ -149,11 +158,7 @@ void StorageImpl::Destroy() {
     numbers.living.erase(place->second);
     numbers.of.erase(place);
   }
-  if (deleter_) {
-    deleter_(deleter_context_);
-  } else if (!inline_data_ && data_) {
-    AllocatorFor(device_).Free(data_, capacity_);
-  }
+  FreeMemory();
   const int c = block_class_;
   this->~StorageImpl();
   internal::SmallFree(this, c);

@@ -14,6 +14,8 @@
 
 namespace mica {
 
+struct TensorImpl;
+
 class StorageImpl {
  public:
   void* data() const { return data_; }
@@ -28,8 +30,7 @@ class StorageImpl {
   void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }
   // Gives the block a new size, keeping the old contents up to the smaller one.
-  // data() may change, so growing throws unless resizable(). Where several tensors
-  // hold the storage they all follow (holders.h); a single one, ResizeTensor's, does not.
+  // data() may change, so growing throws unless resizable(); the tensors over it follow.
   // The contents are copied on their device, in the order of its current stream.
   void Resize(int64_t nbytes, bool keep = true);
 
@@ -43,11 +44,37 @@ class StorageImpl {
   // Whether the storage of this number is still there.
   static bool Lives(int64_t number);
 
+  // The tensors over it, listed for when its memory moves (holders.cc). `tensor` holds a reference meanwhile;
+  // where it is the only one, nobody else knows the storage.
+  void Enlist(TensorImpl* tensor) {
+    if (use_count() == 1)
+      first_.store(tensor, std::memory_order_relaxed);
+    else
+      EnlistShared(tensor);
+  }
+  void Delist(TensorImpl* tensor) noexcept {
+    if (use_count() > 1) DelistShared(tensor);
+  }
+  // Every tensor over it becomes one over `to` at the same offset from `old_base`, where the memory began.
+  // `to` may be this one, whose memory is then another by now. No other thread may use those tensors
+  // meanwhile.
+  void MoveTensors(const void* old_base, StorageImpl* to);
+
  private:
   friend class Storage;
   using Deleter = void (*)(void* context);
+  // Of foreign memory; behind the header.
+  struct Owner {
+    Deleter deleter;
+    void* context;
+  };
   StorageImpl() = default;
   void Destroy();
+  Owner& owner();
+  void FreeMemory();
+  class HolderLock;
+  void EnlistShared(TensorImpl* tensor);
+  void DelistShared(TensorImpl* tensor) noexcept;
 
   std::atomic<uint32_t> refs_{1};
   std::atomic<uint32_t> version_{0};
@@ -56,12 +83,14 @@ class StorageImpl {
   Device device_;
   bool resizable_ = true;
   std::atomic<bool> watched_{false};
-  bool numbered_ = false;      // Number() was asked for
-  bool inline_data_ = false;   // data_ lies behind this header
-  uint8_t block_class_ = 0;    // small-pool class of the block that begins with this header
-  int64_t capacity_ = 0;       // bytes at data_, at least nbytes_
-  Deleter deleter_ = nullptr;  // of foreign memory; NULL: the device's allocator
-  void* deleter_context_ = nullptr;
+  bool numbered_ = false;     // Number() was asked for
+  bool inline_data_ = false;  // data_ lies behind this header
+  bool foreign_ = false;      // owner() has it; else the device's allocator
+  uint8_t block_class_ = 0;   // small-pool class of the block that begins with this header
+  std::atomic<uint16_t> holder_lock_{0};
+  int64_t capacity_ = 0;                     // bytes at data_, at least nbytes_
+  std::atomic<TensorImpl*> first_{nullptr};  // a tensor over it that is in no list; changed under the lock
+  TensorImpl* holders_ = nullptr;            // the others, linked through their TensorExtra
 };
 
 // A counted reference to a StorageImpl.

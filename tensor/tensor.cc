@@ -65,9 +65,10 @@ int32_t DLDeviceType(Device device) {
                             : 12;
 }
 
-// An impl without dims over `storage`, whose reference it takes.
-inline TensorImpl* NewImpl(StorageImpl* storage, int64_t byte_offset, DType dtype, Device device) {
+// An impl without dims over `held`.
+inline TensorImpl* NewImpl(Storage held, int64_t byte_offset, DType dtype, Device device) {
   auto* impl = static_cast<TensorImpl*>(internal::SmallAllocate(kImplClass));
+  StorageImpl* const storage = held.release();
   const bool has_data = storage->data() != nullptr;
   impl->refcount = 1;
   impl->vtable = nullptr;
@@ -87,7 +88,9 @@ inline TensorImpl* NewImpl(StorageImpl* storage, int64_t byte_offset, DType dtyp
   impl->keys = KeySet::Of(device.backend);
   impl->extra = nullptr;
   impl->pyobject = nullptr;
-  return impl;
+  Tensor guard = Tensor::Steal(impl);
+  storage->Enlist(impl);
+  return guard.release();
 }
 
 void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
@@ -154,11 +157,21 @@ void TensorImpl::SetSizesStrides(IntSpan sizes, IntSpan strides) {
 TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes, IntSpan strides,
                              DType dtype) {
   MICA_INTERNAL(storage, "a tensor is made without a storage.");
-  TensorImpl* impl = NewImpl(storage.get(), byte_offset, dtype, storage->device());
-  storage.release();
+  const Device device = storage->device();
+  TensorImpl* impl = NewImpl(std::move(storage), byte_offset, dtype, device);
   Tensor guard = Tensor::Steal(impl);
   impl->SetSizesStrides(sizes, strides);
   return guard.release();
+}
+
+void TensorImpl::MoveTo(StorageImpl* to) {
+  if (to == storage) return;
+  const Storage old = Storage::Borrow(storage);
+  storage->Delist(this);
+  storage->Release();
+  to->Retain();
+  storage = to;
+  to->Enlist(this);
 }
 
 void TensorImpl::Destroy() {
@@ -167,8 +180,9 @@ void TensorImpl::Destroy() {
     g_pyobject_hooks.last_reference(this);
     if (refs().fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   }
+  storage->Delist(this);
   delete extra;
-  if (StorageImpl* held = std::exchange(storage, nullptr)) held->Release();  // holders.h reads it
+  storage->Release();
   if (has_flag(tensor_flags::kExternalDims)) delete[] dl.shape;
   internal::SmallFree(this, kImplClass);
 }
@@ -243,8 +257,7 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
                  ": it needs more than 2^63 - 1 bytes of ", Name(dtype), ".");
     }
     Storage storage = ContiguousMemory(nbytes, dtype, device);
-    TensorImpl* impl = NewImpl(storage.get(), 0, dtype, device);
-    storage.release();
+    TensorImpl* impl = NewImpl(std::move(storage), 0, dtype, device);
     for (int64_t i = 0; i < n; ++i) {
       impl->dl.shape[i] = sizes[i];
       impl->dl.strides[i] = strides[i];
@@ -304,8 +317,7 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
              byte_offset / ItemSize(dtype), ", and itemsize ", ItemSize(dtype),
              " requiring a storage size of ", byte_offset + extent, " are out of bounds for storage of size ",
              storage->nbytes(), ".");
-  TensorImpl* impl = NewImpl(storage, byte_offset, dtype, base.device());
-  storage->Retain();
+  TensorImpl* impl = NewImpl(Storage::Borrow(storage), byte_offset, dtype, base.device());
   Tensor view = Tensor::Steal(impl);
   impl->SetSizesStrides(sizes, strides);
   AttachView(impl, base, detached);
@@ -320,7 +332,6 @@ void ResizeTensor(const Tensor& self, IntSpan sizes, IntSpan strides, bool keep)
   MICA_CHECK(extent <= INT64_MAX - offset, "The shape ", ShapeText(sizes), " at offset ", offset,
              " bytes needs more than 2^63 - 1 bytes.");
   if (extent > 0 && offset + extent > impl->storage->nbytes()) impl->storage->Resize(offset + extent, keep);
-  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(impl->storage->data()) + offset);
   impl->SetSizesStrides(sizes, strides);
 }
 

@@ -53,7 +53,8 @@ struct TensorExtra {
   AutogradMeta* autograd = nullptr;  // owned
   void* extension = nullptr;
   void (*extension_deleter)(void*) = nullptr;
-  uint8_t view_creation = 0;  // ViewCreation
+  uint8_t view_creation = 0;                                      // ViewCreation
+  TensorImpl *next_holder = nullptr, *previous_holder = nullptr;  // of the storage (holders.cc)
   ~TensorExtra();
   static void* operator new(size_t size);  // from the small-block pool
   static void operator delete(void* p) noexcept;
@@ -96,7 +97,7 @@ extern PyObjectHooks g_pyobject_hooks;
 inline constexpr int kInlineDims = 5;
 
 struct TensorImpl : MicaTensor {
-  StorageImpl* storage;  // owned reference; NULL only while being made
+  StorageImpl* storage;  // owned reference; NULL only while being made. Changed by MoveTo alone
   KeySet keys;
   TensorExtra* extra;  // owned or NULL
   void* pyobject;      // borrowed by hooks
@@ -133,28 +134,28 @@ struct TensorImpl : MicaTensor {
   void SetSizesStrides(IntSpan sizes, IntSpan strides);
   void RefreshContiguity();
 
+  // Becomes one over another storage, which it retains; where its elements lie is set beside it.
+  void MoveTo(StorageImpl* to);
   // A fresh impl with refcount 1 over `storage` at `byte_offset`.
   static TensorImpl* Make(Storage storage, int64_t byte_offset, IntSpan sizes, IntSpan strides, DType dtype);
 };
 static_assert(sizeof(TensorImpl) == 192);
 
-class Tensor {
+// May alias: Ref() reads a caller's `MicaTensor*` as a Tensor, and plugins read Tensors the other way round,
+// which to the compiler are types that never share memory unless it is told.
+class __attribute__((may_alias)) Tensor {
  public:
   Tensor() = default;
   Tensor(std::nullptr_t) {}
   Tensor(const Tensor& o) : impl_(o.impl_) {
     if (impl_) impl_->Retain();
   }
-  Tensor(Tensor&& o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
-  Tensor& operator=(const Tensor& o) {
-    Tensor copy(o);
-    std::swap(impl_, copy.impl_);
-    return *this;
-  }
+  Tensor(Tensor&& o) noexcept : impl_(o.release()) {}
+  Tensor& operator=(const Tensor& o) { return *this = Tensor(o); }
   Tensor& operator=(Tensor&& o) noexcept {
     if (this != &o) {
       reset();
-      impl_ = std::exchange(o.impl_, nullptr);
+      impl_ = o.release();
     }
     return *this;
   }
@@ -162,7 +163,7 @@ class Tensor {
     if (impl_) impl_->Release();
   }
   void reset() {
-    if (auto* p = std::exchange(impl_, nullptr)) p->Release();
+    if (TensorImpl* p = release()) p->Release();
   }
 
   static Tensor Steal(TensorImpl* impl) {
@@ -178,7 +179,11 @@ class Tensor {
   static Tensor Borrow(MicaTensor* impl) { return Borrow(static_cast<TensorImpl*>(impl)); }
   // A `const Tensor&` over a borrowed pointer, without touching the count.
   static const Tensor& Ref(MicaTensor* const& impl) { return reinterpret_cast<const Tensor&>(impl); }
-  TensorImpl* release() { return std::exchange(impl_, nullptr); }
+  TensorImpl* release() {
+    TensorImpl* const p = impl_;
+    impl_ = nullptr;
+    return p;
+  }
 
   bool defined() const { return impl_ != nullptr; }
   explicit operator bool() const { return impl_ != nullptr; }
@@ -217,7 +222,10 @@ class Tensor {
   std::string ToString() const;  // "float32[2, 3] on cpu": for messages
 
  private:
-  TensorImpl* impl_ = nullptr;
+  // Ref() reads the callers' `MicaTensor*` as one of these, and plugins the other way round: to the compiler,
+  // two types that never share memory, unless it is told.
+  typedef TensorImpl* Pointer __attribute__((may_alias));
+  Pointer impl_ = nullptr;
 };
 static_assert(sizeof(Tensor) == sizeof(void*));
 using TensorSpan = Span<Tensor>;

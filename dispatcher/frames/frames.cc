@@ -255,11 +255,7 @@ void Refresh(const Tensor& wrapper) {
   TensorImpl& impl = *wrapper.impl();
   const Wrapper& w = WrapperOf(wrapper);
   const TensorImpl& from = *w.value.impl();
-  if (impl.storage != from.storage) {
-    from.storage->Retain();
-    if (impl.storage) impl.storage->Release();
-    impl.storage = from.storage;
-  }
+  impl.MoveTo(from.storage);
   impl.dl.data = from.dl.data;
   if (wrapper.is_view()) KeepPlace(wrapper);
   const IntSpan sizes = Shown(from.sizes(), w.hidden), strides = Shown(from.strides(), w.hidden);

@@ -61,9 +61,7 @@ Tensor DataAlias(const Tensor& t) {
   const bool shown =
       frames::IsWrapper(t) || t.keys().has(keys::kPythonSubclass) || t.keys().has(keys::kNoData);
   if (shown || t.is_inference() || t.device().is_meta()) return alias;
-  StorageImpl* const before = alias.impl()->storage;
-  alias.impl()->storage = AliasOf(OwnerOf(before)).release();
-  before->Release();
+  alias.impl()->MoveTo(AliasOf(OwnerOf(alias.impl()->storage)).get());
   return alias;
 }
 

@@ -333,9 +333,7 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   }
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
-  StorageImpl* const storage = OwnerOf(from->storage);
-  storage->Retain();
-  StorageImpl* old = std::exchange(to->storage, storage);
+  to->MoveTo(OwnerOf(from->storage));
   to->dl.data = from->dl.data;
   to->dl.device = from->dl.device;
   to->dl.dtype = from->dl.dtype;
@@ -345,7 +343,6 @@ void Table::SetData(const Tensor& t, const Tensor& data) {
   const KeySet of_data = keys::kBackends | keys::kOfMemory;
   to->keys = (to->keys - of_data) | (from->keys & of_data);
   to->SetSizesStrides(from->sizes(), from->strides());
-  old->Release();
   RefreshAccumulator(t);
 }
 

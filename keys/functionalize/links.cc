@@ -19,9 +19,7 @@ Storage OwnStorage(const Tensor& value) {
 
 void SetStorage(const Tensor& wrapper, StorageImpl* storage, const Place& place) {
   TensorImpl& impl = *wrapper.impl();
-  storage->Retain();
-  impl.storage->Release();
-  impl.storage = storage;
+  impl.MoveTo(storage);
   const auto start = reinterpret_cast<uintptr_t>(storage->data());
   impl.dl.data = reinterpret_cast<void*>(start + static_cast<uintptr_t>(place.offset * wrapper.itemsize()));
   impl.SetSizesStrides(place.sizes, place.strides);

@@ -119,9 +119,7 @@ void Resize(const Operator& op, const Tensor& wrapper, IntSpan sizes, IntSpan st
   link->value = value;
   link->generation = ++link->base->generation;
   link->base->written = link->base->resized = true;
-  StorageImpl* storage = fresh.impl()->storage;
-  storage->Retain();
-  std::exchange(wrapper.impl()->storage, storage)->Release();
+  wrapper.impl()->MoveTo(fresh.impl()->storage);
   wrapper.impl()->dl.data = fresh.data();
   wrapper.impl()->SetSizesStrides(sizes, strides);
   static_cast<void>(ValueOf(wrapper, frame));

@@ -9,7 +9,6 @@
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/to.h"
-#include "tensor/holders.h"
 #include "tensor/shape.h"
 
 #include <cstring>
@@ -93,7 +92,7 @@ PyObject* MoveStorage(PyObject* self, PyObject* target) {
                " cannot move to one of ", to->nbytes(), " bytes on ", to->device().ToString(), ".");
     if (from == to) return NewNone();
     if (from->nbytes() > 0) std::memcpy(to->data(), from->data(), from->nbytes());
-    internal::MoveTensors(from, from->data(), to);
+    from->MoveTensors(from->data(), to);
     return NewNone();
   });
 }
