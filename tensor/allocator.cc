@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "tensor/cpu_memory.h"
@@ -88,15 +91,15 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   MICA_CHECK_VALUE(size >= 0, "The size (", size, ") of a request for memory is negative.");
   if (size > kMaxRequest) ThrowOutOfMemory(size);
   const int64_t rounded = RoundedSize(size);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!pending_.empty()) TakeDonePending();
+  Lock lock(mutex_);
+  if (!pending_.empty()) TakeDonePending(lock);
   void* data = TakeIdle(rounded, stream);
   int64_t capacity = rounded;
   if (data) {
     capacity = blocks_[data].capacity;
     ++stats_.cache_hits;
   } else {
-    data = RawAllocate(rounded);
+    data = RawAllocate(rounded, lock);
     if (data == nullptr) {
       lock.unlock();
       ThrowOutOfMemory(size);
@@ -114,34 +117,36 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
 }
 
 void CachingAllocator::FreeBlock(void* data) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
   const auto found = blocks_.find(data);
   MICA_INTERNAL(found != blocks_.end(), "the freed block is not one of the allocator of ", device_.ToString(),
                 ".");
   Block& block = found->second;
   stats_.bytes_in_use -= block.capacity;
-  if (block.used_on.empty()) return MakeIdle(data);
+  if (block.used_on.empty()) {
+    std::vector<Leaving> leaving;
+    MakeIdle(data, leaving);
+    return Return(leaving, lock);
+  }
+  const std::vector<uint64_t> streams = std::exchange(block.used_on, {});
   Pending pending{data, {}};
-  for (const uint64_t stream : block.used_on)
-    pending.events.push_back(raw_->RecordEvent(device_.index, stream));
-  block.used_on.clear();
+  lock.unlock();
+  for (const uint64_t stream : streams) pending.events.push_back(raw_->RecordEvent(device_.index, stream));
+  lock.lock();
   pending_.push_back(std::move(pending));
 }
 
-void CachingAllocator::MakeIdle(void* data) {
+// Keeps a freed block for the next request, or adds it to those that leave.
+void CachingAllocator::MakeIdle(void* data, std::vector<Leaving>& leaving) {
   const auto found = blocks_.find(data);
-  const int64_t capacity = found->second.capacity;
+  const auto [capacity, stream] = std::pair(found->second.capacity, found->second.stream);
   if (idle_bytes_ + capacity > cache_limit_) {
-    raw_->SynchronizeStream(device_.index, found->second.stream);
     blocks_.erase(found);
-    MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
-    raw_->Free(device_.index, data, capacity);
-    stats_.bytes_reserved -= capacity;
-    ++stats_.raw_frees;
+    leaving.push_back({data, capacity, stream});
     return;
   }
   // Before others of its size: the block freed last is the one still in cache.
-  IdleBlocks& idle = idle_[found->second.stream];
+  IdleBlocks& idle = idle_[stream];
   idle.emplace_hint(idle.lower_bound(capacity), capacity, data);
   idle_bytes_ += capacity;
   MICA_POISON_BLOCK(data, is_cpu() ? capacity : 0);
@@ -175,26 +180,31 @@ void CachingAllocator::Copy(void* to, void* from, int64_t size) {
   RecordStream(from, raw_->CurrentStream(device_.index));
 }
 
-void CachingAllocator::TakeDonePending() {
-  for (size_t i = 0; i < pending_.size();) {
-    std::vector<uint64_t>& events = pending_[i].events;
-    while (!events.empty() && raw_->TakeIfDone(device_.index, events.back())) events.pop_back();
-    if (!events.empty()) {
-      ++i;
-      continue;
-    }
-    MakeIdle(pending_[i].data);
-    pending_[i] = std::move(pending_.back());
-    pending_.pop_back();
-  }
+void CachingAllocator::TakeDonePending(Lock& lock) {
+  std::vector<Pending> asked = std::exchange(pending_, {});
+  std::vector<void*> done;
+  lock.unlock();
+  std::erase_if(asked, [&](Pending& p) {
+    while (!p.events.empty() && raw_->TakeIfDone(device_.index, p.events.back())) p.events.pop_back();
+    if (p.events.empty()) done.push_back(p.data);
+    return p.events.empty();
+  });
+  lock.lock();
+  std::move(asked.begin(), asked.end(), std::back_inserter(pending_));
+  std::vector<Leaving> leaving;
+  for (void* data : done) MakeIdle(data, leaving);
+  Return(leaving, lock);
 }
 
-void CachingAllocator::FinishPending() {
-  for (const Pending& p : pending_) {
+void CachingAllocator::FinishPending(Lock& lock) {
+  const std::vector<Pending> asked = std::exchange(pending_, {});
+  lock.unlock();
+  for (const Pending& p : asked)
     for (const uint64_t event : p.events) raw_->WaitAndTake(device_.index, event);
-    MakeIdle(p.data);
-  }
-  pending_.clear();
+  lock.lock();
+  std::vector<Leaving> leaving;
+  for (const Pending& p : asked) MakeIdle(p.data, leaving);
+  Return(leaving, lock);
 }
 
 // The smallest idle block of `stream` of `size` to 1.25 * `size` bytes, or NULL.
@@ -211,44 +221,73 @@ void* CachingAllocator::TakeIdle(int64_t size, uint64_t stream) {
 }
 
 // `size` bytes from the device within the limit, NULL if that cannot be.
-void* CachingAllocator::RawAllocate(int64_t size) {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (limit_ == 0 || stats_.bytes_reserved + size <= limit_) {
-      if (void* data = raw_->Allocate(device_.index, size)) {
-        stats_.bytes_reserved += size;
-        ++stats_.raw_allocations;
-        return data;
-      }
-    }
-    EmptyCacheLocked();
+void* CachingAllocator::RawAllocate(int64_t size, Lock& lock) {
+  if (void* data = RawTry(size, lock)) return data;
+  EmptyCache(lock);
+  // What other threads give back was counted off already, and may be there in a moment.
+  returned_.wait_for(lock, std::chrono::seconds(1), [this] { return returning_ == 0; });
+  return RawTry(size, lock);
+}
+
+void* CachingAllocator::RawTry(int64_t size, Lock& lock) {
+  if (limit_ != 0 && stats_.bytes_reserved + size > limit_) return nullptr;
+  stats_.bytes_reserved += size;  // before the others look at the limit
+  void* data = nullptr;
+  lock.unlock();
+  try {
+    data = raw_->Allocate(device_.index, size);
+  } catch (...) {
+    lock.lock();
+    stats_.bytes_reserved -= size;
+    throw;
   }
-  return nullptr;
+  lock.lock();
+  if (data)
+    ++stats_.raw_allocations;
+  else
+    stats_.bytes_reserved -= size;
+  return data;
 }
 
 void* CachingAllocator::AllocateSlab(int64_t size) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return RawAllocate(size);
+  Lock lock(mutex_);
+  return RawAllocate(size, lock);
 }
 
-void CachingAllocator::EmptyCacheLocked() {
-  FinishPending();
+void CachingAllocator::Return(const std::vector<Leaving>& leaving, Lock& lock) {
+  if (leaving.empty()) return;
+  for (const Leaving& block : leaving) stats_.bytes_reserved -= block.capacity;
+  stats_.raw_frees += static_cast<int64_t>(leaving.size());
+  ++returning_;
+  lock.unlock();
+  for (size_t i = 0; i < leaving.size(); ++i) {
+    const Leaving& block = leaving[i];
+    if (i == 0 || block.stream != leaving[i - 1].stream) raw_->SynchronizeStream(device_.index, block.stream);
+    MICA_UNPOISON_BLOCK(block.data, is_cpu() ? block.capacity : 0);
+    raw_->Free(device_.index, block.data, block.capacity);
+  }
+  lock.lock();
+  --returning_;
+  returned_.notify_all();
+}
+
+void CachingAllocator::EmptyCache(Lock& lock) {
+  FinishPending(lock);
+  std::vector<Leaving> leaving;
   for (const auto& [stream, blocks] : idle_) {
-    if (!blocks.empty()) raw_->SynchronizeStream(device_.index, stream);
     for (const auto& [capacity, data] : blocks) {
-      MICA_UNPOISON_BLOCK(data, is_cpu() ? capacity : 0);
       blocks_.erase(data);
-      raw_->Free(device_.index, data, capacity);
-      stats_.bytes_reserved -= capacity;
-      ++stats_.raw_frees;
+      leaving.push_back({data, capacity, stream});
     }
   }
   idle_.clear();
   idle_bytes_ = 0;
+  Return(leaving, lock);
 }
 
 void CachingAllocator::EmptyCache() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  EmptyCacheLocked();
+  Lock lock(mutex_);
+  EmptyCache(lock);
 }
 
 void CachingAllocator::NotePeak() {
@@ -297,9 +336,9 @@ int64_t CachingAllocator::limit() const {
 
 void CachingAllocator::SetCacheLimit(int64_t bytes) {
   MICA_CHECK_VALUE(bytes >= 0, "The cache limit (", bytes, ") of an allocator is negative.");
-  std::lock_guard<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
   cache_limit_ = bytes;
-  if (idle_bytes_ > cache_limit_) EmptyCacheLocked();
+  if (idle_bytes_ > cache_limit_) EmptyCache(lock);
 }
 
 void CachingAllocator::ThrowOutOfMemory(int64_t size) {

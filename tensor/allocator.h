@@ -16,6 +16,7 @@
 // mappings advised to huge pages. All functions may be called from any thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -26,7 +27,8 @@
 
 namespace mica {
 
-// A device's memory without a cache. Called by CachingAllocator under its mutex, but for Copy.
+// A device's memory without a cache. CachingAllocator calls it from any thread and holds no lock meanwhile:
+// what a plugin does here, such as a warning that waits for Python, may need the allocator in another thread.
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
@@ -113,16 +115,26 @@ class CachingAllocator {
     std::vector<uint64_t> events;
   };
   using IdleBlocks = std::multimap<int64_t, void*>;  // by capacity
+  // An idle block on its way to the raw memory: counted no more.
+  struct Leaving {
+    void* data;
+    int64_t capacity;
+    uint64_t stream;
+  };
+  using Lock =
+      std::unique_lock<std::mutex>;  // of mutex_, held; what takes one lets it go to call the raw memory
 
   bool is_cpu() const { return device_.is_cpu(); }
   void* AllocateBlock(int64_t size, uint64_t stream);
   void FreeBlock(void* data);
-  void MakeIdle(void* data);
-  void TakeDonePending();
-  void FinishPending();
+  void MakeIdle(void* data, std::vector<Leaving>& leaving);
+  void TakeDonePending(Lock& lock);
+  void FinishPending(Lock& lock);
   void* TakeIdle(int64_t size, uint64_t stream);
-  void* RawAllocate(int64_t size);
-  void EmptyCacheLocked();
+  void* RawAllocate(int64_t size, Lock& lock);
+  void* RawTry(int64_t size, Lock& lock);
+  void Return(const std::vector<Leaving>& leaving, Lock& lock);
+  void EmptyCache(Lock& lock);
   void NotePeak();
 
   const Device device_;
@@ -131,6 +143,8 @@ class CachingAllocator {
   std::unordered_map<uint64_t, IdleBlocks> idle_;  // by stream
   std::unordered_map<void*, Block> blocks_;        // all of them, idle ones too
   std::vector<Pending> pending_;
+  int returning_ = 0;  // threads that give blocks back to the raw memory
+  std::condition_variable returned_;
   AllocatorStats stats_;  // without the small pool
   int64_t idle_bytes_ = 0;
   int64_t limit_ = 0;

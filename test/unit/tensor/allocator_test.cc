@@ -42,6 +42,55 @@ class CountingMemory : public RawMemory {
   int64_t left_;
 };
 
+// A device whose driver asks the allocator something at each call, as a warning does that waits for another
+// thread.
+class AskingMemory : public RawMemory {
+ public:
+  void* Allocate(int, int64_t size) override {
+    Ask();
+    return std::aligned_alloc(512, (size + 511) / 512 * 512);
+  }
+  void Free(int, void* data, int64_t) override {
+    Ask();
+    std::free(data);
+  }
+  uint64_t RecordEvent(int, uint64_t) override { return Ask(); }
+  bool TakeIfDone(int, uint64_t) override { return Ask() == 0; }
+  void WaitAndTake(int, uint64_t) override { Ask(); }
+  void SynchronizeStream(int, uint64_t) override { Ask(); }
+  CachingAllocator* allocator = nullptr;
+  uint64_t asked = 0;
+
+ private:
+  uint64_t Ask() {
+    std::thread([this] { allocator->stats(); }).join();
+    return ++asked;
+  }
+};
+
+TEST_CASE("no lock of the allocator is held while the device's driver runs", "[tensor]") {
+  AskingMemory memory;
+  CachingAllocator allocator(Device{static_cast<int16_t>(RegisterBackendName("asking")), 0}, &memory);
+  memory.allocator = &allocator;
+  constexpr int64_t kSize = 100000;
+  void* shared = allocator.AllocateUnsized(kSize, 0);
+  allocator.RecordStream(shared, 7);
+  allocator.FreeUnsized(shared);                       // after an event that is never done
+  void* second = allocator.AllocateUnsized(kSize, 0);  // which this asks
+  CHECK(second != shared);
+  allocator.FreeUnsized(second);
+  CHECK(allocator.AllocateUnsized(kSize, 0) == second);
+  allocator.EmptyCache();  // waits for the event
+  CHECK(allocator.stats().raw_frees == 1);
+  allocator.SetLimit(kSize);
+  MICA_REQUIRE_ERROR(allocator.AllocateUnsized(kSize, 0), "has no memory for a request");
+  allocator.SetCacheLimit(0);
+  allocator.FreeUnsized(second);
+  CHECK(allocator.stats().raw_frees == 2);
+  CHECK(allocator.stats().bytes_reserved == 0);
+  CHECK(memory.asked >= 6);
+}
+
 TEST_CASE("small classes cover every size with little waste", "[tensor]") {
   for (int64_t size = 1; size <= internal::kMaxSmallBlock; ++size) {
     const int c = internal::SmallClass(size);
