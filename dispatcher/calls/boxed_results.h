@@ -1,6 +1,7 @@
 // Going through what a boxed call returned.
 #pragma once
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,17 @@ inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_res
   MICA_CHECK_TYPE(spec.form != OpForm::kFunctional || num_results >= given, "Operator ", spec.name,
                   " gives (", given, ") results, and a plugin has room for (", num_results, ").");
 }
+
+// Whether a kernel of the operator writes results. In-place and out= forms do not, nor do operators that were
+// defined at run time and return what they write: there the written arguments are the results.
+bool GivesResults(const Operator& op);
+// Before a boxed kernel from elsewhere (a plugin's): every result is one that nothing was written to.
+void ExpectResults(const Operator& op, MicaValue* results);
+// After it: throws a kRuntime Error, with the results released, where one is not of its type. `whose` names
+// the backend or layer.
+void CheckResults(const Operator& op, std::string_view whose, MicaValue* results);
+// Drops what a boxed call returned.
+void ReleaseResults(const Operator& op, MicaValue* results);
 
 // Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left
 // out. In-place and out= forms return what they were given, which stays.

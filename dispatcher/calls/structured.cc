@@ -139,6 +139,7 @@ bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult&
                int64_t n, Outputs& outs) {
   const Device device = outs.empty() ? Device{} : outs[0].device();
   MicaCall call = MakeCall(c, meta.compute_dtype, device);
+  const DeviceGuard current(device);
   SelectProgram(*c.functional, call);
   bool empty = true;
   for (const Tensor& t : outs) empty = empty && t.numel() == 0;
@@ -235,10 +236,8 @@ MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device devi
   call.device_index = device.index;
   call.reserved = 0;
   call.stream = 0;
-  if (device.backend > keys::kMeta) [[unlikely]] {
+  if (device.backend > keys::kMeta) [[unlikely]]
     call.stream = CurrentStream(device);
-    MakeCurrent(device);
-  }
   return call;
 }
 
@@ -314,6 +313,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   const bool on_device = place.backend > keys::kMeta;
   if (on_device) CheckOnePlace(op, args, n, place);
   MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
+  const DeviceGuard current(place);
   SelectProgram(spec, call);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR) {
@@ -326,7 +326,9 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
     const LocalArguments local(args, n, place, MICA_DTYPE_NONE, false);
     const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
     const WriteCheck check(args, n, spec.written_args);
+    if (c.leaf_boxed) ExpectResults(op, results);
     status = CallLeaf(c, spec, call, local.data(), n, results, spec.num_outputs);
+    if (!status && c.leaf_boxed) CheckResults(op, KeyName(place.backend), results);
     if (!status) check.Verify(op, results, spec.num_outputs);
   }
   // The portable kernel of a form that is not structured has that form's signature.

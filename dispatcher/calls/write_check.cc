@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "dispatcher/calls/boxed_results.h"
 #include "schema/schema.h"
 #include "tensor/error.h"
 #include "tensor/shape.h"
@@ -34,18 +35,23 @@ std::string BytesOf(const Tensor& t) {
   return bytes;
 }
 
-// f(tensor, argument) for the CPU tensors of the arguments.
+// f(tensor, argument) for the tensors of the arguments.
 template <typename F>
-void ForEachCpuTensor(const MicaValue* args, int64_t n, F&& f) {
+void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; ++i) {
     const bool list = args[i].tag == MICA_VALUE_TENSORS;
     const int64_t count = list ? args[i].u.tensors.size : args[i].tag == MICA_VALUE_TENSOR;
-    for (int64_t j = 0; j < count; ++j) {
-      MicaTensor* const t = list ? args[i].u.tensors.data[j] : args[i].u.tensor;
-      if (t && Tensor::Ref(t).device().is_cpu()) f(Tensor::Ref(t), i);
-    }
+    for (int64_t j = 0; j < count; ++j)
+      if (MicaTensor* const t = list ? args[i].u.tensors.data[j] : args[i].u.tensor) f(Tensor::Ref(t), i);
   }
 }
+
+std::string ArgumentName(const Operator& op, int64_t i) {
+  return op.schema().arguments[static_cast<size_t>(i)].name;
+}
+
+// torch's schema of it, which is ours, does not say that it writes running statistics.
+constexpr const char* kUndeclaredByTradition = "mica::native_batch_norm";
 
 }  // namespace
 
@@ -56,38 +62,86 @@ bool SetCheckWrites(bool on) { return internal::g_check_writes.exchange(on); }
 
 // A tensor that shares memory with a written one may change with it.
 void WriteCheck::Remember(const MicaValue* args, int64_t n, uint64_t written) {
-  ForEachCpuTensor(args, n, [&](const Tensor& t, int64_t i) {
-    bool may_change = (written >> i) & 1;
-    ForEachCpuTensor(args, n, [&](const Tensor& other, int64_t j) {
+  on_ = true;
+  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+    const bool is_written = (written >> i) & 1;
+    bool may_change = is_written || !t.device().is_cpu();
+    ForEachTensor(args, n, [&](const Tensor& other, int64_t j) {
       may_change = may_change || (((written >> j) & 1) && other.impl()->storage == t.impl()->storage);
     });
-    if (!may_change) kept_.push_back({i, t.impl(), BytesOf(t)});
+    kept_.push_back({i, t, is_written, may_change, may_change ? "" : BytesOf(t), ToDims(t.sizes()),
+                     ToDims(t.strides()), t.data(), 0});
   });
+  for (Kept& k : kept_) k.references = k.tensor.impl()->refs();  // those of this list among them
 }
 
-// torch's schema of it, which is ours, does not say that it writes running statistics.
-constexpr const char* kUndeclaredByTradition = "mica::native_batch_norm";
+void WriteCheck::Compare(const Operator& op, MicaValue* results, int64_t num_results) const {
+  if (!GivesResults(op)) num_results = 0;
+  try {
+    CompareArguments(op, results, num_results);
+    if (op.name() != kUndeclaredByTradition) CompareMemory(op, results, num_results);
+    CompareWithMeta(op, results, num_results);
+  } catch (...) {
+    if (num_results > 0) ReleaseResults(op, results);
+    throw;
+  }
+}
 
-void WriteCheck::Compare(const Operator& op, const MicaValue* results, int64_t num_results) const {
-  const auto name = [&](const Kept& k) {
-    return op.schema().arguments[static_cast<size_t>(k.argument)].name;
-  };
-  if (op.name() == kUndeclaredByTradition) return;
+void WriteCheck::CompareArguments(const Operator& op, const MicaValue* results, int64_t num_results) const {
+  for (const Kept& k : kept_) {
+    const Tensor& t = k.tensor;
+    uint64_t references = k.references;
+    ForEachTensor(results, num_results, [&](const Tensor& r, int64_t) { references += r.is_same(t); });
+    const uint64_t left = t.impl()->refs();
+    for (uint64_t lost = left; lost < references; ++lost)
+      t.impl()->Retain();  // the owner still counts on them
+    MICA_CHECK(left >= references, "A kernel of ", std::string(op.name()), " released its argument `",
+               ArgumentName(op, k.argument), "` (", references - left,
+               " times), which the caller owns. Release what was retained or made, and retain an argument "
+               "before it is returned.");
+    if (k.written) continue;
+    MICA_CHECK(t.sizes() == IntSpan(k.sizes) && t.strides() == IntSpan(k.strides) && t.data() == k.data,
+               "A kernel of ", std::string(op.name()),
+               " changed the shape, strides or memory of its argument `", ArgumentName(op, k.argument),
+               "`: it had the shape ", ShapeText(k.sizes), " and has ", ShapeText(t.sizes()),
+               ". Only an argument that the schema declares as written may be resized: ", op.spec().schema,
+               ".");
+  }
+}
+
+void WriteCheck::CompareMemory(const Operator& op, const MicaValue* results, int64_t num_results) const {
   // A result that the schema ties to an argument, (a) or (a!), may share its memory.
   for (const schema::Return& r : op.schema().returns)
     if (r.alias()) num_results = 0;
   for (const Kept& k : kept_) {
-    MicaTensor* const tensor = const_cast<MicaTensor*>(k.tensor);
-    const Tensor& t = Tensor::Ref(tensor);  // refers to the pointer itself
+    if (k.may_change) continue;
+    const Tensor& t = k.tensor;
     MICA_CHECK(BytesOf(t) == k.bytes, "A kernel of ", std::string(op.name()), " wrote its argument `",
-               name(k), "`, which its schema does not declare as written: ", op.spec().schema,
+               ArgumentName(op, k.argument),
+               "`, which its schema does not declare as written: ", op.spec().schema,
                ". Declare it as in Tensor(a!), or write to a copy.");
-    ForEachCpuTensor(results, num_results, [&](const Tensor& result, int64_t) {
+    ForEachTensor(results, num_results, [&](const Tensor& result, int64_t) {
       MICA_CHECK(result.numel() == 0 || result.impl()->storage != t.impl()->storage, "A kernel of ",
-                 std::string(op.name()), " returned memory of its argument `", name(k),
+                 std::string(op.name()), " returned memory of its argument `", ArgumentName(op, k.argument),
                  "`, which its schema does not declare as a view: ", op.spec().schema,
                  ". Declare it as in Tensor(a), or return a copy.");
     });
+  }
+}
+
+void WriteCheck::CompareWithMeta(const Operator& op, const MicaValue* results, int64_t num_results) const {
+  const OperatorSpec& spec = op.spec();
+  if (!spec.meta || num_results == 0) return;
+  MetaResult meta;
+  spec.meta(spec, args_, meta);
+  for (int64_t i = 0; i < num_results && i < static_cast<int64_t>(meta.outputs.size()); ++i) {
+    if (results[i].tag != MICA_VALUE_TENSOR || !results[i].u.tensor) continue;
+    const Tensor& r = Tensor::Ref(results[i].u.tensor);
+    const OutputSpec& want = meta.outputs[static_cast<size_t>(i)];
+    MICA_CHECK(r.sizes() == IntSpan(want.sizes) && r.dtype() == want.dtype && r.device() == want.device,
+               "A kernel of ", std::string(op.name()), " returned ", r.ToString(), " as result (", i,
+               "), where the operator's meta function gives ", Name(want.dtype), ShapeText(want.sizes),
+               " on ", want.device.ToString(), ".");
   }
 }
 

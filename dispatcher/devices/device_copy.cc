@@ -6,6 +6,7 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/structured.h"
 #include "dispatcher/devices/device_memory.h"
+#include "dispatcher/devices/devices.h"
 #include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/tables/dispatcher.h"
 #include "tensor/shape.h"
@@ -77,6 +78,7 @@ bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor
   const MicaValue args[3] = {AbiType<const Tensor&>::Box(to.impl()), AbiType<const Tensor&>::Box(from.impl()),
                              AbiType<bool>::Box(0)};
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
+  const DeviceGuard current(to.device());
   if (own.leaf || own.leaf_boxed) {
     MicaCall call = MakeCall(own, MICA_DTYPE_NONE, to.device());
     MicaValue unused;

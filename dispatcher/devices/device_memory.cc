@@ -1,12 +1,14 @@
 #include "dispatcher/devices/device_memory.h"
 
 #include <array>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/status.h"
@@ -40,6 +42,7 @@ class PluginMemory : public RawMemory {
                                               : s->code) == MICA_ERROR_OUT_OF_MEMORY;
     if (!out_of_memory) ThrowStatus(s);
     DropStatus(s);
+    ReleaseDoneCopies();
     return nullptr;
   }
   void Free(int index, void* data, int64_t size) override {
@@ -85,7 +88,7 @@ class PluginMemory : public RawMemory {
   void Copy(int index, void* to, const void* from, int64_t size) override {
     const Device place = At(index);
     const MicaDeviceTable& table = DeviceTableOf(place);
-    MakeCurrent(place);
+    const DeviceGuard current(place);
     ThrowIfError(
         table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, CurrentStream(index)));
   }
@@ -118,7 +121,7 @@ namespace {
 void Queue(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
   const Device runs = to_device.is_cpu() ? from_device : to_device;
   const MicaDeviceTable& table = DeviceTableOf(runs);
-  MakeCurrent(runs);
+  const DeviceGuard current(runs);
   ThrowIfError(
       table.copy(table.context, to, to_device.ToAbi(), from, from_device.ToAbi(), size, CurrentStream(runs)));
 }
@@ -152,19 +155,32 @@ void CopyBytesLater(const Tensor& to, const Tensor& from) {
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
   auto done = std::make_unique<Event>();
   done->Record({runs, CurrentStream(runs)});
-  std::vector<UnderWay> finished;  // their tensors are freed without the lock
+  ReleaseDoneCopies();
   Copies& copies = CopiesUnderWay();
-  std::lock_guard lock(copies.mutex);
-  for (size_t i = 0; i < copies.list.size();) {
-    if (!copies.list[i].done->Query()) {
+  const std::lock_guard lock(copies.mutex);
+  copies.list.push_back({std::move(done), to, from});
+}
+
+void ReleaseDoneCopies() {
+  Copies& copies = CopiesUnderWay();
+  std::vector<UnderWay> asked, done;  // freed without the lock
+  {
+    const std::lock_guard lock(copies.mutex);
+    asked.swap(copies.list);
+  }
+  const absl::Cleanup put_back = [&] {
+    const std::lock_guard lock(copies.mutex);
+    std::move(asked.begin(), asked.end(), std::back_inserter(copies.list));
+  };
+  for (size_t i = 0; i < asked.size();) {
+    if (!asked[i].done->Query()) {
       ++i;
       continue;
     }
-    finished.push_back(std::move(copies.list[i]));
-    copies.list[i] = std::move(copies.list.back());
-    copies.list.pop_back();
+    done.push_back(std::move(asked[i]));
+    asked[i] = std::move(asked.back());
+    asked.pop_back();
   }
-  copies.list.push_back({std::move(done), to, from});
 }
 
 bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size) {

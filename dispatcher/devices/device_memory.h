@@ -18,6 +18,9 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
 // Between a CPU tensor and a device's, of one layout and without gaps: only
 // queued. Both are kept alive until it is done.
 void CopyBytesLater(const Tensor& to, const Tensor& from);
+// Lets go of what the copies that are done kept alive: whoever waits for a device calls it, the next such
+// copy, and a device that has no memory left.
+void ReleaseDoneCopies();
 // Between two devices of one backend, without the host. False where the backend
 // cannot, and nothing was copied.
 bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size);

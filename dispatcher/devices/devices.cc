@@ -181,15 +181,16 @@ DeviceProperties PropertiesOf(Device device) {
   return {raw.name ? raw.name : "", raw.total_memory, raw.free_memory};
 }
 
-void MakeCurrent(Device device) {
-  if (device.backend < 2 || DeviceCount(device.backend) < 2) return;
-  static thread_local std::array<int16_t, keys::kBackendCount> current{};
-  int16_t& now = current[static_cast<size_t>(device.backend)];
-  if (now == device.index) return;
+void DeviceGuard::Enter(Device device) {
+  if (DeviceCount(device.backend) < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(device);
-  int32_t previous = 0;
-  ThrowIfError(table.exchange_device(table.context, device.index, &previous));
-  now = device.index;
+  ThrowIfError(table.exchange_device(table.context, device.index, &before_));
+  if (before_ != device.index) table_ = &table;
+}
+
+void DeviceGuard::Leave() {
+  int32_t ours = 0;
+  DropStatus(table_->exchange_device(table_->context, before_, &ours));
 }
 
 namespace {

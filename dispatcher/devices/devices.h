@@ -42,9 +42,28 @@ struct DeviceProperties {
 };
 DeviceProperties PropertiesOf(Device device);
 
-// Makes the device current for this thread in its backend's own runtime, which a
-// kernel on another device than the last needs. Free on backends with one device.
-void MakeCurrent(Device device);
+// Makes the device current for this thread in its backend's own runtime until the guard ends, which what runs
+// on the device needs. The driver is asked each time, as other libraries change its current device, too; free
+// on backends with one device.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device) {
+    if (device.backend >= 2) [[unlikely]]
+      Enter(device);
+  }
+  ~DeviceGuard() {
+    if (table_) [[unlikely]]
+      Leave();
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  void Enter(Device device);
+  void Leave();
+  const MicaDeviceTable* table_ = nullptr;  // of a device that was not current before
+  int32_t before_ = 0;
+};
 
 using HostParallelFor = void (*)(int64_t begin, int64_t end, int64_t grain,
                                  void (*body)(void* context, int64_t begin, int64_t end), void* context);

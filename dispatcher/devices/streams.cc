@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
@@ -154,6 +155,7 @@ void SynchronizeStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   ThrowIfError(table.stream_sync(table.context, stream.device.index, stream.handle));
+  if (table.event_query) ReleaseDoneCopies();
 }
 
 bool QueryStream(const StreamRef& stream) {
@@ -174,6 +176,7 @@ void SynchronizeDevice(Device device) {
   const MicaDeviceTable& table = DeviceTableOf(device);
   if (table.device_sync) {
     ThrowIfError(table.device_sync(table.context, device.index));
+    if (table.event_query) ReleaseDoneCopies();
     return;
   }
   std::vector<StreamRef> streams{{device, 0}};
@@ -221,6 +224,7 @@ void Event::Synchronize() {
   if (!recorded_ || device_.backend < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(device_);
   ThrowIfError(table.event_sync(table.context, device_.index, handle_));
+  if (table.event_query) ReleaseDoneCopies();
 }
 
 bool Event::Query() {

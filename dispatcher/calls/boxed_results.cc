@@ -1,0 +1,82 @@
+// Results of boxed kernels from elsewhere, held to the schema.
+#include "dispatcher/calls/boxed_results.h"
+
+#include "absl/strings/str_cat.h"
+#include "schema/schema.h"
+#include "schema/value.h"
+#include "tensor/error.h"
+
+namespace mica {
+namespace {
+
+// The tag of a result that nothing was written to; no value has it.
+constexpr int32_t kNothing = -1;
+
+bool IsFilledList(const MicaTensorSpan& list) { return list.size == 0 || (list.size > 0 && list.data); }
+
+// Whether the value is what a result of the type holds. A Tensor may be undefined, as a gradient is that
+// nobody asked for.
+bool Fits(const MicaValue& v, const schema::Type& type) {
+  using schema::TypeKind;
+  if (v.tag == kNothing) return false;
+  if (v.tag == MICA_VALUE_NONE) return type.is_optional() || type.is_tensor();
+  if (type.is_tensor_list()) return v.tag == MICA_VALUE_TENSORS && IsFilledList(v.u.tensors);
+  switch (type.unwrapped().kind) {
+    case TypeKind::kTensor:
+      return v.tag == MICA_VALUE_TENSOR;
+    case TypeKind::kInt:
+    case TypeKind::kSymInt:
+      return v.tag == MICA_VALUE_INT;
+    case TypeKind::kBool:
+      return v.tag == MICA_VALUE_BOOL;
+    case TypeKind::kFloat:
+      return v.tag == MICA_VALUE_FLOAT;
+    case TypeKind::kScalar:
+      return v.tag == MICA_VALUE_SCALAR || v.tag == MICA_VALUE_COMPLEX;
+    case TypeKind::kScalarType:
+      return v.tag == MICA_VALUE_DTYPE;
+    default:
+      return true;
+  }
+}
+
+void Release(MicaValue& v) {
+  if (v.tag == MICA_VALUE_TENSOR) TakeTensor(v);
+  if (v.tag == MICA_VALUE_TENSORS && IsFilledList(v.u.tensors)) TakeTensorList(v.u.tensors);
+  v = MicaValue{};
+}
+
+}  // namespace
+
+bool GivesResults(const Operator& op) {
+  const schema::FunctionSchema& schema = op.schema();
+  if (op.spec().form != OpForm::kFunctional || schema.returns.empty()) return false;
+  return !schema.is_mutable() || schema.is_view() || schema.ReturnsAliasOfArgument(0) < 0;
+}
+
+void ReleaseResults(const Operator& op, MicaValue* results) {
+  if (!GivesResults(op)) return;
+  for (size_t i = 0; i < op.schema().returns.size(); ++i) Release(results[i]);
+}
+
+void ExpectResults(const Operator& op, MicaValue* results) {
+  if (!GivesResults(op)) return;
+  for (size_t i = 0; i < op.schema().returns.size(); ++i) results[i] = {kNothing, 0, {}};
+}
+
+void CheckResults(const Operator& op, std::string_view whose, MicaValue* results) {
+  if (!GivesResults(op)) return;
+  const std::vector<schema::Return>& returns = op.schema().returns;
+  for (size_t i = 0; i < returns.size(); ++i) {
+    if (Fits(results[i], returns[i].type)) continue;
+    const std::string given = results[i].tag == kNothing
+                                  ? std::string("nothing")
+                                  : absl::StrCat("a value of the tag (", results[i].tag, ")");
+    ReleaseResults(op, results);
+    MICA_THROW(kRuntime, "The kernel of ", op.spec().name, " at (", std::string(whose), ") returned ", given,
+               " as result (", i, "), which its schema says is a value of the type ",
+               returns[i].type.ToString(false), ": ", op.spec().schema, ".");
+  }
+}
+
+}  // namespace mica
