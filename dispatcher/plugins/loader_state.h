@@ -65,8 +65,8 @@ class LoaderLock {
 // manifest is the description's copy when that has one, or its ELF note.
 Entry& AddCandidate(Loader& l, const std::string& path, const std::string& found_by,
                     const Description* description);
-// Starts it, and says in its state what became of it.
-absl::Status LoadEntry(Loader& l, Entry& e);
+// Starts it, and says in its state what became of it. `replaces`: in the place of a loaded one of its name.
+absl::Status LoadEntry(Loader& l, Entry& e, bool replaces = false);
 // MICA_PLUGINS and the folders, once.
 void Search(Loader& l);
 // Asks the finder, once; not while the mutex is held more than once.

@@ -85,18 +85,28 @@ Entry& AddCandidate(Loader& l, const std::string& path, const std::string& found
   return *l.entries.emplace_back(std::move(e));
 }
 
-absl::Status LoadEntry(Loader& l, Entry& e) {
+namespace {
+// The loaded plugin has left the tables.
+void NoteDisabled(Loader& l, Entry& e) {
+  e.info.state = PluginState::kDisabled;
+  e.disabled_at = ++l.disables;
+}
+}  // namespace
+
+absl::Status LoadEntry(Loader& l, Entry& e, bool replaces) {
   absl::Status s = ReadAgain(e);
   if (s.ok()) s = CheckFits(e.info.manifest, e.info.path);
-  if (Entry* first = LoadedByName(l, e.info.manifest.name); s.ok() && first && first != &e)
+  Entry* const first = LoadedByName(l, e.info.manifest.name);
+  if (s.ok() && first && first != &e && !replaces)
     s = absl::AlreadyExistsError(absl::StrCat("Two plugins have the name (", e.info.manifest.name, "): ",
                                               first->info.path, " stays, ", e.info.path, " is not loaded."));
   if (s.ok()) {
     e.starting = true;
-    absl::StatusOr<std::shared_ptr<Scope>> scope = StartPlugin(e.info);
+    absl::StatusOr<std::shared_ptr<Scope>> scope = StartPlugin(e.info, first ? first->scope : nullptr);
     e.starting = false;
     s = scope.status();
     if (s.ok()) {
+      if (first) NoteDisabled(l, *first);
       e.scope = *std::move(scope);
       e.info.notes = e.scope->Notes();
     }
@@ -107,27 +117,31 @@ absl::Status LoadEntry(Loader& l, Entry& e) {
 }
 
 namespace {
-absl::Status EnableEntry(Loader& l, Entry& e) {
+absl::Status EnableEntry(Loader& l, Entry& e, bool replaces = false) {
   if (e.info.state == PluginState::kLoaded) return absl::OkStatus();
-  if (Entry* other = LoadedByName(l, e.info.manifest.name))
+  Entry* const other = LoadedByName(l, e.info.manifest.name);
+  if (other && !replaces)
     return absl::AlreadyExistsError(absl::StrCat("Plugin (", e.info.path, ") cannot be put back while ",
                                                  other->info.path, " of the same name (",
                                                  e.info.manifest.name, ") is loaded; disable that first."));
-  if (absl::Status s = e.scope->Enable(); !s.ok()) return s;
+  if (absl::Status s = e.scope->Enable(other ? other->scope.get() : nullptr); !s.ok()) return s;
+  if (other) NoteDisabled(l, *other);
   e.info.state = PluginState::kLoaded;
   return absl::OkStatus();
 }
-}  // namespace
 
-absl::Status LoadPlugin(const std::string& path) {
+absl::Status LoadAt(const std::string& path, bool replaces) {
   const LoaderLock lock;
   Loader& l = GetLoader();
   Entry& e = AddCandidate(l, path, "call", nullptr);
   e.info.asked = true;
   if (e.info.state == PluginState::kLoaded) return absl::OkStatus();
-  if (e.info.state == PluginState::kDisabled) return EnableEntry(l, e);
-  return LoadEntry(l, e);
+  return e.info.state == PluginState::kDisabled ? EnableEntry(l, e, replaces) : LoadEntry(l, e, replaces);
 }
+}  // namespace
+
+absl::Status LoadPlugin(const std::string& path) { return LoadAt(path, false); }
+absl::Status ReplacePlugin(const std::string& path) { return LoadAt(path, true); }
 
 absl::Status DisablePlugin(std::string_view name) {
   const LoaderLock lock;
@@ -136,8 +150,7 @@ absl::Status DisablePlugin(std::string_view name) {
   if (!e)
     return absl::NotFoundError(absl::StrCat("No plugin of the name (", std::string(name), ") is loaded."));
   e->scope->Disable();
-  e->info.state = PluginState::kDisabled;
-  e->disabled_at = ++l.disables;
+  NoteDisabled(l, *e);
   return absl::OkStatus();
 }
 

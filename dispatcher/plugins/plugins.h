@@ -40,6 +40,9 @@ absl::Status LoadPlugin(const std::string& path);
 absl::Status DisablePlugin(std::string_view name);
 // Puts a disabled plugin back, by name (the one that was disabled last) or path.
 absl::Status EnablePlugin(std::string_view name_or_path);
+// Opens another build of a loaded plugin and puts it in that one's place in one step: calls in other threads
+// meet the one or the other. On error the loaded one stays. Where none of its name is loaded, LoadPlugin.
+absl::Status ReplacePlugin(const std::string& path);
 std::vector<PluginInfo> Plugins();
 // What the plugin at `path` has registered; nothing when it is not loaded.
 std::vector<Registration> RegistrationsOf(std::string_view path);

@@ -161,7 +161,7 @@ absl::Status CheckFits(const Manifest& m, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
+absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info, std::shared_ptr<Scope> replaced) {
   const FloatEnvironmentGuard guard;
   void* handle = dlopen(info.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) {
@@ -180,7 +180,8 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info) {
   if (!s.ok()) return s;
 
   // Never destroyed, as the plugin is never unmapped.
-  const std::shared_ptr<Scope> scope = Scope::Create(info.manifest.name, info.path);
+  const std::shared_ptr<Scope> scope =
+      Scope::CreateInPlaceOf(std::move(replaced), info.manifest.name, info.path);
   GetLoader().kept.push_back(scope);
   const HostParallelFor parallel_for = GetParallelFor();
   // A plugin may keep the pointer, against the rules; what it then does is refused by

@@ -15,7 +15,7 @@ absl::Status CheckFits(const Manifest& manifest, const std::string& path);
 
 // Opens the file and starts the plugin whose manifest is `info.manifest`. On error
 // nothing of it is left in the dispatcher; the file stays mapped, as every opened
-// plugin does.
-absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info);
+// plugin does. Takes the place of `replaced`, if given, when all of it stands.
+absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info, std::shared_ptr<Scope> replaced);
 
 }  // namespace mica

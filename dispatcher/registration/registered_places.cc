@@ -19,8 +19,9 @@ absl::Status CheckFree(std::string_view name, const char* what, bool taken_by_ot
   return absl::OkStatus();
 }
 
-absl::Status CheckOwner(const Scope* owner, const Scope* scope, std::string_view name, const char* what) {
-  if (!owner || owner == scope) return absl::OkStatus();
+absl::Status CheckOwner(const Scope* owner, const Scope* scope, const Scope* replaced, std::string_view name,
+                        const char* what) {
+  if (!owner || owner == scope || owner == replaced) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat("The ", what, " (", Quoted(name),
                                                ") is registered by plugin (", owner->name(),
                                                ") already; disable that first."));
@@ -36,7 +37,9 @@ absl::StatusOr<int> Scope::AddLayer(std::string_view name, const LayerPlace& pla
   if (old >= 0 && !IsThirdPartyLayer(old))
     return absl::AlreadyExistsError(absl::StrCat("Layer (", Quoted(name), ") is one of Mica's own."));
   if (old >= 0)
-    if (absl::Status s = CheckOwner(d.brought_by[static_cast<size_t>(old)], this, name, "layer"); !s.ok())
+    if (absl::Status s =
+            CheckOwner(d.brought_by[static_cast<size_t>(old)], this, impl_->replaced.get(), name, "layer");
+        !s.ok())
       return s;
   absl::StatusOr<int> bit = RegisterLayer(name, place);
   if (bit.ok()) impl_->layers.push_back({Quoted(name), *bit, old < 0});
@@ -53,7 +56,8 @@ absl::StatusOr<int> Scope::AddKind(const frames::Kind& kind) {
     const Scope* owner = d.brought_by[static_cast<size_t>(kFirstKindKey + old)];
     if (!owner && frames::IsKindEnabled(old))
       return absl::AlreadyExistsError(absl::StrCat("Frame kind (", kind.name, ") is one of Mica's own."));
-    if (absl::Status s = CheckOwner(owner, this, kind.name, "frame kind"); !s.ok()) return s;
+    if (absl::Status s = CheckOwner(owner, this, impl_->replaced.get(), kind.name, "frame kind"); !s.ok())
+      return s;
   }
   try {
     const int number = frames::RegisterKind(kind);

@@ -32,6 +32,13 @@ std::shared_ptr<Scope> Scope::Create(std::string name, std::string path) {
   return s;
 }
 
+std::shared_ptr<Scope> Scope::CreateInPlaceOf(std::shared_ptr<Scope> replaced, std::string name,
+                                              std::string path) {
+  std::shared_ptr<Scope> s = Create(std::move(name), std::move(path));
+  s->impl_->replaced = std::move(replaced);
+  return s;
+}
+
 Scope::~Scope() {
   if (impl_->committed) Disable();
   if (open()) impl_->ReleasePlaces();
@@ -43,7 +50,7 @@ Scope::~Scope() {
 
 void Scope::Impl::Retire(Dispatcher& d) {
   for (std::shared_ptr<Definition>& def : definitions) {
-    if (!def->committed) continue;
+    if (!def->committed || def.use_count() > 1) continue;  // not, where another scope has it, too
     std::shared_ptr<Definition> kept = std::move(def);
     if (!kept->completed) kept.swap(d.to_define_again[kept->words]);  // leaves an older one of the same words
     if (kept) d.retired.push_back(std::move(kept));
@@ -244,16 +251,16 @@ absl::StatusOr<int> Scope::Impl::KeyOf(const std::string& key) const {
                    "), which is neither a layer nor a backend; register the device or layer first."));
 }
 
-absl::Status Scope::Impl::CheckExtensions() const {
+absl::Status Scope::Impl::CheckExtensions(bool may_replace) const {
   for (const Extension& e : extensions) {
-    if (const std::string owner = ExtensionOwner(e.name); !owner.empty())
+    if (const std::string owner = ExtensionOwner(e.name); !owner.empty() && !(may_replace && owner == name))
       return absl::AlreadyExistsError(absl::StrCat("The extension (", e.name, ") is offered by the plugin (",
                                                    owner, ") already; disable that first."));
   }
   return absl::OkStatus();
 }
 
-absl::Status Scope::Impl::Check(Dispatcher& d) const {
+absl::Status Scope::Impl::Check(Dispatcher& d, bool may_replace) const {
   for (const auto& def : definitions) {
     if (const Operator* old = d.Find(def->name))
       return absl::AlreadyExistsError(
@@ -277,7 +284,7 @@ absl::Status Scope::Impl::Check(Dispatcher& d) const {
     if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
   for (const std::string& layer : decompose)
     if (auto bit = KeyOf(layer); !bit.ok()) return bit.status();
-  return CheckExtensions();
+  return CheckExtensions(may_replace);
 }
 
 absl::Status Scope::Impl::PublishDevices() {
@@ -361,9 +368,14 @@ void Scope::Impl::Offer() const {
   for (const NamedPlace& kind : kinds) frames::EnableKind(kind.number, kind.kind);
 }
 
-void Scope::Impl::Withdraw() const {
-  for (const NamedPlace& kind : kinds) frames::DisableKind(kind.number);
-  for (const Extension& e : extensions) WithdrawExtension(e);
+void Scope::Impl::Withdraw(const Impl* successor) const {
+  const auto goes_on = [](const auto& list, const std::string& name) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.name == name; });
+  };
+  for (const NamedPlace& kind : kinds)
+    if (!successor || !goes_on(successor->kinds, kind.name)) frames::DisableKind(kind.number);
+  for (const Extension& e : extensions)
+    if (!successor || !goes_on(successor->extensions, e.name)) WithdrawExtension(e);
 }
 
 void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
@@ -403,8 +415,9 @@ void DropTables(Dispatcher& d, const Impl& impl) {
 }
 }  // namespace
 
-absl::Status Scope::Impl::Activate(Dispatcher& d, const Scope* scope, std::vector<std::string>& said) {
-  if (absl::Status s = Check(d); !s.ok()) return s;
+absl::Status Scope::Impl::Activate(Dispatcher& d, const Scope* scope, bool replaces,
+                                   std::vector<std::string>& said) {
+  if (absl::Status s = Check(d, replaces); !s.ok()) return s;
   if (absl::Status s = PublishDevices(); !s.ok()) return s;
   // Operators may have come, gone or changed since the kernels last stood there.
   for (NamedKernel& k : kernels) k.entry.earlier = nullptr;
@@ -419,6 +432,33 @@ absl::Status Scope::Impl::Activate(Dispatcher& d, const Scope* scope, std::vecto
   return absl::OkStatus();
 }
 
+void Scope::Impl::ShareDefinitions(const Impl& other) {
+  for (std::shared_ptr<Definition>& ours : definitions)
+    for (const std::shared_ptr<Definition>& theirs : other.definitions)
+      if (!ours->completed && !theirs->completed && ours->schema == theirs->schema) ours = theirs;
+}
+
+absl::Status Scope::Impl::ActivateInPlaceOf(Dispatcher& d, const Scope* scope, Scope* other,
+                                            std::vector<std::string>& said) {
+  if (!other || !other->impl_->enabled) return Activate(d, scope, false, said);
+  Impl& before = *other->impl_;
+  if (!committed) {
+    ShareDefinitions(before);
+    rank = before.rank;
+  }
+  before.Take(d, other);
+  const absl::Status s = Activate(d, scope, true, said);
+  if (s.ok()) {
+    before.Withdraw(this);
+    before.enabled = false;
+  } else {
+    before.Put(d, other);
+    static_cast<void>(before.PublishDevices());
+  }
+  DropTables(d, before);
+  return s;
+}
+
 absl::Status Scope::Commit() {
   std::vector<std::string> said;
   {
@@ -426,9 +466,11 @@ absl::Status Scope::Commit() {
     std::lock_guard lock(d.mutex);
     if (!open()) return absl::FailedPreconditionError("The scope was committed or given up already.");
     impl_->rank = ++d.ranks;
-    if (absl::Status s = impl_->Activate(d, this, said); !s.ok()) return s;
+    if (absl::Status s = impl_->ActivateInPlaceOf(d, this, impl_->replaced.get(), said); !s.ok()) return s;
     impl_->committed = true;
   }
+  if (impl_->replaced) impl_->replaced->impl_->EndStreams();
+  impl_->replaced.reset();
   for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();
 }
@@ -443,17 +485,22 @@ void Scope::Disable() {
     impl_->Take(d, this);
     impl_->enabled = false;
   }
-  for (const NamedDevice& device : impl_->devices) DestroyIdleStreams(BackendIndex(device.name));
+  impl_->EndStreams();
 }
 
-absl::Status Scope::Enable() {
+void Scope::Impl::EndStreams() const {
+  for (const NamedDevice& device : devices) DestroyIdleStreams(BackendIndex(device.name));
+}
+
+absl::Status Scope::Enable(Scope* replaced) {
   std::vector<std::string> said;
   {
     Dispatcher& d = Dispatcher::Get();
     std::lock_guard lock(d.mutex);
     if (!impl_->committed || impl_->enabled) return absl::OkStatus();
-    if (absl::Status s = impl_->Activate(d, this, said); !s.ok()) return s;
+    if (absl::Status s = impl_->ActivateInPlaceOf(d, this, replaced, said); !s.ok()) return s;
   }
+  if (replaced) replaced->impl_->EndStreams();
   for (const std::string& sentence : said) HostWarn(sentence);
   return absl::OkStatus();
 }

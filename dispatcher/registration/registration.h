@@ -39,6 +39,11 @@ class Scope {
  public:
   // `name` is the plugin's, for explain and messages; `path` its file or "".
   static std::shared_ptr<Scope> Create(std::string name, std::string path);
+  // One that Commit puts in the place of `replaced`, in one step: calls in other threads meet the one or the
+  // other. It may bring the same layers, frame kinds, extensions and operators; an operator of the same
+  // schema stays the same object. Where Commit fails, the other stays.
+  static std::shared_ptr<Scope> CreateInPlaceOf(std::shared_ptr<Scope> replaced, std::string name,
+                                                std::string path);
   ~Scope();
 
   const std::string& name() const;
@@ -97,7 +102,8 @@ class Scope {
   std::vector<std::string> Notes() const;
   std::vector<Registration> Registrations() const;
   void Disable();
-  absl::Status Enable();
+  // In the place of `replaced`, if given and enabled, in one step as above.
+  absl::Status Enable(Scope* replaced = nullptr);
   bool enabled() const;
 
  private:

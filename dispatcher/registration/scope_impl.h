@@ -59,6 +59,7 @@ struct Scope::Impl {
   std::vector<NamedPlace> layers, kinds;
   std::vector<Extension> extensions;
   std::vector<std::shared_ptr<Definition>> definitions;
+  std::shared_ptr<Scope> replaced;  // whose place Commit takes
   uint64_t rank = 0;
   bool committed = false;
   bool enabled = false;
@@ -66,20 +67,27 @@ struct Scope::Impl {
 
   // All with the dispatcher's mutex held.
   absl::StatusOr<int> KeyOf(const std::string& key) const;
-  absl::Status Check(Dispatcher& d) const;
-  // A name that another plugin offers now.
-  absl::Status CheckExtensions() const;
+  absl::Status Check(Dispatcher& d, bool may_replace) const;
+  // A name that another plugin offers now, or this one's own build of before.
+  absl::Status CheckExtensions(bool may_replace) const;
   absl::Status PublishDevices();
+  // Once the mutex is free: of its devices, those that nobody holds.
+  void EndStreams() const;
   // Takes out the kernels that cannot serve the operator they name, and says so.
   std::vector<std::string> DropUnfit(Dispatcher& d);
   // Puts the scope in place, or says why not; `said` gets what people are to be told once the mutex is free.
-  absl::Status Activate(Dispatcher& d, const Scope* scope, std::vector<std::string>& said);
+  absl::Status Activate(Dispatcher& d, const Scope* scope, bool replaces, std::vector<std::string>& said);
+  // The same while `other`, if it is enabled, goes.
+  absl::Status ActivateInPlaceOf(Dispatcher& d, const Scope* scope, Scope* other,
+                                 std::vector<std::string>& said);
+  // Takes over the operators that both define alike.
+  void ShareDefinitions(const Impl& other);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
   // Tables for others and frame kinds. Last of all, when the scope's kernels are found, and first, when they
   // go; whoever enters a frame finds its layer's table.
   void Offer() const;
-  void Withdraw() const;
+  void Withdraw(const Impl* successor = nullptr) const;  // which offers some of them itself
   // Keeps the operators that were ever committed.
   void Retire(Dispatcher& d);
   // Gives layers and kinds back that were never committed.

@@ -101,6 +101,33 @@ print(statuses == [0] * 20)
     assert result.stdout == "True\n", result.stderr
 
 
+def test_a_build_takes_the_place_of_another_while_threads_call() -> None:
+    program = """
+import sys, threading, mica
+one, two, bad = sys.argv[1:]
+mica.replace_plugin(one)
+handle, stop, errors = mica.ops.liar.seven, False, []
+def work():
+    while not stop:
+        try: assert handle(mica.ones(1)) == 7
+        except Exception as error: errors.append(error)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for t in threads: t.start()
+for _ in range(50):
+    mica.replace_plugin(two)
+    mica.replace_plugin(one)
+stop = True
+for t in threads: t.join()
+try: mica.replace_plugin(bad)
+except RuntimeError as error: print("the driver is not there" in str(error))
+states = {p["path"]: p["state"] for p in mica.plugins() if p["name"] == "liar"}
+print(errors, states[one], states[two], states[bad], handle(mica.ones(1)))
+"""
+    builds = [plugin("liar.c"), plugin("liar.c", "-DANOTHER_BUILD"), plugin("liar.c", "-DLIE_HALFWAY")]
+    result = python(program, *map(str, builds))
+    assert result.stdout == "True\n[] loaded disabled refused 7\n", result.stderr
+
+
 def test_threads_that_ask_for_one_plugin_load_it_once() -> None:
     program = """
 import sys, threading, mica

@@ -71,5 +71,45 @@ TEST_CASE("two builds of a plugin take turns under load", "[stress]") {
   CHECK(late < early + 256 * 1024);
 }
 
+TEST_CASE("a build takes the other's place while calls go on", "[stress]") {
+  auto base = Scope::Create("replaced", "");
+  REQUIRE(base->Define("turn::replaced(Tensor x) -> int", {}).ok());
+  REQUIRE(base->Commit().ok());
+  const Operator& op = GetOperator("turn::replaced");  // without a kernel but the plugin's
+  const char* text = std::getenv("MICA_SWAP_CYCLES");
+  const int cycles = text ? std::atoi(text) : 10000;
+  REQUIRE(ReplacePlugin(MICA_TURN_1).ok());
+
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> wrong{0}, raised{0}, seen[3] = {};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const Tensor x = EmptyTensor({4}, DType::kF32, {});
+      while (!stop.load(std::memory_order_relaxed)) {
+        try {
+          const int64_t r = CallWithTensor(op, x);
+          (r == 1 || r == 2 ? seen[r] : wrong).fetch_add(1, std::memory_order_relaxed);
+        } catch (const Error&) {
+          raised.fetch_add(1);
+        }
+      }
+    });
+  }
+  const Tensor x = EmptyTensor({4}, DType::kF32, {});
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    const bool second = cycle % 2 == 0;
+    REQUIRE(ReplacePlugin(second ? MICA_TURN_2 : MICA_TURN_1).ok());
+    if (CallWithTensor(op, x) != (second ? 2 : 1)) wrong.fetch_add(1);
+  }
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  INFO("answers " << seen[1] << " and " << seen[2]);
+  CHECK(wrong.load() == 0);
+  CHECK(raised.load() == 0);
+  CHECK(seen[1].load() > 0);
+  CHECK(seen[2].load() > 0);
+}
+
 }  // namespace
 }  // namespace mica::testing

@@ -58,6 +58,7 @@ from mica._runtime import (  # noqa: E402
     enable_plugin as enable_plugin,
     explain as explain,
     plugins as plugins,
+    replace_plugin as replace_plugin,
 )
 from mica._tensor.dtype_limits import (  # noqa: E402
     finfo as finfo,

@@ -1,4 +1,4 @@
-// One of two builds of one plugin that take turns: its kernel of turn::value answers
+// One of two builds of one plugin that take turns: its kernels answer
 // with TURN.
 #include <mica/plugin.h>
 
@@ -10,7 +10,9 @@ void Value(const MicaCall*, const MicaValue*, int64_t, MicaValue* results, int64
 }
 
 void Init(const MicaHost*, const MicaRegistrar* r) {
-  mica::plugin::Registrar(r, "cpu").Boxed<&Value>("turn::value");
+  mica::plugin::Registrar cpu(r, "cpu");
+  cpu.Boxed<&Value>("turn::value");
+  cpu.Boxed<&Value>("turn::replaced");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/explain/explain.h"
 #include "dispatcher/frames/frames.h"
+#include "dispatcher/tables/dispatcher.h"
 #include "test/support/mica_test.h"
 #include "test/unit/dispatcher/test_operators.h"
 
@@ -390,8 +391,54 @@ TEST_CASE("a scope comes back to the operators that are there then", "[dispatche
   first->Disable();
   REQUIRE(second->Enable().ok());
   REQUIRE(kernel->Enable().ok());
-  CHECK(ExplainText(GetOperator("test::changing"), KeySet::Of(keys::kCpu)).find("plugin (kernel)") ==
+  CHECK(ExplainText(GetOperator("test::changing"), KeySet::Of(keys::kCpu)).find("from plugin kernel") ==
         std::string::npos);
+}
+
+TEST_CASE("a scope takes another's place in one step, and leaves it where it cannot", "[dispatcher]") {
+  const auto made = [](const std::shared_ptr<Scope>& scope, const char* leaf) {
+    REQUIRE(scope->Define("test::succeeded(Tensor x) -> int", {leaf, 1}).ok());
+    scope->AddBoxedKernel("test::succeeded", "cpu", Leaf(leaf), {});
+    return scope;
+  };
+  const Tensor x = EmptyTensor({1}, DType::kF32, Device{});
+  const auto first = made(Scope::Create("succeeded", ""), "first");
+  REQUIRE(first->Commit().ok());
+  const Operator& op = GetOperator("test::succeeded");
+  const auto answers = [&] {
+    Trace().clear();
+    CallWithTensor(op, x);
+    return Trace();
+  };
+  CHECK(answers() == Names{"first"});
+
+  // Another's kernel for it, which stays above whichever build serves below.
+  auto other = Scope::Create("other", "");
+  other->AddBoxedKernel("test::succeeded", "meta", Leaf("other"), {});
+  REQUIRE(other->Commit().ok());
+
+  const auto bad = made(Scope::CreateInPlaceOf(first, "succeeded", ""), "bad");
+  bad->AddBoxedKernel("test::succeeded", "nowhere", Leaf("bad"), {});
+  CHECK_FALSE(bad->Commit().ok());
+  bad->Abandon();
+  CHECK(first->enabled());
+  CHECK(answers() == Names{"first"});
+
+  const auto second = made(Scope::CreateInPlaceOf(first, "succeeded", ""), "second");
+  REQUIRE(second->Commit().ok());
+  CHECK_FALSE(first->enabled());
+  CHECK(&GetOperator("test::succeeded") == &op);
+  CHECK(second->rank() == first->rank());
+  CHECK(answers() == Names{"second"});
+  CHECK(ExplainText(op, KeySet::Of(keys::kMeta)).find("from plugin other") != std::string::npos);
+
+  REQUIRE(first->Enable(second.get()).ok());
+  CHECK(answers() == Names{"first"});
+  CHECK_FALSE(second->enabled());
+  first->Disable();
+  CHECK(Dispatcher::Get().Find("test::succeeded") == nullptr);
+  REQUIRE(second->Enable().ok());
+  CHECK(answers() == Names{"second"});
 }
 
 }  // namespace

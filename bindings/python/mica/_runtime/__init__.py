@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mica import _C
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -70,6 +72,28 @@ def disable_plugin(name: str) -> None:
         no plugin acme
     """
     _C._enable_plugin(name, False)
+
+
+def replace_plugin(path: str | os.PathLike[str]) -> None:
+    """Puts another build of a loaded plugin in that one's place, in one step.
+
+    Calls in other threads meet the one or the other, and operators that both define alike stay the same. Where none
+    of its name is loaded, it is loaded. A build that was replaced can be put back in the same way.
+
+    Args:
+        path (str or os.PathLike): The plugin's file. Its name, in its manifest, says which plugin it replaces.
+
+    Raises:
+        RuntimeError: The file is no plugin, or what it registers cannot stand; the loaded one stays.
+
+    Example:
+        >>> try:
+        ...     mica.replace_plugin("no_such_file.so")
+        ... except RuntimeError:
+        ...     print("nothing has changed")
+        nothing has changed
+    """
+    _C._replace_plugin(path)
 
 
 def enable_plugin(name: str) -> None:

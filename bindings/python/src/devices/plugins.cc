@@ -115,6 +115,14 @@ PyObject* LoadPluginFunction(PyObject*, PyObject* path) {
   });
 }
 
+PyObject* ReplacePluginFunction(PyObject*, PyObject* path) {
+  return Guarded([&] {
+    const std::string file = PathOf(path);
+    ThrowIfBad(WithoutGil([&] { return ReplacePlugin(file); }));
+    return NewNone();
+  });
+}
+
 PyObject* EnablePluginFunction(PyObject*, PyObject* args) {
   return Guarded([&] {
     const char* name;
@@ -157,6 +165,7 @@ PyMethodDef kFunctions[] = {
     {"_read_plugin", ReadPluginFunction, METH_O, nullptr},
     {"_plugin_registrations", RegistrationsFunction, METH_O, nullptr},
     {"load_plugin", LoadPluginFunction, METH_O, "load_plugin(path)\n\nOpens a plugin now."},
+    {"_replace_plugin", ReplacePluginFunction, METH_O, nullptr},
     {"_enable_plugin", EnablePluginFunction, METH_VARARGS, nullptr},
     {"_add_plugin_folder", AddPluginFolderFunction, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
