@@ -334,6 +334,64 @@ def once_differentiable(L: Any) -> Any:
     return g.tolist(), g.requires_grad, outcome(lambda: L.autograd.grad(g.sum(), w))
 
 
+# ---- tangents of results that share an input's memory
+FORWARDS: dict[str, Callable[[Any, Any], Any]] = {
+    "the input": lambda x, y: x,
+    "a view": lambda x, y: x[:1],
+    "the other input": lambda x, y: y.view(-1),
+    "a detached input": lambda x, y: x.detach(),
+    "a view of a new tensor": lambda x, y: (x * 2).view(-1),
+}
+TANGENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "itself": lambda s, t: s,
+    "a view": lambda s, t: s.view_as(s),
+    "a part": lambda s, t: s[:1],
+    "a new part": lambda s, t: s[:1] * 2,
+    "new": lambda s, t: s * 2,
+    "a view of a new one": lambda s, t: (s * 2).view(-1),
+    "a view of the other": lambda s, t: t.view(-1),
+}
+
+
+def tangent(
+    L: Any, forward: Callable[[Any, Any], Any], jvp: Callable[[Any, Any], Any], both: bool, old: bool
+) -> Any:
+    members: dict[str, Any] = {"jvp": staticmethod(lambda ctx, s, t: jvp(s, t))}
+    if old:
+        members["forward"] = staticmethod(lambda ctx, x, y: forward(x, y))
+    else:
+        members |= {
+            "forward": staticmethod(forward),
+            "setup_context": staticmethod(lambda ctx, inputs, output: None),
+        }
+    made = type("Made", (L.autograd.Function,), members)
+    forward_ad = importlib.import_module(f"{L.__name__}.autograd.forward_ad")
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(L.tensor([1.0, 2.0]), L.tensor([3.0, 4.0]))
+        y = L.tensor([5.0, 6.0])
+        if both:
+            y = forward_ad.make_dual(y, L.tensor([7.0, 8.0]))
+        return forward_ad.unpack_dual(made.apply(x, y)).tangent.tolist()
+
+
+# Of a part of the input the tangent is a part, of the others it is whole.
+FITTING = [(f, j) for f in FORWARDS for j in TANGENTS if (f == "a view") == j.endswith("part")]
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(("forward", "jvp"), FITTING)
+def test_tangent_of_a_result_that_shares_memory(forward: str, jvp: str, both: bool, old: bool) -> None:
+    if (forward == "a view") != (jvp == "a part") and not (
+        forward == "a view" and jvp == "a view of a new one"
+    ):
+        pytest.skip("the tangent has another shape")
+    ours, theirs = (
+        outcome(lambda L=L: tangent(L, FORWARDS[forward], TANGENTS[jvp], both, old)) for L in (mica, torch)
+    )
+    assert ours == theirs
+
+
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
 def test_functions(run: Callable[[Any], Any]) -> None:
     ours, theirs = outcome(lambda: run(mica)), outcome(lambda: run(torch))

@@ -116,9 +116,9 @@ def test_inputs() -> None:
         gradcheck(RIGHT, leaf(1, dtype=mica.float32), raise_exception=False)
     with pytest.raises(NotImplementedError, match="masked"):
         gradcheck(RIGHT, leaf(1), masked=True)
-    with pytest.raises(ValueError, match="needs check_forward_ad"):
+    with pytest.raises(AssertionError, match="requires check_forward_ad"):
         gradcheck(RIGHT, leaf(1), check_batched_forward_grad=True)
-    with pytest.raises(ValueError, match="needs check_backward_ad"):
+    with pytest.raises(AssertionError, match="requires check_backward_ad"):
         gradcheck(RIGHT, leaf(1), check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
     # What is not a tensor that requires grad goes through as it is, and inputs are as before.
     x = leaf(1, 2)
@@ -162,5 +162,28 @@ def test_a_backward_that_vmap_cannot_batch() -> None:
 
 
 def test_nothing_left_to_check() -> None:
-    with pytest.raises(ValueError, match="nothing left to check"):
+    with pytest.raises(AssertionError, match="nothing left to check"):
         gradgradcheck(RIGHT, leaf(1), check_rev_over_rev=False)
+    with pytest.raises(AssertionError, match="nothing left to check"):
+        gradcheck(RIGHT, leaf(1), check_backward_ad=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_backward_is_checked_before_forward_mode(fast_mode: bool) -> None:
+    class Failing(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            raise RuntimeError("backward fails")
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            raise RuntimeError("jvp fails")
+
+    with pytest.raises(RuntimeError, match="backward fails"):
+        gradcheck(Failing.apply, leaf(1), check_forward_ad=True, fast_mode=fast_mode)
+    with pytest.raises(RuntimeError, match="jvp fails"):
+        gradcheck(Failing.apply, leaf(1), check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode)

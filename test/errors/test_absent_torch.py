@@ -37,3 +37,16 @@ def test_others_may_have_something_of_the_name() -> None:
     x.indices = 7  # type: ignore[attr-defined]
     assert x.indices == 7  # type: ignore[attr-defined]
     assert not hasattr(mica.ones(2), "indices") and not hasattr(mica.ones(2), "nowhere")
+
+
+def test_dir_leaves_them_out() -> None:
+    class Sparse(mica.Tensor):
+        def values(self) -> int:
+            return 1
+
+    x = mica.ones(2, 2).as_subclass(Sparse)
+    x.indices = 7  # type: ignore[attr-defined]
+    assert {"values", "indices", "shape", "add", "__add__"} <= set(dir(x)) and "to_sparse" not in dir(x)
+    for library in (mica, torch):
+        x = library.ones(2, 2)
+        assert [name for name in dir(x) if name != "imag" and not hasattr(x, name)] == []

@@ -27,6 +27,24 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "There must be one `x` value for each sample point",
         lambda m: m.cumulative_trapezoid(m.ones(2, 3), m.ones(2)),
     ),
+    "a parameter with a number for a name": (
+        "parameter name should be a string. Got int",
+        lambda m: m.nn.Module().register_parameter(1, None),
+    ),
+    "a buffer without a name": (
+        "buffer name should be a string. Got NoneType",
+        lambda m: m.nn.Module().register_buffer(None, None),
+    ),
+    "a module with a number for a name": (
+        "module name should be a string. Got int",
+        lambda m: m.nn.Module().add_module(1, None),
+    ),
+    "no gradient to check": (
+        "Expected at least one of check_forward_ad or check_backward_ad to be True",
+        lambda m: m.autograd.gradcheck(
+            m.sin, m.ones(1, dtype=m.float64, requires_grad=True), check_backward_ad=False
+        ),
+    ),
     "a moved dimension twice": (
         "movedim: repeated dim in `source`",
         lambda m: m.ones(2, 3).movedim((0, 0), (0, 1)),

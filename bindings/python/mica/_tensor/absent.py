@@ -1,7 +1,8 @@
 """What torch.Tensor has and Mica's lacks: asking for such a name raises AttributeError that says so.
 
 A descriptor stands where each method would. So nothing else pays for the sentence, hasattr() says no
-of tensors and of the class, and a subclass or a single tensor may have something of the name.
+of tensors and of the class, and a subclass or a single tensor may have something of the name. dir() of
+a tensor leaves the names out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from mica import _C
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
     from typing import Any
+
+    from mica._C import Tensor
 
 _LACKING = {
     "sparse tensors": "ccol_indices coalesce col_indices crow_indices indices resize_as_sparse_ row_indices smm "
@@ -39,6 +42,15 @@ class _Absent:
         )
 
 
-_C._add_tensor_attributes(
-    {name: _Absent(name, kind) for kind, names in _LACKING.items() for name in names.split()}
-)
+_ABSENT = {name: _Absent(name, kind) for kind, names in _LACKING.items() for name in names.split()}
+
+
+def __dir__(self: Tensor) -> list[str]:
+    """The names of what a tensor has."""
+    from inspect import getattr_static
+
+    names = object.__dir__(self)
+    return [n for n in names if n not in _ABSENT or not isinstance(getattr_static(self, n), _Absent)]
+
+
+_C._add_tensor_attributes({**_ABSENT, "__dir__": __dir__})

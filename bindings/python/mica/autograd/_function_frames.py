@@ -6,13 +6,13 @@ tangent (jvp)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from mica import _C
 from mica._C import Tensor
-from mica.autograd import _function_vmap, function as functions
+from mica.autograd import _function_vmap, forward_ad, function as functions
 
 
 @contextmanager
@@ -111,6 +111,7 @@ def _refuse_writes(cls: Any, ctx: Any) -> None:
 
 
 def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
+    in_dual_level = forward_ad.in_dual_level() and _is_outermost()
     values = [_C._frame_value(a) for a in args]
     tangents = [_C._frame_value(_C._frame_tangent(a)) for a in args]
     with _parent():
@@ -119,7 +120,7 @@ def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
             ctx = functions.FunctionCtx()
             cls.setup_context(ctx, tuple(values), output)
             _refuse_writes(cls, ctx)
-            found = _call_jvp(cls, ctx, values, tangents, output)
+            found = _call_jvp(cls, ctx, values, tangents, output, in_dual_level)
         else:
             output, found = _by_linearizing(cls, values, tangents)
     return _duals(output, found)
@@ -127,17 +128,19 @@ def _in_jvp(cls: Any, args: tuple[Any, ...]) -> Any:
 
 def _in_jvp_with_ctx(cls: Any, args: tuple[Any, ...]) -> Any:
     """Of a function whose forward() takes ctx: it runs once, for the value and for jvp()."""
+    in_dual_level = forward_ad.in_dual_level() and _is_outermost()
     values = tuple(_C._frame_value(a) for a in args)
     tangents = [_C._frame_value(_C._frame_tangent(a)) for a in args]
     with _parent():
         ctx, output = functions._apply(cls, values)
         _refuse_writes(cls, ctx)
-        found = _call_jvp(cls, ctx, values, tangents, output)
+        found = _call_jvp(cls, ctx, values, tangents, output, in_dual_level)
     return _duals(output, found)
 
 
-def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any], output: Any) -> Any:
+def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any], output: Any, in_dual_level: bool) -> Any:
     """jvp(), where a tensor without tangent has zeros unless set_materialize_grads(False) was called."""
+    given = tangents
     if ctx._materialize:
         tangents = [_zeros_of(v) if t is None else t for v, t in zip(values, tangents)]
     found = cls.jvp(ctx._in_jvp(), *tangents)
@@ -148,7 +151,41 @@ def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any], output: Any)
                 f"The jvp() of {cls.__name__} gives a tangent for output ({number}), which is marked as not "
                 "differentiable. You should return None at that position instead."
             )
+        if in_dual_level:
+            _check_shares(cls, number, o, t, zip(values, given))
     return found
+
+
+def _check_shares(cls: Any, number: int, output: Any, found: Any, inputs: Iterable[tuple[Any, Any]]) -> None:
+    """Refuses a tangent of its own for an output that shares an input's memory: a write to the output would
+    change the input and leave the input's tangent as it was."""
+    if not isinstance(output, Tensor) or found is None:
+        return
+    for place, (value, tangent) in enumerate(inputs):
+        if tangent is None or not (output is value or output._is_view() and _share(output, value)):
+            continue
+        if not found._is_view():
+            fault = (
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
+                "returning a view"
+            )
+        elif not _share(found, tangent):
+            fault = (
+                "A custom Function is returning a view but the jvp is not returning a view of the given "
+                "grad input"
+            )
+        else:
+            continue
+        raise RuntimeError(
+            f"{fault}: output ({number}) of {cls.__name__} shares the memory of input ({place}), so its tangent "
+            "must share that of the input's tangent. Return the same view of it, such as tangent.view_as(tangent), "
+            "or let forward() return a clone."
+        )
+
+
+def _share(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors lie in the same memory; not where they have none, as on the meta device."""
+    return 0 != a._storage_ptr() == b._storage_ptr()  # type: ignore[attr-defined]
 
 
 def _zeros_of(value: Any) -> Any:

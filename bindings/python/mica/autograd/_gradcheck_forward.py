@@ -21,7 +21,8 @@ def check_forward(check: _Check) -> None:
         numerical = check.difference(x, direction)
         inputs: list[Any] = list(check.inputs)
         with forward_ad.dual_level():
-            inputs[n] = forward_ad.make_dual(x, _from_real(direction, x))
+            # Not a view, so that a jvp() which must return one is seen to do it.
+            inputs[n] = forward_ad.make_dual(x, _from_real(direction, x).clone())
             result = check.func(*inputs)
             every = tuple(result) if isinstance(result, (tuple, list)) else (result,)
             pairs = [forward_ad.unpack_dual(every[o]) for o in check.outputs]

@@ -27,10 +27,10 @@ __all__ = [
 
 
 class _Thread(threading.local):
-    """The levels that this thread entered here, outermost first."""
+    """The levels that this thread entered here, outermost first: each frame, and its tag."""
 
     def __init__(self) -> None:
-        self.levels: list[Any] = []
+        self.levels: list[tuple[Any, int]] = []
 
 
 _thread = _Thread()
@@ -70,7 +70,8 @@ def enter_dual_level() -> int:
         tensor([6.])
         >>> fwAD.exit_dual_level(level=level)
     """
-    _thread.levels.append(_C._frame_enter("jvp"))
+    frame = _C._frame_enter("jvp")
+    _thread.levels.append((frame, _C._frame_stack()[-1][1]))
     return len(_thread.levels) - 1
 
 
@@ -96,7 +97,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             f"exit_dual_level: the level ({level}) is not the innermost one ({len(_thread.levels) - 1}); leave that first."
         )
-    _C._frame_exit(_thread.levels.pop())
+    _C._frame_exit(_thread.levels.pop()[0])
 
 
 class dual_level(_Mode):
@@ -121,6 +122,12 @@ class dual_level(_Mode):
         while exc[0] is not None and len(_thread.levels) > self._level + 1:
             exit_dual_level()  # of what failed inside, which would stand for ever
         exit_dual_level(level=self._level)
+
+
+def in_dual_level() -> bool:
+    """Whether the innermost frame is a dual level, and not one of `mica.func.jvp`."""
+    frames = _C._frame_stack()
+    return bool(frames and _thread.levels) and frames[-1][1] == _thread.levels[-1][1]
 
 
 def _check_level(name: str, level: int | None) -> None:

@@ -348,7 +348,8 @@ def gradcheck(
 
     Raises:
         GradcheckError: A gradient is wrong.
-        ValueError: No input requires grad, or the checks asked for contradict each other.
+        ValueError: No input requires grad.
+        AssertionError: The checks asked for contradict each other, or there are none.
         RuntimeError: An input has elements that share memory.
         NotImplementedError: `masked` is True.
 
@@ -359,12 +360,13 @@ def gradcheck(
     """
     _refuse_masked("gradcheck", masked)
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("gradcheck() with check_batched_forward_grad needs check_forward_ad=True.")
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True.")
     if check_batched_grad and not check_backward_ad:
-        raise ValueError("gradcheck() with check_batched_grad needs check_backward_ad=True.")
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True.")
     if not (check_backward_ad or check_forward_ad):
-        raise ValueError(
-            "gradcheck() with check_backward_ad=False and check_forward_ad=False has nothing left to check."
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True: gradcheck() has nothing "
+            "left to check."
         )
     arguments = _as_tuple(inputs)
     _check_inputs("gradcheck", arguments)
@@ -374,13 +376,14 @@ def gradcheck(
             if check.constant:
                 _check_constant(check)
                 return True
+            if check_backward_ad:  # first: where both modes fail, backward is what most programs use
+                (_check_directions if fast_mode else _check_all)(check)
             if check_forward_ad:
                 check_forward(check)
             if check_batched_forward_grad:
                 check_batched_forward(check)
             if not check_backward_ad:
                 return True
-            (_check_directions if fast_mode else _check_all)(check)
             if check_batched_grad:
                 check_batched_backward(check)
             _check_repeats(check, nondet_tol)
@@ -453,7 +456,8 @@ def gradgradcheck(
 
     Raises:
         GradcheckError: A derivative is wrong.
-        ValueError: No input or no output requires grad, or there is nothing to check.
+        ValueError: No input or no output requires grad.
+        AssertionError: There is nothing to check.
         RuntimeError: An input has elements that share memory.
         NotImplementedError: `masked` is True.
 
@@ -464,8 +468,9 @@ def gradgradcheck(
     """
     _refuse_masked("gradgradcheck", masked)
     if not (check_rev_over_rev or check_fwd_over_rev):
-        raise ValueError(
-            "gradgradcheck() with check_rev_over_rev=False and check_fwd_over_rev=False has nothing left to check."
+        raise AssertionError(
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True: gradgradcheck() has "
+            "nothing left to check."
         )
     arguments = _as_tuple(inputs)
     _check_inputs("gradgradcheck", arguments)

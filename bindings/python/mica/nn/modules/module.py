@@ -291,7 +291,7 @@ class Module(_hooks.Hooked, _conversion.Convertible):
         if "_parameters" not in self.__dict__:
             raise AttributeError("Registration is possible only after Module.__init__() was called.")
         if not isinstance(name, str):
-            raise TypeError(f"The name of a {kind} is a string; this one is of type ({type(name).__name__}).")
+            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__} ({name!r}).")
         if "." in name or name == "":
             fault = 'contain "."' if name else 'be empty string ""'
             raise KeyError(f"{kind} name can't {fault}, got: {name}.")
