@@ -102,8 +102,10 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
     nbytes_ = nbytes;
     return;
   }
-  MICA_CHECK(resizable_ || IsLent(this), "The storage (", nbytes_,
-             " bytes) holds foreign memory and cannot grow to ", nbytes, " bytes.");
+  MICA_CHECK(resizable_ || (foreign_ && IsLent(this)),
+             "Trying to resize storage that is not resizable: the storage (", nbytes_, " bytes) ",
+             foreign_ ? "holds foreign memory" : "has given its address away, as to a NumPy array",
+             " and cannot grow to ", nbytes, " bytes.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
   if (keep && nbytes_ > 0) {

@@ -29,6 +29,8 @@ class StorageImpl {
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
   void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }
+  // Its memory stays where it is from now on: somebody reads it by address, such as a NumPy array.
+  void Pin() { resizable_ = false; }
   // Gives the block a new size, keeping the old contents up to the smaller one.
   // data() may change, so growing throws unless resizable(); the tensors over it follow.
   // The contents are copied on their device, in the order of its current stream.

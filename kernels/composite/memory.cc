@@ -61,9 +61,9 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout>, st
 }
 Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Layout>,
                      std::optional<Device> device, std::optional<bool>) {
-  MICA_CHECK(size.size() == stride.size(),
-             "There is a mismatch in length of strides and shape: the number of sizes (", size.size(),
-             ") differs from the number of strides (", stride.size(), ").");
+  MICA_CHECK(size.size() == stride.size(), "dimensionality of sizes (", size.size(),
+             ") must match dimensionality of strides (", stride.size(),
+             "): there is a mismatch in length of strides and shape.");
   return Marked(EmptyStrided(size, stride, dtype.value_or(DefaultDType()), Place(device)));
 }
 

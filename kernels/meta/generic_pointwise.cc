@@ -14,6 +14,16 @@
 namespace mica::meta {
 namespace {
 
+// Whether the strides are those that a fresh tensor has; those of dimensions of size 1 count, too.
+bool IsRowMajor(IntSpan sizes, IntSpan strides) {
+  uint64_t step = 1;  // wraps for sizes that whoever allocates them refuses
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    if (strides[i] != static_cast<int64_t>(step)) return false;
+    step *= static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1));
+  }
+  return true;
+}
+
 // The name of argument `index` in "add.Tensor(Tensor self, Tensor other, *, ...".
 std::string_view ArgumentName(const OperatorSpec& spec, int index) {
   std::string_view text(spec.schema);
@@ -190,7 +200,7 @@ void GenericPointwise(const OperatorSpec& spec, const MicaValue* args, MetaResul
   ComputeIn(result, dtypes.compute);
   Dims strides =
       ElementwiseStrides(shape, Span<Layouted>(layouts.data(), static_cast<int64_t>(layouts.size())));
-  if (IsContiguous(shape, strides)) strides.clear();
+  if (IsRowMajor(shape, strides)) strides.clear();
   for (int i = 0; i < spec.num_outputs; ++i)
     AddOutput(result, shape, dtypes.output, first_dim->device()).strides = strides;
 }

@@ -38,7 +38,8 @@ void cat(MetaResult& result, TensorSpan tensors, int64_t dim) {
     if (!first && !IsLegacyEmpty(t)) first = &t;
   }
   if (!first) first = &tensors[0];
-  dim = WrapDim(dim, first->ndim());
+  // Where all are empty vectors, `dim` may be one of the tensors that they stand for.
+  dim = IsLegacyEmpty(*first) ? 0 : WrapDim(dim, first->ndim());
   Dims sizes = ToDims(first->sizes());
   sizes[static_cast<size_t>(dim)] = 0;
   for (int64_t i = 0; i < tensors.size(); ++i) {

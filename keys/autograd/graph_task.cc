@@ -9,6 +9,7 @@
 #include "keys/autograd/accumulate.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/engine_ops.h"
+#include "keys/autograd/saved_tensor.h"
 #include "keys/autograd/validate.h"
 
 namespace mica::autograd {
@@ -90,6 +91,7 @@ class TaskGuard {
  private:
   GraphTask* saved_;
   KeySet exclude_;
+  const SavedTensorHooksGuard hooks_;
 };
 
 }  // namespace

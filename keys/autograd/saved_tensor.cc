@@ -97,6 +97,25 @@ void PopSavedTensorHooks() {
   DropIfUnused();
 }
 
+struct SavedTensorHooksGuard::Stack {
+  std::vector<PushedHooks> pushed;
+};
+
+SavedTensorHooksGuard::SavedTensorHooksGuard() {
+  if (t_hooks && !t_hooks->stack.empty()) [[unlikely]]
+    before_ = std::make_unique<Stack>(Stack{t_hooks->stack});
+}
+
+SavedTensorHooksGuard::~SavedTensorHooksGuard() {
+  if (!t_hooks && !before_) [[likely]]
+    return;
+  if (before_)
+    Hooks().stack = std::move(before_->pushed);
+  else
+    t_hooks->stack.clear();
+  DropIfUnused();
+}
+
 std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message) {
   if (message && t_hooks && !t_hooks->stack.empty()) MICA_THROW(kRuntime, *message);
   std::swap(Hooks().forbidden, message);

@@ -62,5 +62,18 @@ class SavedTensor {
 void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks);
 void PopSavedTensorHooks();
 std::optional<std::string> ForbidSavedTensorHooks(std::optional<std::string> message);
+// A backward pass leaves the hooks as it found them, whatever the hooks and functions that it runs push or
+// pop.
+class SavedTensorHooksGuard {
+ public:
+  SavedTensorHooksGuard();
+  ~SavedTensorHooksGuard();
+  SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
+  SavedTensorHooksGuard& operator=(const SavedTensorHooksGuard&) = delete;
+
+ private:
+  struct Stack;
+  std::unique_ptr<Stack> before_;  // NULL: there were none
+};
 
 }  // namespace mica::autograd

@@ -126,7 +126,9 @@ void Refuse(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* arg
   const Tensor& self = Tensor::Ref(args[0].u.tensor);
   std::string name(op.name().substr(op.name().find("::") + 2));
   name.resize(std::min(name.size(), name.find('.')));
-  MICA_THROW(kRuntime, name, " doesn't work on unresolved ",
+  MICA_THROW(kRuntime, name, " is not supported for ",
+             Layer::kBit == keys::kConjugate ? "conjugate view tensors" : "tensors with negative bit set",
+             ": ", name, " doesn't work on unresolved ",
              Layer::kBit == keys::kConjugate ? "conjugated" : "negated", " tensors, as `self` (",
              self.ToString(), ") is: its memory has other numbers than it shows. Use ", Layer::kResolve,
              "(), whose result does not share its memory.");

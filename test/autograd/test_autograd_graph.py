@@ -50,6 +50,30 @@ def test_innermost_saved_hooks_act():
     assert mica.allclose(x.grad, expected.detach())
 
 
+def test_backward_leaves_the_hooks_as_it_found_them():
+    x, log, entered = leaf(1, 2), [], []
+
+    def unpack(t):
+        entered.append(graph.saved_tensors_hooks(lambda t: log.append("left") or t, lambda t: t))
+        entered[-1].__enter__()
+        return t
+
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x.sin()
+    y.sum().backward()
+    x.sin()
+    assert entered and log == []
+    with graph.saved_tensors_hooks(lambda t: log.append("mine") or t, lambda t: t):
+        z = (x * 2).exp()
+        y = x.sin()
+        y.sum().backward()
+        x.sin()
+    assert log == ["mine"] * len(log) and len(log) > 2
+    with pytest.raises(RuntimeError, match="No saved-tensor hooks stand"):
+        entered[0].__exit__(None, None, None)
+    z.sum().backward()
+
+
 def test_packed_tensors_are_not_kept():
     x = mica.ones(1 << 16, requires_grad=True)
     for _ in range(2):  # the second time everything that stays is there

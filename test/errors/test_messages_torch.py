@@ -222,6 +222,31 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "not supported together",
         lambda m: m.autograd.functional.jacobian(lambda x: x, m.ones(2), strict=True, vectorize=True),
     ),
+    "growing what NumPy reads": (
+        "Trying to resize storage that is not resizable",
+        lambda m: [(x.resize_(100), kept) for x in [m.ones(2)] for kept in [x.numpy()]],
+    ),
+    "a result that would grow what NumPy reads": (
+        "Trying to resize storage that is not resizable",
+        lambda m: [(m.add(m.ones(100), 1, out=x), kept) for x in [m.ones(0)] for kept in [x.numpy()]],
+    ),
+    "a size of tensors": (r"takes an iterable of 'int' \(item 0 is '", lambda m: m.Size(m.ones(2))),
+    "the median of nothing": (
+        r"median\(\): Expected reduction dim 1 to have non-zero size",
+        lambda m: m.median(m.ones(2, 0), 1),
+    ),
+    "sizes without strides": (
+        r"dimensionality of sizes \(1\) must match dimensionality of strides \(0\)",
+        lambda m: m.ones(2).new_empty_strided((1,), ()),
+    ),
+    "sections that are no integers": (
+        "expected tensor_indices_or_sections to have dtype of long, but got Float",
+        lambda m: m.tensor_split(m.ones(4), m.tensor(2.0)),
+    ),
+    "a conjugate by another dtype": (
+        "view is not supported for conjugate view tensors",
+        lambda m: m.ones(2, dtype=m.complex64).conj().view(m.float32),
+    ),
     "a check": ("Expected cond to be True", lambda m: m._check(False)),
     "no backward": (
         "must implement either the backward",

@@ -38,6 +38,9 @@ M.unique(M.ones(2, requires_grad=True)).sum().backward()
 [M.autograd.grad(y.sum(), b) for b in [M.full((2,), .5, requires_grad=True)] for y in [M.erfinv(b), (b * 1).erfinv_()] if y.mul_(2) is not None]
 [M.autograd.grad((q * w).sum() + (r * w).sum(), b)[0].mul(1e4).round() for w in [M.tensor([[1., 2.], [3., 5.]])] for b in [M.tensor([[2., 1.], [1., 3.]], requires_grad=True)] for a in [b * 1] for q, r in [M.linalg.qr(a)] if a.mul_(2) is not None]
 [(M.autograd.grad(roots, [inputs[k] for k in picked], retain_graph=True), [t.grad for t in (v, w, u)]) for picked in ([0], [1], [2], [3], [4], [2, 4], [0, 1]) for a, b in [(M.tensor(1., requires_grad=True), M.tensor(2., requires_grad=True))] for v in [a * 2] for w in [v * 3] for u in [b * v] if [t.retain_grad() for t in (v, w, u)] for inputs in [(a, b, v, w, u)] for roots in ([w, u], [u, u])  if not (roots[0] is u and 3 in picked)]
+[f(M.empty_strided(s, t)).stride() for f in (M.exp, M.isnan, lambda x: x + x.clone()) for s, t in (((4, 1, 3), (6, 2, 2)), ((4, 1, 3), (3, 7, 1)), ((4, 1, 3), (3, 1, 1)), ((1, 3), (1, 1)), ((1, 3), (9, 1)), ((3, 1), (1, 1)), ((3, 1), (1, 3)), ((1, 1, 2), (2, 9, 1)))]
+[tuple(M.cat([M.ones(0)] * n, d).shape) for n in (1, 2) for d in (0, 1, 2, -1, -3)]
+[(M.cat([M.ones(0), M.ones(2, 3)], d)).shape for d in (0, 1)]
 """.strip().splitlines()
 
 

@@ -128,7 +128,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    return np.asarray(_C._TensorBuffer(self))
+    return np.asarray(_C._TensorBuffer(self, True))
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:

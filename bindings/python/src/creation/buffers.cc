@@ -81,7 +81,8 @@ int GetBuffer(PyObject* o, Py_buffer* view, int flags) {
 PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
   return Guarded([&] {
     PyObject* object;
-    if (!PyArg_ParseTuple(args, "O!", &TensorType, &object)) throw PythonErrorIsSet();
+    int is_kept = 0;  // beyond the call, so that the memory may not move
+    if (!PyArg_ParseTuple(args, "O!|p", &TensorType, &object, &is_kept)) throw PythonErrorIsSet();
     MICA_CHECK(!IsLazy(Unwrap(object)), "Can't call numpy() on Tensor that has ",
                Unwrap(object).keys().has(keys::kConjugate) ? "conjugate" : "negative",
                " bit set, since its memory has other numbers than it shows. Use tensor.resolve_",
@@ -94,6 +95,7 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
     Ref result = Own(type->tp_alloc(type, 0));
     auto* self = reinterpret_cast<BufferObject*>(result.get());
     new (&self->tensor) Tensor(t);
+    if (is_kept) t.impl()->storage->Pin();
     self->dims = new Py_ssize_t[2 * t.ndim() + 1];
     for (int64_t i = 0; i < t.ndim(); ++i) {
       self->dims[i] = t.sizes()[i];

@@ -25,8 +25,14 @@ PyObject* SizeNew(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return Guarded([&]() -> PyObject* {
     const Ref tuple = Own(PyTuple_Type.tp_new(&PyTuple_Type, args, kwargs));
     Dims dims;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i)
-      dims.push_back(ToInt(PyTuple_GET_ITEM(tuple.get(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i) {
+      PyObject* const item = PyTuple_GET_ITEM(tuple.get(), i);
+      const Ref index(PyNumber_Index(item));
+      if (!index)
+        Raise(PyExc_TypeError, "Size() takes an iterable of 'int' (item " + std::to_string(i) + " is '" +
+                                   std::string(TypeName(item)) + "')");
+      dims.push_back(ToInt(index.get()));
+    }
     return FromSizes(dims);
   });
 }
