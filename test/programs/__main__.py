@@ -2,7 +2,8 @@
 
 Each program has a number: the run's seed times a million and its place. A program that shows a
 difference is shrunk and printed with both results; those listed in known.txt are counted. The
-seed is the day's, or MICA_FUZZ_SEED. `--only N` draws that one program again, `--file PATH` runs one
+seed is the day's, or MICA_FUZZ_SEED. With `--silent` only silent differences fail, where both libraries go on;
+one that an exception tells of is printed, to be mended or listed. `--only N` draws that one program again, `--file PATH` runs one
 from a file. The programs run in a process apart (apart.py): where one ends that process, the next run in another.
 The last line printed counts the programs.
 """
@@ -41,6 +42,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0, help="as many programs as run in this time")
     parser.add_argument("--only", type=int, help="the number of one program")
     parser.add_argument("--file", type=Path, help="a program's text, without its imports")
+    parser.add_argument(
+        "--silent", action="store_true", help="pass where an exception tells of the difference"
+    )
     parser.add_argument("--shrink", type=float, default=60, help="seconds to spend on a difference")
     return parser.parse_args()
 
@@ -49,16 +53,16 @@ def text(program: list[str]) -> str:
     return "\n".join(["import torch  # or: import mica as torch", "log = []", *program])
 
 
-def tell(number: int, program: list[str], difference: Difference, seconds: float) -> None:
+def tell(how: str, number: int, program: list[str], difference: Difference, seconds: float) -> None:
     """Prints a difference with the smallest program that shows it."""
     kinds = difference.kind
     small = shrunk(program, lambda tried: confirmed(tried, kinds, 1) is not None, seconds)
     shown = confirmed(small, kinds) or difference
-    print(f"FAILED program {number}: {shown}\n{text(small)}", flush=True)
+    print(f"{how} program {number}: {shown}\n{text(small)}", flush=True)
     print(f"  again: python test/programs --only {number}\n", flush=True)
 
 
-def one(number: int, listed: known.Known, seconds: float) -> str:
+def one(number: int, listed: known.Known, options: argparse.Namespace) -> str:
     """Runs a program and says how it ended."""
     program, difference, end = grow(number)
     if difference is None:
@@ -67,15 +71,16 @@ def one(number: int, listed: known.Known, seconds: float) -> str:
         return "known"
     if confirmed(program, difference.kind) is None:
         return "chaotic"
-    tell(number, program, difference, seconds)
-    return "found"
+    passes = options.silent and not difference.silent
+    tell("loud" if passes else "FAILED", number, program, difference, options.shrink)
+    return "loud" if passes else "found"
 
 
 def work(send: Callable[[str], None], options: argparse.Namespace, place: int, deadline: float) -> None:
     """Runs the programs from a place on, and sends how each ended."""
     listed = known.Known()
     while time.monotonic() < deadline if options.seconds else place < options.programs:
-        send(one(options.seed * 1_000_000 + place, listed, options.shrink))
+        send(one(options.seed * 1_000_000 + place, listed, options))
         place += 1
 
 
@@ -115,7 +120,7 @@ def main() -> int:
     if options.only is not None:
         print(text([]))
         grow(options.only, print)
-        print(one(options.only, listed, options.shrink))
+        print(one(options.only, listed, options))
         return 0
     print(f"seed ({options.seed})")
     ends = run_all(options)

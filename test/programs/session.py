@@ -40,6 +40,11 @@ class Difference:
     text: str  # both results
     small: bool = False  # of a value: the difference may be rounding
 
+    @property
+    def silent(self) -> bool:
+        """Whether both libraries ran the statement, so that nobody is told."""
+        return self.kind not in ("raises", "accepts", "kind of error", "unreadable")
+
     def __str__(self) -> str:
         return f"{self.kind} of {self.where}: {self.text}"
 
