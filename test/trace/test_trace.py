@@ -486,3 +486,13 @@ def test_bad_arguments() -> None:
         graph = fx.Graph()
         graph.output(graph.get_attr("w"))
         fx.GraphModule({}, graph)
+
+
+def test_source_of_a_trace_that_ends_stays_while_linecache_goes_through_its_entries() -> None:
+    traces = [make_fx(lambda x: x + 1)(mica.ones(1)) for _ in range(3)]
+    names = list(linecache.cache)
+    traces.clear()
+    gc.collect()  # as it may run within linecache.checkcache()
+    assert all(linecache.cache[name] for name in names)
+    make_fx(lambda x: x + 1)(mica.ones(1))
+    assert len(linecache.cache) < len(names) + 1

@@ -16,18 +16,23 @@ from mica.fx._graph import Graph
 from mica.nn import Module
 
 _serial = 0
+# Names of source whose function is gone, to be dropped when the next is made: linecache goes through its entries, and
+# fails where one vanishes meanwhile, as it would with whatever the collector finds then.
+_ended: list[str] = []
 
 
 def _compiled(code: PythonCode) -> Any:
     """The function that the source defines; tracebacks show its lines."""
     global _serial
     _serial += 1
+    while _ended:
+        linecache.cache.pop(_ended.pop(), None)
     name = f"<mica.fx generated {_serial}>"
     linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
     scope = dict(code.globals)
     exec(compile(code.src, name, "exec"), scope)
     forward = scope["forward"]
-    weakref.finalize(forward, linecache.cache.pop, name, None)
+    weakref.finalize(forward, _ended.append, name)
     return forward
 
 
