@@ -136,9 +136,9 @@ def test_containers() -> None:
 
 
 def test_names_are_strings_and_entries_are_pairs() -> None:
-    with pytest.raises(TypeError, match=r"name of a module is a string.*\(int\)"):
+    with pytest.raises(TypeError, match=r"module name should be a string. Got int \(3\)"):
         nn.Module().add_module(3, nn.ReLU())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="name of a buffer is a string"):
+    with pytest.raises(TypeError, match="buffer name should be a string"):
         nn.Module().register_buffer(3, None)  # type: ignore[arg-type]
     for kind, value in ((nn.ModuleDict, nn.ReLU()), (nn.ParameterDict, mica.ones(1))):
         with pytest.raises(TypeError, match=r"a mapping or pairs, not \(int\)"):

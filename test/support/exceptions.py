@@ -28,13 +28,13 @@ ROWS = [
         "conjugate views",
         "view.dtype view_copy.dtype",
         "the memory has other numbers than the tensor shows: refused, as in torch",
-        "work on unresolved",
+        "is not supported for",
     ),
     Row(
         "conjugate views",
         "view_as_real view_as_real_copy",
         "the memory has other numbers than the tensor shows: refused, as in torch",
-        "work on unresolved",
+        "is not supported for",
     ),
     # Gradients against finite differences.
     Row(
