@@ -1,5 +1,6 @@
 // The functions of the formula language (codegen/formula/functions.cc): what
-// generated composites and gradients call besides operators.
+// generated composites and gradients call besides operators. Those that know nothing of the
+// tensors' inside are plugins' too (mica/formula_lists.inc).
 //
 // Lists come in as spans and go out as values that own themselves, so that a
 // formula may give them names. Do not use them in hand-written kernels, which
@@ -53,102 +54,8 @@ auto Show(const std::optional<T>& value) {
   return value ? std::string(absl::StrCat(Show(*value))) : std::string("None");
 }
 
-// --- numbers
-inline int64_t Min(int64_t a, int64_t b) { return std::min(a, b); }
-inline double Min(double a, double b) { return std::min(a, b); }
-inline int64_t Max(int64_t a, int64_t b) { return std::max(a, b); }
-inline double Max(double a, double b) { return std::max(a, b); }
-inline int64_t Abs(int64_t a) { return a < 0 ? scalar_math::Neg(a) : a; }
-inline double Abs(double a) { return std::fabs(a); }
-inline double Sqrt(double a) { return std::sqrt(a); }
-inline bool IsInf(double a) { return std::isinf(a); }
-inline Scalar Log(const Scalar& a) {
-  return a.is_complex() ? Scalar(std::log(a.ToComplex())) : Scalar(std::log(a.ToDouble()));
-}
-inline Scalar Conj(const Scalar& a) { return a.is_complex() ? Scalar(std::conj(a.ToComplex())) : a; }
-inline Scalar MakeComplex(double real, double imag) { return Scalar(std::complex<double>(real, imag)); }
-inline bool IsComplexNumber(const Scalar& a) { return a.is_complex(); }
-inline int64_t ToInt(const Scalar& a) { return a.ToInt(); }
-inline double ToFloat(const Scalar& a) { return a.ToDouble(); }
-inline bool ToBool(const Scalar& a) {
-  return a.is_complex() ? a.ToComplex() != 0.0 : a.is_float() ? a.ToDouble() != 0.0 : a.ToBool();
-}
+#include <mica/formula_lists.inc>
 
-// --- lists
-// Element `i`, from the end if negative.
-template <typename T>
-T At(Span<T> list, int64_t i) {
-  const int64_t at = i < 0 ? i + list.size() : i;
-  MICA_CHECK_INDEX(at >= 0 && at < list.size(), "Index (", i, ") is out of range for a list of (",
-                   list.size(), ") values.");
-  return list[at];
-}
-inline int64_t At(const Dims& list, int64_t i) { return At(IntSpan(list), i); }
-inline Tensor At(const std::vector<Tensor>& list, int64_t i) { return At(TensorSpan(list), i); }
-
-// Elements from `begin` to before `end`, both from the end if negative, and
-// limited to the list, as Python's.
-template <typename T>
-Span<T> Part(Span<T> list, int64_t begin, int64_t end) {
-  const int64_t n = list.size();
-  begin = std::clamp<int64_t>(begin < 0 ? begin + n : begin, 0, n);
-  end = std::clamp<int64_t>(end < 0 ? end + n : end, begin, n);
-  return list.subspan(begin, end - begin);
-}
-inline Dims Slice(IntSpan list, int64_t begin, int64_t end) { return ToDims(Part(list, begin, end)); }
-inline std::vector<Tensor> Slice(TensorSpan list, int64_t begin, int64_t end) {
-  return Own(Part(list, begin, end));
-}
-inline Dims Concat(IntSpan a, IntSpan b) {
-  Dims out = ToDims(a);
-  out.insert(out.end(), b.begin(), b.end());
-  return out;
-}
-inline std::vector<Tensor> Concat(TensorSpan a, TensorSpan b) {
-  std::vector<Tensor> out = Own(a);
-  out.insert(out.end(), b.begin(), b.end());
-  return out;
-}
-
-inline int64_t Product(IntSpan list) {
-  int64_t product = 1;
-  for (const int64_t value : list) product = scalar_math::Mul(product, value);
-  return product;
-}
-inline int64_t Total(IntSpan list) {
-  int64_t sum = 0;
-  for (const int64_t value : list) sum = scalar_math::Add(sum, value);
-  return sum;
-}
-// The sum of all values before each.
-inline Dims Offsets(IntSpan list) {
-  Dims out;
-  int64_t sum = 0;
-  for (const int64_t value : list) {
-    out.push_back(sum);
-    sum = scalar_math::Add(sum, value);
-  }
-  return out;
-}
-// The place of the first `value`, -1 if there is none.
-inline int64_t Find(IntSpan list, int64_t value) {
-  const int64_t* at = std::find(list.begin(), list.end(), value);
-  return at == list.end() ? -1 : at - list.begin();
-}
-inline bool Contains(IntSpan list, int64_t value) { return Find(list, value) >= 0; }
-inline Dims Filled(int64_t count, int64_t value) {
-  MICA_CHECK_MEMORY(count <= int64_t{1} << 27, "A list of (", count, ") values asks for too much memory.");
-  return Dims(static_cast<size_t>(std::max<int64_t>(count, 0)), value);
-}
-// `list` as `count` values: one stands for all, none for `otherwise`.
-inline Dims Repeated(IntSpan list, int64_t count, int64_t otherwise) {
-  if (list.size() <= 1) return Filled(count, list.empty() ? otherwise : list[0]);
-  MICA_CHECK(list.size() == count, "Number of values (", list.size(), ") is neither 1 nor (", count, ").");
-  return ToDims(list);
-}
-inline bool AllNone(TensorSpan list) {
-  return std::none_of(list.begin(), list.end(), [](const Tensor& t) { return t.defined(); });
-}
 // The views of one tensor that one call gives: none of them may be written while gradients are recorded.
 inline std::vector<Tensor> ViewsOfOne(std::vector<Tensor> views) {
   for (const Tensor& view : views) {
@@ -160,7 +67,6 @@ inline std::vector<Tensor> ViewsOfOne(std::vector<Tensor> views) {
 }
 
 // --- shapes
-inline int64_t WrapDim(int64_t dim, int64_t ndim) { return mica::WrapDim(dim, ndim); }
 inline Dims WrapDims(IntSpan dims, int64_t ndim) { return mica::WrapDims(dims, ndim); }
 // The wrapped dimensions, all of them where none are given.
 inline Dims DimsOrAll(const std::optional<IntSpan>& dims, int64_t ndim) {
@@ -168,13 +74,6 @@ inline Dims DimsOrAll(const std::optional<IntSpan>& dims, int64_t ndim) {
   Dims all(static_cast<size_t>(ndim));
   std::iota(all.begin(), all.end(), 0);
   return all;
-}
-// `sizes` with 1 in the dimensions `dims`.
-inline Dims KeptSizes(IntSpan sizes, IntSpan dims) {
-  Dims kept = ToDims(sizes);
-  for (const int64_t d : dims)
-    if (!kept.empty()) kept[static_cast<size_t>(d)] = 1;
-  return kept;
 }
 inline Dims InferSize(IntSpan sizes, int64_t numel) { return mica::InferSize(sizes, numel); }
 inline Dims BroadcastShapes(IntSpan a, IntSpan b) { return mica::BroadcastShapes(a, b); }

@@ -20,10 +20,13 @@ namespace {
 using Kind = FormulaExpr::Kind;
 using schema::TypeKind;
 
-// The functions of the formula language that the SDK's header has.
+// The functions of the formula language that the SDK's headers have (mica/formula_lists.inc, mica/formula.h).
 bool IsInSdk(const std::string& cpp_name) {
-  static const std::set<std::string> names = {"Min",   "Max",     "Abs",     "Sqrt",    "IsInf",
-                                              "ToInt", "ToFloat", "Product", "WrapDim", "IsDifferentiable"};
+  static const std::set<std::string> names = {
+      "Min",         "Max",      "Abs",      "Sqrt",   "IsInf",   "Log",     "Conj",
+      "MakeComplex", "ToInt",    "ToFloat",  "ToBool", "Product", "Total",   "IsComplexNumber",
+      "Offsets",     "Find",     "Contains", "Filled", "WrapDim", "AllNone", "IsDifferentiable",
+      "Repeated",    "KeptSizes"};
   const std::string prefix = "::mica::formula::";
   return std::string_view(cpp_name).starts_with(prefix) && names.count(cpp_name.substr(prefix.size())) != 0;
 }

@@ -25,7 +25,7 @@ OLD_STRING = (*CXX, "-D_GLIBCXX_USE_CXX11_ABI=0")
 
 def plugin(source: str, *options: str, compiler: tuple[str, ...] = C) -> Path:
     """The shared object of plugins/<source>, built with these options."""
-    headers = sorted([*(INCLUDE / "mica").glob("*.h"), *SOURCES.glob("*.h")])
+    headers = sorted([*(INCLUDE / "mica").glob("*.[hi]*"), *SOURCES.glob("*.h")])
     content = b"".join(path.read_bytes() for path in [SOURCES / source, *headers])
     command = [
         *compiler, "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall",

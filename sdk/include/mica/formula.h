@@ -17,11 +17,32 @@
 #include <tuple>
 #include <vector>
 
+#include <mica/maths/complex_power.h>
 #include <mica/operators.h>
 #include <mica/plugin.h>
 
+// As the host's: checks of generated bodies.
+#define MICA_FORMULA_CHECK_(code, condition, ...)                \
+  do {                                                           \
+    if (!(condition)) ::mica::formula::Throw(code, __VA_ARGS__); \
+  } while (0)
+#define MICA_CHECK(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_RUNTIME, c, __VA_ARGS__)
+#define MICA_CHECK_VALUE(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_VALUE, c, __VA_ARGS__)
+#define MICA_CHECK_TYPE(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_TYPE, c, __VA_ARGS__)
+#define MICA_CHECK_INDEX(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_INDEX, c, __VA_ARGS__)
+#define MICA_CHECK_IMPLEMENTED(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_NOT_IMPLEMENTED, c, __VA_ARGS__)
+#define MICA_CHECK_MEMORY(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_OUT_OF_MEMORY, c, __VA_ARGS__)
+#define MICA_CHECK_DIVISOR(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_ZERO_DIVISION, c, __VA_ARGS__)
+
 namespace mica {
 namespace formula {
+
+template <typename... A>
+[[noreturn]] void Throw(int64_t code, const A&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  throw plugin::Error(code, out.str());
+}
 
 using Dims = std::vector<int64_t>;
 using Generator = MicaGenerator;
@@ -158,16 +179,34 @@ class Scalar {
       parts_[0] = s.u.f;
     } else {
       i_ = s.u.i;
+      large_ = tag_ == MICA_SCALAR_INT && s.reserved == 1;
     }
   }
   bool is_complex() const { return tag_ == MICA_SCALAR_COMPLEX; }
   bool is_float() const { return tag_ == MICA_SCALAR_FLOAT; }
-  int64_t ToInt() const { return is_float() || is_complex() ? static_cast<int64_t>(parts_[0]) : i_; }
-  double ToDouble() const { return is_float() || is_complex() ? parts_[0] : static_cast<double>(i_); }
-  std::complex<double> ToComplex() const { return {ToDouble(), is_complex() ? parts_[1] : 0}; }
+  // As the host's: these raise for what has no value of the kind.
+  int64_t ToInt() const {
+    MICA_FORMULA_CHECK_(MICA_ERROR_OVERFLOW, !large_, "The number (", static_cast<uint64_t>(i_),
+                        ") does not fit a signed 64-bit integer.");
+    if (!is_float() && !is_complex()) return i_;
+    const double value = ToDouble();
+    MICA_FORMULA_CHECK_(MICA_ERROR_OVERFLOW, value >= -9223372036854775808.0 && value < 9223372036854775808.0,
+                        "The number (", value, ") does not fit a 64-bit integer.");
+    return static_cast<int64_t>(value);
+  }
+  double ToDouble() const {
+    MICA_CHECK_TYPE(!is_complex() || parts_[1] == 0, "The complex number has an imaginary part (", parts_[1],
+                    ") and no value as a real number.");
+    if (is_float() || is_complex()) return parts_[0];
+    return large_ ? static_cast<double>(static_cast<uint64_t>(i_)) : static_cast<double>(i_);
+  }
+  std::complex<double> ToComplex() const {
+    return is_complex() ? std::complex<double>(parts_[0], parts_[1]) : std::complex<double>(ToDouble());
+  }
+  bool Equals(const Scalar& o) const { return ToComplex() == o.ToComplex(); }
   // Borrows: a complex number is read through this Scalar.
   MicaScalar ToAbi() const {
-    MicaScalar s{tag_, 0, {}};
+    MicaScalar s{tag_, large_, {}};
     if (tag_ == MICA_SCALAR_COMPLEX)
       s.u.c = parts_;
     else if (tag_ == MICA_SCALAR_FLOAT)
@@ -179,75 +218,14 @@ class Scalar {
 
  private:
   int32_t tag_ = MICA_SCALAR_INT;
+  bool large_ = false;  // an int whose bits are an unsigned number from 2^63 on
   int64_t i_ = 0;
   double parts_[2] = {0, 0};
 };
 
-// Arithmetic on Scalars as Python does it.
+// Arithmetic on Scalars and numbers.
 namespace scalar_math {
-template <typename I, typename F, typename C>
-Scalar Apply(const Scalar& a, const Scalar& b, I ints, F floats, C complex) {
-  if (a.is_complex() || b.is_complex()) return Scalar(complex(a.ToComplex(), b.ToComplex()));
-  if (a.is_float() || b.is_float()) return Scalar(floats(a.ToDouble(), b.ToDouble()));
-  return Scalar(ints(a.ToInt(), b.ToInt()));
-}
-inline Scalar Add(const Scalar& a, const Scalar& b) {
-  const auto add = [](auto x, auto y) { return x + y; };
-  return Apply(a, b, add, add, add);
-}
-inline Scalar Sub(const Scalar& a, const Scalar& b) {
-  const auto sub = [](auto x, auto y) { return x - y; };
-  return Apply(a, b, sub, sub, sub);
-}
-inline Scalar Mul(const Scalar& a, const Scalar& b) {
-  const auto mul = [](auto x, auto y) { return x * y; };
-  return Apply(a, b, mul, mul, mul);
-}
-inline Scalar Div(const Scalar& a, const Scalar& b) {
-  if (a.is_complex() || b.is_complex()) return Scalar(a.ToComplex() / b.ToComplex());
-  return Scalar(a.ToDouble() / b.ToDouble());
-}
-inline Scalar Pow(const Scalar& a, const Scalar& b) {
-  if (a.is_complex() || b.is_complex()) return Scalar(std::pow(a.ToComplex(), b.ToComplex()));
-  return Scalar(std::pow(a.ToDouble(), b.ToDouble()));
-}
-inline Scalar Neg(const Scalar& a) { return Sub(Scalar(0), a); }
-inline bool Equal(const Scalar& a, const Scalar& b) { return a.ToComplex() == b.ToComplex(); }
-inline int Compare(const Scalar& a, const Scalar& b) {
-  const double x = a.ToDouble(), y = b.ToDouble();
-  return x < y ? -1 : x == y ? 0 : 1;
-}
-// Ints are sizes, counts and places: one beyond int64 raises.
-inline int64_t InRange(bool overflow, int64_t result) {
-  MICA_PLUGIN_CHECK(!overflow, MICA_ERROR_RUNTIME, "A size or count is beyond the range of int64.");
-  return result;
-}
-inline int64_t Add(int64_t a, int64_t b) {
-  int64_t sum;
-  const bool overflow = __builtin_add_overflow(a, b, &sum);
-  return InRange(overflow, sum);
-}
-inline int64_t Sub(int64_t a, int64_t b) {
-  int64_t difference;
-  const bool overflow = __builtin_sub_overflow(a, b, &difference);
-  return InRange(overflow, difference);
-}
-inline int64_t Mul(int64_t a, int64_t b) {
-  int64_t product;
-  const bool overflow = __builtin_mul_overflow(a, b, &product);
-  return InRange(overflow, product);
-}
-inline int64_t Neg(int64_t a) { return Sub(int64_t{0}, a); }
-inline int64_t FloorDiv(int64_t a, int64_t b) {
-  MICA_PLUGIN_CHECK(b != 0, MICA_ERROR_ZERO_DIVISION, "Divisor is zero (0) in an integer division.");
-  if (b == -1) return Neg(a);
-  const int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
-inline double FloorDiv(double a, double b) { return std::floor(a / b); }
-inline int64_t Remainder(int64_t a, int64_t b) { return b == -1 ? 0 : a - FloorDiv(a, b) * b; }
-inline double Remainder(double a, double b) { return a - std::floor(a / b) * b; }
-inline double Pow(double a, double b) { return std::pow(a, b); }
+#include <mica/formula_numbers.inc>
 }  // namespace scalar_math
 
 // --- borrowed arguments to values, and back
@@ -415,68 +393,9 @@ inline std::string Show(IntSpan shape) {
   return out + "]";
 }
 inline std::string Show(const Dims& shape) { return Show(IntSpan(shape)); }
-inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-inline double Min(double a, double b) { return a < b ? a : b; }
-inline double Max(double a, double b) { return a < b ? b : a; }
-inline int64_t Abs(int64_t a) { return a < 0 ? scalar_math::Neg(a) : a; }
-inline double Abs(double a) { return std::fabs(a); }
-inline double Sqrt(double a) { return std::sqrt(a); }
-inline bool IsInf(double a) { return std::isinf(a); }
-template <typename T>
-T At(Span<T> list, int64_t i) {
-  MICA_PLUGIN_CHECK(i >= -list.size() && i < list.size(), MICA_ERROR_INDEX,
-                    "Index is out of range for a list.");
-  return list[i < 0 ? i + list.size() : i];
-}
-inline int64_t At(const Dims& list, int64_t i) { return At(IntSpan(list), i); }
-inline Dims Slice(IntSpan list, int64_t begin, int64_t end) {
-  const int64_t n = list.size();
-  begin = Min(Max(begin < 0 ? begin + n : begin, 0), n);
-  end = Min(Max(end < 0 ? end + n : end, begin), n);
-  return Dims(list.begin() + begin, list.begin() + end);
-}
-inline Dims Concat(IntSpan a, IntSpan b) {
-  Dims out = Own(a);
-  out.insert(out.end(), b.begin(), b.end());
-  return out;
-}
-inline int64_t Product(IntSpan list) {
-  int64_t n = 1;
-  for (const int64_t v : list) n = scalar_math::Mul(n, v);
-  return n;
-}
-// As the host's own: a scalar has the dimensions 0 and -1.
-inline int64_t WrapDim(int64_t d, int64_t ndim) {
-  const int64_t n = ndim == 0 ? 1 : ndim;
-  MICA_PLUGIN_CHECK(d >= -n && d < n, MICA_ERROR_INDEX,
-                    "The dimension (" + std::to_string(d) +
-                        ") is not one of the tensor: Dimension out of range (expected to be in range of [" +
-                        std::to_string(-n) + ", " + std::to_string(n - 1) + "], but got " +
-                        std::to_string(d) + ").");
-  return d < 0 ? d + n : d;
-}
-inline bool IsDifferentiable(DType d) { return IsFloating(d) || IsComplex(d); }
-inline double ToFloat(const Scalar& s) { return s.ToDouble(); }
-inline int64_t ToInt(const Scalar& s) { return s.ToInt(); }
+#include <mica/formula_lists.inc>
 
-template <typename... A>
-[[noreturn]] void Throw(int64_t code, const A&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  throw plugin::Error(code, out.str());
-}
+inline bool IsDifferentiable(DType d) { return IsFloating(d) || IsComplex(d); }
 
 }  // namespace formula
 }  // namespace mica
-
-// As the host's: checks of generated bodies.
-#define MICA_FORMULA_CHECK_(code, condition, ...)                \
-  do {                                                           \
-    if (!(condition)) ::mica::formula::Throw(code, __VA_ARGS__); \
-  } while (0)
-#define MICA_CHECK(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_RUNTIME, c, __VA_ARGS__)
-#define MICA_CHECK_VALUE(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_VALUE, c, __VA_ARGS__)
-#define MICA_CHECK_TYPE(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_TYPE, c, __VA_ARGS__)
-#define MICA_CHECK_INDEX(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_INDEX, c, __VA_ARGS__)
-#define MICA_CHECK_IMPLEMENTED(c, ...) MICA_FORMULA_CHECK_(MICA_ERROR_NOT_IMPLEMENTED, c, __VA_ARGS__)

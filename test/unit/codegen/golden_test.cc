@@ -149,9 +149,10 @@ TEST_CASE("what a plugin cannot carry is refused with its place", "[codegen]") {
               "F.\n"),
       Contains("plugin.yaml:3:16: Operator (kep) is unknown"));
   CHECK_THAT(
-      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: sum(self, filled(1, 0))\n"
-              "  doc: F.\n"),
-      Contains("Function (filled) is not in the SDK"));
+      refusal(
+          "- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: sum(self, wrap_dims([0], 1))\n"
+          "  doc: F.\n"),
+      Contains("Function (wrap_dims) is not in the SDK"));
   CHECK_THAT(
       refusal("- func: acme::f(Tensor self, Tensor[] list) -> Tensor\n  class: decompose\n  body: self\n  "
               "doc: F.\n"),
