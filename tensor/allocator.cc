@@ -36,6 +36,30 @@ void RawMemory::Copy(int, void* to, const void* from, int64_t size) {
   std::memcpy(to, from, static_cast<size_t>(size));
 }
 
+// Lets the mutex go while the raw memory is called.
+class CachingAllocator::Unlocked {
+ public:
+  Unlocked(CachingAllocator* a, Lock& lock) : a_(a), lock_(lock) {
+    ++a_->away_;
+    lock_.unlock();
+  }
+  ~Unlocked() {
+    lock_.lock();
+    --a_->away_;
+    a_->back_.notify_all();
+  }
+
+ private:
+  CachingAllocator* a_;
+  Lock& lock_;
+};
+
+// What other threads do with the raw memory may be what this one needs. No longer than a second: they may
+// wait for a lock that this thread holds.
+void CachingAllocator::WaitForOthers(Lock& lock) {
+  back_.wait_for(lock, std::chrono::seconds(1), [this] { return away_ == 0; });
+}
+
 CachingAllocator::CachingAllocator(Device device, RawMemory* raw) : device_(device), raw_(raw) {
   if (is_cpu()) {
     limit_ = MachineMemory();
@@ -130,9 +154,10 @@ void CachingAllocator::FreeBlock(void* data) {
   }
   const std::vector<uint64_t> streams = std::exchange(block.used_on, {});
   Pending pending{data, {}};
-  lock.unlock();
-  for (const uint64_t stream : streams) pending.events.push_back(raw_->RecordEvent(device_.index, stream));
-  lock.lock();
+  {
+    const Unlocked unlocked(this, lock);
+    for (const uint64_t stream : streams) pending.events.push_back(raw_->RecordEvent(device_.index, stream));
+  }
   pending_.push_back(std::move(pending));
 }
 
@@ -163,7 +188,8 @@ void CachingAllocator::RecordStream(void* data, uint64_t stream) {
 
 void CachingAllocator::EndStream(uint64_t stream) {
   if (stream == 0) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
+  WaitForOthers(lock);  // who may be about to use it
   for (auto& [data, block] : blocks_) {
     if (block.stream == stream) block.stream = 0;
     std::erase(block.used_on, stream);
@@ -183,13 +209,14 @@ void CachingAllocator::Copy(void* to, void* from, int64_t size) {
 void CachingAllocator::TakeDonePending(Lock& lock) {
   std::vector<Pending> asked = std::exchange(pending_, {});
   std::vector<void*> done;
-  lock.unlock();
-  std::erase_if(asked, [&](Pending& p) {
-    while (!p.events.empty() && raw_->TakeIfDone(device_.index, p.events.back())) p.events.pop_back();
-    if (p.events.empty()) done.push_back(p.data);
-    return p.events.empty();
-  });
-  lock.lock();
+  {
+    const Unlocked unlocked(this, lock);
+    std::erase_if(asked, [&](Pending& p) {
+      while (!p.events.empty() && raw_->TakeIfDone(device_.index, p.events.back())) p.events.pop_back();
+      if (p.events.empty()) done.push_back(p.data);
+      return p.events.empty();
+    });
+  }
   std::move(asked.begin(), asked.end(), std::back_inserter(pending_));
   std::vector<Leaving> leaving;
   for (void* data : done) MakeIdle(data, leaving);
@@ -198,10 +225,11 @@ void CachingAllocator::TakeDonePending(Lock& lock) {
 
 void CachingAllocator::FinishPending(Lock& lock) {
   const std::vector<Pending> asked = std::exchange(pending_, {});
-  lock.unlock();
-  for (const Pending& p : asked)
-    for (const uint64_t event : p.events) raw_->WaitAndTake(device_.index, event);
-  lock.lock();
+  if (!asked.empty()) {
+    const Unlocked unlocked(this, lock);
+    for (const Pending& p : asked)
+      for (const uint64_t event : p.events) raw_->WaitAndTake(device_.index, event);
+  }
   std::vector<Leaving> leaving;
   for (const Pending& p : asked) MakeIdle(p.data, leaving);
   Return(leaving, lock);
@@ -224,8 +252,9 @@ void* CachingAllocator::TakeIdle(int64_t size, uint64_t stream) {
 void* CachingAllocator::RawAllocate(int64_t size, Lock& lock) {
   if (void* data = RawTry(size, lock)) return data;
   EmptyCache(lock);
-  // What other threads give back was counted off already, and may be there in a moment.
-  returned_.wait_for(lock, std::chrono::seconds(1), [this] { return returning_ == 0; });
+  if (void* data = RawTry(size, lock)) return data;
+  WaitForOthers(lock);
+  EmptyCache(lock);
   return RawTry(size, lock);
 }
 
@@ -233,15 +262,13 @@ void* CachingAllocator::RawTry(int64_t size, Lock& lock) {
   if (limit_ != 0 && stats_.bytes_reserved + size > limit_) return nullptr;
   stats_.bytes_reserved += size;  // before the others look at the limit
   void* data = nullptr;
-  lock.unlock();
   try {
+    const Unlocked unlocked(this, lock);
     data = raw_->Allocate(device_.index, size);
   } catch (...) {
-    lock.lock();
     stats_.bytes_reserved -= size;
     throw;
   }
-  lock.lock();
   if (data)
     ++stats_.raw_allocations;
   else
@@ -258,17 +285,13 @@ void CachingAllocator::Return(const std::vector<Leaving>& leaving, Lock& lock) {
   if (leaving.empty()) return;
   for (const Leaving& block : leaving) stats_.bytes_reserved -= block.capacity;
   stats_.raw_frees += static_cast<int64_t>(leaving.size());
-  ++returning_;
-  lock.unlock();
+  const Unlocked unlocked(this, lock);
   for (size_t i = 0; i < leaving.size(); ++i) {
     const Leaving& block = leaving[i];
     if (i == 0 || block.stream != leaving[i - 1].stream) raw_->SynchronizeStream(device_.index, block.stream);
     MICA_UNPOISON_BLOCK(block.data, is_cpu() ? block.capacity : 0);
     raw_->Free(device_.index, block.data, block.capacity);
   }
-  lock.lock();
-  --returning_;
-  returned_.notify_all();
 }
 
 void CachingAllocator::EmptyCache(Lock& lock) {
@@ -370,6 +393,7 @@ AllocatorTable& Table() {
 }  // namespace
 
 // Around fork(): the child must find every allocator unlocked.
+void UnlockAllocators();
 void LockAllocators() {
   Table().mutex.lock();
   for (auto& of_backend : Table().allocators) {
@@ -377,6 +401,14 @@ void LockAllocators() {
       if (a) a->mutex_.lock();
     }
   }
+}
+
+// The child has none of the threads that were away.
+void UnlockAllocatorsOfChild() {
+  for (auto& of_backend : Table().allocators)
+    for (CachingAllocator* a : of_backend)
+      if (a) a->away_ = 0;
+  UnlockAllocators();
 }
 
 void UnlockAllocators() {
@@ -391,7 +423,7 @@ void UnlockAllocators() {
 CachingAllocator& AllocatorFor(Device device) {
   static CachingAllocator* const cpu = [] {
     CachingAllocator* first = Table().allocators[keys::kCpu][0];
-    pthread_atfork(LockAllocators, UnlockAllocators, UnlockAllocators);
+    pthread_atfork(LockAllocators, UnlockAllocators, UnlockAllocatorsOfChild);
     return first;
   }();
   if (device.is_cpu()) return *cpu;

@@ -104,6 +104,7 @@ class CachingAllocator {
  private:
   friend void LockAllocators();
   friend void UnlockAllocators();
+  friend void UnlockAllocatorsOfChild();
   struct Block {
     int64_t capacity;
     uint64_t stream;
@@ -121,6 +122,7 @@ class CachingAllocator {
     int64_t capacity;
     uint64_t stream;
   };
+  class Unlocked;
   using Lock =
       std::unique_lock<std::mutex>;  // of mutex_, held; what takes one lets it go to call the raw memory
 
@@ -134,6 +136,7 @@ class CachingAllocator {
   void* RawAllocate(int64_t size, Lock& lock);
   void* RawTry(int64_t size, Lock& lock);
   void Return(const std::vector<Leaving>& leaving, Lock& lock);
+  void WaitForOthers(Lock& lock);
   void EmptyCache(Lock& lock);
   void NotePeak();
 
@@ -143,8 +146,8 @@ class CachingAllocator {
   std::unordered_map<uint64_t, IdleBlocks> idle_;  // by stream
   std::unordered_map<void*, Block> blocks_;        // all of them, idle ones too
   std::vector<Pending> pending_;
-  int returning_ = 0;  // threads that give blocks back to the raw memory
-  std::condition_variable returned_;
+  int away_ = 0;  // threads that call the raw memory, with blocks that are counted nowhere or twice meanwhile
+  std::condition_variable back_;
   AllocatorStats stats_;  // without the small pool
   int64_t idle_bytes_ = 0;
   int64_t limit_ = 0;

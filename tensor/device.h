@@ -38,7 +38,7 @@ struct DeviceHooks {
 void SetDeviceHooks(const DeviceHooks& hooks);
 
 // The index of a backend's name, -1 if unknown; RegisterBackendName gives a new
-// one (or the old one) and throws when all 24 are taken.
+// one (or the old one) and throws when all 23 are taken.
 int BackendIndex(std::string_view name);
 int RegisterBackendName(std::string_view name);
 const std::string& BackendName(int index);

@@ -77,6 +77,17 @@ void StorageImpl::MoveTensors(const void* old_base, StorageImpl* to) {
     to->SetVersion(version());
     if (watched()) to->Watch();
   }
+  const auto place = [&](TensorImpl* t) {
+    const int64_t offset = static_cast<const char*>(t->dl.data) - static_cast<const char*>(old_base);
+    t->dl.data = static_cast<char*>(to->data()) + offset;
+    t->set_flag(MICA_TENSOR_HAS_DATA, to->data() != nullptr);
+  };
+  if (to == this) {  // with the lock: a tensor that another thread drops meanwhile waits for it
+    const HolderLock lock(this);
+    if (TensorImpl* const first = first_.load(std::memory_order_relaxed)) place(first);
+    for (TensorImpl* t = holders_; t; t = t->extra->next_holder) place(t);
+    return;
+  }
   std::vector<TensorImpl*> tensors;
   {
     const HolderLock lock(this);
@@ -84,10 +95,8 @@ void StorageImpl::MoveTensors(const void* old_base, StorageImpl* to) {
     for (TensorImpl* t = holders_; t; t = t->extra->next_holder) tensors.push_back(t);
   }
   for (TensorImpl* t : tensors) {
-    const int64_t offset = static_cast<const char*>(t->dl.data) - static_cast<const char*>(old_base);
     t->MoveTo(to);
-    t->dl.data = static_cast<char*>(to->data()) + offset;
-    t->set_flag(MICA_TENSOR_HAS_DATA, to->data() != nullptr);
+    place(t);
   }
 }
 

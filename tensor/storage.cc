@@ -71,8 +71,8 @@ Storage Storage::Allocate(int64_t nbytes, Device device) {
   return result;
 }
 
-Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*),
-                            void* context) {
+Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*), void* context,
+                            StorageImpl* base) {
   MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
   auto* impl = new (internal::SmallAllocate(kForeignClass)) StorageImpl();
   impl->data_ = data;
@@ -82,7 +82,8 @@ Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*de
   impl->resizable_ = false;
   impl->block_class_ = kForeignClass;
   impl->foreign_ = true;
-  new (&impl->owner()) StorageImpl::Owner{deleter, context};
+  new (&impl->owner()) StorageImpl::Owner{deleter, context, base};
+  if (base) base->aliases_.fetch_add(1, std::memory_order_relaxed);
   Storage result;
   result.impl_ = impl;
   return result;
@@ -106,6 +107,9 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
              "Trying to resize storage that is not resizable: the storage (", nbytes_, " bytes) ",
              foreign_ ? "holds foreign memory" : "has given its address away, as to a NumPy array",
              " and cannot grow to ", nbytes, " bytes.");
+  MICA_CHECK(aliases_.load(std::memory_order_acquire) == 0,
+             "Trying to resize storage that is not resizable now: a tensor that `.data` gave shows its ",
+             nbytes_, " bytes and would not follow; let that tensor go first.");
   CachingAllocator& allocator = AllocatorFor(device_);
   void* fresh = allocator.Allocate(nbytes);
   if (keep && nbytes_ > 0) {
@@ -116,10 +120,9 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
       throw;
     }
   }
-  const void* const old = data_;
-  FreeMemory();
-  data_ = fresh;
+  void* const old = std::exchange(data_, fresh);
   MoveTensors(old, this);
+  FreeMemory(old);
   resizable_ = true;
   nbytes_ = capacity_ = nbytes;
   inline_data_ = false;
@@ -129,12 +132,18 @@ StorageImpl::Owner& StorageImpl::owner() {
   return *reinterpret_cast<Owner*>(reinterpret_cast<char*>(this) + kHeaderBytes);
 }
 
-void StorageImpl::FreeMemory() {
+void StorageImpl::FreeMemory(void* data) {
   if (std::exchange(foreign_, false)) {
+    if (owner().base) owner().base->aliases_.fetch_sub(1, std::memory_order_release);
     if (owner().deleter) owner().deleter(owner().context);
-  } else if (!inline_data_ && data_) {
-    AllocatorFor(device_).Free(data_, capacity_);
+  } else if (!inline_data_ && data) {
+    AllocatorFor(device_).Free(data, capacity_);
   }
+}
+
+void StorageImpl::Pin() {
+  resizable_ = false;
+  if (foreign_ && owner().base) owner().base->Pin();
 }
 
 int64_t StorageImpl::Number() {
@@ -160,7 +169,7 @@ void StorageImpl::Destroy() {
     numbers.living.erase(place->second);
     numbers.of.erase(place);
   }
-  FreeMemory();
+  FreeMemory(data_);
   const int c = block_class_;
   this->~StorageImpl();
   internal::SmallFree(this, c);

@@ -29,10 +29,11 @@ class StorageImpl {
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
   void Watch() { watched_.store(true, std::memory_order_relaxed); }
   bool resizable() const { return resizable_; }
-  // Its memory stays where it is from now on: somebody reads it by address, such as a NumPy array.
-  void Pin() { resizable_ = false; }
+  // Its memory stays where it is from now on, and so does that of the storage whose memory it shows: somebody
+  // reads it by address, such as a NumPy array, and holds the storage.
+  void Pin();
   // Gives the block a new size, keeping the old contents up to the smaller one.
-  // data() may change, so growing throws unless resizable(); the tensors over it follow.
+  // data() may change, so growing throws unless resizable() and without aliases; the tensors over it follow.
   // The contents are copied on their device, in the order of its current stream.
   void Resize(int64_t nbytes, bool keep = true);
 
@@ -69,11 +70,12 @@ class StorageImpl {
   struct Owner {
     Deleter deleter;
     void* context;
+    StorageImpl* base;  // whose memory it is, or NULL; kept alive by what the deleter releases
   };
   StorageImpl() = default;
   void Destroy();
   Owner& owner();
-  void FreeMemory();
+  void FreeMemory(void* data);
   class HolderLock;
   void EnlistShared(TensorImpl* tensor);
   void DelistShared(TensorImpl* tensor) noexcept;
@@ -90,6 +92,7 @@ class StorageImpl {
   bool foreign_ = false;      // owner() has it; else the device's allocator
   uint8_t block_class_ = 0;   // small-pool class of the block that begins with this header
   std::atomic<uint16_t> holder_lock_{0};
+  std::atomic<uint32_t> aliases_{0};         // storages over its memory
   int64_t capacity_ = 0;                     // bytes at data_, at least nbytes_
   std::atomic<TensorImpl*> first_{nullptr};  // a tensor over it that is in no list; changed under the lock
   TensorImpl* holders_ = nullptr;            // the others, linked through their TensorExtra
@@ -115,8 +118,10 @@ class Storage {
   // Meta storages have no memory. Throws kOutOfMemory with device, request and
   // what is in use.
   static Storage Allocate(int64_t nbytes, Device device);
-  // Foreign memory; `deleter(context)` runs when the last reference goes.
-  static Storage FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*), void* context);
+  // Foreign memory; `deleter(context)` runs when the last reference goes. Where it is that of another
+  // storage, an alias of that, `context` keeps `base` alive.
+  static Storage FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*), void* context,
+                            StorageImpl* base = nullptr);
 
   static Storage Borrow(StorageImpl* impl) {
     if (impl) impl->Retain();

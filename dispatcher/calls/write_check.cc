@@ -70,9 +70,8 @@ void WriteCheck::Remember(const MicaValue* args, int64_t n, uint64_t written) {
       may_change = may_change || (((written >> j) & 1) && other.impl()->storage == t.impl()->storage);
     });
     kept_.push_back({i, t, is_written, may_change, may_change ? "" : BytesOf(t), ToDims(t.sizes()),
-                     ToDims(t.strides()), t.data(), 0});
+                     ToDims(t.strides()), t.data()});
   });
-  for (Kept& k : kept_) k.references = k.tensor.impl()->refs();  // those of this list among them
 }
 
 void WriteCheck::Compare(const Operator& op, MicaValue* results, int64_t num_results) const {
@@ -90,13 +89,15 @@ void WriteCheck::Compare(const Operator& op, MicaValue* results, int64_t num_res
 void WriteCheck::CompareArguments(const Operator& op, const MicaValue* results, int64_t num_results) const {
   for (const Kept& k : kept_) {
     const Tensor& t = k.tensor;
-    uint64_t references = k.references;
-    ForEachTensor(results, num_results, [&](const Tensor& r, int64_t) { references += r.is_same(t); });
+    // Those of this list and of the results, and the caller's, who has one at least; other threads may drop
+    // theirs.
+    uint64_t least = 1;
+    for (const Kept& other : kept_) least += other.tensor.is_same(t);
+    ForEachTensor(results, num_results, [&](const Tensor& r, int64_t) { least += r.is_same(t); });
     const uint64_t left = t.impl()->refs();
-    for (uint64_t lost = left; lost < references; ++lost)
-      t.impl()->Retain();  // the owner still counts on them
-    MICA_CHECK(left >= references, "A kernel of ", std::string(op.name()), " released its argument `",
-               ArgumentName(op, k.argument), "` (", references - left,
+    for (uint64_t lost = left; lost < least; ++lost) t.impl()->Retain();
+    MICA_CHECK(left >= least, "A kernel of ", std::string(op.name()), " released its argument `",
+               ArgumentName(op, k.argument), "` (", least - left,
                " times), which the caller owns. Release what was retained or made, and retain an argument "
                "before it is returned.");
     if (k.written) continue;

@@ -45,7 +45,6 @@ class WriteCheck {
     std::string bytes;         // of those that may not change
     Dims sizes, strides;
     const void* data;
-    uint64_t references;
   };
   void Remember(const MicaValue* args, int64_t n, uint64_t written);
   void Compare(const Operator& op, MicaValue* results, int64_t num_results) const;

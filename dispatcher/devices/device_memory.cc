@@ -46,6 +46,8 @@ class PluginMemory : public RawMemory {
     return nullptr;
   }
   void Free(int index, void* data, int64_t size) override {
+    if (!Table())
+      return;  // ended, or of before a fork, which another thread's hold of the mutex may have come through
     const MicaDeviceTable* giver = nullptr;
     {
       std::lock_guard lock(mutex_);
@@ -54,7 +56,7 @@ class PluginMemory : public RawMemory {
         givers_.erase(it);
       }
     }
-    if (giver && Table()) DropStatus(giver->free(giver->context, index, data, size));
+    if (giver) DropStatus(giver->free(giver->context, index, data, size));
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
   // These run while memory is freed: an error there means that there is nothing
@@ -155,11 +157,27 @@ void CopyBytesLater(const Tensor& to, const Tensor& from) {
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
   auto done = std::make_unique<Event>();
   done->Record({runs, CurrentStream(runs)});
+  {
+    Copies& copies = CopiesUnderWay();
+    const std::lock_guard lock(copies.mutex);
+    copies.list.push_back({std::move(done), to, from});
+  }
   ReleaseDoneCopies();
-  Copies& copies = CopiesUnderWay();
-  const std::lock_guard lock(copies.mutex);
-  copies.list.push_back({std::move(done), to, from});
 }
+
+namespace {
+// Whether nothing is to be waited for, without waiting. A device that has ended, or fails, does nothing more.
+bool IsDone(Event& event) {
+  const MicaDeviceTable* const table = LiveDeviceTable(event.device().backend);
+  if (!table) return true;
+  if (!table->event_query) return false;
+  try {
+    return event.Query();
+  } catch (const Error&) {
+    return true;
+  }
+}
+}  // namespace
 
 void ReleaseDoneCopies() {
   Copies& copies = CopiesUnderWay();
@@ -173,7 +191,7 @@ void ReleaseDoneCopies() {
     std::move(asked.begin(), asked.end(), std::back_inserter(copies.list));
   };
   for (size_t i = 0; i < asked.size();) {
-    if (!asked[i].done->Query()) {
+    if (!IsDone(*asked[i].done)) {
       ++i;
       continue;
     }

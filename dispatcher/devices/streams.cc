@@ -155,7 +155,7 @@ void SynchronizeStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   ThrowIfError(table.stream_sync(table.context, stream.device.index, stream.handle));
-  if (table.event_query) ReleaseDoneCopies();
+  ReleaseDoneCopies();
 }
 
 bool QueryStream(const StreamRef& stream) {
@@ -176,7 +176,7 @@ void SynchronizeDevice(Device device) {
   const MicaDeviceTable& table = DeviceTableOf(device);
   if (table.device_sync) {
     ThrowIfError(table.device_sync(table.context, device.index));
-    if (table.event_query) ReleaseDoneCopies();
+    ReleaseDoneCopies();
     return;
   }
   std::vector<StreamRef> streams{{device, 0}};
@@ -193,10 +193,12 @@ void RecordStream(const Tensor& t, uint64_t stream) {
   if (t.device().backend >= 2) AllocatorFor(t.device()).RecordStream(t.storage()->data(), stream);
 }
 
-Event::~Event() {
-  if (!recorded_ || device_.backend < 2) return;
-  if (const MicaDeviceTable* table = LiveDeviceTable(device_.backend))
-    DropStatus(table->event_destroy(table->context, device_.index, handle_));
+Event::~Event() { Destroy(); }
+
+void Event::Destroy() {
+  if (giver_ && LiveDeviceTable(device_.backend))
+    DropStatus(giver_->event_destroy(giver_->context, device_.index, handle_));
+  giver_ = nullptr;
 }
 
 void Event::Record(const StreamRef& stream) {
@@ -204,7 +206,11 @@ void Event::Record(const StreamRef& stream) {
              "), and the stream to (", stream.device.ToString(), "); make an event for each device.");
   if (stream.device.backend >= 2) {
     const MicaDeviceTable& table = DeviceTableOf(stream.device);
-    if (!recorded_) ThrowIfError(table.event_create(table.context, stream.device.index, &handle_));
+    if (giver_ != &table) {
+      Destroy();
+      ThrowIfError(table.event_create(table.context, stream.device.index, &handle_));
+      giver_ = &table;
+    }
     recorded_ = true;
     device_ = stream.device;
     ThrowIfError(table.event_record(table.context, device_.index, handle_, stream.handle));
@@ -215,38 +221,39 @@ void Event::Record(const StreamRef& stream) {
 
 void Event::Wait(const StreamRef& stream) {
   if (!recorded_ || device_.backend < 2) return;
-  if (stream.device.backend != device_.backend) return Synchronize();
-  const MicaDeviceTable& table = DeviceTableOf(stream.device);
-  ThrowIfError(table.event_wait(table.context, stream.device.index, handle_, stream.handle));
+  if (stream.device.backend != device_.backend || giver_ != &DeviceTableOf(stream.device))
+    return Synchronize();
+  ThrowIfError(giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
 }
 
 void Event::Synchronize() {
   if (!recorded_ || device_.backend < 2) return;
-  const MicaDeviceTable& table = DeviceTableOf(device_);
-  ThrowIfError(table.event_sync(table.context, device_.index, handle_));
-  if (table.event_query) ReleaseDoneCopies();
+  static_cast<void>(DeviceTableOf(device_));  // that it lives
+  ThrowIfError(giver_->event_sync(giver_->context, device_.index, handle_));
+  ReleaseDoneCopies();
 }
 
 bool Event::Query() {
   if (!recorded_ || device_.backend < 2) return true;
-  const MicaDeviceTable& table = DeviceTableOf(device_);
-  if (!table.event_query) {
+  static_cast<void>(DeviceTableOf(device_));
+  if (!giver_->event_query) {
     Synchronize();
     return true;
   }
   int32_t done = 0;
-  ThrowIfError(table.event_query(table.context, device_.index, handle_, &done));
+  ThrowIfError(giver_->event_query(giver_->context, device_.index, handle_, &done));
   return done != 0;
 }
 
 double Event::ElapsedMilliseconds(Event& end) {
   MICA_CHECK(recorded_ && end.recorded_ && device_ == end.device_,
              "The time between two events needs both to be recorded on one device.");
+  MICA_CHECK(giver_ == end.giver_, "The two events are of two builds of the plugin of the device (",
+             device_.ToString(), "), one of which took the other's place.");
   MICA_CHECK_IMPLEMENTED(device_.backend >= 2 && DeviceTableOf(device_).event_elapsed, "The device (",
                          device_.ToString(), ") has no `event_elapsed` in its table; measure on the host.");
-  const MicaDeviceTable& table = DeviceTableOf(device_);
   double milliseconds = 0;
-  ThrowIfError(table.event_elapsed(table.context, device_.index, handle_, end.handle_, &milliseconds));
+  ThrowIfError(giver_->event_elapsed(giver_->context, device_.index, handle_, end.handle_, &milliseconds));
   return milliseconds;
 }
 

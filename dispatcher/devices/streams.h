@@ -91,7 +91,10 @@ class Event {
   Device device() const { return device_; }
 
  private:
+  void Destroy();
   Device device_;
+  const MicaDeviceTable* giver_ =
+      nullptr;  // that made it, and alone knows it, also when another build took its place
   uint64_t handle_ = 0;
   bool recorded_ = false;
 };

@@ -44,6 +44,7 @@ void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, con
   const MicaLayerCall call = {sizeof(call), HostTable(), LayersExtension(), f.context,
                               const_cast<Operator*>(&op)};
   const auto count = static_cast<int64_t>(op.schema().returns.size());
+  for (int64_t i = 0; i < count; ++i) results[i] = MicaValue{};
   ExpectResults(op, results);
   ThrowIfError(f.function(keys.bits(), &call, args, n, results, count));
   CheckResults(op, "a plugin's layer", results);

@@ -35,10 +35,10 @@ absl::Status Scope::Impl::Check(Dispatcher& d, bool may_replace) const {
     if (const Operator* old = d.Find(def->name))
       return absl::AlreadyExistsError(
           absl::StrCat("Operator (", def->name, ") is defined already, as ", old->spec().schema, "."));
-    for (const auto& other : definitions)
-      if (other != def && other->name == def->name)
-        return absl::AlreadyExistsError(
-            absl::StrCat("Operator (", def->name, ") is defined twice by (", name, ")."));
+    const auto alike = [&](const auto& other) { return other->name == def->name; };
+    if (std::count_if(definitions.begin(), definitions.end(), alike) > 1)
+      return absl::AlreadyExistsError(
+          absl::StrCat("Operator (", def->name, ") is defined twice by (", name, ")."));
   }
   for (const NamedKernel& k : kernels) {
     const absl::StatusOr<int> key = KeyOf(k.key);
@@ -202,10 +202,14 @@ absl::Status Scope::Impl::Activate(Dispatcher& d, const Scope* scope, bool repla
   return absl::OkStatus();
 }
 
-void Scope::Impl::ShareDefinitions(const Impl& other) {
-  for (std::shared_ptr<Definition>& ours : definitions)
-    for (const std::shared_ptr<Definition>& theirs : other.definitions)
-      if (!ours->completed && !theirs->completed && ours->schema == theirs->schema) ours = theirs;
+void Scope::Impl::ShareDefinitions(Dispatcher& d, const Impl& other) {
+  for (std::shared_ptr<Definition>& ours : definitions) {
+    for (const std::shared_ptr<Definition>& theirs : other.definitions) {
+      if (ours->completed || theirs->completed || ours->schema != theirs->schema) continue;
+      if (ours->committed && ours != theirs) d.retired.push_back(ours);
+      ours = theirs;
+    }
+  }
 }
 
 absl::Status Scope::Impl::ActivateInPlaceOf(Dispatcher& d, const Scope* scope, Scope* other,
@@ -213,7 +217,7 @@ absl::Status Scope::Impl::ActivateInPlaceOf(Dispatcher& d, const Scope* scope, S
   if (!other || !other->impl_->enabled) return Activate(d, scope, false, said);
   Impl& before = *other->impl_;
   if (!committed) {
-    ShareDefinitions(before);
+    ShareDefinitions(d, before);
     rank = before.rank;
   }
   before.Take(d, other);

@@ -41,7 +41,7 @@ class Scope {
   static std::shared_ptr<Scope> Create(std::string name, std::string path);
   // One that Commit puts in the place of `replaced`, in one step: calls in other threads meet the one or the
   // other. It may bring the same layers, frame kinds, extensions and operators; an operator of the same
-  // schema stays the same object. Where Commit fails, the other stays.
+  // schema, defined without data, stays the same object. Where Commit fails, the other stays.
   static std::shared_ptr<Scope> CreateInPlaceOf(std::shared_ptr<Scope> replaced, std::string name,
                                                 std::string path);
   ~Scope();

@@ -80,8 +80,8 @@ struct Scope::Impl {
   // The same while `other`, if it is enabled, goes.
   absl::Status ActivateInPlaceOf(Dispatcher& d, const Scope* scope, Scope* other,
                                  std::vector<std::string>& said);
-  // Takes over the operators that both define alike.
-  void ShareDefinitions(const Impl& other);
+  // Takes over the operators that both define alike, those with data of their own apart.
+  void ShareDefinitions(Dispatcher& d, const Impl& other);
   void Put(Dispatcher& d, const Scope* scope);
   void Take(Dispatcher& d, const Scope* scope);
   // Tables for others and frame kinds. Last of all, when the scope's kernels are found, and first, when they

@@ -39,7 +39,7 @@ void Unlink(void* context) {
 Storage AliasOf(StorageImpl* owner) {
   auto* const link = new Link{nullptr, owner};
   owner->Retain();
-  Storage alias = Storage::FromMemory(owner->data(), owner->nbytes(), owner->device(), Unlink, link);
+  Storage alias = Storage::FromMemory(owner->data(), owner->nbytes(), owner->device(), Unlink, link, owner);
   link->alias = alias.get();
   if (owner->watched()) alias.get()->Watch();
   std::lock_guard guard(AllOwners().lock);

@@ -93,6 +93,7 @@ void PushSavedTensorHooks(std::shared_ptr<SavedTensorHooks> hooks) {
 void PopSavedTensorHooks() {
   MICA_CHECK(t_hooks && !t_hooks->stack.empty(),
              "No saved-tensor hooks stand on this thread to be taken away.");
+  const PushedHooks last = std::move(t_hooks->stack.back());  // goes when the stack is whole
   t_hooks->stack.pop_back();
   DropIfUnused();
 }
@@ -109,10 +110,10 @@ SavedTensorHooksGuard::SavedTensorHooksGuard() {
 SavedTensorHooksGuard::~SavedTensorHooksGuard() {
   if (!t_hooks && !before_) [[likely]]
     return;
-  if (before_)
-    Hooks().stack = std::move(before_->pushed);
-  else
-    t_hooks->stack.clear();
+  std::vector<PushedHooks>
+      left;  // goes last: hooks are the user's objects, whose end may push and pop others
+  if (before_) left = std::move(before_->pushed);
+  Hooks().stack.swap(left);
   DropIfUnused();
 }
 

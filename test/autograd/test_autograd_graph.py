@@ -74,6 +74,27 @@ def test_backward_leaves_the_hooks_as_it_found_them():
     z.sum().backward()
 
 
+def test_hooks_that_end_may_push_and_pop_others():
+    class Restless:
+        def __del__(self):
+            with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                pass
+
+        def __call__(self, t):
+            return t
+
+    def unpack(t):
+        for _ in range(5):
+            graph.saved_tensors_hooks(Restless(), lambda t: t).__enter__()
+        return t
+
+    x = leaf(1, 2)
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x.sin()
+    y.sum().backward()
+    assert mica.allclose(x.grad, x.detach().cos())
+
+
 def test_packed_tensors_are_not_kept():
     x = mica.ones(1 << 16, requires_grad=True)
     for _ in range(2):  # the second time everything that stays is there

@@ -230,6 +230,10 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "Trying to resize storage that is not resizable",
         lambda m: [(m.add(m.ones(100), 1, out=x), kept) for x in [m.ones(0)] for kept in [x.numpy()]],
     ),
+    "growing what NumPy reads through data": (
+        "Trying to resize storage that is not resizable",
+        lambda m: [(x.resize_(100), kept) for x in [m.ones(2)] for kept in [x.data.numpy()]],
+    ),
     "a size of tensors": (r"takes an iterable of 'int' \(item 0 is '", lambda m: m.Size(m.ones(2))),
     "the median of nothing": (
         r"median\(\): Expected reduction dim 1 to have non-zero size",

@@ -828,8 +828,9 @@ def set_check_writes(on: bool) -> bool:
     """Holds kernels to their schemas from now on, or no longer: a tool for those who write kernels.
 
     While on, a CPU kernel (of a plugin, of Python or of Mica) that writes an argument which its schema does
-    not declare as written, or returns memory of one, raises RuntimeError with the operator and the argument.
-    Every call then copies its arguments. The environment variable `MICA_CHECK_WRITES=1` turns it on from
+    not declare as written, or returns memory of one, raises RuntimeError with the operator and the argument;
+    so does a kernel of any device that resizes or releases an argument, or returns another shape, dtype or
+    device than the operator's meta function gives. Every call then copies its arguments. The environment variable `MICA_CHECK_WRITES=1` turns it on from
     the start.
 
     Args:

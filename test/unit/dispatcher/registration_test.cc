@@ -424,6 +424,11 @@ TEST_CASE("a scope takes another's place in one step, and leaves it where it can
   CHECK(first->enabled());
   CHECK(answers() == Names{"first"});
 
+  const auto twice = made(made(Scope::CreateInPlaceOf(first, "succeeded", ""), "once"), "again");
+  CHECK(std::string(twice->Commit().message()).find("is defined twice by (succeeded)") != std::string::npos);
+  twice->Abandon();
+  CHECK(answers() == Names{"first"});
+
   const auto second = made(Scope::CreateInPlaceOf(first, "succeeded", ""), "second");
   REQUIRE(second->Commit().ok());
   CHECK_FALSE(first->enabled());

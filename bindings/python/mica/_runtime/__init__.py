@@ -77,8 +77,9 @@ def disable_plugin(name: str) -> None:
 def replace_plugin(path: str | os.PathLike[str]) -> None:
     """Puts another build of a loaded plugin in that one's place, in one step.
 
-    Calls in other threads meet the one or the other, and operators that both define alike stay the same. Where none
-    of its name is loaded, it is loaded. A build that was replaced can be put back in the same way.
+    Calls in other threads meet the one or the other, and operators that both define by a schema alone stay the same.
+    Where none of its name is loaded, it is loaded. A build that was replaced can be put back in the same way. A file
+    that is loaded already stays: opened libraries are never unmapped, so that a new build needs a path of its own.
 
     Args:
         path (str or os.PathLike): The plugin's file. Its name, in its manifest, says which plugin it replaces.

@@ -159,7 +159,7 @@ def _call_jvp(cls: Any, ctx: Any, values: Any, tangents: list[Any], output: Any,
 def _check_shares(cls: Any, number: int, output: Any, found: Any, inputs: Iterable[tuple[Any, Any]]) -> None:
     """Refuses a tangent of its own for an output that shares an input's memory: a write to the output would
     change the input and leave the input's tangent as it was."""
-    if not isinstance(output, Tensor) or found is None:
+    if not isinstance(output, Tensor) or not isinstance(found, Tensor):
         return
     for place, (value, tangent) in enumerate(inputs):
         if tangent is None or not (output is value or output._is_view() and _share(output, value)):

@@ -46,6 +46,7 @@ void ReleaseBuffer(void* context) {
 
 struct BufferObject {
   PyObject_HEAD Tensor tensor;
+  Storage memory;    // the tensor may get another
   Py_ssize_t* dims;  // shape, then strides in bytes
 };
 PyTypeObject BufferType = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -95,6 +96,7 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
     Ref result = Own(type->tp_alloc(type, 0));
     auto* self = reinterpret_cast<BufferObject*>(result.get());
     new (&self->tensor) Tensor(t);
+    new (&self->memory) Storage(t.storage());
     if (is_kept) t.impl()->storage->Pin();
     self->dims = new Py_ssize_t[2 * t.ndim() + 1];
     for (int64_t i = 0; i < t.ndim(); ++i) {
@@ -108,6 +110,7 @@ PyObject* BufferNew(PyTypeObject* type, PyObject* args, PyObject*) {
 void BufferDealloc(PyObject* o) {
   auto* self = reinterpret_cast<BufferObject*>(o);
   self->tensor.~Tensor();
+  self->memory.~Storage();
   delete[] self->dims;
   Py_TYPE(o)->tp_free(o);
 }
