@@ -392,32 +392,30 @@ AllocatorTable& Table() {
 
 }  // namespace
 
+namespace {
+template <typename F>
+void ForEachAllocator(F&& f) {
+  for (auto& of_backend : Table().allocators)
+    for (CachingAllocator* a : of_backend)
+      if (a) f(a);
+}
+}  // namespace
+
 // Around fork(): the child must find every allocator unlocked.
-void UnlockAllocators();
 void LockAllocators() {
   Table().mutex.lock();
-  for (auto& of_backend : Table().allocators) {
-    for (CachingAllocator* a : of_backend) {
-      if (a) a->mutex_.lock();
-    }
-  }
+  ForEachAllocator([](CachingAllocator* a) { a->mutex_.lock(); });
+}
+
+void UnlockAllocators() {
+  ForEachAllocator([](CachingAllocator* a) { a->mutex_.unlock(); });
+  Table().mutex.unlock();
 }
 
 // The child has none of the threads that were away.
 void UnlockAllocatorsOfChild() {
-  for (auto& of_backend : Table().allocators)
-    for (CachingAllocator* a : of_backend)
-      if (a) a->away_ = 0;
+  ForEachAllocator([](CachingAllocator* a) { a->away_ = 0; });
   UnlockAllocators();
-}
-
-void UnlockAllocators() {
-  for (auto& of_backend : Table().allocators) {
-    for (CachingAllocator* a : of_backend) {
-      if (a) a->mutex_.unlock();
-    }
-  }
-  Table().mutex.unlock();
 }
 
 CachingAllocator& AllocatorFor(Device device) {

@@ -82,18 +82,15 @@ void StorageImpl::MoveTensors(const void* old_base, StorageImpl* to) {
     t->dl.data = static_cast<char*>(to->data()) + offset;
     t->set_flag(MICA_TENSOR_HAS_DATA, to->data() != nullptr);
   };
-  if (to == this) {  // with the lock: a tensor that another thread drops meanwhile waits for it
+  // With the lock: a tensor that another thread drops meanwhile waits for it.
+  const auto for_each = [this](auto&& f) {
     const HolderLock lock(this);
-    if (TensorImpl* const first = first_.load(std::memory_order_relaxed)) place(first);
-    for (TensorImpl* t = holders_; t; t = t->extra->next_holder) place(t);
-    return;
-  }
+    if (TensorImpl* const first = first_.load(std::memory_order_relaxed)) f(first);
+    for (TensorImpl* t = holders_; t; t = t->extra->next_holder) f(t);
+  };
+  if (to == this) return for_each(place);
   std::vector<TensorImpl*> tensors;
-  {
-    const HolderLock lock(this);
-    if (TensorImpl* const first = first_.load(std::memory_order_relaxed)) tensors.push_back(first);
-    for (TensorImpl* t = holders_; t; t = t->extra->next_holder) tensors.push_back(t);
-  }
+  for_each([&](TensorImpl* t) { tensors.push_back(t); });
   for (TensorImpl* t : tensors) {
     t->MoveTo(to);
     place(t);

@@ -107,18 +107,11 @@ PyObject* RegistrationsFunction(PyObject*, PyObject* path) {
   });
 }
 
-PyObject* LoadPluginFunction(PyObject*, PyObject* path) {
+template <absl::Status (*kOpen)(const std::string& path)>
+PyObject* OpenPlugin(PyObject*, PyObject* path) {
   return Guarded([&] {
     const std::string file = PathOf(path);
-    ThrowIfBad(WithoutGil([&] { return LoadPlugin(file); }));
-    return NewNone();
-  });
-}
-
-PyObject* ReplacePluginFunction(PyObject*, PyObject* path) {
-  return Guarded([&] {
-    const std::string file = PathOf(path);
-    ThrowIfBad(WithoutGil([&] { return ReplacePlugin(file); }));
+    ThrowIfBad(WithoutGil([&] { return kOpen(file); }));
     return NewNone();
   });
 }
@@ -164,8 +157,8 @@ PyMethodDef kFunctions[] = {
     {"_plugins", PluginsFunction, METH_NOARGS, nullptr},
     {"_read_plugin", ReadPluginFunction, METH_O, nullptr},
     {"_plugin_registrations", RegistrationsFunction, METH_O, nullptr},
-    {"load_plugin", LoadPluginFunction, METH_O, "load_plugin(path)\n\nOpens a plugin now."},
-    {"_replace_plugin", ReplacePluginFunction, METH_O, nullptr},
+    {"load_plugin", OpenPlugin<&LoadPlugin>, METH_O, "load_plugin(path)\n\nOpens a plugin now."},
+    {"_replace_plugin", OpenPlugin<&ReplacePlugin>, METH_O, nullptr},
     {"_enable_plugin", EnablePluginFunction, METH_VARARGS, nullptr},
     {"_add_plugin_folder", AddPluginFolderFunction, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
