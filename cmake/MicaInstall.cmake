@@ -36,7 +36,7 @@ endif()
 if(NOT MICA_GENERATOR)
   install(TARGETS mica-gen DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# What `mica-gen --emit=opencl` of a vendor reads.
+# What `mica-gen --base` of a vendor reads.
 install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/operators DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)

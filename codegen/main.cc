@@ -40,7 +40,6 @@ constexpr Emitter kEmitters[] = {
     {"stubs", &EmitStubs},
     {"docs", &EmitDocs},
     {"hot", &EmitHot, false},
-    {"opencl", &EmitOpenCl, false},
     {"plugin", &EmitPlugin, false},
 };
 
@@ -54,7 +53,7 @@ struct Options {
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
     "  --emit LIST  comma-separated: ops, registry, declarations, composites, api, autograd, forward,\n"
-    "               autocast, batched, python, stubs, docs (all of these if absent), opencl, plugin\n"
+    "               autocast, batched, python, stubs, docs (all of these if absent), hot, plugin\n"
     "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"
     "  --check      write nothing; exit with 2 if the output folder is not up to date\n";
@@ -64,7 +63,7 @@ bool ReadOptions(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
     std::string_view flag = argv[i];
     const size_t equals = flag.find('=');
-    const bool joined = flag.starts_with("--") && equals != std::string_view::npos;  // --emit=opencl
+    const bool joined = flag.starts_with("--") && equals != std::string_view::npos;  // --emit=hot
     if (joined) flag = flag.substr(0, equals);
     std::string* target = flag == "--native"        ? &options->native
                           : flag == "--derivatives" ? &options->derivatives

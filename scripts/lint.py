@@ -54,7 +54,7 @@ ARROWS: dict[str, list[str] | None] = {
 # Folders below these are modules of their own: keys/autograd does not see keys/trace.
 FOLDERS_OF_MODULES = {"keys", "plugins"}
 # What several plugins share, and who may see it.
-SHARED_PLUGINS = {"plugins/cuda": "plugins/gpu", "plugins/rocm": "plugins/gpu"}
+SHARED_PLUGINS = {f"plugins/{name}": "plugins/gpu" for name in ("cuda", "rocm", "simt")}
 # Libraries that stay in their folder.
 LIBRARY_HOMES = {
     r"dnnl|oneapi/|cblas|lapack|hwy/|sleef|omp\.h|cuda|cudnn|nccl|hip/|mpi\.h": ["plugins", "bench", "test"],

@@ -53,7 +53,5 @@ void EmitDocs(const Model& model, OutputFolder& out);
 void EmitPlugin(const Model& model, OutputFolder& out);
 // hot/programs.h; only where --emit names it
 void EmitHot(const Model& model, OutputFolder& out);
-// opencl/mica_programs.h; only where --emit names it
-void EmitOpenCl(const Model& model, OutputFolder& out);
 
 }  // namespace mica::codegen

@@ -158,6 +158,22 @@ int DeviceCount(int backend) {
   return answer;
 }
 
+namespace {
+
+// A plugin without devices may say why: as its answer about the device that it has not.
+std::string WhyNone(const MicaDeviceTable& table) {
+  MicaDeviceProperties unused{};
+  unused.struct_size = sizeof(unused);
+  try {
+    ThrowIfError(table.properties(table.context, 0, &unused));
+  } catch (const Error& error) {
+    return absl::StrCat(" ", error.message());
+  }
+  return "";
+}
+
+}  // namespace
+
 const MicaDeviceTable& DeviceTableOf(Device device) {
   const MicaDeviceTable* table = LiveDeviceTable(device.backend);
   MICA_CHECK(table || !At(device.backend).forked, "The device (", device.ToString(),
@@ -168,7 +184,7 @@ const MicaDeviceTable& DeviceTableOf(Device device) {
   const int count = DeviceCount(device.backend);
   MICA_CHECK(device.index >= 0 && device.index < count, "The device (", device.ToString(),
              ") does not exist; the backend (", BackendName(device.backend), ") has (", count,
-             ") devices, numbered from 0.");
+             ") devices, numbered from 0.", count == 0 ? WhyNone(*table) : "");
   return *table;
 }
 

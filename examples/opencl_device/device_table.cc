@@ -38,7 +38,7 @@ MicaStatus Count(void*, int32_t* out) {
 MicaStatus Properties(void*, int32_t index, MicaDeviceProperties* out) {
   return CatchAll([&] {
     const Device& device = DeviceAt(index);
-    out->name = device.name.c_str();
+    out->name = device.traits.name.c_str();
     out->total_memory = device.total_memory;
     out->free_memory = device.total_memory - device.used_memory;
   });

@@ -34,14 +34,14 @@ std::string Obstacle(cl_device_id id) {
 
 std::unique_ptr<Device> MakeDevice(cl_device_id id, cl_context context, int32_t index) {
   auto device = std::make_unique<Device>();
-  device->index = index;
+  device->traits.index = index;
   device->id = id;
   device->context = context;
-  device->name = InfoText(id, CL_DEVICE_NAME);
+  device->traits.name = InfoText(id, CL_DEVICE_NAME);
   device->total_memory = static_cast<int64_t>(Info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE));
-  device->has_f64 = Info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  device->traits.has_f64 = Info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   const auto width = Info<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-  device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
+  device->traits.vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   device->build_options = "-cl-std=CL1.2 -w";
   if (Info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
     device->build_options += " -cl-fp32-correctly-rounded-divide-sqrt";

@@ -18,20 +18,17 @@
 #include <string>
 #include <vector>
 
-#include <mica/plugin.h>
+#include <mica/kit/driver.h>
 
 namespace opencl_device {
 
 struct Device {
-  int32_t index;
+  mica::kit::Device traits;  // index and name among them
   cl_device_id id;
   cl_context context;  // of its platform
   cl_command_queue queue;
-  std::string name;
   int64_t total_memory;
   std::atomic<int64_t> used_memory{0};  // what `allocate` gave out
-  bool has_f64;
-  int vector_width;  // of float: lanes that a work-item computes at once where memory is dense
   std::string build_options;
   std::mutex mutex;  // guards `streams`
   std::vector<cl_command_queue> streams;
@@ -49,9 +46,8 @@ struct Runtime {
 };
 const Runtime& GetRuntime();
 
-// The device of a call or of an index of the host's; throws a value error.
+// The device of an index of the host's; throws a value error.
 Device& DeviceAt(int64_t index);
-inline Device& DeviceOf(const MicaCall* call) { return DeviceAt(call->device_index); }
 
 // Throws what an error of OpenCL means: out of memory, or a run-time error that
 // names the function and the number.

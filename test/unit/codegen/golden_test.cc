@@ -105,13 +105,6 @@ TEST_CASE("forward-mode kernels are as they were", "[codegen]") {
   CheckGolden("forward_total.cc", Joined(folder.path, "forward", kForwardShards, "Tangent_total("));
 }
 
-TEST_CASE("programs become statements of OpenCL C", "[codegen]") {
-  const TemporaryFolder folder;
-  OutputFolder out(folder.path.string());
-  EmitOpenCl(*GoldenModel(), out);
-  CheckGolden("opencl.h", ReadText(folder.path / "opencl/mica_programs.h"));
-}
-
 namespace {
 std::unique_ptr<const Model> PluginModel(const std::string& yaml, const std::string& derivatives) {
   return LoadModel(SourceFile::FromText("plugin.yaml", yaml),

@@ -118,7 +118,22 @@ def examine(asked: list[str], given: list[str], seconds: float) -> list[Plugin]:
     for plugin in found:
         plugin["asked"] = plugin["path"] in asked_paths
         plugin["registered"] = _C._plugin_registrations(plugin["path"])
+        plugin["devices"] = _devices(plugin)
     return found
+
+
+def _devices(plugin: Plugin) -> dict[str, str]:
+    """By backend that a loaded plugin provides: its devices, or why it has none."""
+    if plugin["state"] != "loaded":
+        return {}
+    said = {}
+    for name in (p.removeprefix("backend:") for p in plugin["provides"].split(",") if "backend:" in p):
+        try:
+            count = _C._device_count(name)
+            said[name] = f"{count} of {name}" if count else str(mica.empty(0, device=name))
+        except RuntimeError as error:
+            said[name] = str(error).splitlines()[0]
+    return said
 
 
 def problems(plugins: list[Plugin]) -> list[str]:
@@ -165,6 +180,8 @@ def lines(plugin: Plugin, verbose: bool) -> list[str]:
     row("needs", "; ".join(filter(None, needs)))
     row("provides", plugin["provides"])
     registered = plugin["registered"]
+    for said in plugin["devices"].values():
+        row("devices", said)
     row("registered", _counted(registered))
     row("overrides", _overridden(registered))
     for note in plugin["notes"]:

@@ -33,19 +33,15 @@ __all__ = [
 ]
 
 
-_reserved: set[str] = set()
-
-
 def reserve(*names: str) -> None:
     """Makes these names of backends known without a plugin, as programs of torch spell them."""
     for name in names:
         if name not in _C._backend_names():
-            _reserved.add(name)
             _C._register_backend_name(name)
 
 
 def accelerators() -> list[str]:
-    """Lists the backends beside the CPU that plugins provide.
+    """Lists the backends beside the CPU that have a device.
 
     Returns:
         list of str: Their names, in the order of their loading.
@@ -54,7 +50,7 @@ def accelerators() -> list[str]:
         >>> "cpu" in mica.accelerator.accelerators()
         False
     """
-    return [n for n in _C._backend_names()[2:] if n not in _reserved or _C._device_count(n)]
+    return [n for n in _C._backend_names()[2:] if _C._device_count(n) > 0]
 
 
 def _device(device: Any) -> Any:

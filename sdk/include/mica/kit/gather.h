@@ -1,76 +1,151 @@
-// A call that reads each element of its result from somewhere in its data (gather.cc),
-// and the text of its kernel (gather_source.cc).
+// The gather class (flip, roll, tril, pad, gather, index_select, embedding) and _index.
+//
+// For each dimension of the data, a coordinate: the result's own, one that the
+// operator's `index` program computes, or one that an index tensor holds. Programs
+// run in int64 lanes; elements move as bits.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <cstring>
+#include <optional>
 
-#include "classes.h"
+#include <mica/kit/gather_source.h>
 
-namespace opencl_device {
+namespace mica {
+namespace kit {
+namespace gather {
 
-// How a coordinate of the data comes about.
-struct Source {
-  int side = -1;       // the result's dimension that it follows, if any
-  int index = -1;      // the index tensor that it is read from, if any
-  bool named = false;  // the program says it
-};
+using plugin::TensorRef;
 
-// An index tensor, with a stride for each dimension of the result.
-struct Index {
-  const MicaTensor* tensor;
-  std::vector<int64_t> strides;
-};
+// The bytes that fill an element; other numbers than 0 for dtypes that are lanes.
+inline void FillBytes(const Gather& g, char* bytes) {
+  std::memset(bytes, 0, 16);
+  if (!g.program || g.program->fill_arg < 0) return;
+  const MicaValue& value = g.args[g.program->fill_arg];
+  const LaneBytes zero = NumberOf({MICA_VALUE_INT, 0, {}}, MICA_F64), number = NumberOf(value, MICA_F64);
+  if (std::memcmp(zero.bytes, number.bytes, 8) == 0) return;
+  if (LaneDtype(g.out.dtype()) != g.out.dtype()) throw plugin::NotImplemented();
+  const LaneBytes exact = NumberOf(value, g.out.dtype());
+  std::memcpy(bytes, exact.bytes, exact.size);
+}
 
-struct Gather {
-  const MicaCall* call;
-  const MicaValue* args;
-  const MicaProgram* program = nullptr;  // NULL: coordinates are the indices' values
-  mica::plugin::TensorRef data, out;
-  std::vector<int64_t> data_sizes, data_strides, side_sizes, side_strides;
-  std::vector<Source> sources;  // one for each dimension of the data; one in all if flat
-  std::vector<Index> indices;
-  bool flat = false;
-  bool wraps = false;  // negative indices count from the end
-  int32_t bounds = MICA_BOUNDS_ERROR;
-
-  Gather(const MicaCall* c, const MicaValue* a, const MicaTensor* from, const MicaTensor* to)
-      : call(c), args(a), data(from), out(to) {
-    const auto dims = [](const mica::plugin::TensorRef& t, std::vector<int64_t>* sizes,
-                         std::vector<int64_t>* strides) {
-      sizes->assign(t.sizes(), t.sizes() + t.ndim());
-      strides->assign(t.strides(), t.strides() + t.ndim());
-      if (t.ndim() == 0) sizes->assign(1, 1), strides->assign(1, 0);
-    };
-    dims(data, &data_sizes, &data_strides);
-    dims(out, &side_sizes, &side_strides);
+inline void Run(const Gather& g) {
+  const Device& device = DeviceOf(g.call);
+  if (g.ndim() > 8 || g.side_sizes.size() > 8 || g.data.dtype() != g.out.dtype())
+    throw plugin::NotImplemented();
+  char fill[16];
+  FillBytes(g, fill);
+  const GatherParameters parameters = ParametersOf(g);
+  Key key("gather");
+  key.Add(g.program).Add(g.out.itemsize()).Add(g.ndim()).Add(g.side_sizes.size()).Add(g.flat).Add(g.bounds);
+  for (const Source& s : g.sources) key.Add(s.side).Add(s.index).Add(s.named);
+  for (const Index& index : g.indices) key.Add(DtypeOf(index.tensor));
+  const Kernel& kernel =
+      FindKernel(device, key, "gather", g.call->name, [&] { return GatherSource(g, device, parameters); });
+  std::optional<Raise> raise;
+  if (g.bounds != MICA_BOUNDS_FILL && !g.indices.empty())
+    raise.emplace(g.call, LateError{g.bounds == MICA_BOUNDS_RUNTIME ? MICA_ERROR_RUNTIME : MICA_ERROR_INDEX,
+                                    "An index is out of bounds for the dimension that it is used for.", ""});
+  {
+    Launch launch(g.call, kernel);
+    launch.Pointer(g.out.data<void>()).Pointer(g.data.data<void>());
+    for (const Index& index : g.indices) launch.Pointer(TensorRef(index.tensor).data<void>());
+    for (const int64_t value : parameters.values()) launch.Value<int64_t>(value);
+    launch.Bytes(fill, static_cast<size_t>(g.out.itemsize())).Pointer(raise ? raise->word() : nullptr);
+    launch.Value<uint64_t>(static_cast<uint64_t>(g.out.numel())).Run(g.out.numel(), 64);
   }
-  size_t ndim() const { return data_sizes.size(); }
-  int Wrapped(int64_t dim) const {
-    return static_cast<int>(dim < 0 ? dim + static_cast<int64_t>(ndim()) : dim);
+  if (raise) raise->Check();
+}
+
+inline void CheckIndex(const MicaTensor* tensor) {
+  const int32_t dtype = DtypeOf(tensor);
+  if (dtype != MICA_I64 && dtype != MICA_I32) throw plugin::NotImplemented();
+}
+
+// Whether the program speaks of dimension d of the data.
+inline bool Names(const Gather& g, int d) {
+  const MicaProgram& p = *g.program;
+  if (p.dims_arg < 0) return p.dim == MICA_NO_DIM || g.Wrapped(p.dim) == d;
+  const MicaValue& dims = g.args[p.dims_arg];
+  if (dims.tag == MICA_VALUE_INT) return g.Wrapped(dims.u.i) == d;
+  for (int64_t i = 0; i < dims.u.ints.size; ++i)
+    if (g.Wrapped(dims.u.ints.data[i]) == d) return true;
+  return false;
+}
+
+// The index's dimensions stand from `first` on among the result's.
+inline Index IndexAt(const Gather& g, const MicaTensor* tensor, size_t first, size_t count) {
+  CheckIndex(tensor);
+  const TensorRef t(tensor);
+  Index index{tensor, std::vector<int64_t>(g.side_sizes.size(), 0)};
+  const auto own = static_cast<size_t>(t.ndim());
+  for (size_t d = 0; d < own && d < count; ++d)
+    if (t.size(static_cast<int>(own - 1 - d)) != 1)
+      index.strides[first + count - 1 - d] = t.stride(static_cast<int>(own - 1 - d));
+  return index;
+}
+
+inline void GatherIndex(const MicaCall* call, MicaTensor* self, MicaTensorSpan indices, MicaTensor* out) {
+  Gather g(call, nullptr, self, out);
+  g.wraps = true;
+  size_t broadcast = 0, given = 0;
+  int first = -1, last = -1;
+  for (int d = 0; d < indices.size; ++d) {
+    if (!indices.data[d]) continue;
+    broadcast = std::max(broadcast, static_cast<size_t>(indices.data[d]->dl.ndim));
+    if (first < 0) first = d;
+    last = d;
+    ++given;
   }
-};
-
-// The kernel's integers: declarations and values in one order.
-class GatherParameters {
- public:
-  void Add(const std::string& name, int64_t value) {
-    text_ += "const long " + name + ", ";
-    values_.push_back(value);
+  if (given == 0 || self->dl.ndim == 0) throw plugin::NotImplemented();
+  const bool adjacent = last - first + 1 == static_cast<int>(given);
+  const size_t at = adjacent ? static_cast<size_t>(first) : 0;
+  size_t side = 0;
+  for (size_t d = 0; d < g.ndim(); ++d) {
+    const bool indexed = d < static_cast<size_t>(indices.size) && indices.data[d];
+    Source source;
+    if (indexed) {
+      source.index = static_cast<int>(g.indices.size());
+      g.indices.push_back(IndexAt(g, indices.data[d], at, broadcast));
+    } else {
+      source.side = static_cast<int>(side < at ? side : side + broadcast);
+      ++side;
+    }
+    g.sources.push_back(source);
   }
-  void Add(const std::string& prefix, const std::vector<int64_t>& values) {
-    for (size_t d = 0; d < values.size(); ++d) Add(prefix + std::to_string(d), values[d]);
+  Run(g);
+}
+
+inline void RunGather(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
+                      int64_t) {
+  const MicaProgram& p = *call->program;
+  Gather g(call, args, args[p.data_arg].u.tensor, outputs[0]);
+  g.program = &p;
+  g.bounds = p.bounds;
+  const MicaValue* dims = p.dims_arg < 0 ? nullptr : &args[p.dims_arg];
+  g.flat = (p.flags & MICA_PROGRAM_DIMS_NONE_IS_FLAT) != 0 && dims && dims->tag == MICA_VALUE_INTS &&
+           dims->u.ints.size == 0;
+  const MicaTensor* index = p.index_arg < 0 ? nullptr : args[p.index_arg].u.tensor;
+  const bool replaces = index && p.index_place == MICA_INDEX_REPLACE;
+  const size_t count = g.side_sizes.size() + 1 - g.ndim();  // dimensions that stand for one, if replaced
+  if (g.flat) g.sources.push_back({0, -1, true});
+  size_t side = 0;
+  for (size_t d = 0; d < g.ndim() && !g.flat; ++d) {
+    Source source;
+    source.named = Names(g, static_cast<int>(d));
+    if (source.named && index) {
+      source.index = static_cast<int>(g.indices.size());
+      g.indices.push_back(replaces ? IndexAt(g, index, side, count)
+                                   : IndexAt(g, index, 0, g.side_sizes.size()));
+    }
+    if (!(source.named && replaces)) source.side = static_cast<int>(side);
+    side += source.named && replaces ? count : 1;
+    g.sources.push_back(source);
   }
-  const std::string& text() const { return text_; }
-  const std::vector<int64_t>& values() const { return values_; }
+  Run(g);
+}
 
- private:
-  std::string text_;
-  std::vector<int64_t> values_;
-};
+inline void RegisterIndexing(plugin::Registrar& registrar) { registrar.Kernel<&GatherIndex>("_index.out"); }
 
-GatherParameters ParametersOf(const Gather& g);
-// The program text; the entry is "gather".
-std::string GatherSource(const Gather& g, const Device& device, const GatherParameters& parameters);
-
-}  // namespace opencl_device
+}  // namespace gather
+}  // namespace kit
+}  // namespace mica

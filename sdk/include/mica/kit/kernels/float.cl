@@ -1,3 +1,4 @@
+R"cl(
 // Operations of float and double lanes.
 #ifdef LANE_DOUBLE
 #define CONST(x, i) ((L)(x))
@@ -24,7 +25,7 @@
 #define OP_IS_NAN(a) ((a) != (a))
 #define OP_IS_INF(a) (fabs(a) == CONST_INF)
 #define OP_IS_FINITE(a) (fabs(a) < CONST_INF)
-#define OP_SIGNBIT(a) signbit(a)
+#define OP_SIGNBIT(a) (copysign(ONE, a) < ZERO)
 #define OP_FLOOR(a) floor(a)
 #define OP_CEIL(a) ceil(a)
 #define OP_TRUNC(a) trunc(a)
@@ -135,3 +136,4 @@ static L digamma(L x) {
   return CHOOSE(x == ZERO, copysign(CONST_INF, -x), CHOOSE(negative & (t == ZERO), CONST_NAN, value));
 }
 #define OP_DIGAMMA(a) digamma(a)
+)cl"

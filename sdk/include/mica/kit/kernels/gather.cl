@@ -1,3 +1,4 @@
+R"cl(
 // An element of the result from anywhere in `data`: elements move as BITS, whatever
 // their dtype. SIDE: the coordinates o<d> of the result. PLACE: for each dimension of
 // `data` its coordinate, checked by INSIDE, which adds to `from`. OUT_AT: where the
@@ -22,3 +23,4 @@ kernel void gather(PARAMETERS, const BITS fill, global int* raised, const ulong 
   PLACE
   out[OUT_AT] = inside ? data[from] : fill;
 }
+)cl"

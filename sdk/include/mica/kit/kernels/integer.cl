@@ -1,3 +1,4 @@
+R"cl(
 // Operations of integer and bool lanes. Results wrap; a division by zero sets
 // *raised and goes on with 1.
 #define CONST(x, i) ((L)(saturated(i)))
@@ -102,3 +103,4 @@ static LANE least_multiple(LANE a, LANE b) {
 #define OP_GCD(a, b) greatest_divisor(a, b)
 #define OP_LCM(a, b) least_multiple(a, b)
 #endif
+)cl"

@@ -1,3 +1,4 @@
+R"cl(
 // Lanes, loads and stores: what generated code stands on.
 //
 // The host defines LANE (the type of one number), MASK (what comparing two vectors
@@ -5,13 +6,48 @@
 // LANE_BOOL. L and M are W of them. A mask is 0 or 1 where W is 1, and 0 or -1 in a
 // vector, as OpenCL has it. No product is fused with a sum, so that a value does not
 // depend on where it stands.
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+// --- what OpenCL C and C++ say differently --------------------------------------------
+// In C++ a prelude stands before this text, which has the words of OpenCL and vectors.
+#ifdef __OPENCL_VERSION__
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#define VECTOR_OF(T, n) JOIN(T, n)
+#define CONVERT(T, x) JOIN(convert_, VECTOR(T))(x)
+#define AS(T, x) JOIN(as_, VECTOR(T))(x)
+#define CHOOSE(m, a, b) ((m) ? (a) : (b))
+#define LOAD_VECTOR(n, p) JOIN(vload, n)(0, p)
+#define STORE_VECTOR(n, v, p) JOIN(vstore, n)(v, 0, p)
+#define PACK(n, p) JOIN(vload, n)(0, p)
+#define UNPACK(n, v, p) JOIN(vstore, n)(v, 0, p)
+#define LOAD_HALVES(n, p) JOIN(vload_half, n)(0, p)
+#define STORE_HALVES(n, v, p) JOIN(JOIN(vstore_half, n), _rte)(v, 0, p)
+#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))  // fused where contraction is on
+#define UNROLL
+#else
+#define VECTOR_OF(T, n) Vec<T, n>
+#define CONVERT(T, x) convert<VECTOR(T)>(x)
+#define AS(T, x) as(x, VECTOR(T)())
+#if W == 1
+#define CHOOSE(m, a, b) ((m) ? (a) : (b))
+#else
+#define CHOOSE(m, a, b) choose(m, a, b)
+template <typename T>
+using Wide = Vec<T, W>;
+#endif
+#define LOAD_VECTOR(n, p) load_vector<n>(p)
+#define STORE_VECTOR(n, v, p) store_vector<n>(v, p)
+#define PACK(n, p) pack<n>(p)
+#define UNPACK(n, v, p) unpack<n>(v, p)
+#define LOAD_HALVES(n, p) load_halves<n>(p)
+#define STORE_HALVES(n, v, p) store_halves<n>(v, p)
+#define MULTIPLY_ADD(a, b, c) multiply_add(a, b, c)
+#endif
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #if W == 1
 #define VECTOR(T) T
 typedef LANE L;
@@ -20,7 +56,11 @@ typedef int M;
 #define M_TRUE 1
 #define MASK_NOT_(m) (!(m))
 #else
-#define VECTOR(T) JOIN(T, W)
+#ifdef __OPENCL_VERSION__
+#define VECTOR(T) VECTOR_OF(T, W)
+#else
+#define VECTOR(T) Wide<T>  // a macro's argument holds no bare commas
+#endif
 typedef VECTOR(LANE) L;
 typedef VECTOR(MASK) M;
 #define ANY(m) any(m)
@@ -28,8 +68,6 @@ typedef VECTOR(MASK) M;
 #define MASK_NOT_(m) (~(m))
 #endif
 #define M_FALSE ((M)(0))
-#define CHOOSE(m, a, b) ((m) ? (a) : (b))
-#define CONVERT(T, x) JOIN(convert_, VECTOR(T))(x)
 #define ZERO ((L)(0))
 #define ONE ((L)(1))
 
@@ -49,6 +87,7 @@ typedef float E_f32;
 #ifdef HAS_F64
 typedef double E_f64;
 #endif
+typedef VECTOR_OF(ulong, 2) E_u128;  // moved, never computed with
 
 #define DEFINE_TRUTH(T) \
   static VECTOR(uchar) truth_##T(VECTOR(T) v) { return CONVERT(uchar, v != (VECTOR(T))(0)) & (uchar)1; }
@@ -59,39 +98,39 @@ typedef double E_f64;
 static float load_half(const global half* p, uint left) { return vload_half(0, p); }
 static void store_half(float v, global half* p, uint left) { vstore_half_rte(v, 0, p); }
 #else
-#define VLOAD JOIN(vload, W)
-#define VSTORE JOIN(vstore, W)
 // Past the end, the first element is repeated: a divisor there raises nothing new.
 #define DEFINE_MEMORY(T)                                                                             \
   static VECTOR(T) load_##T(const global T* p, uint left) {                                          \
-    if (left >= W) return VLOAD(0, p);                                                               \
+    if (left >= W) return LOAD_VECTOR(W, p);                                                               \
     T part[W];                                                                                       \
-    for (uint i = 0; i < W; ++i) part[i] = p[i < left ? i : 0];                                      \
-    return VLOAD(0, part);                                                                           \
+    UNROLL for (uint i = 0; i < W; ++i) part[i] = p[i < left ? i : 0];                                      \
+    return PACK(W, part);                                                                           \
   }                                                                                                  \
   static void store_##T(VECTOR(T) v, global T* p, uint left) {                                       \
     if (left >= W) {                                                                                 \
-      VSTORE(v, 0, p);                                                                               \
+      STORE_VECTOR(W, v, p);                                                                               \
       return;                                                                                        \
     }                                                                                                \
     T part[W];                                                                                       \
-    VSTORE(v, 0, part);                                                                              \
-    for (uint i = 0; i < left; ++i) p[i] = part[i];                                                  \
+    UNPACK(W, v, part);                                                                              \
+    UNROLL for (uint i = 0; i < W; ++i)                                                              \
+      if (i < left) p[i] = part[i];                                                                  \
   }
 static VECTOR(float) load_half(const global half* p, uint left) {
-  if (left >= W) return JOIN(vload_half, W)(0, p);
+  if (left >= W) return LOAD_HALVES(W, p);
   float part[W];
-  for (uint i = 0; i < W; ++i) part[i] = vload_half(i < left ? i : 0, p);
-  return VLOAD(0, part);
+  UNROLL for (uint i = 0; i < W; ++i) part[i] = vload_half(i < left ? i : 0, p);
+  return PACK(W, part);
 }
 static void store_half(VECTOR(float) v, global half* p, uint left) {
   if (left >= W) {
-    JOIN(JOIN(vstore_half, W), _rte)(v, 0, p);
+    STORE_HALVES(W, v, p);
     return;
   }
   float part[W];
-  VSTORE(v, 0, part);
-  for (uint i = 0; i < left; ++i) vstore_half_rte(part[i], i, p);
+  UNPACK(W, v, part);
+  UNROLL for (uint i = 0; i < W; ++i)
+    if (i < left) vstore_half_rte(part[i], i, p);
 }
 #endif
 DEFINE_MEMORY(uchar)
@@ -116,11 +155,11 @@ DEFINE_MEMORY(double)
 #endif
 
 // bfloat16 is the upper half of a float, rounded to even; a NaN stays one.
-static VECTOR(float) from_bf16(VECTOR(ushort) v) { return JOIN(as_, VECTOR(float))(CONVERT(uint, v) << 16); }
+static VECTOR(float) from_bf16(VECTOR(ushort) v) { return AS(float, CONVERT(uint, v) << 16); }
 static VECTOR(ushort) to_bf16(VECTOR(float) v) {
-  const VECTOR(uint) bits = JOIN(as_, VECTOR(uint))(v);
+  const VECTOR(uint) bits = AS(uint, v);
   const VECTOR(uint) rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  return CONVERT(ushort, v != v ? (bits >> 16) | 0x40 : rounded);
+  return CONVERT(ushort, CHOOSE(v != v, (bits >> 16) | 0x40, rounded));
 }
 
 // --- elements as lanes, and back -------------------------------------------------
@@ -252,3 +291,4 @@ static int int32_of(float x) {
 #define OP_IMAG(a) ZERO
 #define OP_CONJ(a) (a)
 #define OP_CAST_0(a) OP_TO_LANE(OP_TO_MASK(a))
+)cl"

@@ -1,3 +1,4 @@
+R"cl(
 // Negative log likelihood of class indices, and its gradient.
 //
 // The host defines E, LOAD(p), STORE(v, p) and Target (the type of an index). A row
@@ -65,3 +66,4 @@ kernel void nll_backward(const global E* grad, const long grad_stride, const glo
   }
   STORE(value, out + row * row_stride + c * class_stride);
 }
+)cl"

@@ -1,3 +1,4 @@
+R"cl(
 // A pointwise operator: W elements a work-item.
 //
 // PARAMETERS: pointers a<k> to results, then inputs; numbers, sizes, strides, *raised.
@@ -21,3 +22,4 @@ kernel void pointwise(PARAMETERS, const INDEX count) {
     STORES
   }
 }
+)cl"

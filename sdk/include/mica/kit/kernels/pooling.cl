@@ -1,3 +1,4 @@
+R"cl(
 // The gradient of the largest element of windows over dense planes. The host defines
 // E (the element type), LOAD(p), STORE(v, p). An index counts in the flattened plane.
 typedef struct {
@@ -25,3 +26,4 @@ kernel void max_pool_backward(const global E* grad, const global long* indices, 
   }
   STORE(sum, out + i);
 }
+)cl"

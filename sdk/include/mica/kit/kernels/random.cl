@@ -1,21 +1,38 @@
+R"cl(
 // Random fills with Philox 4x32-10 (Salmon et al., SC 2011): a work-item makes the four
 // words of one counter and PER elements from them, so that what an element gets
 // depends on the seed and its place alone. The host defines PER, PARAMETERS, which
-// ends in `count`, and ELEMENT(words, j, i): the value of element i from words j on.
-static uint4 philox(ulong seed, ulong counter) {
+// ends in `count`, ROUNDED(v): a lane as the result's dtype holds it, and
+// ELEMENT(words, j, i): the value of element i from words j on.
+static void philox(ulong seed, ulong counter, uint* words) {
   uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
-  uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
+  uint x = (uint)counter, y = (uint)(counter >> 32), z = 0, w = 0;
   for (int round = 0; round < 10; ++round) {
-    const uint low0 = 0xD2511F53u * c.x, low1 = 0xCD9E8D57u * c.z;
-    const uint high0 = mul_hi(0xD2511F53u, c.x), high1 = mul_hi(0xCD9E8D57u, c.z);
-    c = (uint4)(high1 ^ c.y ^ key0, low1, high0 ^ c.w ^ key1, low0);
+    const uint low0 = 0xD2511F53u * x, low1 = 0xCD9E8D57u * z;
+    const uint high0 = mul_hi(0xD2511F53u, x), high1 = mul_hi(0xCD9E8D57u, z);
+    x = high1 ^ y ^ key0, y = low1, z = high0 ^ w ^ key1, w = low0;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
-  return c;
+  words[0] = x, words[1] = y, words[2] = z, words[3] = w;
 }
 
 #ifdef LANE_FLOAT
+static LANE rounded_f16(LANE v) {
+  ushort bits;
+  vstore_half_rte((float)v, 0, (private half*)&bits);
+  return vload_half(0, (private half*)&bits);
+}
+#define rounded_bf16(v) from_bf16(to_bf16(v))
+#define rounded_f32(v) (v)
+#define rounded_f64(v) (v)
+// In [from, to): a value that rounds to the upper end, which does not belong to it, becomes
+// the lower end.
+static LANE uniform(LANE u, LANE from, LANE to) {
+  const LANE v = u * (to - from) + from;
+  return ROUNDED(v) >= to ? from : v;
+}
+
 // In [0, 1): all bits that the lane holds, of one word or two.
 #ifdef LANE_DOUBLE
 #define UNIFORM(w, j) (((((ulong)w[j] << 32) | w[(j) + 1]) >> 11) * 0x1p-53)
@@ -36,14 +53,20 @@ static LANE normal(const uint* w, int j) {
 static ulong below(const uint* w, int j, ulong range) {
   return PER == 4 ? w[j] % range : (((ulong)w[j] << 32) | w[j + 1]) % range;
 }
+// Whether an event of probability p happens.
+static LANE chance(uint w, float p, global int* raised) {
+  if (!(p >= 0 && p <= 1)) *raised = 1;
+  return w < p * 4294967296.0f;
+}
 
 kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count) {
   const ulong item = get_global_id(0);
   if (item * PER >= count) return;
   uint words[4];
-  vstore4(philox(seed, counter + item), 0, words);
-  for (int e = 0; e < PER; ++e) {
+  philox(seed, counter + item, words);
+  UNROLL for (int e = 0; e < PER; ++e) {
     const ulong i = item * PER + e;
     if (i < count) STORE(ELEMENT(words, e * (4 / PER), i), out + i);
   }
 }
+)cl"

@@ -1,3 +1,4 @@
+R"cl(
 // A reduction over each window of a tensor's last dimensions: a work-item a window.
 //
 // SETUP: the window's place and range, the states' init. EACH: loops over the window.
@@ -13,3 +14,4 @@ kernel void window(PARAMETERS) {
   }
   FINISH
 }
+)cl"

@@ -1,0 +1,196 @@
+// The functions of NVIDIA's driver, run-time compiler and cuBLAS that Mica calls, declared here.
+//
+// No header of CUDA is there when Mica is built, so these are its own declarations of a stable C ABI: names
+// are NVIDIA's, enumerations are `int`, handles are pointers to types that nobody defines. Every function
+// stands by the name that the library exports ("cuMemAlloc_v2"; cuda.h's cuMemAlloc is a macro for it).
+// A table is a struct of pointers to functions; SymbolsOf() lists what library.h is to fill in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plugins/cuda/library.h"
+
+namespace cuda {
+
+// --- the driver, libcuda.so.1
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+
+enum : CUresult {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_DEINITIALIZED = 4,
+  CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_NOT_FOUND = 500,
+  CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+  CUDA_ERROR_ASSERT = 710,
+  CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+  CUDA_ERROR_LAUNCH_FAILED = 719,
+};
+
+enum CUdevice_attribute : int {
+  CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+  CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
+  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
+};
+enum CUpointer_attribute : int { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2 };
+enum CUmemorytype : unsigned int { CU_MEMORYTYPE_HOST = 1 };
+enum CUjit_option : int { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
+enum CUstream_flags : unsigned int { CU_STREAM_NON_BLOCKING = 1 };
+enum CUevent_flags : unsigned int { CU_EVENT_DEFAULT = 0 };
+constexpr unsigned int kHostAllocPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
+
+#define MICA_CUDA_DRIVER_FUNCTIONS(X)                                                                   \
+  X(CUresult, cuInit, (unsigned int flags))                                                             \
+  X(CUresult, cuDriverGetVersion, (int* version))                                                       \
+  X(CUresult, cuGetErrorName, (CUresult error, const char** name))                                      \
+  X(CUresult, cuGetErrorString, (CUresult error, const char** text))                                    \
+  X(CUresult, cuDeviceGetCount, (int* count))                                                           \
+  X(CUresult, cuDeviceGet, (CUdevice * device, int ordinal))                                            \
+  X(CUresult, cuDeviceGetName, (char* name, int length, CUdevice device))                               \
+  X(CUresult, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                   \
+  X(CUresult, cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))        \
+  X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                         \
+  X(CUresult, cuCtxGetCurrent, (CUcontext * context))                                                   \
+  X(CUresult, cuCtxSetCurrent, (CUcontext context))                                                     \
+  X(CUresult, cuCtxSynchronize, ())                                                                     \
+  X(CUresult, cuMemGetInfo_v2, (size_t * free, size_t * total))                                         \
+  X(CUresult, cuMemAlloc_v2, (CUdeviceptr * data, size_t bytes))                                        \
+  X(CUresult, cuMemFree_v2, (CUdeviceptr data))                                                         \
+  X(CUresult, cuMemHostAlloc, (void** data, size_t bytes, unsigned int flags))                          \
+  X(CUresult, cuMemFreeHost, (void* data))                                                              \
+  X(CUresult, cuPointerGetAttribute, (void* value, CUpointer_attribute attribute, CUdeviceptr data))    \
+  X(CUresult, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))  \
+  X(CUresult, cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))        \
+  X(CUresult, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
+  X(CUresult, cuMemcpyPeerAsync,                                                                        \
+    (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,      \
+     CUstream stream))                                                                                  \
+  X(CUresult, cuMemsetD8Async, (CUdeviceptr data, unsigned char byte, size_t count, CUstream stream))   \
+  X(CUresult, cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))        \
+  X(CUresult, cuStreamDestroy_v2, (CUstream stream))                                                    \
+  X(CUresult, cuStreamSynchronize, (CUstream stream))                                                   \
+  X(CUresult, cuStreamQuery, (CUstream stream))                                                         \
+  X(CUresult, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags))                  \
+  X(CUresult, cuEventCreate, (CUevent * event, unsigned int flags))                                     \
+  X(CUresult, cuEventDestroy_v2, (CUevent event))                                                       \
+  X(CUresult, cuEventRecord, (CUevent event, CUstream stream))                                          \
+  X(CUresult, cuEventSynchronize, (CUevent event))                                                      \
+  X(CUresult, cuEventQuery, (CUevent event))                                                            \
+  X(CUresult, cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                    \
+  X(CUresult, cuModuleLoadDataEx,                                                                       \
+    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values))   \
+  X(CUresult, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name))          \
+  X(CUresult, cuLaunchKernel,                                                                           \
+    (CUfunction function, unsigned int blocks_x, unsigned int blocks_y, unsigned int blocks_z,          \
+     unsigned int threads_x, unsigned int threads_y, unsigned int threads_z, unsigned int shared_bytes, \
+     CUstream stream, void** arguments, void** extra))
+
+// --- the run-time compiler, libnvrtc.so.13 or .12
+
+using nvrtcResult = int;
+using nvrtcProgram = struct _nvrtcProgram*;
+
+enum : nvrtcResult { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1, NVRTC_ERROR_COMPILATION = 6 };
+
+#define MICA_CUDA_COMPILER_FUNCTIONS(X)                                                                 \
+  X(nvrtcResult, nvrtcVersion, (int* major, int* minor))                                                \
+  X(nvrtcResult, nvrtcGetNumSupportedArchs, (int* count))                                               \
+  X(nvrtcResult, nvrtcGetSupportedArchs, (int* architectures))                                          \
+  X(const char*, nvrtcGetErrorString, (nvrtcResult result))                                             \
+  X(nvrtcResult, nvrtcCreateProgram,                                                                    \
+    (nvrtcProgram * program, const char* text, const char* name, int count, const char* const* headers, \
+     const char* const* names))                                                                         \
+  X(nvrtcResult, nvrtcDestroyProgram, (nvrtcProgram * program))                                         \
+  X(nvrtcResult, nvrtcCompileProgram, (nvrtcProgram program, int count, const char* const* options))    \
+  X(nvrtcResult, nvrtcGetProgramLogSize, (nvrtcProgram program, size_t * size))                         \
+  X(nvrtcResult, nvrtcGetProgramLog, (nvrtcProgram program, char* log))                                 \
+  X(nvrtcResult, nvrtcGetPTXSize, (nvrtcProgram program, size_t * size))                                \
+  X(nvrtcResult, nvrtcGetPTX, (nvrtcProgram program, char* ptx))                                        \
+  X(nvrtcResult, nvrtcGetCUBINSize, (nvrtcProgram program, size_t * size))                              \
+  X(nvrtcResult, nvrtcGetCUBIN, (nvrtcProgram program, char* cubin))
+
+// --- matrix products, libcublas.so.13 or .12
+
+using cublasStatus_t = int;
+using cublasHandle_t = struct cublasContext*;
+
+enum : cublasStatus_t {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_NOT_INITIALIZED = 1,
+  CUBLAS_STATUS_ALLOC_FAILED = 3,
+  CUBLAS_STATUS_ARCH_MISMATCH = 8,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15,
+};
+enum cublasOperation_t : int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+enum cublasMath_t : int { CUBLAS_DEFAULT_MATH = 0, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
+enum cublasComputeType_t : int { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 };
+enum cublasGemmAlgo_t : int { CUBLAS_GEMM_DEFAULT = -1 };
+enum cudaDataType : int {
+  CUDA_R_32F = 0,
+  CUDA_R_64F = 1,
+  CUDA_R_16F = 2,
+  CUDA_C_32F = 4,
+  CUDA_C_64F = 5,
+  CUDA_R_16BF = 14,
+};
+
+// cuBLAS 12 and later also have products with sizes of 64 bits.
+#define MICA_CUBLAS_FUNCTIONS(X)                                                                      \
+  X(cublasStatus_t, cublasCreate_v2, (cublasHandle_t * handle))                                       \
+  X(cublasStatus_t, cublasDestroy_v2, (cublasHandle_t handle))                                        \
+  X(cublasStatus_t, cublasSetStream_v2, (cublasHandle_t handle, CUstream stream))                     \
+  X(cublasStatus_t, cublasSetMathMode, (cublasHandle_t handle, cublasMath_t mode))                    \
+  X(const char*, cublasGetStatusName, (cublasStatus_t status))                                        \
+  X(cublasStatus_t, cublasGemmEx_64,                                                                  \
+    (cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int64_t m,  \
+     int64_t n, int64_t k, const void* alpha, const void* a, cudaDataType a_type, int64_t lda,        \
+     const void* b, cudaDataType b_type, int64_t ldb, const void* beta, void* c, cudaDataType c_type, \
+     int64_t ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm))                           \
+  X(cublasStatus_t, cublasGemmStridedBatchedEx_64,                                                    \
+    (cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int64_t m,  \
+     int64_t n, int64_t k, const void* alpha, const void* a, cudaDataType a_type, int64_t lda,        \
+     long long a_stride, const void* b, cudaDataType b_type, int64_t ldb, long long b_stride,         \
+     const void* beta, void* c, cudaDataType c_type, int64_t ldc, long long c_stride, int64_t batch,  \
+     cublasComputeType_t compute, cublasGemmAlgo_t algorithm))
+
+// --- the tables
+
+#define MICA_CUDA_POINTER_(result, name, parameters) result(*name) parameters = nullptr;
+struct DriverApi {
+  MICA_CUDA_DRIVER_FUNCTIONS(MICA_CUDA_POINTER_)
+};
+struct CompilerApi {
+  MICA_CUDA_COMPILER_FUNCTIONS(MICA_CUDA_POINTER_)
+};
+struct CublasApi {
+  MICA_CUBLAS_FUNCTIONS(MICA_CUDA_POINTER_)
+};
+#undef MICA_CUDA_POINTER_
+
+#define MICA_CUDA_SYMBOL_(result, name, parameters) Symbol(#name, &api.name),
+inline std::vector<Symbol> SymbolsOf(DriverApi& api) {
+  return {MICA_CUDA_DRIVER_FUNCTIONS(MICA_CUDA_SYMBOL_)};
+}
+inline std::vector<Symbol> SymbolsOf(CompilerApi& api) {
+  return {MICA_CUDA_COMPILER_FUNCTIONS(MICA_CUDA_SYMBOL_)};
+}
+inline std::vector<Symbol> SymbolsOf(CublasApi& api) { return {MICA_CUBLAS_FUNCTIONS(MICA_CUDA_SYMBOL_)}; }
+#undef MICA_CUDA_SYMBOL_
+
+}  // namespace cuda

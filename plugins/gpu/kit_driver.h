@@ -1,0 +1,44 @@
+// The kit's driver (mica/kit/driver.h) over a GPU's: texts are compiled once a machine and
+// kept on disk, launches go through, products to the vendor's library where it is there.
+#pragma once
+
+#include <string>
+
+#include <mica/kit/driver.h>
+
+#include "plugins/gpu/cache.h"
+#include "plugins/gpu/devices.h"
+#include "plugins/gpu/libraries/products.h"
+
+namespace gpu {
+
+class KitDriver final : public mica::kit::Driver {
+ public:
+  // `products` may be NULL.
+  KitDriver(Devices& devices, Products* products)
+      : devices_(devices), driver_(devices.driver()), products_(products), cache_(driver_.backend()) {}
+
+  const char* backend() const override { return devices_.driver().backend(); }
+  const mica::kit::Device& DeviceAt(int64_t index) override { return devices_.At(index).traits; }
+  void* Compile(const mica::kit::Device& device, const std::string& text, const char* what) override;
+  void* Entry(const mica::kit::Device& device, void* module, const char* name) override;
+  void Launch(const mica::kit::Device& device, void* entry, const mica::kit::Argument* arguments,
+              size_t count, const mica::kit::Grid& grid, uint64_t stream) override;
+  void Zero(const mica::kit::Device& device, void* data, size_t size, uint64_t stream) override;
+  void Read(const mica::kit::Device& device, void* to, const void* from, size_t size,
+            uint64_t stream) override;
+  bool Multiply(const mica::kit::Device& device, const mica::kit::MatrixProduct& product,
+                uint64_t stream) override;
+  void* LateWord(const mica::kit::Device& device, const MicaCall* call,
+                 const mica::kit::LateError& error) override;
+
+ private:
+  std::string Binary(const std::string& text, const std::string& architecture, const char* what);
+
+  Devices& devices_;
+  gpu::Driver& driver_;
+  Products* products_;
+  DiskCache cache_;
+};
+
+}  // namespace gpu

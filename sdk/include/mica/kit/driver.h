@@ -1,0 +1,112 @@
+// What a device that compiles kernels at run time gives the kit.
+//
+// The kit (kit.h) turns operators into kernel texts and launches; a Driver compiles a
+// text, launches an entry of it, and reads memory back: five functions besides what it
+// says of its devices. A text is C in OpenCL's words (`kernel`, `global`, `local`,
+// `get_global_id`, `barrier`); a driver whose compiler speaks another dialect puts a
+// prelude before it. Every function may throw mica::plugin::Error, is called by many
+// threads at once and takes no lock of the host's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <mica/plugin.h>
+
+namespace mica {
+namespace kit {
+
+// A device as the texts of kernels depend on it.
+struct Device {
+  int32_t index = 0;
+  std::string name;  // of the hardware, for people
+  bool has_f64 = true;
+  // The most lanes that a work-item computes at once where memory is dense: 1, 2, 4, 8 or 16.
+  int vector_width = 1;
+  // The most bytes of one operand that a work-item should access at once; 0: no limit.
+  int access_bytes = 0;
+  // Whether many thousands of work-items run at once, and neighbours that read neighbouring
+  // memory read it together: a GPU. Then rows are shared by as many work-items as they feed.
+  bool is_wide = false;
+  // The most groups that a launch has in its second and third dimension.
+  int64_t max_groups_yz = INT64_MAX;
+};
+
+// An argument of a kernel: the bytes of a value, or a pointer into the device's memory.
+struct Argument {
+  const void* bytes;
+  size_t size;
+  bool is_pointer;
+};
+
+// Groups of work-items, and work-items of a group, by dimension.
+struct Grid {
+  int64_t groups[3];
+  int64_t items[3];
+};
+
+// An error that a kernel may find in its data: its kind, and the sentence once the kernel
+// has written `number` (never 0) where it was told to.
+struct LateError {
+  int64_t code;
+  std::string before, after;  // around `number` + offset; a sentence without a number has `after` empty
+  int64_t offset = 0;
+  std::string Sentence(int number) const {
+    return after.empty() ? before : before + std::to_string(number + offset) + after;
+  }
+};
+
+// out = alpha a b + beta out, for each matrix of a batch: a is m x k, b is k x n. Strides are in
+// elements, by batch, row and column.
+struct MatrixProduct {
+  struct Matrix {
+    void* data = nullptr;
+    int64_t batch = 0, row = 0, column = 0;
+  };
+  int32_t dtype = 0;
+  int64_t batches = 1, m = 0, n = 0, k = 0;
+  Matrix a, b, out;
+  MicaScalar alpha{MICA_SCALAR_INT, 0, {1}}, beta{MICA_SCALAR_INT, 0, {0}};
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // The name of the backend, as the plugin's manifest has it.
+  virtual const char* backend() const = 0;
+  // Throws a value error for an index that no device has.
+  virtual const Device& DeviceAt(int64_t index) = 0;
+
+  // Compiles a text. `what` is the operator's name, for the sentence that holds the
+  // compiler's first lines where it refuses. A module stays for the process's life.
+  virtual void* Compile(const Device& device, const std::string& text, const char* what) = 0;
+  // A kernel of a module by its name.
+  virtual void* Entry(const Device& device, void* module, const char* name) = 0;
+  // Queues a launch. `arguments` are valid for the call.
+  virtual void Launch(const Device& device, void* entry, const Argument* arguments, size_t count,
+                      const Grid& grid, uint64_t stream) = 0;
+  // Queues zeros.
+  virtual void Zero(const Device& device, void* data, size_t size, uint64_t stream) = 0;
+  // Waits for the stream and reads.
+  virtual void Read(const Device& device, void* to, const void* from, size_t size, uint64_t stream) = 0;
+
+  // Queues a product on a library of the device's; false where it has none for the dtype or
+  // the strides, and a kernel of the kit computes it.
+  virtual bool Multiply(const Device& device, const MatrixProduct& product, uint64_t stream) {
+    (void)device, (void)product, (void)stream;
+    return false;
+  }
+
+  // Where a kernel of `call` writes an int that is not 0 when it meets `error`, which the
+  // driver then raises when the device is next waited for; or NULL: the kit gives a word of its
+  // own, waits for the kernel and raises at once.
+  virtual void* LateWord(const Device& device, const MicaCall* call, const LateError& error) {
+    (void)device, (void)call, (void)error;
+    return nullptr;
+  }
+};
+
+}  // namespace kit
+}  // namespace mica

@@ -1,0 +1,45 @@
+// A backend whose compiler takes kernel texts at run time: everything above its driver.
+//
+// Derive from Driver (driver.h), fill a device table (mica/device.h), and in the plugin's
+// init call Register: every operator that runs from data gets a kernel, by its class, and
+// so do copies, indexing, products, convolutions, losses and random fills. What no kernel
+// text computes (complex numbers, linear algebra) goes on to the CPU, counted. Cost: a call
+// makes a key of some tens of bytes and looks it up; a text is compiled when its key is new.
+#pragma once
+
+#include <mica/kit/convolution.h>
+#include <mica/kit/copies.h>
+#include <mica/kit/gather.h>
+#include <mica/kit/loss.h>
+#include <mica/kit/matmul.h>
+#include <mica/kit/pointwise.h>
+#include <mica/kit/pooling.h>
+#include <mica/kit/random.h>
+#include <mica/kit/reduce.h>
+#include <mica/kit/window.h>
+
+namespace mica {
+namespace kit {
+
+// Registers the class kernels and the kernels of single operators. `driver` lives as long
+// as the process.
+inline void Register(plugin::Registrar& registrar, Driver& driver) {
+  TheDriver() = &driver;
+  registrar.Class<&pointwise::RunPointwise>("pointwise");
+  registrar.Class<&pointwise::RunFactory>("factory");
+  registrar.Class<&reduce::RunReduction>("reduction");
+  registrar.Class<&reduce::RunScan>("scan");
+  registrar.Class<&reduce::RunRow>("row");
+  registrar.Class<&gather::RunGather>("gather");
+  registrar.Class<&window::RunWindow>("window");
+  gather::RegisterIndexing(registrar);
+  copies::RegisterCopies(registrar);
+  matmul::RegisterMatmul(registrar);
+  convolution::RegisterConvolution(registrar);
+  pooling::RegisterPooling(registrar);
+  loss::RegisterLoss(registrar);
+  random::RegisterRandom(registrar);
+}
+
+}  // namespace kit
+}  // namespace mica

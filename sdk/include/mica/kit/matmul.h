@@ -1,0 +1,172 @@
+// mm, bmm, mv, dot and their forms with an addend, on the tiled product.
+//
+// Operands are read through their strides, so that a transposed one costs no copy;
+// half types are multiplied and added up in float.
+#pragma once
+
+#include <mica/kit/gemm.h>
+#include <mica/kit/pointwise.h>
+
+namespace mica {
+namespace kit {
+
+namespace matmul {
+
+using plugin::TensorRef;
+
+// A matrix of a batch: [batch, rows, columns] with strides in elements.
+struct Matrix {
+  void* data = nullptr;
+  int32_t dtype = 0;
+  int64_t batch = 0, row = 0, column = 0;
+};
+
+// `dims` of the tensor are (batch, row, column), the row, the column, or none; a size
+// of 1 is broadcast.
+inline Matrix MatrixOf(const MicaTensor* tensor, bool column_vector = false) {
+  const TensorRef t(tensor);
+  Matrix m{t.data<void>(), t.dtype(), 0, 0, 0};
+  const auto stride = [&](int d) { return t.size(d) == 1 ? 0 : t.stride(d); };
+  if (t.ndim() == 1 && column_vector) {
+    m.row = stride(0);
+    return m;
+  }
+  if (t.ndim() >= 1) m.column = stride(-1);
+  if (t.ndim() >= 2) m.row = stride(-2);
+  if (t.ndim() >= 3) m.batch = stride(-3);
+  return m;
+}
+
+inline bool IsZero(const MicaScalar& s) {
+  return s.tag == MICA_SCALAR_FLOAT ? s.u.f == 0 : s.tag == MICA_SCALAR_INT && s.u.i == 0;
+}
+
+struct Product {
+  const MicaCall* call;
+  Matrix a, b, c, out;
+  int64_t batches, m, n, k;
+  bool add = false;
+  MicaScalar alpha{MICA_SCALAR_INT, 0, {1}}, beta{MICA_SCALAR_INT, 0, {0}};
+};
+
+inline std::string PointerParameter(const Matrix& m, const char* name, bool is_const) {
+  const std::string n(name);
+  return std::string(is_const ? "const " : "") + "global E_" + Suffix(m.dtype) + "* " + n + ", const long " +
+         n + "_z, const long " + n + "_r, const long " + n + "_c, ";
+}
+
+inline GemmText Text(const Product& p) {
+  const auto load = [](const Matrix& m, const std::string& n, const std::string& at) {
+    return "LOAD_" + std::string(Suffix(m.dtype)) + "(" + n + " + " + at + ", 1)";
+  };
+  GemmText text;
+  text.parameters = PointerParameter(p.a, "a", true) + PointerParameter(p.b, "b", true) +
+                    PointerParameter(p.out, "out", false);
+  if (p.add) text.parameters += PointerParameter(p.c, "c", true) + "const LANE alpha, const LANE beta, ";
+  text.parameters += "const int unused";
+  text.setup =
+      "const long own_a = z * a_z + own_m * a_r, own_b = z * b_z + own_n * b_c; "
+      "const long m_out = z * out_z + own_m * out_r, n_out = own_n * out_c;";
+  text.load_a = load(p.a, "a", "own_a + (k) * a_c");
+  text.load_b = load(p.b, "b", "own_b + (k) * b_r");
+  const std::string addend = load(p.c, "c", "z * c_z + (m) * c_r + (n) * c_c");
+  const std::string value =
+      !p.add ? "(value)"
+             : "(beta == 0 ? (LANE)(alpha * (value)) : (LANE)(alpha * (value) + beta * " + addend + "))";
+  text.store_c = "STORE_" + std::string(Suffix(p.out.dtype)) + "(" + value + ", out + (at), 1)";
+  return text;
+}
+
+// The same by the driver's library; false where it has none. An addend is first copied to where
+// the result goes.
+inline bool RunByLibrary(const Product& p) {
+  const auto same = [&](const Matrix& m) { return m.dtype == p.out.dtype; };
+  if (!same(p.a) || !same(p.b) || (p.add && !same(p.c)) || p.m == 0 || p.n == 0) return false;
+  MatrixProduct product;
+  product.dtype = p.out.dtype;
+  product.batches = p.batches, product.m = p.m, product.n = p.n, product.k = p.k;
+  const auto matrix = [](const Matrix& m) { return MatrixProduct::Matrix{m.data, m.batch, m.row, m.column}; };
+  product.a = matrix(p.a), product.b = matrix(p.b), product.out = matrix(p.out);
+  if (p.add) {
+    product.alpha = p.alpha, product.beta = p.beta;
+    const bool in_place = p.c.data == p.out.data && p.c.row == p.out.row && p.c.column == p.out.column &&
+                          p.c.batch == p.out.batch;
+    if (!in_place && !IsZero(p.beta)) {
+      const auto operand = [](const Matrix& m) {
+        return Operand{m.data, m.dtype, {m.batch, m.row, m.column}};
+      };
+      pointwise::CopyPart(p.call, Space{{p.batches, p.m, p.n}, {operand(p.out), operand(p.c)}});
+    }
+  }
+  return TheDriver()->Multiply(DeviceOf(p.call), product, p.call->stream);
+}
+
+inline void Run(Product p) {
+  if (RunByLibrary(p)) return;
+  const Device& device = DeviceOf(p.call);
+  const int32_t lane = ProductLane(device, p.out.dtype);
+  for (const Matrix* m : {&p.a, &p.b, &p.c}) ProductLane(device, m->data ? m->dtype : p.out.dtype);
+  Key key("matmul");
+  key.Add(lane).Add(p.a.dtype).Add(p.b.dtype).Add(p.out.dtype).Add(p.add ? p.c.dtype : -1);
+  const Kernel& kernel = FindGemm(p.call, lane, key, [&] { return Text(p); });
+  Launch launch(p.call, kernel);
+  const auto matrix = [&](const Matrix& m) {
+    launch.Pointer(m.data).Value<int64_t>(m.batch).Value<int64_t>(m.row).Value<int64_t>(m.column);
+  };
+  matrix(p.a);
+  matrix(p.b);
+  matrix(p.out);
+  if (p.add) {
+    matrix(p.c);
+    for (const MicaScalar& scalar : {p.alpha, p.beta}) {
+      MicaValue value = {};
+      value.tag = MICA_VALUE_SCALAR;
+      value.u.scalar = scalar;
+      const LaneBytes number = NumberOf(value, lane);
+      launch.Bytes(number.bytes, number.size);
+    }
+  }
+  launch.Value<int32_t>(0);
+  RunGemm(launch, p.m, p.n, p.k, p.batches);
+}
+
+inline void Mm(const MicaCall* call, MicaTensor* self, MicaTensor* mat2, MicaTensor* out) {
+  const TensorRef a(self), b(mat2);
+  Run({call, MatrixOf(self), MatrixOf(mat2), {}, MatrixOf(out), 1, a.size(0), b.size(1), a.size(1)});
+}
+inline void Bmm(const MicaCall* call, MicaTensor* self, MicaTensor* mat2, MicaTensor* out) {
+  const TensorRef a(self), b(mat2);
+  Run({call, MatrixOf(self), MatrixOf(mat2), {}, MatrixOf(out), a.size(0), a.size(1), b.size(2), a.size(2)});
+}
+inline void Mv(const MicaCall* call, MicaTensor* self, MicaTensor* vec, MicaTensor* out) {
+  const TensorRef a(self);
+  Run({call, MatrixOf(self), MatrixOf(vec, true), {}, MatrixOf(out, true), 1, a.size(0), 1, a.size(1)});
+}
+inline void Dot(const MicaCall* call, MicaTensor* self, MicaTensor* other, MicaTensor* out) {
+  Run({call, MatrixOf(self), MatrixOf(other, true), {}, MatrixOf(out), 1, 1, 1, TensorRef(self).size(0)});
+}
+inline void Addmm(const MicaCall* call, MicaTensor* self, MicaTensor* mat1, MicaTensor* mat2, MicaScalar beta,
+                  MicaScalar alpha, MicaTensor* out) {
+  const TensorRef a(mat1), b(mat2);
+  Run({call, MatrixOf(mat1), MatrixOf(mat2), MatrixOf(self), MatrixOf(out), 1, a.size(0), b.size(1),
+       a.size(1), true, alpha, beta});
+}
+inline void Baddbmm(const MicaCall* call, MicaTensor* self, MicaTensor* batch1, MicaTensor* batch2,
+                    MicaScalar beta, MicaScalar alpha, MicaTensor* out) {
+  const TensorRef a(batch1), b(batch2);
+  Run({call, MatrixOf(batch1), MatrixOf(batch2), MatrixOf(self), MatrixOf(out), a.size(0), a.size(1),
+       b.size(2), a.size(2), true, alpha, beta});
+}
+
+inline void RegisterMatmul(plugin::Registrar& registrar) {
+  registrar.Kernel<&Mm>("mm.out");
+  registrar.Kernel<&Bmm>("bmm.out");
+  registrar.Kernel<&Mv>("mv.out");
+  registrar.Kernel<&Dot>("dot.out");
+  registrar.Kernel<&Addmm>("addmm.out");
+  registrar.Kernel<&Baddbmm>("baddbmm.out");
+}
+
+}  // namespace matmul
+}  // namespace kit
+}  // namespace mica

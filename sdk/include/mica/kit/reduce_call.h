@@ -1,0 +1,72 @@
+// What reductions, scans and rows share: a call's dimensions and operands, and the
+// text of their kernels.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <mica/kit/lanes.h>
+#include <mica/kit/programs.h>
+
+namespace mica {
+namespace kit {
+namespace reduce {
+
+enum class Form { kReduction, kScan, kRow };
+
+// Whether the program of an ordered reduction can begin in the middle of a row: all that it does
+// with an element's index is to ask whether it is the first (`index == 0`), and to keep it in
+// states, which it names. (argmax: `where(index == 0 or x > m, index, i)`.)
+inline bool FindIndexStates(const MicaProgram& program, std::vector<int>* states) {
+  const MicaInstruction* made[256] = {};  // by register
+  const auto is_index = [&](int reg) { return made[reg] && made[reg]->opcode == MICA_OP_INDEX; };
+  for (int64_t k = 0; k < program.main.size; ++k) {
+    const MicaInstruction& in = program.main.data[k];
+    if (in.opcode == MICA_OP_STORE_STATE) {
+      const MicaInstruction* value = made[in.a];
+      if (value && value->opcode == MICA_OP_SELECT && (is_index(value->b) || is_index(value->c)))
+        states->push_back(in.aux);
+      continue;
+    }
+    const int arity = kOpcodeInfo[in.opcode].arity;
+    const bool reads =
+        (arity > 0 && is_index(in.a)) || (arity > 1 && is_index(in.b)) || (arity > 2 && is_index(in.c));
+    if (reads && in.opcode != MICA_OP_EQ && in.opcode != MICA_OP_SELECT) return false;
+    made[in.dst] = &in;
+  }
+  return true;
+}
+
+struct ReduceCall {
+  const MicaCall* call;
+  const MicaValue* args;
+  Form form;
+  int32_t lane;
+  bool ordered;                   // the program reads `index`
+  int team = 1;                   // work-items for a row
+  int group = 64;                 // work-items of a group
+  bool in_shares = false;         // parts of neighbours, whose indices count from their beginning
+  std::vector<int> index_states;  // and these states are shifted by it
+  bool by_column = false;         // the pieces of neighbouring rows are neighbours
+  int64_t splits = 1;             // groups for a row, whose states a second kernel combines
+  bool small = true;
+  Space kept;                              // operands: inputs, then outputs
+  Space taken;                             // inputs, and the outputs of scans and rows
+  std::vector<int32_t> input_args;         // of the operands that are inputs
+  std::vector<const MicaProgram*> stages;  // one, but for rows
+  int64_t num_outputs;
+
+  int64_t rows() const { return kept.Count(); }
+  int64_t length() const { return taken.Count(); }
+  int num_states() const { return stages.back()->num_states; }
+  size_t num_inputs() const { return input_args.size(); }
+  // The operand that input `i` of a stage reads.
+  size_t OperandOf(const MicaProgram& stage, int i) const {
+    const auto found = std::find(input_args.begin(), input_args.end(), stage.input_args[i]);
+    return static_cast<size_t>(found - input_args.begin());
+  }
+};
+
+}  // namespace reduce
+}  // namespace kit
+}  // namespace mica

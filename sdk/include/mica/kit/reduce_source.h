@@ -1,0 +1,204 @@
+// The text of reductions, scans and rows; see reduce.h and kernels/reduce.cl.
+#pragma once
+
+#include <mica/kit/reduce_call.h>
+
+namespace mica {
+namespace kit {
+namespace reduce {
+
+inline std::string N(int64_t n) { return std::to_string(n); }
+
+class Writer {
+ public:
+  Writer(const ReduceCall& c, const Device& device) : c_(c), device_(device) {
+    for (size_t s = 0; s < c.stages.size(); ++s) texts_.push_back(TextOf(*c.stages[s]));
+  }
+
+  std::string Write() {
+    std::string text = LanesText(device_, {c_.lane, 1}, c_.small) + Define("TEAM", N(c_.team)) +
+                       (c_.in_shares ? Define("IN_ORDER", "1") : "") + kReduceText + SlotMacros();
+    if (c_.splits == 1) return text + Whole();
+    return text + Part() + Rest();
+  }
+
+ private:
+  std::string Parameters() const {
+    std::string text;
+    for (size_t k = 0; k < c_.kept.operands.size(); ++k)
+      text += std::string(k < c_.num_inputs() ? "const " : "") + "global E_" +
+              Suffix(c_.kept.operands[k].dtype) + "* a" + N(static_cast<int64_t>(k)) + ", ";
+    for (size_t s = 0; s < c_.stages.size(); ++s)
+      for (int i = 0; i < c_.stages[s]->num_scalars; ++i)
+        text += "const LANE number_" + N(static_cast<int64_t>(s)) + "_" + N(i) + ", ";
+    text += SpaceParameters(c_.kept, "r") + SpaceParameters(c_.taken, "k");
+    return text +
+           "const INDEX rows, const INDEX length, const INDEX splits, global LANE* partial, "
+           "global int* raised";
+  }
+  static std::string SpaceParameters(const Space& space, const std::string& prefix) {
+    std::string text;
+    const auto ndim = static_cast<int64_t>(space.sizes.size());
+    for (int64_t d = 0; d < ndim; ++d) text += "const INDEX size_" + prefix + N(d) + ", ";
+    for (size_t k = 0; k < space.operands.size(); ++k)
+      for (int64_t d = 0; d < ndim; ++d)
+        text += "const INDEX stride_" + N(static_cast<int64_t>(k)) + "_" + prefix + N(d) + ", ";
+    return text;
+  }
+
+  // Local memory of a team: PUT, GET and GET_RIGHT of reduce.cl.
+  std::string SlotMacros() const {
+    std::string put, get, right;
+    for (int s = 0; s < c_.num_states(); ++s) {
+      const std::string slot = "slots_" + N(s) + "[i]";
+      put += slot + " = s" + N(s) + "; ";
+      get += "s" + N(s) + " = " + slot + "; ";
+      right += "t" + N(s) + " = " + slot + "; ";
+    }
+    return Define("PUT(i)", put) + Define("GET(i)", get) + Define("GET_RIGHT(i)", right);
+  }
+
+  std::string Open(const std::string& entry) const {
+    std::string text = "kernel void " + entry + "(" + Parameters() + ") {\n";
+    if (c_.team > 1)
+      for (int s = 0; s < c_.num_states(); ++s) text += "  local LANE slots_" + N(s) + "[TEAM];\n";
+    return text + "  const INDEX count = length;\n";
+  }
+  // Declarations of the row: where its operands begin, its states.
+  std::string Row() const {
+    const size_t ndim = c_.kept.sizes.size();
+    std::string text = "  " + SplitText("row", "r", ndim) + "\n";
+    for (size_t k = 0; k < c_.kept.operands.size(); ++k) {
+      const std::string n = N(static_cast<int64_t>(k));
+      text += "  const INDEX base_" + n + " = " + OffsetText(n, "r", ndim) + ";\n";
+    }
+    for (int s = 0; s < c_.num_states(); ++s) text += "  L s" + N(s) + " = ZERO, t" + N(s) + " = ZERO;\n";
+    return text;
+  }
+  std::string Numbers(size_t stage) const {
+    std::string text;
+    for (int i = 0; i < c_.stages[stage]->num_scalars; ++i)
+      text += "const L n" + N(i) + " = (L)(number_" + N(static_cast<int64_t>(stage)) + "_" + N(i) + "); ";
+    return text;
+  }
+  // Element k of the row: offsets of the operands and the inputs' values.
+  std::string Element(const MicaProgram& stage) const {
+    const size_t ndim = c_.taken.sizes.size();
+    std::string text = std::string("const INDEX index = k") + (c_.in_shares ? " - first; " : "; ") +
+                       SplitText("k", "k", ndim);
+    for (size_t k = 0; k < c_.taken.operands.size(); ++k) {
+      const std::string n = N(static_cast<int64_t>(k));
+      text += "const INDEX at_" + n + " = base_" + n + " + " + OffsetText(n, "k", ndim) + "; ";
+    }
+    for (int i = 0; i < stage.num_inputs; ++i) {
+      const size_t operand = c_.OperandOf(stage, i);
+      const std::string n = N(static_cast<int64_t>(operand));
+      text += "const L x" + N(i) + " = LOAD_" + Suffix(c_.kept.operands[operand].dtype) + "(a" + n +
+              " + at_" + n + ", 1); ";
+    }
+    return text;
+  }
+  std::string Team(const ProgramText& stage) const {
+    if (c_.team == 1) return "";
+    // A macro's argument holds no bare commas, so the combine is a macro itself.
+    return "#undef COMBINE\n" + Define("COMBINE", "{ " + stage.combine + "}") +
+           "COMBINE_TEAM(PUT, GET, GET_RIGHT, COMBINE)\n";
+  }
+  // A loop of a member over its elements of [begin, end): every TEAM-th, or, where the order
+  // of elements matters, its share of neighbours.
+  std::string Each(const std::string& begin, const std::string& end) const {
+    if (!c_.in_shares) return "for (INDEX k = " + begin + " + MEMBER; k < " + end + "; k += TEAM) ";
+    return "const INDEX all = " + end + " - " + begin +
+           ", share = max((INDEX)1, (all + TEAM - 1) / TEAM), members = (all + share - 1) / share, first = " +
+           begin + " + MEMBER * share, last = min(" + end +
+           ", first + share);\n  for (INDEX k = first; k < last; ++k) ";
+  }
+  // Indices of a share as those of the row.
+  std::string Shift() const {
+    std::string text;
+    for (const int state : c_.index_states) text += "  s" + N(state) + " += first;\n";
+    return text;
+  }
+  // One stage over the elements from `begin` to `end`, up to its finish.
+  std::string Fold(size_t number, const std::string& begin, const std::string& end) const {
+    const ProgramText& text = texts_[number];
+    return "  { " + text.init + "}\n  " + Each(begin, end) + "{\n    " + Element(*c_.stages[number]) +
+           text.main + "\n  }\n" + Shift() + Team(text);
+  }
+  std::string Results(const std::string& code, const std::string& at) const {
+    std::string before, after;
+    for (int64_t o = 0; o < c_.num_outputs; ++o) {
+      const auto operand = c_.num_inputs() + static_cast<size_t>(o);
+      const std::string k = N(static_cast<int64_t>(operand));
+      before += "L y" + N(o) + "; ";
+      after += "STORE_" + std::string(Suffix(c_.kept.operands[operand].dtype)) + "(y" + N(o) + ", a" + k +
+               " + " + at + k + ", 1); ";
+    }
+    return before + code + after;
+  }
+
+  std::string Whole() const {
+    std::string text =
+        Open("whole") + "  const INDEX row = ROW_NUMBER;\n  if (row >= rows) return;\n" + Row();
+    if (c_.form == Form::kScan) {
+      const ProgramText& p = texts_[0];
+      return text + Numbers(0) + "{ " + p.init + "}\n  for (INDEX k = 0; k < length; ++k) {\n" +
+             Element(*c_.stages[0]) + p.main + "{ " + Results(p.finish, "at_") + "}\n  }\n}\n";
+    }
+    for (size_t s = 0; s < c_.stages.size(); ++s) {
+      const MicaProgram& stage = *c_.stages[s];
+      text += "  {\n  " + Numbers(s) + "\n" + Fold(s, "(INDEX)0", "length");
+      if (c_.form == Form::kReduction) {
+        text += "  if (MEMBER == 0) { " + Results(texts_[s].finish, "base_") + "}\n";
+      } else {
+        text += "  { " + texts_[s].finish + "}\n";
+      }
+      if (stage.map.size > 0)
+        text += "  for (INDEX k = MEMBER; k < length; k += TEAM) {\n    " + Element(stage) +
+                Results(texts_[s].map, "at_") + "\n  }\n";
+      text += "  }\n";
+    }
+    return text + "}\n";
+  }
+
+  // A group folds one piece of a row and leaves its states in `partial`.
+  std::string Part() const {
+    std::string put;
+    for (int s = 0; s < c_.num_states(); ++s)
+      put += "partial[(row * splits + part) * " + N(c_.num_states()) + " + " + N(s) + "] = s" + N(s) + "; ";
+    return Open("part") + "  if (ROW_NUMBER >= rows * splits) return;\n" +
+           (c_.by_column ? "  const INDEX row = ROW_NUMBER % rows, part = ROW_NUMBER / rows;\n"
+                         : "  const INDEX row = ROW_NUMBER / splits, part = ROW_NUMBER % splits;\n") +
+           "  const INDEX piece = (length + splits - 1) / splits;\n"
+           "  const INDEX begin = min(length, part * piece), end = min(length, begin + piece);\n" +
+           Row() + Numbers(0) + Fold(0, "begin", "end") + "  if (MEMBER == 0) { " + put + "}\n}\n";
+  }
+  std::string Rest() const {
+    const ProgramText& p = texts_[0];
+    std::string get, take;
+    for (int s = 0; s < c_.num_states(); ++s) {
+      get += "t" + N(s) + " = partial[(row * splits + k) * " + N(c_.num_states()) + " + " + N(s) + "]; ";
+      take += "s" + N(s) + " = t" + N(s) + "; ";
+    }
+    // Where order matters, the states that begin a part are no part's: the first replaces them.
+    const std::string join =
+        !c_.in_shares ? "{ " + p.combine + "}" : "if (k == first) { " + take + "} else { " + p.combine + "}";
+    return Open("rest") + "  const INDEX row = ROW_NUMBER;\n  if (row >= rows) return;\n" +
+           "  const INDEX piece = (length + splits - 1) / splits, parts = (length + piece - 1) / piece;\n" +
+           Row() + Numbers(0) + "{ " + p.init + "}\n  " + Each("(INDEX)0", "parts") + "{ " + get + join +
+           " }\n" + Team(p) + "  if (MEMBER == 0) { " + Results(p.finish, "base_") + "}\n}\n";
+  }
+
+  const ReduceCall& c_;
+  const Device& device_;
+  std::vector<ProgramText> texts_;  // of the stages
+};
+
+// The text. Entries: "whole"; and, for splits, "part" and "rest".
+inline std::string ReduceSource(const ReduceCall& c, const Device& device) {
+  return Writer(c, device).Write();
+}
+
+}  // namespace reduce
+}  // namespace kit
+}  // namespace mica

@@ -1,0 +1,47 @@
+// The kernel texts, C in OpenCL's words, as strings.
+#pragma once
+
+namespace mica {
+namespace kit {
+
+// clang-format off
+inline constexpr char kLanesText[] =
+#include <mica/kit/kernels/lanes.cl>
+    ;
+inline constexpr char kFloatText[] =
+#include <mica/kit/kernels/float.cl>
+    ;
+inline constexpr char kIntegerText[] =
+#include <mica/kit/kernels/integer.cl>
+    ;
+inline constexpr char kPointwiseText[] =
+#include <mica/kit/kernels/pointwise.cl>
+    ;
+inline constexpr char kReduceText[] =
+#include <mica/kit/kernels/reduce.cl>
+    ;
+inline constexpr char kGatherText[] =
+#include <mica/kit/kernels/gather.cl>
+    ;
+inline constexpr char kWindowText[] =
+#include <mica/kit/kernels/window.cl>
+    ;
+inline constexpr char kGemmText[] =
+#include <mica/kit/kernels/gemm.cl>
+    ;
+inline constexpr char kConvolutionText[] =
+#include <mica/kit/kernels/convolution.cl>
+    ;
+inline constexpr char kPoolingText[] =
+#include <mica/kit/kernels/pooling.cl>
+    ;
+inline constexpr char kLossText[] =
+#include <mica/kit/kernels/loss.cl>
+    ;
+inline constexpr char kRandomText[] =
+#include <mica/kit/kernels/random.cl>
+    ;
+// clang-format on
+
+}  // namespace kit
+}  // namespace mica

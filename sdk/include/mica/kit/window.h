@@ -1,0 +1,158 @@
+// The window class: an operator's reduction over the windows of the last dimensions
+// (max_pool2d_with_indices, avg_pool2d, adaptive pooling). A work-item a window.
+#pragma once
+
+#include <optional>
+
+#include <mica/kit/lanes.h>
+#include <mica/kit/programs.h>
+
+namespace mica {
+namespace kit {
+namespace window {
+
+using plugin::TensorRef;
+
+struct Windows {
+  const MicaCall* call;
+  const MicaValue* args;
+  const MicaProgram* program;
+  TensorRef data;
+  MicaTensor* const* outputs;
+  int64_t num_outputs;
+  int32_t lane;
+
+  int ndim() const { return data.ndim(); }
+  int first() const { return data.ndim() - program->num_windowed; }  // of the windowed dimensions
+  TensorRef out(int64_t o) const { return TensorRef(outputs[o]); }
+};
+
+inline std::string N(int64_t n) { return std::to_string(n); }
+
+// The numbers of a call, in the order of the kernel's parameters.
+inline std::vector<std::pair<std::string, int64_t>> Numbers(const Windows& w) {
+  std::vector<std::pair<std::string, int64_t>> all;
+  const MicaProgram& p = *w.program;
+  for (int d = 0; d < w.ndim(); ++d) {
+    all.emplace_back("size_o" + N(d), w.out(0).size(d));
+    all.emplace_back("size_q" + N(d), w.data.size(d));
+    all.emplace_back("stride_data_" + N(d), w.data.stride(d));
+    for (int64_t o = 0; o < w.num_outputs; ++o)
+      all.emplace_back("stride_" + N(o) + "_o" + N(d), w.out(o).stride(d));
+  }
+  const auto at = [&](int32_t arg, int d, int64_t otherwise) {
+    if (arg < 0 || w.args[arg].u.ints.size == 0) return otherwise;
+    const MicaIntSpan& list = w.args[arg].u.ints;
+    return list.data[list.size == 1 ? 0 : d];
+  };
+  for (int d = 0; d < p.num_windowed; ++d) {
+    const int64_t kernel = at(p.kernel_arg, d, 1);
+    all.emplace_back("kernel_" + N(d), kernel);
+    all.emplace_back("step_" + N(d), at(p.stride_arg, d, kernel));
+    all.emplace_back("pad_" + N(d), at(p.pad_arg, d, 0));
+    all.emplace_back("dilation_" + N(d), at(p.dilation_arg, d, 1));
+  }
+  return all;
+}
+
+// Declares first, end and by (the step) of the window in windowed dimension d, how many
+// places it has, and how many with the padding that it reaches into.
+inline std::string RangeText(const Windows& w, int d) {
+  const std::string n = N(d), o = "o" + N(w.first() + d), size = "size_q" + N(w.first() + d);
+  const std::string outs = "size_o" + N(w.first() + d);
+  if (w.program->kernel_arg < 0)
+    return "const long by" + n + " = 1, first" + n + " = " + o + " * " + size + " / " + outs + ", end" + n +
+           " = ((" + o + " + 1) * " + size + " + " + outs + " - 1) / " + outs + ", padded" + n + " = end" +
+           n + " - first" + n + "; ";
+  return "const long by" + n + " = dilation_" + n + ", begin" + n + " = (long)" + o + " * step_" + n +
+         " - pad_" + n + ", reach" + n + " = begin" + n + " + (kernel_" + n + " - 1) * by" + n + " + 1, end" +
+         n + " = min(reach" + n + ", " + size + "), first" + n + " = begin" + n + " >= 0 ? begin" + n +
+         " : begin" + n + " + (-begin" + n + " + by" + n + " - 1) / by" + n + " * by" + n + ", padded" + n +
+         " = (min(reach" + n + ", " + size + " + pad_" + n + ") - begin" + n + " + by" + n + " - 1) / by" +
+         n + "; ";
+}
+
+inline std::string SourceOf(const Windows& w, const Device& device) {
+  const MicaProgram& p = *w.program;
+  const ProgramText text = TextOf(p);
+  const auto ndim = static_cast<size_t>(w.ndim());
+  std::string parameters, setup, loops, at = "base", place = "0", count = "1", area = "1", stores;
+  parameters = "const global E_" + std::string(Suffix(w.data.dtype())) + "* data, ";
+  for (int64_t o = 0; o < w.num_outputs; ++o)
+    parameters += "global E_" + std::string(Suffix(w.out(o).dtype())) + "* out" + N(o) + ", ";
+  for (const auto& [name, value] : Numbers(w)) parameters += "const long " + name + ", ";
+  for (int i = 0; i < p.num_scalars; ++i)
+    parameters += "const LANE number_" + N(i) + ", const int is_given_" + N(i) + ", ";
+  setup = SplitText("i", "o", ndim) + "ulong base = 0; ";
+  for (int d = 0; d < w.first(); ++d) setup += "base += o" + N(d) + " * stride_data_" + N(d) + "; ";
+  for (int i = 0; i < p.num_scalars; ++i)
+    setup +=
+        "const L n" + N(i) + " = number_" + N(i) + "; const M given" + N(i) + " = is_given_" + N(i) + "; ";
+  for (int d = 0; d < p.num_windowed; ++d) {
+    const std::string n = N(d), q = N(w.first() + d);
+    setup += RangeText(w, d);
+    loops += "for (long w" + n + " = first" + n + "; w" + n + " < end" + n + "; w" + n + " += by" + n + ") ";
+    at += " + w" + n + " * stride_data_" + q;
+    place = "(" + place + " * size_q" + q + " + w" + n + ")";
+    count += " * (end" + n + " <= first" + n + " ? 0 : (end" + n + " - first" + n + " + by" + n +
+             " - 1) / by" + n + ")";
+    area += " * padded" + n;
+  }
+  setup += "const long count = " + count + ", area = " + area + "; ";
+  for (int s = 0; s < p.num_states; ++s) setup += "L s" + N(s) + "; ";
+  for (int64_t o = 0; o < w.num_outputs; ++o) {
+    setup += "L y" + N(o) + "; ";
+    stores += "STORE_" + std::string(Suffix(w.out(o).dtype())) + "(y" + N(o) + ", out" + N(o) + " + " +
+              OffsetText(N(o), "o", ndim) + ", 1); ";
+  }
+  return LanesText(device, {w.lane, 1}, false) +
+         Define("PARAMETERS", parameters + "global int* raised, const ulong total") +
+         Define("SETUP", setup + "{ " + text.init + "}") + Define("EACH", loops) +
+         Define("ELEMENT", "const long index = " + place + "; const L x0 = LOAD_" +
+                               std::string(Suffix(w.data.dtype())) + "(data + " + at + ", 1);") +
+         Define("STEP", text.main) + Define("FINISH", text.finish + stores) + kWindowText;
+}
+
+inline void Enqueue(const Windows& w, const Kernel& kernel, const void* raised) {
+  const MicaProgram& p = *w.program;
+  Launch launch(w.call, kernel);
+  launch.Pointer(w.data.data<void>());
+  for (int64_t o = 0; o < w.num_outputs; ++o) launch.Pointer(w.out(o).data<void>());
+  for (const auto& [name, value] : Numbers(w)) launch.Value<int64_t>(value);
+  for (int i = 0; i < p.num_scalars; ++i) {
+    const MicaValue& value = w.args[p.scalar_args[i]];
+    const bool given = value.tag != MICA_VALUE_NONE;
+    const LaneBytes number = NumberOf(given ? value : MicaValue{MICA_VALUE_INT, 0, {}}, w.lane);
+    launch.Bytes(number.bytes, number.size).Value<int32_t>(given);
+  }
+  const int64_t total = w.out(0).numel();
+  launch.Pointer(raised).Value<uint64_t>(static_cast<uint64_t>(total)).Run(total, 64);
+}
+
+inline void RunWindow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
+                      int64_t num_outputs) {
+  const MicaProgram& p = *call->program;
+  Windows w = {call, args, &p, TensorRef(args[p.data_arg].u.tensor), outputs, num_outputs, 0};
+  const Device& device = DeviceOf(call);
+  CheckDtype(device, w.data.dtype());
+  w.lane = LaneDtype(call->compute_dtype >= 0 ? call->compute_dtype : w.data.dtype());
+  int64_t plane = 1;
+  for (int d = w.first(); d < w.ndim(); ++d) plane *= w.data.size(d);
+  const bool indexed = (p.flags & MICA_PROGRAM_USES_INDEX) != 0;
+  if (indexed && w.lane < MICA_F16 && w.lane != MICA_U64) w.lane = MICA_I64;
+  if (indexed && w.lane == MICA_F32 && plane > (int64_t{1} << 24)) w.lane = MICA_F64;
+  CheckDtype(device, w.lane);
+  if (w.ndim() > 8 || p.map.size > 0) throw plugin::NotImplemented();
+  Key key("window");
+  key.Add(&p).Add(w.lane).Add(w.data.dtype()).Add(w.ndim());
+  for (int64_t o = 0; o < num_outputs; ++o) key.Add(w.out(o).dtype());
+  const Kernel& kernel = FindKernel(device, key, "window", call->name, [&] { return SourceOf(w, device); });
+  std::optional<Raise> raise;
+  if (MayRaise(p, w.lane)) raise.emplace(call, ZeroDivision());
+  Enqueue(w, kernel, raise ? raise->word() : nullptr);
+  if (raise) raise->Check();
+}
+
+}  // namespace window
+}  // namespace kit
+}  // namespace mica
