@@ -11,7 +11,7 @@ using plugin::TensorRef;
 
 inline const char* BitsOf(const TensorRef& t) {
   const int64_t size = t.itemsize();
-  return size == 1 ? "uchar" : size == 2 ? "ushort" : size == 4 ? "uint" : size == 8 ? "ulong" : "ulong2";
+  return size == 1 ? "uchar" : size == 2 ? "ushort" : size == 4 ? "uint" : size == 8 ? "ulong" : "E_u128";
 }
 
 // The lists' values for dimension d: LIST, BEFORE and AFTER of the program.

@@ -9,6 +9,7 @@
 
 #include <mica/kit/convolution.h>
 #include <mica/kit/copies.h>
+#include <mica/kit/counting.h>
 #include <mica/kit/gather.h>
 #include <mica/kit/loss.h>
 #include <mica/kit/matmul.h>
@@ -16,6 +17,8 @@
 #include <mica/kit/pooling.h>
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
+#include <mica/kit/scatter.h>
+#include <mica/kit/sorting.h>
 #include <mica/kit/window.h>
 
 namespace mica {
@@ -31,9 +34,13 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   registrar.Class<&reduce::RunScan>("scan");
   registrar.Class<&reduce::RunRow>("row");
   registrar.Class<&gather::RunGather>("gather");
+  registrar.Class<&scatter::RunScatter>("scatter");
   registrar.Class<&window::RunWindow>("window");
   gather::RegisterIndexing(registrar);
+  scatter::RegisterScatter(registrar);
   copies::RegisterCopies(registrar);
+  sorting::RegisterSorting(registrar);
+  counting::RegisterCounting(registrar);
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);

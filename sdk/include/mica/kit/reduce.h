@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <mica/kit/reduce_source.h>
+#include <mica/kit/scan_source.h>
 
 namespace mica {
 namespace kit {
@@ -74,27 +74,99 @@ inline int32_t StateLane(const ReduceCall& c, int32_t compute, MicaTensor* const
   return lane;
 }
 
+constexpr int64_t kItems = 1 << 17;  // work-items that hide memory's latency
+
+// Whether neighbours in memory are of neighbouring rows.
+inline bool LiesAcross(const ReduceCall& c) {
+  const auto innermost = [](const Space& s) {
+    return s.operands.empty() || s.operands[0].strides.empty() ? INT64_MAX : s.operands[0].strides.back();
+  };
+  return innermost(c.kept) < innermost(c.taken);
+}
+
+// A scan on a GPU: a team for each row or piece of one, or, where neighbours in memory are of rows that
+// fill the device, a work-item.
+inline void ChooseScanTeam(ReduceCall* c) {
+  const MicaProgram& program = *c->stages[0];
+  if (program.combine.size == 0 || c->length() < 2 || (c->ordered && !HoldsLast(program))) return;
+  const bool across = LiesAcross(*c);
+  int64_t pieces = 1;
+  if (across ? c->rows() >= 2048 : c->length() <= 16 && c->rows() >= 4096) {
+    pieces = std::min({kItems / c->rows(), c->length() / 32, int64_t{64}});
+    if (!across || pieces < 2) return;  // a work-item scans a row
+  } else {
+    c->team = 32;
+    while (c->team < 512 && c->team * kScanEach < c->length() && c->rows() * c->team < kItems) c->team *= 2;
+    c->group = c->team;
+    if (c->rows() * c->team < kItems / 2)
+      pieces = std::min(
+          {c->length() / (2 * kScanEach * c->team), 2 * kItems / (c->rows() * c->team), int64_t{c->team}});
+  }
+  c->in_teams = true;
+  c->by_column = c->team == 1;
+  // No piece is empty: what begins a scan need not be neutral on the right of `combine`.
+  const int64_t piece = (c->length() + std::max<int64_t>(pieces, 1) - 1) / std::max<int64_t>(pieces, 1);
+  c->splits = (c->length() + piece - 1) / piece;
+}
+
+// How many neighbours of a row a member reads at once: as many as the device likes to read,
+// where the row lies densely in every operand, or is one element of it.
+inline int ChunkOf(const ReduceCall& c) {
+  const int bytes = DeviceOf(c.call).access_bytes;
+  if (bytes == 0 || c.taken.sizes.size() != 1 || (c.ordered && !c.by_index)) return 1;
+  int widest = 1;
+  bool dense = false;
+  for (size_t k = 0; k < c.taken.operands.size(); ++k) {
+    const int64_t stride = c.taken.operands[k].strides[0];
+    if (stride != 1 && (stride != 0 || k >= c.num_inputs())) return 1;
+    if (stride == 0) continue;
+    dense = true;
+    widest = std::max(widest, BytesOf(c.taken.operands[k].dtype));
+  }
+  int chunk = dense ? 8 : 1;
+  while (chunk > 1 && chunk * widest > bytes) chunk /= 2;
+  return chunk;
+}
+
+// How many chunks a member keeps of its row, so that each stage finds it in registers; 0 where
+// a row is too long for that.
+inline int KeptChunks(const ReduceCall& c) {
+  constexpr int64_t kBytes = 128;  // of a member's registers, for all inputs
+  if (c.chunk == 1) return 0;
+  int64_t bytes = 0;
+  for (size_t k = 0; k < c.num_inputs(); ++k)
+    if (c.taken.operands[k].strides[0] == 1) bytes += BytesOf(c.taken.operands[k].dtype);
+  const int64_t stride = int64_t{c.team} * c.chunk, chunks = (c.length() + stride - 1) / stride;
+  return bytes * chunks * c.chunk <= kBytes ? static_cast<int>(chunks) : 0;
+}
+
 // A GPU: rows that lie along memory are read by a team, and rows across it by neighbours, as
 // many pieces as fill the device.
 inline void ChooseWideTeam(ReduceCall* c) {
   c->group = 256;
-  if (c->form == Form::kScan || c->length() < 2) return;
+  if (c->form == Form::kScan) return ChooseScanTeam(c);
+  if (c->length() < 2) return;
   for (const MicaProgram* stage : c->stages)
     if (stage->combine.size == 0) return;
   if (c->ordered) {
-    if (c->form != Form::kReduction || !FindIndexStates(*c->stages[0], &c->index_states)) return;
-    c->in_shares = true;
+    if (c->form != Form::kReduction || !FindIndexStates(*c->stages[0], &c->index_states) ||
+        c->index_states.size() != 1)
+      return;
+    c->by_index = true;
   }
-  constexpr int64_t kItems = 1 << 17;  // enough to hide memory's latency
-  const auto innermost = [](const Space& s) {
-    return s.operands.empty() || s.operands[0].strides.empty() ? INT64_MAX : s.operands[0].strides.back();
-  };
-  c->by_column = innermost(c->kept) < innermost(c->taken);
+  c->by_column = LiesAcross(*c);
   const bool splits = c->form == Form::kReduction;
   if (!c->by_column || !splits) {
+    c->chunk = ChunkOf(*c);
     c->team = 32;
-    while (c->team < 512 && c->team * 8 <= c->length() && c->rows() * c->team < kItems) c->team *= 2;
-    if (c->length() <= 16 && c->rows() >= kItems) c->team = 1;
+    if (c->form == Form::kRow) {
+      while (c->team < 1024 && c->team * 16 <= c->length()) c->team *= 2;
+      c->kept_chunks = KeptChunks(*c);
+    } else {
+      while (c->team < 512 && c->team * c->chunk * 4 <= c->length() && c->rows() * c->team < kItems)
+        c->team *= 2;
+    }
+    if (c->length() <= 16 && c->rows() >= kItems) c->team = c->chunk = 1, c->kept_chunks = 0;
     c->group = c->team > 1 ? c->team : 256;
     c->by_column = false;
   }
@@ -115,17 +187,28 @@ inline void ChooseTeam(ReduceCall* c) {
 
 inline Key KeyOf(const ReduceCall& c) {
   Key key("reduce");
-  key.Add(c.form).Add(c.lane).Add(c.team).Add(c.splits > 1).Add(c.by_column).Add(c.small);
+  key.Add(c.form)
+      .Add(c.lane)
+      .Add(c.team)
+      .Add(c.splits > 1)
+      .Add(c.by_column)
+      .Add(c.in_teams)
+      .Add(c.small)
+      .Add(c.chunk)
+      .Add(c.kept_chunks);
   for (const MicaProgram* stage : c.stages) key.Add(stage);
   key.Add(c.kept.sizes.size()).Add(c.taken.sizes.size());
   for (const Operand& operand : c.kept.operands) key.Add(static_cast<int8_t>(operand.dtype));
+  if (c.chunk > 1)
+    for (const Operand& operand : c.taken.operands) key.Add(operand.strides[0] == 1);
   return key;
 }
 
 inline void Enqueue(const ReduceCall& c, const Device& device, const char* entry, int64_t teams,
                     void* partial, const void* raised) {
-  const Kernel& kernel =
-      FindKernel(device, KeyOf(c), entry, c.call->name, [&] { return ReduceSource(c, device); });
+  const Kernel& kernel = FindKernel(device, KeyOf(c), entry, c.call->name, [&] {
+    return c.in_teams ? ScanSource(c, device) : ReduceSource(c, device);
+  });
   Launch launch(c.call, kernel);
   for (const Operand& operand : c.kept.operands) launch.Pointer(operand.data);
   for (const MicaProgram* stage : c.stages) {
@@ -199,7 +282,7 @@ inline void Run(const MicaCall* call, const MicaValue* args, MicaTensor* const* 
   } else {
     const Workspace partial(call, c.rows() * c.splits * c.num_states() * 8);
     Enqueue(c, device, "part", c.rows() * c.splits, partial.data(), raised);
-    Enqueue(c, device, "rest", c.rows(), partial.data(), raised);
+    Enqueue(c, device, "rest", c.in_teams ? c.rows() * c.splits : c.rows(), partial.data(), raised);
   }
   if (raise) raise->Check();
 }

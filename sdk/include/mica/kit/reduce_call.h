@@ -45,10 +45,13 @@ struct ReduceCall {
   bool ordered;                   // the program reads `index`
   int team = 1;                   // work-items for a row
   int group = 64;                 // work-items of a group
-  bool in_shares = false;         // parts of neighbours, whose indices count from their beginning
-  std::vector<int> index_states;  // and these states are shifted by it
+  bool by_index = false;          // members' indices count from their first; of two states the one that
+  std::vector<int> index_states;  // holds the lesser index is the left one; and which states hold indices
+  int chunk = 1;                  // neighbours that a member reads at once
+  int kept_chunks = 0;            // of a row, which a member reads once for all stages; 0: none
   bool by_column = false;         // the pieces of neighbouring rows are neighbours
-  int64_t splits = 1;             // groups for a row, whose states a second kernel combines
+  int64_t splits = 1;             // teams for a row, each for a piece, whose states a second kernel combines
+  bool in_teams = false;          // a scan of scan_source.h
   bool small = true;
   Space kept;                              // operands: inputs, then outputs
   Space taken;                             // inputs, and the outputs of scans and rows

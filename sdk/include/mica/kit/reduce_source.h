@@ -17,12 +17,13 @@ class Writer {
 
   std::string Write() {
     std::string text = LanesText(device_, {c_.lane, 1}, c_.small) + Define("TEAM", N(c_.team)) +
-                       (c_.in_shares ? Define("IN_ORDER", "1") : "") + kReduceText + SlotMacros();
+                       Define("MEMBERS", c_.by_index ? "members" : "TEAM") +
+                       (c_.chunk > 1 ? Define("CHUNK", N(c_.chunk)) : "") + kReduceText + SlotMacros();
     if (c_.splits == 1) return text + Whole();
     return text + Part() + Rest();
   }
 
- private:
+ protected:
   std::string Parameters() const {
     std::string text;
     for (size_t k = 0; k < c_.kept.operands.size(); ++k)
@@ -84,7 +85,7 @@ class Writer {
   // Element k of the row: offsets of the operands and the inputs' values.
   std::string Element(const MicaProgram& stage) const {
     const size_t ndim = c_.taken.sizes.size();
-    std::string text = std::string("const INDEX index = k") + (c_.in_shares ? " - first; " : "; ") +
+    std::string text = std::string("const INDEX index = k") + (c_.by_index ? " - first; " : "; ") +
                        SplitText("k", "k", ndim);
     for (size_t k = 0; k < c_.taken.operands.size(); ++k) {
       const std::string n = N(static_cast<int64_t>(k));
@@ -98,22 +99,90 @@ class Writer {
     }
     return text;
   }
+  // Joins the states t to the states s. Those of the lesser index are the left ones.
+  std::string Combine(const ProgramText& stage) const {
+    std::string swap;
+    for (int s = 0; c_.by_index && s < c_.num_states(); ++s)
+      swap += "const L u" + N(s) + " = s" + N(s) + "; s" + N(s) + " = t" + N(s) + "; t" + N(s) + " = u" +
+              N(s) + "; ";
+    const std::string i = c_.by_index ? N(c_.index_states[0]) : "";
+    return (c_.by_index ? "{ if (t" + i + " < s" + i + ") { " + swap + "} " : "{ ") + stage.combine + "}";
+  }
   std::string Team(const ProgramText& stage) const {
     if (c_.team == 1) return "";
     // A macro's argument holds no bare commas, so the combine is a macro itself.
-    return "#undef COMBINE\n" + Define("COMBINE", "{ " + stage.combine + "}") +
+    return "#undef COMBINE\n" + Define("COMBINE", Combine(stage)) +
            "COMBINE_TEAM(PUT, GET, GET_RIGHT, COMBINE)\n";
   }
-  // A loop of a member over its elements of [begin, end): every TEAM-th, or, where the order
-  // of elements matters, its share of neighbours.
-  std::string Each(const std::string& begin, const std::string& end) const {
-    if (!c_.in_shares) return "for (INDEX k = " + begin + " + MEMBER; k < " + end + "; k += TEAM) ";
-    return "const INDEX all = " + end + " - " + begin +
-           ", share = max((INDEX)1, (all + TEAM - 1) / TEAM), members = (all + share - 1) / share, first = " +
-           begin + " + MEMBER * share, last = min(" + end +
-           ", first + share);\n  for (INDEX k = first; k < last; ++k) ";
+  // The first element of a member in [begin, end), and how many members have any.
+  std::string First(const std::string& begin, const std::string& end) const {
+    if (!c_.by_index) return "";
+    const std::string chunk = N(c_.chunk);
+    return "  const INDEX first = " + begin + " + MEMBER * " + chunk + ", members = min((INDEX)TEAM, (" +
+           end + " - " + begin + " + " + chunk + " - 1) / " + chunk + ");\n";
   }
-  // Indices of a share as those of the row.
+  // A loop of a member over its elements of [begin, end): `body` for each element of a stage,
+  // which stores results where it is a map.
+  std::string Each(const MicaProgram& stage, const std::string& begin, const std::string& end,
+                   const std::string& code, bool is_map) const {
+    if (c_.chunk == 1)
+      return "  for (INDEX k = " + begin + " + MEMBER; k < " + end + "; k += TEAM) {\n    " + Element(stage) +
+             (is_map ? Results(code, "at_") : code) + "\n  }\n";
+    std::string loads, stores,
+        body = "const INDEX k = chunk + j, index = k" + std::string(c_.by_index ? " - first; " : "; ");
+    for (size_t k = 0; k < c_.taken.operands.size(); ++k) {
+      const std::string n = N(static_cast<int64_t>(k));
+      const std::string element = "E_" + std::string(Suffix(c_.kept.operands[k].dtype));
+      const std::string at = "a" + n + " + base_" + n + " + chunk";
+      if (k >= c_.num_inputs()) {
+        if (!is_map) continue;
+        loads += element + " out_" + n + "[CHUNK]; ";
+        stores += "store_chunk(out_" + n + ", " + at + ", left); ";
+      } else if (IsDense(k) && c_.kept_chunks > 0) {
+        loads += "const " + element + "* raw_" + n + " = kept_" + n + "[part]; ";
+      } else if (IsDense(k) && Reads(stage, k)) {
+        loads += element + " raw_" + n + "[CHUNK]; load_chunk(" + at + ", raw_" + n + ", left); ";
+      }
+    }
+    for (int i = 0; i < stage.num_inputs; ++i) {
+      const size_t operand = c_.OperandOf(stage, i);
+      const std::string n = N(static_cast<int64_t>(operand));
+      body += "const L x" + N(i) + " = LOAD_" + Suffix(c_.kept.operands[operand].dtype) + "(" +
+              (IsDense(operand) ? "raw_" + n + " + j" : "a" + n + " + base_" + n) + ", 1); ";
+    }
+    body += is_map ? ResultsTo(code, [](const std::string& n) { return "out_" + n + " + j"; }) : code;
+    return "  " + Chunks(begin, end) + "{\n    const INDEX left = " + end + " - chunk;\n    " + loads +
+           "\n    UNROLL for (uint j = 0; j < CHUNK; ++j) if (j < left) {\n      " + body + "\n    }\n    " +
+           stores + "\n  }\n";
+  }
+  // The loop over a member's chunks of [begin, end): `chunk` is the first element of one.
+  std::string Chunks(const std::string& begin, const std::string& end) const {
+    const std::string from = begin + " + MEMBER * CHUNK";
+    if (c_.kept_chunks == 0)
+      return "for (INDEX chunk = " + from + "; chunk < " + end + "; chunk += TEAM * CHUNK) ";
+    return "UNROLL for (uint part = 0; part < " + N(c_.kept_chunks) +
+           "; ++part) if (const INDEX chunk = " + from + " + part * (TEAM * CHUNK); chunk < " + end + ") ";
+  }
+  bool IsDense(size_t operand) const { return c_.taken.operands[operand].strides[0] == 1; }
+  bool Reads(const MicaProgram& stage, size_t operand) const {
+    for (int i = 0; i < stage.num_inputs; ++i)
+      if (c_.OperandOf(stage, i) == operand) return true;
+    return false;
+  }
+  // A member's chunks of the row, read once for all stages.
+  std::string Keep() const {
+    if (c_.kept_chunks == 0) return "";
+    std::string arrays, loads;
+    for (size_t k = 0; k < c_.num_inputs(); ++k) {
+      if (!IsDense(k)) continue;
+      const std::string n = N(static_cast<int64_t>(k));
+      arrays += "  E_" + std::string(Suffix(c_.kept.operands[k].dtype)) + " kept_" + n + "[" +
+                N(c_.kept_chunks) + "][CHUNK];\n";
+      loads += "load_chunk(a" + n + " + base_" + n + " + chunk, kept_" + n + "[part], length - chunk); ";
+    }
+    return arrays + "  " + Chunks("(INDEX)0", "length") + "{ " + loads + "}\n";
+  }
+  // Indices that counted from a member's first as those of the row.
   std::string Shift() const {
     std::string text;
     for (const int state : c_.index_states) text += "  s" + N(state) + " += first;\n";
@@ -122,17 +191,21 @@ class Writer {
   // One stage over the elements from `begin` to `end`, up to its finish.
   std::string Fold(size_t number, const std::string& begin, const std::string& end) const {
     const ProgramText& text = texts_[number];
-    return "  { " + text.init + "}\n  " + Each(begin, end) + "{\n    " + Element(*c_.stages[number]) +
-           text.main + "\n  }\n" + Shift() + Team(text);
+    return "  { " + text.init + "}\n" + First(begin, end) +
+           Each(*c_.stages[number], begin, end, text.main, false) + Shift() + Team(text);
   }
   std::string Results(const std::string& code, const std::string& at) const {
+    return ResultsTo(code, [&](const std::string& k) { return "a" + k + " + " + at + k; });
+  }
+  // The same into the places that `place` gives by operand.
+  template <typename F>
+  std::string ResultsTo(const std::string& code, F&& place) const {
     std::string before, after;
     for (int64_t o = 0; o < c_.num_outputs; ++o) {
       const auto operand = c_.num_inputs() + static_cast<size_t>(o);
-      const std::string k = N(static_cast<int64_t>(operand));
       before += "L y" + N(o) + "; ";
-      after += "STORE_" + std::string(Suffix(c_.kept.operands[operand].dtype)) + "(y" + N(o) + ", a" + k +
-               " + " + at + k + ", 1); ";
+      after += "STORE_" + std::string(Suffix(c_.kept.operands[operand].dtype)) + "(y" + N(o) + ", " +
+               place(N(static_cast<int64_t>(operand))) + ", 1); ";
     }
     return before + code + after;
   }
@@ -145,6 +218,7 @@ class Writer {
       return text + Numbers(0) + "{ " + p.init + "}\n  for (INDEX k = 0; k < length; ++k) {\n" +
              Element(*c_.stages[0]) + p.main + "{ " + Results(p.finish, "at_") + "}\n  }\n}\n";
     }
+    text += Keep();
     for (size_t s = 0; s < c_.stages.size(); ++s) {
       const MicaProgram& stage = *c_.stages[s];
       text += "  {\n  " + Numbers(s) + "\n" + Fold(s, "(INDEX)0", "length");
@@ -153,9 +227,7 @@ class Writer {
       } else {
         text += "  { " + texts_[s].finish + "}\n";
       }
-      if (stage.map.size > 0)
-        text += "  for (INDEX k = MEMBER; k < length; k += TEAM) {\n    " + Element(stage) +
-                Results(texts_[s].map, "at_") + "\n  }\n";
+      if (stage.map.size > 0) text += Each(stage, "(INDEX)0", "length", texts_[s].map, true);
       text += "  }\n";
     }
     return text + "}\n";
@@ -180,13 +252,14 @@ class Writer {
       get += "t" + N(s) + " = partial[(row * splits + k) * " + N(c_.num_states()) + " + " + N(s) + "]; ";
       take += "s" + N(s) + " = t" + N(s) + "; ";
     }
-    // Where order matters, the states that begin a part are no part's: the first replaces them.
-    const std::string join =
-        !c_.in_shares ? "{ " + p.combine + "}" : "if (k == first) { " + take + "} else { " + p.combine + "}";
+    // Where indices count, the states that begin a part are no part's: the first replaces them.
+    const std::string join = c_.by_index ? "if (k == MEMBER) { " + take + "} else " + Combine(p) : Combine(p);
     return Open("rest") + "  const INDEX row = ROW_NUMBER;\n  if (row >= rows) return;\n" +
            "  const INDEX piece = (length + splits - 1) / splits, parts = (length + piece - 1) / piece;\n" +
-           Row() + Numbers(0) + "{ " + p.init + "}\n  " + Each("(INDEX)0", "parts") + "{ " + get + join +
-           " }\n" + Team(p) + "  if (MEMBER == 0) { " + Results(p.finish, "base_") + "}\n}\n";
+           Row() + Numbers(0) + "{ " + p.init + "}\n" +
+           (c_.by_index ? "  const INDEX members = min((INDEX)TEAM, parts);\n" : "") +
+           "  for (INDEX k = MEMBER; k < parts; k += TEAM) { " + get + join + " }\n" + Team(p) +
+           "  if (MEMBER == 0) { " + Results(p.finish, "base_") + "}\n}\n";
   }
 
   const ReduceCall& c_;

@@ -20,8 +20,17 @@ inline constexpr char kPointwiseText[] =
 inline constexpr char kReduceText[] =
 #include <mica/kit/kernels/reduce.cl>
     ;
+inline constexpr char kScanText[] =
+#include <mica/kit/kernels/scan.cl>
+    ;
 inline constexpr char kGatherText[] =
 #include <mica/kit/kernels/gather.cl>
+    ;
+inline constexpr char kScatterText[] =
+#include <mica/kit/kernels/scatter.cl>
+    ;
+inline constexpr char kScatterCountsText[] =
+#include <mica/kit/kernels/scatter_counts.cl>
     ;
 inline constexpr char kWindowText[] =
 #include <mica/kit/kernels/window.cl>
@@ -40,6 +49,12 @@ inline constexpr char kLossText[] =
     ;
 inline constexpr char kRandomText[] =
 #include <mica/kit/kernels/random.cl>
+    ;
+inline constexpr char kSortText[] =
+#include <mica/kit/kernels/sort.cl>
+    ;
+inline constexpr char kCountText[] =
+#include <mica/kit/kernels/count.cl>
     ;
 // clang-format on
 

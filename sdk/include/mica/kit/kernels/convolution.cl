@@ -71,15 +71,15 @@ static LANE BiasAt(Elements bias, int stride, int channel) {
 // m: filter; n: (number in the batch, place of the result); k: (channel, window)
 #define PARAMETERS \
   Elements image, Elements weight, Elements bias, int bias_stride, global ELEMENT* result, const Shape s
-#define SETUP                                                                                  \
-  Elements operand_a = weight, operand_b = image;                                              \
-  const int* inside = s.image;                                                                 \
-  const int filter = z * s.filters + own_m, row = filter * s.weight_stride[0];                 \
-  const Position own = Split(own_n, s.result);                                                 \
-  const Place origin = Move(Scale(own.place, s.stride), s.padding, -1);                        \
-  const int base =                                                                             \
+#define SETUP                                                                                           \
+  Elements operand_a = weight, operand_b = image;                                                       \
+  const int* inside = s.image;                                                                          \
+  const int filter = z * s.filters + own_m, row = filter * s.weight_stride[0];                          \
+  const Position own = Split(own_n, s.result);                                                          \
+  const Place origin = Move(Scale(own.place, s.stride), s.padding, -1);                                 \
+  const int base =                                                                                      \
       own.first * s.image_stride[0] + z * s.channels * s.image_stride[1] + Dot(origin, s.image_stride); \
-  const long m_out = filter * s.result_stride[1];                                              \
+  const long m_out = filter * s.result_stride[1];                                                       \
   const long n_out = own.first * s.result_stride[0] + Dot(own.place, s.result_stride);
 #define DECODE(k) OfWindow(k, &s)
 static Info OfWindow(int k, const Shape* s) {
@@ -95,15 +95,15 @@ static Info OfWindow(int k, const Shape* s) {
 // m: channel; n: (number in the batch, place of the image); k: (filter, window)
 #define PARAMETERS \
   Elements result, Elements weight, Elements bias, int bias_stride, global ELEMENT* image, const Shape s
-#define SETUP                                                                                  \
-  Elements operand_a = weight, operand_b = result;                                             \
-  const int* inside = s.result;                                                                \
-  const int channel = z * s.channels + own_m;                                                  \
-  const int row = z * s.filters * s.weight_stride[0] + own_m * s.weight_stride[1];             \
-  const Position own = Split(own_n, s.image);                                                  \
-  const Place origin = Move(own.place, s.padding, 1);                                          \
-  const int base = own.first * s.result_stride[0] + z * s.filters * s.result_stride[1];        \
-  const long m_out = channel * s.image_stride[1];                                              \
+#define SETUP                                                                           \
+  Elements operand_a = weight, operand_b = result;                                      \
+  const int* inside = s.result;                                                         \
+  const int channel = z * s.channels + own_m;                                           \
+  const int row = z * s.filters * s.weight_stride[0] + own_m * s.weight_stride[1];      \
+  const Position own = Split(own_n, s.image);                                           \
+  const Place origin = Move(own.place, s.padding, 1);                                   \
+  const int base = own.first * s.result_stride[0] + z * s.filters * s.result_stride[1]; \
+  const long m_out = channel * s.image_stride[1];                                       \
   const long n_out = own.first * s.image_stride[0] + Dot(own.place, s.image_stride);
 #define DECODE(k) OfWindow(k, &s)
 static Info OfWindow(int k, const Shape* s) {
@@ -131,14 +131,14 @@ static LANE Over(Elements result, int at, Place p, const Shape* s) {
 // m: filter; n: (channel, window); k: (number in the batch, place of the result)
 #define PARAMETERS \
   Elements result, Elements image, Elements bias, int bias_stride, global ELEMENT* weight, const Shape s
-#define SETUP                                                                                  \
-  Elements operand_a = result, operand_b = image;                                              \
-  const int* inside = s.image;                                                                 \
-  const int filter = z * s.filters + own_m, row = filter * s.result_stride[1];                 \
-  const Position own = Split(own_n, s.window);                                                 \
-  const Place origin = Scale(own.place, s.dilation);                                           \
+#define SETUP                                                                                      \
+  Elements operand_a = result, operand_b = image;                                                  \
+  const int* inside = s.image;                                                                     \
+  const int filter = z * s.filters + own_m, row = filter * s.result_stride[1];                     \
+  const Position own = Split(own_n, s.window);                                                     \
+  const Place origin = Scale(own.place, s.dilation);                                               \
   const int base = (z * s.channels + own.first) * s.image_stride[1] + Dot(origin, s.image_stride); \
-  const long m_out = filter * s.weight_stride[0];                                              \
+  const long m_out = filter * s.weight_stride[0];                                                  \
   const long n_out = own.first * s.weight_stride[1] + Dot(own.place, s.weight_stride);
 #define DECODE(k) OfResult(k, &s)
 static Info OfResult(int k, const Shape* s) {

@@ -20,12 +20,12 @@ typedef VECTOR_OF(LANE, 8) V8;
 #define DECODE(k) 0
 #endif
 #define MULTIPLY_ROW(r) t##r = MULTIPLY_ADD((V8)(tile_a[k * TILE + y * 8 + r]), b, t##r);
-#define STORE_ROW(r)                                                                      \
-  UNPACK(8, sum##r, line);                                                                \
-  UNROLL for (int i = 0; i < 8; ++i) {                                                    \
-    const int m = y * 8 + r, n = x * 8 + i;                                               \
-    if (first_m + m < M && first_n + n < N)                                               \
-      STORE_C(first_m + m, first_n + n, rows_out[m] + columns_out[n], line[i]);           \
+#define STORE_ROW(r)                                                            \
+  UNPACK(8, sum##r, line);                                                      \
+  UNROLL for (int i = 0; i < 8; ++i) {                                          \
+    const int m = y * 8 + r, n = x * 8 + i;                                     \
+    if (first_m + m < M && first_n + n < N)                                     \
+      STORE_C(first_m + m, first_n + n, rows_out[m] + columns_out[n], line[i]); \
   }
 
 kernel void gemm(PARAMETERS, const int M, const int N, const int K) {

@@ -92,29 +92,29 @@ typedef VECTOR_OF(ulong, 2) E_u128;  // moved, never computed with
 #define DEFINE_TRUTH(T) \
   static VECTOR(uchar) truth_##T(VECTOR(T) v) { return CONVERT(uchar, v != (VECTOR(T))(0)) & (uchar)1; }
 #if W == 1
-#define DEFINE_MEMORY(T)                                                                             \
-  static T load_##T(const global T* p, uint left) { return *p; }                                     \
+#define DEFINE_MEMORY(T)                                         \
+  static T load_##T(const global T* p, uint left) { return *p; } \
   static void store_##T(T v, global T* p, uint left) { *p = v; }
 static float load_half(const global half* p, uint left) { return vload_half(0, p); }
 static void store_half(float v, global half* p, uint left) { vstore_half_rte(v, 0, p); }
 #else
 // Past the end, the first element is repeated: a divisor there raises nothing new.
-#define DEFINE_MEMORY(T)                                                                             \
-  static VECTOR(T) load_##T(const global T* p, uint left) {                                          \
-    if (left >= W) return LOAD_VECTOR(W, p);                                                               \
-    T part[W];                                                                                       \
-    UNROLL for (uint i = 0; i < W; ++i) part[i] = p[i < left ? i : 0];                                      \
-    return PACK(W, part);                                                                           \
-  }                                                                                                  \
-  static void store_##T(VECTOR(T) v, global T* p, uint left) {                                       \
-    if (left >= W) {                                                                                 \
-      STORE_VECTOR(W, v, p);                                                                               \
-      return;                                                                                        \
-    }                                                                                                \
-    T part[W];                                                                                       \
-    UNPACK(W, v, part);                                                                              \
-    UNROLL for (uint i = 0; i < W; ++i)                                                              \
-      if (i < left) p[i] = part[i];                                                                  \
+#define DEFINE_MEMORY(T)                                               \
+  static VECTOR(T) load_##T(const global T* p, uint left) {            \
+    if (left >= W) return LOAD_VECTOR(W, p);                           \
+    T part[W];                                                         \
+    UNROLL for (uint i = 0; i < W; ++i) part[i] = p[i < left ? i : 0]; \
+    return PACK(W, part);                                              \
+  }                                                                    \
+  static void store_##T(VECTOR(T) v, global T* p, uint left) {         \
+    if (left >= W) {                                                   \
+      STORE_VECTOR(W, v, p);                                           \
+      return;                                                          \
+    }                                                                  \
+    T part[W];                                                         \
+    UNPACK(W, v, part);                                                \
+    UNROLL for (uint i = 0; i < W; ++i)                                \
+      if (i < left) p[i] = part[i];                                    \
   }
 static VECTOR(float) load_half(const global half* p, uint left) {
   if (left >= W) return LOAD_HALVES(W, p);

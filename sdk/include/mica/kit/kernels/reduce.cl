@@ -2,9 +2,9 @@ R"cl(
 // Reductions, scans and rows: a team of TEAM work-items for each row.
 //
 // A row is one position of the kept dimensions; its elements are the positions of
-// the other dimensions. Each member of a team walks every TEAM-th element, or, IN_ORDER, its
-// share of neighbours; then the team combines its states through local memory, and all
-// members read the result.
+// the other dimensions. Each member of a team walks every TEAM-th element, or
+// every TEAM-th chunk of CHUNK; then the team combines its states through local memory, and
+// all members read the result.
 // A team of one needs no memory and no barrier. The kernel itself is generated
 // (reduce_source.h) around these macros.
 #if TEAM > 1
@@ -16,21 +16,13 @@ R"cl(
 #endif
 
 // PUT(i) writes the states to slot i of local memory, GET(i) reads them from it,
-// GET_RIGHT(i) reads them as the right side of COMBINE. In order, the right side's elements
-// follow the left's, and `members` have any.
-#ifdef IN_ORDER
-#define PAIRS(distance) (uint distance = 1; distance < TEAM; distance *= 2)
-#define IS_LEFT(distance) (MEMBER % (2 * distance) == 0 && MEMBER + distance < members)
-#else
-#define PAIRS(distance) (uint distance = TEAM / 2; distance > 0; distance /= 2)
-#define IS_LEFT(distance) (MEMBER < distance)
-#endif
+// GET_RIGHT(i) reads them as the right side of COMBINE. The first MEMBERS have elements.
 #define COMBINE_TEAM(PUT, GET, GET_RIGHT, COMBINE) \
   PUT(MEMBER)                                      \
   barrier(CLK_LOCAL_MEM_FENCE);                    \
-  for PAIRS(distance) {                            \
-    if (IS_LEFT(distance)) {                       \
-      GET_RIGHT(MEMBER + distance)                 \
+  for (uint half_team = TEAM / 2; half_team > 0; half_team /= 2) { \
+    if (MEMBER < half_team && MEMBER + half_team < MEMBERS) {      \
+      GET_RIGHT(MEMBER + half_team)                \
       COMBINE                                      \
       PUT(MEMBER)                                  \
     }                                              \
@@ -38,4 +30,32 @@ R"cl(
   }                                                \
   GET(0)                                           \
   barrier(CLK_LOCAL_MEM_FENCE);
+
+#ifdef CHUNK
+// CHUNK neighbours as they stand in memory, `left` of them in the row; one access where they
+// are aligned. C++ alone: elements are then read of a private array as they are of memory.
+template <typename T>
+struct alignas(CHUNK * sizeof(T) < 16 ? CHUNK * sizeof(T) : 16) Chunk {
+  T v[CHUNK];
+};
+template <typename T>
+static void load_chunk(const T* p, T* to, INDEX left) {
+  if (left >= CHUNK && (size_t)p % alignof(Chunk<T>) == 0) {
+    const Chunk<T> c = *(const Chunk<T>*)p;
+    UNROLL for (int i = 0; i < CHUNK; ++i) to[i] = c.v[i];
+  } else {
+    UNROLL for (int i = 0; i < CHUNK; ++i) if (i < left) to[i] = p[i];
+  }
+}
+template <typename T>
+static void store_chunk(const T* from, T* p, INDEX left) {
+  if (left >= CHUNK && (size_t)p % alignof(Chunk<T>) == 0) {
+    Chunk<T> c;
+    UNROLL for (int i = 0; i < CHUNK; ++i) c.v[i] = from[i];
+    *(Chunk<T>*)p = c;
+  } else {
+    UNROLL for (int i = 0; i < CHUNK; ++i) if (i < left) p[i] = from[i];
+  }
+}
+#endif
 )cl"
