@@ -1,4 +1,4 @@
-// The functions of NVIDIA's driver, run-time compiler and cuBLAS that Mica calls, declared here.
+// The functions of NVIDIA's driver, run-time compiler, cuBLAS and cuDNN that Mica calls, declared here.
 //
 // No header of CUDA is there when Mica is built, so these are its own declarations of a stable C ABI: names
 // are NVIDIA's, enumerations are `int`, handles are pointers to types that nobody defines. Every function
@@ -169,6 +169,100 @@ enum cudaDataType : int {
      const void* beta, void* c, cudaDataType c_type, int64_t ldc, long long c_stride, int64_t batch,  \
      cublasComputeType_t compute, cublasGemmAlgo_t algorithm))
 
+// --- convolutions, libcudnn.so.9
+
+using cudnnStatus_t = int;
+using cudnnHandle_t = struct cudnnContext*;
+using cudnnTensorDescriptor_t = struct cudnnTensorStruct*;
+using cudnnFilterDescriptor_t = struct cudnnFilterStruct*;
+using cudnnConvolutionDescriptor_t = struct cudnnConvolutionStruct*;
+
+// The thousands are the kind of a failure; single ones (3001: the graph pattern is not supported) come with
+// every version.
+enum : cudnnStatus_t {
+  CUDNN_STATUS_SUCCESS = 0,
+  CUDNN_STATUS_NOT_INITIALIZED = 1001,
+  CUDNN_STATUS_BAD_PARAM = 2000,
+  CUDNN_STATUS_NOT_SUPPORTED = 3000,
+  CUDNN_STATUS_INTERNAL_ERROR = 4000,
+  CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4004,
+};
+enum cudnnDataType_t : int {
+  CUDNN_DATA_FLOAT = 0,
+  CUDNN_DATA_DOUBLE = 1,
+  CUDNN_DATA_HALF = 2,
+  CUDNN_DATA_BFLOAT16 = 9,
+};
+enum cudnnMathType_t : int {
+  CUDNN_DEFAULT_MATH = 0,  // float may be rounded to TF32
+  CUDNN_TENSOR_OP_MATH = 1,
+  CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION = 2,  // float may be rounded to half
+};
+enum cudnnTensorFormat_t : int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
+enum cudnnConvolutionMode_t : int { CUDNN_CROSS_CORRELATION = 1 };
+
+// What cudnn_cnn.h has three times, with an enumeration of its own for `algo` each: cudnnConvolutionFwdAlgoPerf_t,
+// cudnnConvolutionBwdDataAlgoPerf_t and cudnnConvolutionBwdFilterAlgoPerf_t.
+struct ConvolutionAlgoPerf {
+  int algo;
+  cudnnStatus_t status;
+  float time;
+  size_t memory;  // of the workspace, in bytes
+  int determinism;
+  cudnnMathType_t mathType;
+  int reserved[3];
+};
+
+#define MICA_CUDNN_FUNCTIONS(X)                                                                               \
+  X(size_t, cudnnGetVersion, ())                                                                              \
+  X(const char*, cudnnGetErrorString, (cudnnStatus_t status))                                                 \
+  X(void, cudnnGetLastErrorString, (char* text, size_t size))                                                 \
+  X(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * handle))                                                     \
+  X(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, CUstream stream))                                   \
+  X(cudnnStatus_t, cudnnCreateTensorDescriptor, (cudnnTensorDescriptor_t * tensor))                           \
+  X(cudnnStatus_t, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t tensor))                            \
+  X(cudnnStatus_t, cudnnSetTensorNdDescriptor,                                                                \
+    (cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int ndim, const int* sizes, const int* strides))   \
+  X(cudnnStatus_t, cudnnCreateFilterDescriptor, (cudnnFilterDescriptor_t * filter))                           \
+  X(cudnnStatus_t, cudnnDestroyFilterDescriptor, (cudnnFilterDescriptor_t filter))                            \
+  X(cudnnStatus_t, cudnnSetFilterNdDescriptor,                                                                \
+    (cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format, int ndim,              \
+     const int* sizes))                                                                                       \
+  X(cudnnStatus_t, cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t * convolution))            \
+  X(cudnnStatus_t, cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t convolution))             \
+  X(cudnnStatus_t, cudnnSetConvolutionNdDescriptor,                                                           \
+    (cudnnConvolutionDescriptor_t convolution, int ndim, const int* padding, const int* stride,               \
+     const int* dilation, cudnnConvolutionMode_t mode, cudnnDataType_t compute))                              \
+  X(cudnnStatus_t, cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convolution, int groups))     \
+  X(cudnnStatus_t, cudnnSetConvolutionMathType,                                                               \
+    (cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math))                                         \
+  X(cudnnStatus_t, cudnnGetConvolutionForwardAlgorithm_v7,                                                    \
+    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,                              \
+     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int most, int* count,               \
+     ConvolutionAlgoPerf* found))                                                                             \
+  X(cudnnStatus_t, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                               \
+    (cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,                             \
+     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int* count,              \
+     ConvolutionAlgoPerf* found))                                                                             \
+  X(cudnnStatus_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                             \
+    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,                             \
+     cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int* count,              \
+     ConvolutionAlgoPerf* found))                                                                             \
+  X(cudnnStatus_t, cudnnConvolutionForward,                                                                   \
+    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,            \
+     cudnnFilterDescriptor_t w_descriptor, const void* w, cudnnConvolutionDescriptor_t convolution, int algo, \
+     void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t y_descriptor, void* y))          \
+  X(cudnnStatus_t, cudnnConvolutionBackwardData,                                                              \
+    (cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w_descriptor, const void* w,            \
+     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,         \
+     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t dx_descriptor,         \
+     void* dx))                                                                                               \
+  X(cudnnStatus_t, cudnnConvolutionBackwardFilter,                                                            \
+    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,            \
+     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,         \
+     int algo, void* workspace, size_t size, const void* beta, cudnnFilterDescriptor_t dw_descriptor,         \
+     void* dw))
+
 // --- the tables
 
 #define MICA_CUDA_POINTER_(result, name, parameters) result(*name) parameters = nullptr;
@@ -181,6 +275,9 @@ struct CompilerApi {
 struct CublasApi {
   MICA_CUBLAS_FUNCTIONS(MICA_CUDA_POINTER_)
 };
+struct CudnnApi {
+  MICA_CUDNN_FUNCTIONS(MICA_CUDA_POINTER_)
+};
 #undef MICA_CUDA_POINTER_
 
 #define MICA_CUDA_SYMBOL_(result, name, parameters) Symbol(#name, &api.name),
@@ -191,6 +288,7 @@ inline std::vector<Symbol> SymbolsOf(CompilerApi& api) {
   return {MICA_CUDA_COMPILER_FUNCTIONS(MICA_CUDA_SYMBOL_)};
 }
 inline std::vector<Symbol> SymbolsOf(CublasApi& api) { return {MICA_CUBLAS_FUNCTIONS(MICA_CUDA_SYMBOL_)}; }
+inline std::vector<Symbol> SymbolsOf(CudnnApi& api) { return {MICA_CUDNN_FUNCTIONS(MICA_CUDA_SYMBOL_)}; }
 #undef MICA_CUDA_SYMBOL_
 
 }  // namespace cuda

@@ -3,6 +3,7 @@
 
 #include "plugins/cuda/compiler.h"
 #include "plugins/cuda/context.h"
+#include "plugins/cuda/convolutions.h"
 #include "plugins/cuda/products.h"
 
 namespace cuda {
@@ -57,7 +58,7 @@ int CudaDriver::Count() { return DeviceCount(); }
 
 std::vector<std::string> CudaDriver::Missing() {
   std::vector<std::string> missing;
-  for (const std::string& sentence : {DriverMissing(), CompilerMissing(), CublasMissing()})
+  for (const std::string& sentence : {DriverMissing(), CompilerMissing(), CublasMissing(), CudnnMissing()})
     if (!sentence.empty()) missing.push_back(sentence);
   return missing;
 }

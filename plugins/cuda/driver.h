@@ -17,7 +17,7 @@ class CudaDriver final : public gpu::Driver {
   const char* backend() const override { return "cuda"; }
 
   int Count() override;
-  // Opens the compiler and cuBLAS to see whether they are there, which takes some milliseconds.
+  // Opens the compiler, cuBLAS and cuDNN to see whether they are there, which takes some milliseconds.
   std::vector<std::string> Missing() override;
   gpu::DeviceInfo Describe(int device) override;
   int64_t FreeMemory(int device) override;

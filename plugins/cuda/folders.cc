@@ -129,6 +129,10 @@ Paths Folders() {
   return folders;
 }
 
+void AddFile(Paths& candidates, const Paths& folders, const std::string& file) {
+  for (const std::string& folder : folders) candidates.push_back(folder.empty() ? file : folder + "/" + file);
+}
+
 }  // namespace
 
 std::vector<std::string> LibraryCandidates(const std::string& name, int driver_version) {
@@ -136,11 +140,14 @@ std::vector<std::string> LibraryCandidates(const std::string& name, int driver_v
   const bool old_driver = driver_version > 0 && driver_version < 13000;
   const Paths folders = Folders();
   Paths candidates;
-  for (const char* major : {old_driver ? "12" : "13", old_driver ? "13" : "12"}) {
-    const std::string file = name + "." + major;
-    for (const std::string& folder : folders)
-      candidates.push_back(folder.empty() ? file : folder + "/" + file);
-  }
+  for (const char* major : {old_driver ? "12" : "13", old_driver ? "13" : "12"})
+    AddFile(candidates, folders, name + "." + major);
+  return candidates;
+}
+
+std::vector<std::string> FileCandidates(const std::string& file) {
+  Paths candidates;
+  AddFile(candidates, Folders(), file);
   return candidates;
 }
 

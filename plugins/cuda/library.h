@@ -1,6 +1,6 @@
 // Opens a shared library at run time and fills a table with its functions.
 //
-// The driver, the compiler and cuBLAS are opened this way, so that the plugin loads on a
+// The driver, the compiler, cuBLAS and cuDNN are opened this way, so that the plugin loads on a
 // machine that has none of them. A library that was opened stays open until the process
 // ends: its functions may be called from destructors that run at the exit.
 #pragma once

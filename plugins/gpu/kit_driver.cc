@@ -1,6 +1,9 @@
 #include "plugins/gpu/kit_driver.h"
 
 #include <algorithm>
+#include <optional>
+
+#include <mica/kit/programs.h>
 
 namespace gpu {
 
@@ -89,6 +92,25 @@ bool KitDriver::Multiply(const mica::kit::Device& device, const mica::kit::Matri
   SetNumber(product.beta, problem.beta);
   problem.a = MatrixOf(product.a), problem.b = MatrixOf(product.b), problem.c = MatrixOf(product.out);
   return products_->Gemm(problem);
+}
+
+bool KitDriver::HasConvolutions(const mica::kit::Device& device, int32_t dtype) {
+  return convolutions_ && convolutions_->Has(device.index, dtype);
+}
+
+bool KitDriver::Convolve(const mica::kit::Device& device, const mica::kit::ConvolutionCall& convolution,
+                         const MicaCall* call) {
+  if (!convolutions_) return false;
+  std::optional<mica::kit::Workspace> workspace;
+  ConvolutionProblem problem;
+  problem.device = device.index;
+  problem.stream = call->stream;
+  problem.convolution = convolution;
+  problem.workspace = [&](size_t size) {
+    workspace.emplace(call, static_cast<int64_t>(size));
+    return workspace->data();
+  };
+  return convolutions_->Run(problem);
 }
 
 void* KitDriver::LateWord(const mica::kit::Device& device, const MicaCall* call,

@@ -1,5 +1,6 @@
 // The kit's driver (mica/kit/driver.h) over a GPU's: texts are compiled once a machine and
-// kept on disk, launches go through, products to the vendor's library where it is there.
+// kept on disk, launches go through, products and convolutions to the vendor's libraries where
+// they are there.
 #pragma once
 
 #include <string>
@@ -8,15 +9,20 @@
 
 #include "plugins/gpu/cache.h"
 #include "plugins/gpu/devices.h"
+#include "plugins/gpu/libraries/convolutions.h"
 #include "plugins/gpu/libraries/products.h"
 
 namespace gpu {
 
 class KitDriver final : public mica::kit::Driver {
  public:
-  // `products` may be NULL.
-  KitDriver(Devices& devices, Products* products)
-      : devices_(devices), driver_(devices.driver()), products_(products), cache_(driver_.backend()) {}
+  // `products` and `convolutions` may be NULL.
+  KitDriver(Devices& devices, Products* products, Convolutions* convolutions)
+      : devices_(devices),
+        driver_(devices.driver()),
+        products_(products),
+        convolutions_(convolutions),
+        cache_(driver_.backend()) {}
 
   const char* backend() const override { return devices_.driver().backend(); }
   const mica::kit::Device& DeviceAt(int64_t index) override { return devices_.At(index).traits; }
@@ -29,6 +35,9 @@ class KitDriver final : public mica::kit::Driver {
             uint64_t stream) override;
   bool Multiply(const mica::kit::Device& device, const mica::kit::MatrixProduct& product,
                 uint64_t stream) override;
+  bool HasConvolutions(const mica::kit::Device& device, int32_t dtype) override;
+  bool Convolve(const mica::kit::Device& device, const mica::kit::ConvolutionCall& convolution,
+                const MicaCall* call) override;
   void* LateWord(const mica::kit::Device& device, const MicaCall* call,
                  const mica::kit::LateError& error) override;
 
@@ -38,6 +47,7 @@ class KitDriver final : public mica::kit::Driver {
   Devices& devices_;
   gpu::Driver& driver_;
   Products* products_;
+  Convolutions* convolutions_;
   DiskCache cache_;
 };
 

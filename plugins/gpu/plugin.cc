@@ -9,10 +9,11 @@
 namespace gpu {
 
 // A plugin has one backend; what is made here stays, since tensors may outlive statics.
-void Register(const MicaHost*, const MicaRegistrar* table, Driver& driver, Products* products) {
+void Register(const MicaHost*, const MicaRegistrar* table, Driver& driver, Products* products,
+              Convolutions* convolutions) {
   static auto* devices = new Devices(driver);
   static auto* device_table = new Table(*devices);
-  static auto* kit_driver = new KitDriver(*devices, products);
+  static auto* kit_driver = new KitDriver(*devices, products, convolutions);
   static auto* functions = new MicaDeviceTable(mica::plugin::DeviceTableOf(*device_table));
   mica::plugin::Registrar registrar(table, driver.backend());
   registrar.Device(*functions);

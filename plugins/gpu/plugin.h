@@ -4,11 +4,13 @@
 #include <mica/plugin.h>
 
 #include "plugins/gpu/driver/driver.h"
+#include "plugins/gpu/libraries/convolutions.h"
 #include "plugins/gpu/libraries/products.h"
 
 namespace gpu {
 
-// Called by a plugin's init. `driver` and `products` (or NULL) live as long as the process.
-void Register(const MicaHost* host, const MicaRegistrar* registrar, Driver& driver, Products* products);
+// Called by a plugin's init. `driver`, and `products` and `convolutions` (or NULL), live as long as the process.
+void Register(const MicaHost* host, const MicaRegistrar* registrar, Driver& driver, Products* products,
+              Convolutions* convolutions);
 
 }  // namespace gpu

@@ -8,7 +8,7 @@ namespace simt {
 namespace {
 
 void Init(const MicaHost* host, const MicaRegistrar* registrar) {
-  gpu::Register(host, registrar, GetSimtDriver(), nullptr);
+  gpu::Register(host, registrar, GetSimtDriver(), nullptr, nullptr);
 }
 
 }  // namespace

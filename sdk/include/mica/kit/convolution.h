@@ -1,13 +1,17 @@
-// Convolution and its gradients on the tiled product (kernels/convolution.cl).
+// Convolution and its gradients, by the driver's library or on the tiled product
+// (kernels/convolution.cl).
 //
 // A transposed convolution is the gradient for the input of the ordinary one, so
 // three kinds serve all six operators: what is written is the result, the image or
-// the weight.
+// the weight. A library takes tensors that are dense, and all in one layout: others
+// are copied for it.
 #pragma once
 
 #include <cstring>
+#include <optional>
 
 #include <mica/kit/gemm.h>
+#include <mica/kit/pointwise.h>
 
 namespace mica {
 namespace kit {
@@ -15,7 +19,7 @@ namespace convolution {
 
 using plugin::TensorRef;
 
-enum class Kind { kForward, kBackwardInput, kBackwardWeight };
+using Kind = ConvolutionKind;
 
 // As in convolution.cl.
 struct Shape {
@@ -70,6 +74,131 @@ inline Shape MakeShape(const TensorRef& image, const TensorRef& weight, const Te
   return s;
 }
 
+// The strides that a dense tensor of these sizes has, channels first or last.
+inline std::vector<int64_t> DenseStrides(const TensorRef& t, bool channels_last) {
+  std::vector<int64_t> strides(static_cast<size_t>(t.ndim()));
+  int64_t next = 1;
+  const auto place = [&](int d) {
+    strides[static_cast<size_t>(d)] = next;
+    next *= t.size(d);
+  };
+  if (channels_last) place(1);
+  for (int d = t.ndim() - 1; d >= 2; --d) place(d);
+  if (!channels_last) place(1);
+  place(0);
+  return strides;
+}
+
+inline bool IsDense(const TensorRef& t, bool channels_last) {
+  const std::vector<int64_t> dense = DenseStrides(t, channels_last);
+  for (int d = 0; d < t.ndim(); ++d)
+    if (t.size(d) != 1 && t.stride(d) != dense[static_cast<size_t>(d)]) return false;
+  return true;
+}
+
+// An operand as a library takes it: the tensor's own memory, or that of a copy.
+class DenseOperand {
+ public:
+  DenseOperand(const MicaCall* call, const MicaTensor* tensor, bool channels_last, bool is_written)
+      : call_(call), data_(TensorRef(tensor).data<void>()) {
+    const TensorRef t(tensor);
+    if (IsDense(t, channels_last) && reinterpret_cast<uintptr_t>(data_) % 16 == 0) return;
+    copy_.emplace(call, t.numel() * t.itemsize());
+    space_.sizes.assign(t.sizes(), t.sizes() + t.ndim());
+    space_.operands.push_back({copy_->data(), t.dtype(), DenseStrides(t, channels_last)});
+    space_.Add(tensor);
+    data_ = copy_->data();
+    if (!is_written) pointwise::CopyPart(call_, space_);
+  }
+  void* data() const { return data_; }
+  // Brings what was written to the tensor.
+  void Finish() {
+    if (!copy_) return;
+    std::swap(space_.operands[0], space_.operands[1]);
+    pointwise::CopyPart(call_, std::move(space_));
+  }
+
+ private:
+  const MicaCall* call_;
+  void* data_;
+  std::optional<Workspace> copy_;
+  Space space_;  // the copy, then the tensor
+};
+
+// y = x + bias, in place.
+inline void AddBias(const MicaCall* call, const MicaTensor* tensor, const MicaTensor* bias) {
+  static const MicaInstruction code[] = {{MICA_OP_LOAD, 0, 0, 0, 0, 0},
+                                         {MICA_OP_LOAD, 1, 0, 0, 0, 1},
+                                         {MICA_OP_ADD, 2, 0, 1, 0, 0},
+                                         {MICA_OP_STORE, 255, 2, 0, 0, 0}};
+  static const int32_t inputs[] = {0, 1};
+  static const MicaProgram program = [] {
+    MicaProgram p = pointwise::IdentityProgram();
+    p.source = "self + bias";
+    p.hint = "";
+    p.num_inputs = 2;
+    p.num_registers = 3;
+    p.input_args = inputs;
+    p.main = {code, 4};
+    return p;
+  }();
+  pointwise::Call c;
+  c.call = call;
+  c.program = &program;
+  c.lane = LaneDtype(DtypeOf(tensor));
+  c.num_outputs = 1;
+  c.space.sizes.assign(tensor->dl.shape, tensor->dl.shape + tensor->dl.ndim);
+  c.space.Add(tensor);
+  c.space.Add(tensor);
+  Operand by_channel{bias->dl.data, DtypeOf(bias), std::vector<int64_t>(c.space.sizes.size(), 0)};
+  by_channel.strides[1] = TensorRef(bias).stride(0);
+  c.space.operands.push_back(std::move(by_channel));
+  c.inputs = {{1, {}}, {2, {}}};
+  pointwise::Enqueue(c);
+}
+
+// The layout that most of the elements have already; channels first where none has either.
+inline bool PreferChannelsLast(const TensorRef& x, const TensorRef& w, const TensorRef& y) {
+  int64_t first = 0, last = 0;
+  for (const TensorRef& t : {x, w, y}) {
+    const bool is_first = IsDense(t, false), is_last = IsDense(t, true);
+    if (is_first && !is_last) first += t.numel();
+    if (is_last && !is_first) last += t.numel();
+  }
+  return last > first;
+}
+
+// The convolution by the driver's library; false where it has none for it.
+inline bool RunByLibrary(const MicaCall* call, Kind kind, MicaTensor* image, MicaTensor* weight,
+                         MicaTensor* result, MicaTensor* bias, const Geometry& g) {
+  const TensorRef x(image), w(weight), y(result);
+  const Device& device = DeviceOf(call);
+  const int spatial = x.ndim() - 2;
+  if (spatial < 1 || spatial > 3 || !TheDriver()->HasConvolutions(device, x.dtype())) return false;
+  ConvolutionCall c;
+  c.shape.kind = kind;
+  c.shape.dtype = x.dtype();
+  c.shape.spatial = spatial;
+  c.shape.channels_last = PreferChannelsLast(x, w, y);
+  c.shape.groups = g.groups;
+  for (int d = 0; d < spatial + 2; ++d)
+    c.shape.image[d] = x.size(d), c.shape.weight[d] = w.size(d), c.shape.result[d] = y.size(d);
+  for (int d = 0; d < spatial; ++d) {
+    c.shape.stride[d] = At(g.stride, d);
+    c.shape.padding[d] = At(g.padding, d);
+    c.shape.dilation[d] = At(g.dilation, d);
+  }
+  const bool channels_last = c.shape.channels_last != 0;
+  DenseOperand dense_x(call, image, channels_last, kind == Kind::kBackwardInput);
+  DenseOperand dense_w(call, weight, channels_last, kind == Kind::kBackwardWeight);
+  DenseOperand dense_y(call, result, channels_last, kind == Kind::kForward);
+  c.image = dense_x.data(), c.weight = dense_w.data(), c.result = dense_y.data();
+  if (!TheDriver()->Convolve(device, c, call)) return false;
+  (kind == Kind::kForward ? dense_y : kind == Kind::kBackwardInput ? dense_x : dense_w).Finish();
+  if (bias) AddBias(call, kind == Kind::kForward ? result : image, bias);
+  return true;
+}
+
 inline const char* MacroOf(Kind kind) {
   return kind == Kind::kForward         ? "FORWARD"
          : kind == Kind::kBackwardInput ? "BACKWARD_INPUT"
@@ -84,6 +213,7 @@ inline void Run(const MicaCall* call, Kind kind, MicaTensor* image, MicaTensor* 
   if (w.dtype() != dtype || y.dtype() != dtype || (bias && DtypeOf(bias) != dtype))
     throw plugin::NotImplemented();
   if (x.numel() == 0 || w.numel() == 0 || y.numel() == 0) throw plugin::NotImplemented();
+  if (RunByLibrary(call, kind, image, weight, result, bias, g)) return;
   const Shape s = MakeShape(x, w, y, g);
   Key key("convolution");
   const bool unit = s.stride[0] == 1 && s.stride[1] == 1 && s.stride[2] == 1;

@@ -1,13 +1,13 @@
-// nonzero and masked_select, whose results are as large as what they find; see kernels/count.cl.
+// nonzero, masked_select and masked_scatter: what the elements that are set give; see kernels/count.cl.
 //
-// The host waits for the number of elements that are set, makes the result and has them written.
+// The host waits for the number of elements that are set, since a result is as large (or a source must be),
+// and has them written.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include <mica/kit/lanes.h>
-#include <mica/kit/programs.h>
+#include <mica/kit/pointwise.h>
 
 namespace mica {
 namespace kit {
@@ -18,12 +18,18 @@ using plugin::TensorRef;
 
 constexpr int64_t kGroup = 256, kEach = 8, kTile = kGroup * kEach;
 
-// `space` has what is tested, and what is selected from; `shape`, sizes whose coordinates are written.
+// What an element that is set gives: its coordinates; itself, of another tensor; or a place for the next
+// element of dense memory.
+enum class Gives { kCoordinates, kElement, kPlace };
+
+// `space` has what is tested, and what elements are taken from or written to; `shape`, sizes whose
+// coordinates are written.
 struct Search {
   const MicaCall* call;
+  Gives gives;
   Space space;
   std::vector<int64_t> shape;
-  int32_t itemsize = 0;  // of elements that are selected; 0: coordinates are written
+  int64_t itemsize = 0;  // of elements that move
   bool small = true;
 
   int64_t numel() const { return space.Count(); }
@@ -67,17 +73,20 @@ inline std::string SearchSource(const Search& s, const Device& device) {
   const size_t ndim = s.space.sizes.size();
   std::string pointers = "const global " + std::string(test.type) + "* a0, ", sizes, write;
   std::string place = SplitText("i", "c", ndim);
-  if (s.itemsize > 0) {
-    const std::string bits = BitsOf(s.itemsize);
-    pointers += "const global " + bits + "* a1, global " + bits + "* out, ";
-    write = "PLACE out[at] = a1[at_1];";
+  const std::string bits = BitsOf(s.itemsize);
+  if (s.gives == Gives::kElement) {
+    pointers += "const global " + bits + "* a1, global " + bits + "* dense, ";
+    write = "PLACE dense[at] = a1[at_1];";
+  } else if (s.gives == Gives::kPlace) {
+    pointers += "global " + bits + "* a1, const global " + bits + "* dense, ";
+    write = "PLACE a1[at_1] = dense[at];";
   } else {
-    pointers += "global long* out, ";
+    pointers += "global long* dense, ";
     write = SplitText("i", "o", s.shape.size());
     for (size_t d = 0; d < s.shape.size(); ++d) {
       const std::string n = std::to_string(d);
       sizes += "const INDEX size_o" + n + ", ";
-      write += "out[" + n + " * total + at] = o" + n + "; ";
+      write += "dense[" + n + " * total + at] = o" + n + "; ";
     }
   }
   for (size_t d = 0; d < ndim; ++d) sizes += "const INDEX size_c" + std::to_string(d) + ", ";
@@ -95,22 +104,22 @@ inline std::string SearchSource(const Search& s, const Device& device) {
 inline const Kernel& FindSearch(const Search& s, const char* entry) {
   const Device& device = DeviceOf(s.call);
   Key key("count");
-  key.Add(s.space.operands[0].dtype).Add(s.itemsize).Add(s.small);
+  key.Add(s.gives).Add(s.space.operands[0].dtype).Add(s.itemsize).Add(s.small);
   key.Add(s.space.sizes.size()).Add(s.shape.size()).Add(s.space.operands.size());
   return FindKernel(device, key, entry, s.call->name, [&] { return SearchSource(s, device); });
 }
 
 // The arguments up to those of an entry's own.
-inline void AddArguments(const Search& s, Launch& launch, const void* out) {
+inline void AddArguments(const Search& s, Launch& launch, const void* dense) {
   for (const Operand& operand : s.space.operands) launch.Pointer(operand.data);
-  launch.Pointer(out);
+  launch.Pointer(dense);
   const auto index = [&](int64_t value) {
     if (s.small)
       launch.Value(static_cast<uint32_t>(value));
     else
       launch.Value(static_cast<uint64_t>(value));
   };
-  if (s.itemsize == 0)
+  if (s.gives == Gives::kCoordinates)
     for (const int64_t size : s.shape) index(size);
   for (const int64_t size : s.space.sizes) index(size);
   for (const Operand& operand : s.space.operands)
@@ -133,10 +142,10 @@ inline int64_t Count(const Search& s, const Workspace& counts) {
   return static_cast<int64_t>(total);
 }
 
-inline void Write(const Search& s, const Workspace& counts, int64_t total, void* out) {
+inline void Write(const Search& s, const Workspace& counts, int64_t total, const void* dense) {
   if (total == 0) return;
   Launch launch(s.call, FindSearch(s, "write"));
-  AddArguments(s, launch, out);
+  AddArguments(s, launch, dense);
   launch.Pointer(counts.data()).Value<uint64_t>(static_cast<uint64_t>(s.numel()));
   launch.Value<uint64_t>(static_cast<uint64_t>(total)).Run(s.tiles() * kGroup, kGroup);
 }
@@ -152,7 +161,7 @@ inline void Prepare(Search* s) {
 
 inline MicaTensor* Nonzero(const MicaCall* call, MicaTensor* self) {
   const TensorRef in(self);
-  Search s = {call, {}, {in.sizes(), in.sizes() + in.ndim()}};
+  Search s = {call, Gives::kCoordinates, {}, {in.sizes(), in.sizes() + in.ndim()}};
   s.space.sizes = s.shape;
   s.space.Add(self);
   Prepare(&s);
@@ -178,13 +187,15 @@ inline MicaTensor* Nonzero(const MicaCall* call, MicaTensor* self) {
   return result.value;
 }
 
-inline MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTensor* mask) {
-  const TensorRef in(self), m(mask);
+// The elements of `tensor` where `mask` is set, both broadcast.
+inline Search SearchMask(const MicaCall* call, Gives gives, const MicaTensor* mask,
+                         const MicaTensor* tensor) {
+  const TensorRef m(mask), other(tensor);
   // What does not fit is the portable kernel's to refuse.
   if (m.dtype() != MICA_BOOL) throw plugin::NotImplemented();
-  Search s = {call, {}, {}, static_cast<int32_t>(in.itemsize())};
-  s.space.sizes.assign(static_cast<size_t>(std::max(in.ndim(), m.ndim())), 1);
-  for (const TensorRef& t : {in, m}) {
+  Search s = {call, gives, {}, {}, other.itemsize()};
+  s.space.sizes.assign(static_cast<size_t>(std::max(other.ndim(), m.ndim())), 1);
+  for (const TensorRef& t : {other, m}) {
     for (int d = 1; d <= t.ndim(); ++d) {
       int64_t& size = s.space.sizes[s.space.sizes.size() - static_cast<size_t>(d)];
       if (size != 1 && t.size(-d) != 1 && size != t.size(-d)) throw plugin::NotImplemented();
@@ -192,19 +203,51 @@ inline MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTens
     }
   }
   s.space.Add(mask);
-  s.space.Add(self);
+  s.space.Add(tensor);
   Prepare(&s);
+  return s;
+}
+
+inline MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTensor* mask) {
+  const Search s = SearchMask(call, Gives::kElement, mask, self);
   const bool any = s.numel() > 0;
   const Workspace counts(call, ((any ? s.tiles() : 0) + 1) * 8);
   const int64_t count = any ? Count(s, counts) : 0;
-  OwnedTensor out = OwnedTensor::Empty(&count, 1, in.dtype(), PlaceOf(call));
+  OwnedTensor out = OwnedTensor::Empty(&count, 1, DtypeOf(self), PlaceOf(call));
   Write(s, counts, count, TensorRef(out.get()).data<void>());
   return out.release();
+}
+
+inline void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* mask, MicaTensor* source,
+                          MicaTensor* out) {
+  const TensorRef from(source), to(out);
+  if (DtypeOf(self) != to.dtype() || from.dtype() != to.dtype() || mask->dl.ndim > to.ndim())
+    throw plugin::NotImplemented();
+  if (to.numel() == 0) return;
+  const Search s = SearchMask(call, Gives::kPlace, mask, out);
+  const Workspace counts(call, (s.tiles() + 1) * 8);
+  const int64_t count = Count(s, counts);
+  // Before anything is written: `out` may be `self`.
+  MICA_PLUGIN_CHECK(count <= from.numel(), MICA_ERROR_RUNTIME,
+                    "Number of elements of source < number of ones in mask: `source` has (" +
+                        std::to_string(from.numel()) + ").");
+  if (self->dl.data != to.data<void>()) pointwise::CopyTensor(call, out, self);
+  if (from.contiguous()) return Write(s, counts, count, from.data<void>());
+  const Workspace dense(call, from.numel() * from.itemsize());
+  Space space;
+  space.sizes.assign(from.sizes(), from.sizes() + from.ndim());
+  Operand copied{dense.data(), from.dtype(), std::vector<int64_t>(space.sizes.size(), 1)};
+  for (size_t d = space.sizes.size(); d-- > 1;) copied.strides[d - 1] = copied.strides[d] * space.sizes[d];
+  space.operands.push_back(std::move(copied));
+  space.Add(source);
+  pointwise::CopyPart(call, std::move(space));
+  Write(s, counts, count, dense.data());
 }
 
 inline void RegisterCounting(plugin::Registrar& registrar) {
   registrar.Kernel<&Nonzero>("nonzero");
   registrar.Kernel<&MaskedSelect>("masked_select");
+  registrar.Kernel<&MaskedScatter>("masked_scatter.out");
 }
 
 }  // namespace counting

@@ -70,6 +70,29 @@ struct MatrixProduct {
   MicaScalar alpha{MICA_SCALAR_INT, 0, {1}}, beta{MICA_SCALAR_INT, 0, {0}};
 };
 
+enum class ConvolutionKind : int32_t { kForward, kBackwardInput, kBackwardWeight };
+
+// The sizes of a convolution: windows slide over an image (N, C, ...), each is multiplied with weights
+// (K, C / groups, ...) and gives an element of the result (N, K, ...). There are no gaps between the bytes.
+struct ConvolutionShape {
+  ConvolutionKind kind = ConvolutionKind::kForward;
+  int32_t dtype = 0;
+  int32_t spatial = 2;        // dimensions behind the first two: 1 to 3
+  int32_t channels_last = 0;  // whether all three tensors have them so: (N, ..., C) in memory
+  int64_t groups = 1;
+  int64_t image[5] = {}, weight[5] = {}, result[5] = {};
+  int64_t stride[3] = {}, padding[3] = {}, dilation[3] = {};  // of which `spatial` are there
+};
+
+// Writes the result, or, a gradient, the image or the weight. All three lie densely, and at addresses that
+// are multiples of 16.
+struct ConvolutionCall {
+  ConvolutionShape shape;
+  void* image = nullptr;
+  void* weight = nullptr;
+  void* result = nullptr;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -96,6 +119,19 @@ class Driver {
   // the strides, and a kernel of the kit computes it.
   virtual bool Multiply(const Device& device, const MatrixProduct& product, uint64_t stream) {
     (void)device, (void)product, (void)stream;
+    return false;
+  }
+
+  // Whether the device has a library of convolutions for the dtype: the kit then puts operands in order for
+  // Convolve.
+  virtual bool HasConvolutions(const Device& device, int32_t dtype) {
+    (void)device, (void)dtype;
+    return false;
+  }
+  // Queues a convolution of `call` on that library; false where it does not take this one, and a kernel of the
+  // kit computes it.
+  virtual bool Convolve(const Device& device, const ConvolutionCall& convolution, const MicaCall* call) {
+    (void)device, (void)convolution, (void)call;
     return false;
   }
 

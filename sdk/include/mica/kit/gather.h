@@ -28,15 +28,73 @@ inline void FillBytes(const Gather& g, char* bytes) {
   std::memcpy(bytes, exact.bytes, exact.size);
 }
 
-inline void Run(const Gather& g) {
+inline int64_t Product(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+// Neighbours that go together move together, 16 bytes at once: where the last dimension lies densely on
+// both sides, and no program and no index speaks of it (rows of an embedding).
+inline void Widen(Gather* g) {
+  if (g->flat || g->sources.empty() || (g->program && g->program->keep.size > 0) || g->bytes >= 16) return;
+  const Source& last = g->sources.back();
+  const size_t side = g->side_sizes.size() - 1;
+  if (last.named || last.index >= 0 || last.side != static_cast<int>(side)) return;
+  for (size_t d = 0; d + 1 < g->sources.size(); ++d)
+    if (g->sources[d].side == last.side) return;
+  for (const Index& index : g->indices)
+    if (index.strides[side] != 0) return;
+  const int64_t together = 16 / g->bytes;
+  const auto fits = [&](const TensorRef& t, const std::vector<int64_t>& sizes,
+                        const std::vector<int64_t>& strides) {
+    if (strides.back() != 1 || sizes.back() % together != 0 ||
+        reinterpret_cast<uintptr_t>(t.data<void>()) % 16 != 0)
+      return false;
+    for (size_t d = 0; d + 1 < strides.size(); ++d)
+      if (strides[d] % together != 0) return false;
+    return true;
+  };
+  if (!fits(g->data, g->data_sizes, g->data_strides) || !fits(g->out, g->side_sizes, g->side_strides)) return;
+  const auto widen = [&](std::vector<int64_t>* sizes, std::vector<int64_t>* strides) {
+    sizes->back() /= together;
+    for (size_t d = 0; d + 1 < strides->size(); ++d) (*strides)[d] /= together;
+  };
+  widen(&g->data_sizes, &g->data_strides);
+  widen(&g->side_sizes, &g->side_strides);
+  g->bytes = 16;
+}
+
+inline bool IsSmall(const Gather& g) {
+  const auto fits = [](const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
+    int64_t last = 0;
+    for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+    return Product(sizes) < (int64_t{1} << 31) && last < (int64_t{1} << 31);
+  };
+  if (!fits(g.data_sizes, g.data_strides) || !fits(g.side_sizes, g.side_strides)) return false;
+  for (const Index& index : g.indices)
+    if (!fits(g.side_sizes, index.strides)) return false;
+  return true;
+}
+
+inline void Run(Gather g) {
   const Device& device = DeviceOf(g.call);
   if (g.ndim() > 8 || g.side_sizes.size() > 8 || g.data.dtype() != g.out.dtype())
     throw plugin::NotImplemented();
+  Widen(&g);
+  g.small = IsSmall(g);
   char fill[16];
   FillBytes(g, fill);
+  for (int64_t at = g.out.itemsize(); at < 16; ++at) fill[at] = fill[at - g.out.itemsize()];
   const GatherParameters parameters = ParametersOf(g);
   Key key("gather");
-  key.Add(g.program).Add(g.out.itemsize()).Add(g.ndim()).Add(g.side_sizes.size()).Add(g.flat).Add(g.bounds);
+  key.Add(g.program)
+      .Add(g.bytes)
+      .Add(g.small)
+      .Add(g.ndim())
+      .Add(g.side_sizes.size())
+      .Add(g.flat)
+      .Add(g.bounds);
   for (const Source& s : g.sources) key.Add(s.side).Add(s.index).Add(s.named);
   for (const Index& index : g.indices) key.Add(DtypeOf(index.tensor));
   const Kernel& kernel =
@@ -49,9 +107,21 @@ inline void Run(const Gather& g) {
     Launch launch(g.call, kernel);
     launch.Pointer(g.out.data<void>()).Pointer(g.data.data<void>());
     for (const Index& index : g.indices) launch.Pointer(TensorRef(index.tensor).data<void>());
-    for (const int64_t value : parameters.values()) launch.Value<int64_t>(value);
-    launch.Bytes(fill, static_cast<size_t>(g.out.itemsize())).Pointer(raise ? raise->word() : nullptr);
-    launch.Value<uint64_t>(static_cast<uint64_t>(g.out.numel())).Run(g.out.numel(), 64);
+    const auto index = [&](int64_t value) {
+      if (g.small)
+        launch.Value(static_cast<uint32_t>(value));
+      else
+        launch.Value(static_cast<uint64_t>(value));
+    };
+    for (const GatherParameters::Value& v : parameters.values())
+      if (v.is_index)
+        index(v.value);
+      else
+        launch.Value<int64_t>(v.value);
+    launch.Bytes(fill, static_cast<size_t>(g.bytes)).Pointer(raise ? raise->word() : nullptr);
+    const int64_t count = Product(g.side_sizes);
+    index(count);
+    launch.Run(count, device.is_wide ? 256 : 64);
   }
   if (raise) raise->Check();
 }

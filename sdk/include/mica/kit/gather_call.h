@@ -35,6 +35,8 @@ struct Gather {
   std::vector<Index> indices;
   bool flat = false;
   bool wraps = false;  // negative indices count from the end
+  bool small = false;  // offsets fit 31 bits
+  int64_t bytes = 0;   // of what moves as one: an element, or as many neighbours as make 16 bytes
   int32_t bounds = MICA_BOUNDS_ERROR;
 
   Gather(const MicaCall* c, const MicaValue* a, const MicaTensor* from, const MicaTensor* to)
@@ -47,6 +49,7 @@ struct Gather {
     };
     dims(data, &data_sizes, &data_strides);
     dims(out, &side_sizes, &side_strides);
+    bytes = out.itemsize();
   }
   size_t ndim() const { return data_sizes.size(); }
   int Wrapped(int64_t dim) const {
@@ -54,22 +57,29 @@ struct Gather {
   }
 };
 
-// The kernel's integers: declarations and values in one order.
+// The kernel's integers: declarations and values in one order. Sizes and strides are INDEX.
 class GatherParameters {
  public:
+  struct Value {
+    int64_t value;
+    bool is_index;
+  };
   void Add(const std::string& name, int64_t value) {
     text_ += "const long " + name + ", ";
-    values_.push_back(value);
+    values_.push_back({value, false});
   }
   void Add(const std::string& prefix, const std::vector<int64_t>& values) {
-    for (size_t d = 0; d < values.size(); ++d) Add(prefix + std::to_string(d), values[d]);
+    for (size_t d = 0; d < values.size(); ++d) {
+      text_ += "const INDEX " + prefix + std::to_string(d) + ", ";
+      values_.push_back({values[d], true});
+    }
   }
   const std::string& text() const { return text_; }
-  const std::vector<int64_t>& values() const { return values_; }
+  const std::vector<Value>& values() const { return values_; }
 
  private:
   std::string text_;
-  std::vector<int64_t> values_;
+  std::vector<Value> values_;
 };
 
 }  // namespace gather

@@ -9,8 +9,7 @@ namespace gather {
 
 using plugin::TensorRef;
 
-inline const char* BitsOf(const TensorRef& t) {
-  const int64_t size = t.itemsize();
+inline const char* BitsOf(int64_t size) {
   return size == 1 ? "uchar" : size == 2 ? "ushort" : size == 4 ? "uint" : size == 8 ? "ulong" : "E_u128";
 }
 
@@ -89,7 +88,7 @@ inline GatherParameters ParametersOf(const Gather& g) {
 // The text; the entry is "gather".
 inline std::string GatherSource(const Gather& g, const Device& device, const GatherParameters& parameters) {
   const size_t sides = g.side_sizes.size();
-  const std::string bits = BitsOf(g.out);
+  const std::string bits = BitsOf(g.bytes);
   std::string pointers = "global " + bits + "* out, const global " + bits + "* data, ";
   for (size_t j = 0; j < g.indices.size(); ++j)
     pointers +=
@@ -113,7 +112,7 @@ inline std::string GatherSource(const Gather& g, const Device& device, const Gat
   }
   std::string text = parameters.text();
   text.resize(text.size() - 2);
-  return LanesText(device, {MICA_I64, 1}, false) + Define("BITS", bits) +
+  return LanesText(device, {MICA_I64, 1}, g.small) + Define("BITS", bits) +
          Define("PARAMETERS", pointers + text) + Define("SIDE", SplitText("i", "o", sides) + numbers) +
          Define("PLACE", place) + Define("OUTSIDE(at)", g.bounds == MICA_BOUNDS_FILL ? "" : "*raised = 1;") +
          Define("OUT_AT", OffsetText("out", "o", sides)) + kGatherText;

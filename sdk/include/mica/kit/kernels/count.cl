@@ -1,5 +1,5 @@
 R"cl(
-// What the elements that are set give, in their order: nonzero, masked_select.
+// What the elements that are set give, in their order: nonzero, masked_select, masked_scatter.
 //
 // A group counts those of TILE neighbours; one group adds the counts up to where each tile's begin; then
 // each tile writes. The host defines GROUP, EACH, TESTED (the type of elements that are tested), IS_SET(p),

@@ -7,19 +7,19 @@ R"cl(
   {                                                      \
     const long at = (coordinate);                        \
     if (at >= 0 && at < (long)(size)) {                  \
-      from += (ulong)at * (stride);                      \
+      from += (INDEX)at * (stride);                      \
     } else {                                             \
       inside = false;                                    \
       OUTSIDE(at)                                        \
     }                                                    \
   }
 
-kernel void gather(PARAMETERS, const BITS fill, global int* raised, const ulong count) {
-  const ulong i = get_global_id(0);
+kernel void gather(PARAMETERS, const BITS fill, global int* raised, const INDEX count) {
+  const INDEX i = get_global_id(0);
   if (i >= count) return;
   SIDE
   bool inside = true;
-  ulong from = 0;
+  INDEX from = 0;
   PLACE
   out[OUT_AT] = inside ? data[from] : fill;
 }

@@ -1,0 +1,439 @@
+// Convolutions by cuDNN: plans for the shapes that were seen, and a pool of its handles.
+//
+// cuDNN lists its algorithms for a shape, the fastest first as its heuristics see it. A plan keeps those whose
+// workspace is small enough, with all descriptors, so that a shape that was seen before costs a look-up and a
+// launch. One that cuDNN refuses when it is to run is left out from then on.
+#include "plugins/cuda/convolutions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <mica/plugin.h>
+
+#include "plugins/cuda/api.h"
+#include "plugins/cuda/context.h"
+#include "plugins/cuda/folders.h"
+
+namespace cuda {
+namespace {
+
+using mica::kit::ConvolutionCall;
+using mica::kit::ConvolutionKind;
+using mica::kit::ConvolutionShape;
+
+struct Cudnn {
+  CudnnApi api;
+  std::string missing;
+};
+
+std::string Missing(const std::string& reason) {
+  return "NVIDIA's convolutions (libcudnn.so.9) are not found, so Mica's own kernels compute them: install the "
+         "package nvidia-cudnn-cu13 (-cu12 for an older driver), or name its folder in MICA_CUDA_LIBRARIES (" +
+         reason + ").";
+}
+
+// Opened at the first use, and never destroyed.
+const Cudnn& OpenCudnn() {
+  static const Cudnn& cudnn = *[] {
+    auto* made = new Cudnn;
+    Library library;
+    if (!library.Open(FileCandidates("libcudnn.so.9"), SymbolsOf(made->api)))
+      made->missing = Missing(library.reason());
+    return made;
+  }();
+  return cudnn;
+}
+
+// What cuDNN says of a failure: its status, and its own words for the last one of this thread.
+std::string Describe(cudnnStatus_t status) {
+  const CudnnApi& api = OpenCudnn().api;
+  const char* name = api.cudnnGetErrorString(status);
+  char words[1024] = "";
+  api.cudnnGetLastErrorString(words, sizeof words);
+  words[sizeof words - 1] = '\0';
+  return std::string(name ? name : "a status without a name") + " (" + std::to_string(status) + ")" +
+         (words[0] ? std::string(": ") + words : "");
+}
+
+// Whether a function did its work; false where cuDNN does not support what it was asked for.
+bool Succeeded(cudnnStatus_t status, const char* function, int device) {
+  if (__builtin_expect(status == CUDNN_STATUS_SUCCESS, 1)) return true;
+  if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000) return false;
+  MICA_PLUGIN_THROW(status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? MICA_ERROR_OUT_OF_MEMORY
+                                                                                   : MICA_ERROR_RUNTIME,
+                    std::string("cuDNN's ") + function + " failed on the device (cuda:" +
+                        std::to_string(device) + ") with " + Describe(status) + ".");
+}
+
+// --- handles
+
+// Handles that nobody uses at the moment: one serves one thread at a time. Where the first cannot be made
+// (cuDNN is for a newer driver, or a part of it is missing), there is no cuDNN.
+class Handles {
+ public:
+  // NULL where there is no cuDNN. Its device is current.
+  cudnnHandle_t Take(int device) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!failure_.empty()) return nullptr;
+      std::vector<cudnnHandle_t>& idle = idle_[device];
+      if (!idle.empty()) {
+        const cudnnHandle_t handle = idle.back();
+        idle.pop_back();
+        return handle;
+      }
+    }
+    cudnnHandle_t handle = nullptr;
+    const cudnnStatus_t status = OpenCudnn().api.cudnnCreate(&handle);
+    if (status == CUDNN_STATUS_SUCCESS) return handle;
+    const std::string words = Describe(status);
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure_ = Missing("cudnnCreate failed with " + words);
+    return nullptr;
+  }
+
+  void Return(cudnnHandle_t handle, int device) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_[device].push_back(handle);
+  }
+
+  std::string failure() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::vector<cudnnHandle_t>> idle_;
+  std::string failure_;
+};
+
+Handles& GetHandles() {
+  static Handles& handles = *new Handles;
+  return handles;
+}
+
+// A handle for the time of a call.
+class Borrowed {
+ public:
+  explicit Borrowed(int device) : device_(device), handle_(GetHandles().Take(device)) {}
+  ~Borrowed() {
+    if (handle_) GetHandles().Return(handle_, device_);
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  cudnnHandle_t get() const { return handle_; }
+
+ private:
+  int device_;
+  cudnnHandle_t handle_;
+};
+
+// --- plans
+
+// How cuDNN computes with a dtype.
+struct Arithmetic {
+  cudnnDataType_t type, compute;
+  cudnnMathType_t math;
+};
+
+bool ArithmeticOf(int32_t dtype, Arithmetic* arithmetic) {
+  switch (dtype) {
+    case MICA_F32:
+      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH};
+      return true;
+    case MICA_F64:
+      *arithmetic = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, CUDNN_DEFAULT_MATH};
+      return true;
+    case MICA_F16:
+      *arithmetic = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH};
+      return true;
+    case MICA_BF16:
+      *arithmetic = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH};
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A shape in cuDNN's numbers: four or five dimensions, a missing one is the height.
+struct Sizes {
+  int ndim = 0, groups = 1;
+  bool channels_last = false;
+  int image[5] = {}, weight[5] = {}, result[5] = {};
+  int stride[3] = {}, padding[3] = {}, dilation[3] = {};
+};
+
+// `from` in `to`, with `missing` in front of one spatial dimension; false where a number or the product of all
+// is more than cuDNN takes.
+bool Narrow(const int64_t* from, int count, int leading, int missing, int* to, bool is_tensor) {
+  int64_t product = 1;
+  for (int i = 0; i < count; ++i) {
+    if (from[i] < 0 || from[i] > INT32_MAX) return false;
+    if (is_tensor && (from[i] == 0 || (product *= from[i]) > INT32_MAX)) return false;
+    to[i + (missing >= 0 && i >= leading ? 1 : 0)] = static_cast<int>(from[i]);
+  }
+  if (missing >= 0) to[leading] = missing;
+  return true;
+}
+
+bool SizesOf(const ConvolutionShape& shape, Sizes* sizes) {
+  const int spatial = shape.spatial;
+  if (spatial < 1 || spatial > 3 || shape.groups < 1 || shape.groups > INT32_MAX) return false;
+  const bool one = spatial == 1;
+  sizes->ndim = one ? 4 : spatial + 2;
+  sizes->groups = static_cast<int>(shape.groups);
+  sizes->channels_last = shape.channels_last != 0;
+  const int size = one ? 1 : -1, none = one ? 0 : -1;
+  if (!Narrow(shape.image, spatial + 2, 2, size, sizes->image, true) ||
+      !Narrow(shape.weight, spatial + 2, 2, size, sizes->weight, true) ||
+      !Narrow(shape.result, spatial + 2, 2, size, sizes->result, true) ||
+      !Narrow(shape.stride, spatial, 0, size, sizes->stride, false) ||
+      !Narrow(shape.padding, spatial, 0, none, sizes->padding, false) ||
+      !Narrow(shape.dilation, spatial, 0, size, sizes->dilation, false))
+    return false;
+  // cuDNN takes the result that the image gives, which an `output_padding` of a stride or more is not.
+  for (int d = 0; d < spatial; ++d) {
+    const int64_t room = shape.image[d + 2] + 2 * shape.padding[d] - shape.dilation[d] * (shape.weight[d + 2] - 1);
+    if (shape.stride[d] < 1 || shape.dilation[d] < 1 || room < 1 ||
+        (room - 1) / shape.stride[d] + 1 != shape.result[d + 2])
+      return false;
+  }
+  return true;
+}
+
+// An algorithm, its workspace in bytes, and the convolution with the arithmetic that it is for.
+struct Choice {
+  int algorithm;
+  size_t workspace;
+  cudnnConvolutionDescriptor_t convolution;
+};
+
+// What is known of a shape. Threads share it; only `next` changes, once it is made.
+class Plan {
+ public:
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan();
+
+  // Leaves `choices` empty where cuDNN does not support the shape.
+  void Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape);
+  // Queues an algorithm; false where none is left.
+  bool Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
+
+ private:
+  bool MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device);
+  bool MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math, const Sizes& sizes,
+                       int device);
+  cudnnStatus_t Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice, void* workspace);
+
+  static constexpr size_t kMostWorkspace = size_t{1} << 30;
+
+  Arithmetic arithmetic_{};
+  cudnnTensorDescriptor_t image_ = nullptr, result_ = nullptr;
+  cudnnFilterDescriptor_t weight_ = nullptr;
+  std::vector<cudnnConvolutionDescriptor_t> convolutions_;
+  std::vector<Choice> choices_;
+  std::atomic<size_t> next_{0};  // the first choice that was not refused
+};
+
+Plan::~Plan() {
+  const CudnnApi& api = OpenCudnn().api;
+  if (image_) api.cudnnDestroyTensorDescriptor(image_);
+  if (result_) api.cudnnDestroyTensorDescriptor(result_);
+  if (weight_) api.cudnnDestroyFilterDescriptor(weight_);
+  for (const cudnnConvolutionDescriptor_t convolution : convolutions_)
+    api.cudnnDestroyConvolutionDescriptor(convolution);
+}
+
+bool Plan::MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device) {
+  int strides[5], next = 1;
+  const auto place = [&](int d) {
+    strides[d] = next;
+    next *= size[d];
+  };
+  if (sizes.channels_last) place(1);
+  for (int d = sizes.ndim - 1; d >= 2; --d) place(d);
+  if (!sizes.channels_last) place(1);
+  place(0);
+  const CudnnApi& api = OpenCudnn().api;
+  return Succeeded(api.cudnnCreateTensorDescriptor(tensor), "cudnnCreateTensorDescriptor", device) &&
+         Succeeded(api.cudnnSetTensorNdDescriptor(*tensor, arithmetic_.type, sizes.ndim, size, strides),
+                   "cudnnSetTensorNdDescriptor", device);
+}
+
+bool Plan::MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math, const Sizes& sizes,
+                           int device) {
+  const CudnnApi& api = OpenCudnn().api;
+  if (!Succeeded(api.cudnnCreateConvolutionDescriptor(convolution), "cudnnCreateConvolutionDescriptor", device))
+    return false;
+  convolutions_.push_back(*convolution);
+  return Succeeded(api.cudnnSetConvolutionNdDescriptor(*convolution, sizes.ndim - 2, sizes.padding, sizes.stride,
+                                                       sizes.dilation, CUDNN_CROSS_CORRELATION,
+                                                       arithmetic_.compute),
+                   "cudnnSetConvolutionNdDescriptor", device) &&
+         Succeeded(api.cudnnSetConvolutionGroupCount(*convolution, sizes.groups), "cudnnSetConvolutionGroupCount",
+                   device) &&
+         Succeeded(api.cudnnSetConvolutionMathType(*convolution, math), "cudnnSetConvolutionMathType", device);
+}
+
+void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape) {
+  Sizes sizes;
+  if (!ArithmeticOf(shape.dtype, &arithmetic_) || !SizesOf(shape, &sizes)) return;
+  const CudnnApi& api = OpenCudnn().api;
+  const cudnnTensorFormat_t format = sizes.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+  cudnnConvolutionDescriptor_t asked = nullptr;
+  if (!MakeTensor(&image_, sizes.image, sizes, device) || !MakeTensor(&result_, sizes.result, sizes, device) ||
+      !Succeeded(api.cudnnCreateFilterDescriptor(&weight_), "cudnnCreateFilterDescriptor", device) ||
+      !Succeeded(api.cudnnSetFilterNdDescriptor(weight_, arithmetic_.type, format, sizes.ndim, sizes.weight),
+                 "cudnnSetFilterNdDescriptor", device) ||
+      !MakeConvolution(&asked, arithmetic_.math, sizes, device))
+    return;
+
+  constexpr int kMost = 16;  // cuDNN 9 has at most 8 of a kind
+  ConvolutionAlgoPerf found[kMost] = {};
+  int count = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  const char* function = nullptr;
+  switch (shape.kind) {
+    case ConvolutionKind::kForward:
+      function = "cudnnGetConvolutionForwardAlgorithm_v7";
+      status = api.cudnnGetConvolutionForwardAlgorithm_v7(handle, image_, weight_, asked, result_, kMost, &count,
+                                                          found);
+      break;
+    case ConvolutionKind::kBackwardInput:
+      function = "cudnnGetConvolutionBackwardDataAlgorithm_v7";
+      status = api.cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, weight_, result_, asked, image_, kMost,
+                                                               &count, found);
+      break;
+    case ConvolutionKind::kBackwardWeight:
+      function = "cudnnGetConvolutionBackwardFilterAlgorithm_v7";
+      status = api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, image_, result_, asked, weight_, kMost,
+                                                                 &count, found);
+      break;
+  }
+  if (!Succeeded(status, function, device)) return;
+  for (int i = 0; i < std::min(count, kMost); ++i) {
+    // An algorithm is listed with the arithmetic that it is to be called with.
+    const ConvolutionAlgoPerf& one = found[i];
+    if (one.status != CUDNN_STATUS_SUCCESS || one.memory > kMostWorkspace) continue;
+    if (one.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) continue;
+    Choice choice{one.algo, one.memory, nullptr};
+    if (MakeConvolution(&choice.convolution, one.mathType, sizes, device)) choices_.push_back(choice);
+  }
+}
+
+cudnnStatus_t Plan::Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
+                          void* workspace) {
+  const CudnnApi& api = OpenCudnn().api;
+  const double double_factors[] = {1, 0};
+  const float float_factors[] = {1, 0};
+  const bool is_double = arithmetic_.compute == CUDNN_DATA_DOUBLE;
+  const void* alpha = is_double ? static_cast<const void*>(&double_factors[0]) : &float_factors[0];
+  const void* beta = is_double ? static_cast<const void*>(&double_factors[1]) : &float_factors[1];
+  switch (call.shape.kind) {
+    case ConvolutionKind::kForward:
+      return api.cudnnConvolutionForward(handle, alpha, image_, call.image, weight_, call.weight,
+                                         choice.convolution, choice.algorithm, workspace, choice.workspace, beta,
+                                         result_, call.result);
+    case ConvolutionKind::kBackwardInput:
+      return api.cudnnConvolutionBackwardData(handle, alpha, weight_, call.weight, result_, call.result,
+                                              choice.convolution, choice.algorithm, workspace, choice.workspace,
+                                              beta, image_, call.image);
+    case ConvolutionKind::kBackwardWeight:
+      return api.cudnnConvolutionBackwardFilter(handle, alpha, image_, call.image, result_, call.result,
+                                                choice.convolution, choice.algorithm, workspace,
+                                                choice.workspace, beta, weight_, call.weight);
+  }
+  return CUDNN_STATUS_BAD_PARAM;
+}
+
+const char* FunctionOf(ConvolutionKind kind) {
+  return kind == ConvolutionKind::kForward         ? "cudnnConvolutionForward"
+         : kind == ConvolutionKind::kBackwardInput ? "cudnnConvolutionBackwardData"
+                                                   : "cudnnConvolutionBackwardFilter";
+}
+
+bool Plan::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+  if (next_ >= choices_.size()) return false;
+  Succeeded(OpenCudnn().api.cudnnSetStream(handle, reinterpret_cast<CUstream>(problem.stream)), "cudnnSetStream",
+            problem.device);
+  for (size_t i = next_; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    void* workspace = choice.workspace > 0 ? problem.workspace(choice.workspace) : nullptr;
+    const cudnnStatus_t status = Queue(handle, problem.convolution, choice, workspace);
+    if (Succeeded(status, FunctionOf(problem.convolution.shape.kind), problem.device)) return true;
+    next_ = i + 1;
+  }
+  return false;
+}
+
+// Plans by device and shape. Past some thousand shapes it begins anew: a program whose shapes never come
+// again has no use for them.
+class Plans {
+ public:
+  std::shared_ptr<Plan> Find(cudnnHandle_t handle, int device, const ConvolutionShape& shape) {
+    static_assert(std::has_unique_object_representations_v<ConvolutionShape>, "bytes of a shape are its key");
+    std::string key(reinterpret_cast<const char*>(&device), sizeof device);
+    key.append(reinterpret_cast<const char*>(&shape), sizeof shape);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = plans_.find(key);
+      if (found != plans_.end()) return found->second;
+    }
+    auto plan = std::make_shared<Plan>();
+    plan->Make(handle, device, shape);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (plans_.size() >= kMost) plans_.clear();
+    return plans_.emplace(std::move(key), std::move(plan)).first->second;
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Plan>> plans_;
+};
+
+Plans& GetPlans() {
+  static Plans& plans = *new Plans;
+  return plans;
+}
+
+class CudnnConvolutions final : public gpu::Convolutions {
+ public:
+  bool Has(int, int32_t dtype) override {
+    Arithmetic arithmetic{};
+    return ArithmeticOf(dtype, &arithmetic) && CudnnMissing().empty();
+  }
+  bool Run(const gpu::ConvolutionProblem& problem) override;
+};
+
+bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
+  if (!OpenCudnn().missing.empty()) return false;
+  Use(problem.device);
+  const Borrowed handle(problem.device);
+  if (!handle.get()) return false;
+  return GetPlans().Find(handle.get(), problem.device, problem.convolution.shape)->Run(handle.get(), problem);
+}
+
+}  // namespace
+
+gpu::Convolutions& GetCudnn() {
+  static gpu::Convolutions& convolutions = *new CudnnConvolutions;
+  return convolutions;
+}
+
+std::string CudnnMissing() {
+  const std::string& missing = OpenCudnn().missing;
+  return missing.empty() ? GetHandles().failure() : missing;
+}
+
+}  // namespace cuda
