@@ -128,8 +128,8 @@ class Driver {
     (void)device, (void)dtype;
     return false;
   }
-  // Queues a convolution of `call` on that library; false where it does not take this one, and a kernel of the
-  // kit computes it.
+  // Queues a convolution of `call` on that library; false where it does not take this one, and a kernel of
+  // the kit computes it.
   virtual bool Convolve(const Device& device, const ConvolutionCall& convolution, const MicaCall* call) {
     (void)device, (void)convolution, (void)call;
     return false;

@@ -221,18 +221,23 @@ inline void Run(const MicaCall* call, const MicaValue* args, MicaTensor* const* 
   c.lane = LaneDtype(call->compute_dtype >= 0 ? call->compute_dtype : DtypeOf(outputs[0]));
   c.num_outputs = static_cast<size_t>(num_outputs);
   c.coordinates = coordinates;
-  const MicaTensor* first = outputs[0];
-  c.space.sizes.assign(first->dl.shape, first->dl.shape + first->dl.ndim);
-  for (int64_t k = 0; k < num_outputs; ++k) c.space.Add(outputs[k]);
+  c.inputs.reserve(static_cast<size_t>(program.num_inputs));
+  const MicaTensor* tensors[32];
+  size_t count = 0;
+  for (int64_t k = 0; k < num_outputs; ++k) tensors[count++] = outputs[k];
   for (int i = 0; i < program.num_inputs; ++i) {
     const MicaValue& value = args[program.input_args[i]];
-    if (value.tag == MICA_VALUE_NONE) throw plugin::NotImplemented();
+    if (value.tag == MICA_VALUE_NONE || count == 32) throw plugin::NotImplemented();
     if (value.tag == MICA_VALUE_TENSOR) {
-      c.inputs.push_back({static_cast<int>(c.space.operands.size()), {}});
-      c.space.Add(value.u.tensor);
+      c.inputs.push_back({static_cast<int>(count), {}});
+      tensors[count++] = value.u.tensor;
     } else {
       c.inputs.push_back({-1, NumberOf(value, c.lane)});
     }
+  }
+  if (coordinates || !c.space.AddDense(tensors, count)) {
+    c.space.sizes.assign(tensors[0]->dl.shape, tensors[0]->dl.shape + tensors[0]->dl.ndim);
+    for (size_t k = 0; k < count; ++k) c.space.Add(tensors[k]);
   }
   for (int i = 0; i < program.num_scalars; ++i)
     c.numbers.push_back(NumberOf(args[program.scalar_args[i]], c.lane));

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <mica/kit/driver.h>
 
@@ -30,7 +32,10 @@ inline MicaDevice PlaceOf(const MicaCall* call) {
 // The bytes of a key, appended one number after another.
 class Key {
  public:
-  explicit Key(const char* family) : bytes_(family) {}
+  explicit Key(const char* family) {
+    bytes_.reserve(160);
+    bytes_ += family;
+  }
   template <typename T>
   Key& Add(const T& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -57,9 +62,7 @@ class KernelCache {
   Kernel* Find(const std::string& key, const char* entry) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto module = modules_.find(key);
-    if (module == modules_.end()) return nullptr;
-    const auto kernel = module->second.kernels.find(entry);
-    return kernel == module->second.kernels.end() ? nullptr : kernel->second.get();
+    return module == modules_.end() ? nullptr : module->second.Find(entry);
   }
   // Compiles under the lock: two threads never compile one text twice.
   template <typename F>
@@ -68,15 +71,21 @@ class KernelCache {
     std::lock_guard<std::mutex> lock(mutex_);
     Module& module = modules_[key];
     if (!module.handle) module.handle = TheDriver()->Compile(device, make_text(), operator_name);
-    std::unique_ptr<Kernel>& kernel = module.kernels[entry];
-    if (!kernel) kernel.reset(new Kernel{TheDriver()->Entry(device, module.handle, entry)});
-    return *kernel;
+    if (Kernel* found = module.Find(entry)) return *found;
+    module.kernels.push_back(
+        {entry, std::make_unique<Kernel>(Kernel{TheDriver()->Entry(device, module.handle, entry)})});
+    return *module.kernels.back().second;
   }
 
  private:
   struct Module {
     void* handle = nullptr;
-    std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels;
+    std::vector<std::pair<std::string, std::unique_ptr<Kernel>>> kernels;  // a few
+    Kernel* Find(const char* entry) {
+      for (auto& [name, kernel] : kernels)
+        if (name == entry) return kernel.get();
+      return nullptr;
+    }
   };
   std::mutex mutex_;
   std::unordered_map<std::string, Module> modules_;
@@ -85,13 +94,12 @@ class KernelCache {
 // The kernel `entry` of the text that `key` stands for; `make_text()` gives the text when it
 // is not compiled yet. `operator_name` is for the sentence when the compiler refuses it.
 template <typename F>
-Kernel& FindKernel(const Device& device, const Key& key, const char* entry, const char* operator_name,
+Kernel& FindKernel(const Device& device, Key key, const char* entry, const char* operator_name,
                    F&& make_text) {
-  std::string own(reinterpret_cast<const char*>(&device.index), sizeof(device.index));
-  own += key.bytes();
+  key.Add(device.index);
   KernelCache& cache = KernelCache::Get();
-  if (Kernel* found = cache.Find(own, entry)) return *found;
-  return cache.Make(device, own, entry, operator_name, make_text);
+  if (Kernel* found = cache.Find(key.bytes(), entry)) return *found;
+  return cache.Make(device, key.bytes(), entry, operator_name, make_text);
 }
 
 // Collects a kernel's arguments in order and puts it into the call's stream.
