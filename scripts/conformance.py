@@ -24,6 +24,8 @@ PAGES = ROOT / "build" / "conformance"
 LISTS = ROOT / "test" / "conformance"
 # Where a device that is not Mica's own comes from: a folder of examples.
 EXAMPLES = {"null": "null_device", "opencl": "opencl_device"}
+# Or a plugin of the build that is not installed.
+PLUGINS = {"simt": BUILD / "simt" / "mica_simt.so"}
 # A device's runs, by the options that narrow them; without a row here, one run of everything.
 # PoCL compiles a kernel for each expression and dtype, a tenth of a second each: one dtype goes
 # through everything, and one operator of each way to compute through the others.
@@ -62,7 +64,8 @@ def plugin(example: str) -> str:
 
 def conform(device: str, write: bool) -> tuple[int, int]:
     """Passed and failed rows of one device, over all its runs."""
-    opened = ["--plugin", plugin(EXAMPLES[device])] if device in EXAMPLES else []
+    file = plugin(EXAMPLES[device]) if device in EXAMPLES else PLUGINS.get(device)
+    opened = ["--plugin", str(file)] if file else []
     passed = failed = 0
     rows: list[Row] = []
     for number, options in enumerate(RUNS.get(device, [[]])):

@@ -194,7 +194,12 @@ DeviceProperties PropertiesOf(Device device) {
   raw.struct_size = sizeof(raw);
   raw.total_memory = raw.free_memory = -1;
   ThrowIfError(table.properties(table.context, device.index, &raw));
-  return {raw.name ? raw.name : "", raw.total_memory, raw.free_memory};
+  return {raw.name ? raw.name : "",
+          raw.total_memory,
+          raw.free_memory,
+          raw.architecture ? raw.architecture : "",
+          raw.multiprocessors,
+          raw.warp_size};
 }
 
 void DeviceGuard::Enter(Device device) {

@@ -39,6 +39,9 @@ struct DeviceProperties {
   std::string name;
   int64_t total_memory = -1;
   int64_t free_memory = -1;
+  std::string architecture;  // "" unknown
+  int multiprocessors = 0;   // 0 unknown, as the next
+  int warp_size = 0;
 };
 DeviceProperties PropertiesOf(Device device);
 

@@ -197,12 +197,13 @@ enum cudnnMathType_t : int {
   CUDNN_DEFAULT_MATH = 0,  // float may be rounded to TF32
   CUDNN_TENSOR_OP_MATH = 1,
   CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION = 2,  // float may be rounded to half
+  CUDNN_FMA_MATH = 3,                         // float stays float
 };
 enum cudnnTensorFormat_t : int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
 enum cudnnConvolutionMode_t : int { CUDNN_CROSS_CORRELATION = 1 };
 
-// What cudnn_cnn.h has three times, with an enumeration of its own for `algo` each: cudnnConvolutionFwdAlgoPerf_t,
-// cudnnConvolutionBwdDataAlgoPerf_t and cudnnConvolutionBwdFilterAlgoPerf_t.
+// What cudnn_cnn.h has three times, with an enumeration of its own for `algo` each:
+// cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t and cudnnConvolutionBwdFilterAlgoPerf_t.
 struct ConvolutionAlgoPerf {
   int algo;
   cudnnStatus_t status;
@@ -213,54 +214,55 @@ struct ConvolutionAlgoPerf {
   int reserved[3];
 };
 
-#define MICA_CUDNN_FUNCTIONS(X)                                                                               \
-  X(size_t, cudnnGetVersion, ())                                                                              \
-  X(const char*, cudnnGetErrorString, (cudnnStatus_t status))                                                 \
-  X(void, cudnnGetLastErrorString, (char* text, size_t size))                                                 \
-  X(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * handle))                                                     \
-  X(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, CUstream stream))                                   \
-  X(cudnnStatus_t, cudnnCreateTensorDescriptor, (cudnnTensorDescriptor_t * tensor))                           \
-  X(cudnnStatus_t, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t tensor))                            \
-  X(cudnnStatus_t, cudnnSetTensorNdDescriptor,                                                                \
-    (cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int ndim, const int* sizes, const int* strides))   \
-  X(cudnnStatus_t, cudnnCreateFilterDescriptor, (cudnnFilterDescriptor_t * filter))                           \
-  X(cudnnStatus_t, cudnnDestroyFilterDescriptor, (cudnnFilterDescriptor_t filter))                            \
-  X(cudnnStatus_t, cudnnSetFilterNdDescriptor,                                                                \
-    (cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format, int ndim,              \
-     const int* sizes))                                                                                       \
-  X(cudnnStatus_t, cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t * convolution))            \
-  X(cudnnStatus_t, cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t convolution))             \
-  X(cudnnStatus_t, cudnnSetConvolutionNdDescriptor,                                                           \
-    (cudnnConvolutionDescriptor_t convolution, int ndim, const int* padding, const int* stride,               \
-     const int* dilation, cudnnConvolutionMode_t mode, cudnnDataType_t compute))                              \
-  X(cudnnStatus_t, cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convolution, int groups))     \
-  X(cudnnStatus_t, cudnnSetConvolutionMathType,                                                               \
-    (cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math))                                         \
-  X(cudnnStatus_t, cudnnGetConvolutionForwardAlgorithm_v7,                                                    \
-    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,                              \
-     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int most, int* count,               \
-     ConvolutionAlgoPerf* found))                                                                             \
-  X(cudnnStatus_t, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                               \
-    (cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,                             \
-     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int* count,              \
-     ConvolutionAlgoPerf* found))                                                                             \
-  X(cudnnStatus_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                             \
-    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,                             \
-     cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int* count,              \
-     ConvolutionAlgoPerf* found))                                                                             \
-  X(cudnnStatus_t, cudnnConvolutionForward,                                                                   \
-    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,            \
-     cudnnFilterDescriptor_t w_descriptor, const void* w, cudnnConvolutionDescriptor_t convolution, int algo, \
-     void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t y_descriptor, void* y))          \
-  X(cudnnStatus_t, cudnnConvolutionBackwardData,                                                              \
-    (cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w_descriptor, const void* w,            \
-     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,         \
-     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t dx_descriptor,         \
-     void* dx))                                                                                               \
-  X(cudnnStatus_t, cudnnConvolutionBackwardFilter,                                                            \
-    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,            \
-     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,         \
-     int algo, void* workspace, size_t size, const void* beta, cudnnFilterDescriptor_t dw_descriptor,         \
+#define MICA_CUDNN_FUNCTIONS(X)                                                                             \
+  X(size_t, cudnnGetVersion, ())                                                                            \
+  X(const char*, cudnnGetErrorString, (cudnnStatus_t status))                                               \
+  X(void, cudnnGetLastErrorString, (char* text, size_t size))                                               \
+  X(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * handle))                                                   \
+  X(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, CUstream stream))                                 \
+  X(cudnnStatus_t, cudnnCreateTensorDescriptor, (cudnnTensorDescriptor_t * tensor))                         \
+  X(cudnnStatus_t, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t tensor))                          \
+  X(cudnnStatus_t, cudnnSetTensorNdDescriptor,                                                              \
+    (cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int ndim, const int* sizes, const int* strides)) \
+  X(cudnnStatus_t, cudnnCreateFilterDescriptor, (cudnnFilterDescriptor_t * filter))                         \
+  X(cudnnStatus_t, cudnnDestroyFilterDescriptor, (cudnnFilterDescriptor_t filter))                          \
+  X(cudnnStatus_t, cudnnSetFilterNdDescriptor,                                                              \
+    (cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format, int ndim,            \
+     const int* sizes))                                                                                     \
+  X(cudnnStatus_t, cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t * convolution))          \
+  X(cudnnStatus_t, cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t convolution))           \
+  X(cudnnStatus_t, cudnnSetConvolutionNdDescriptor,                                                         \
+    (cudnnConvolutionDescriptor_t convolution, int ndim, const int* padding, const int* stride,             \
+     const int* dilation, cudnnConvolutionMode_t mode, cudnnDataType_t compute))                            \
+  X(cudnnStatus_t, cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convolution, int groups))   \
+  X(cudnnStatus_t, cudnnSetConvolutionMathType,                                                             \
+    (cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math))                                       \
+  X(cudnnStatus_t, cudnnGetConvolutionForwardAlgorithm_v7,                                                  \
+    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,                            \
+     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int most, int* count,             \
+     ConvolutionAlgoPerf* found))                                                                           \
+  X(cudnnStatus_t, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                             \
+    (cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,                           \
+     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int* count,            \
+     ConvolutionAlgoPerf* found))                                                                           \
+  X(cudnnStatus_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                           \
+    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,                           \
+     cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int* count,            \
+     ConvolutionAlgoPerf* found))                                                                           \
+  X(cudnnStatus_t, cudnnConvolutionForward,                                                                 \
+    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,          \
+     cudnnFilterDescriptor_t w_descriptor, const void* w, cudnnConvolutionDescriptor_t convolution,         \
+     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t y_descriptor,        \
+     void* y))                                                                                              \
+  X(cudnnStatus_t, cudnnConvolutionBackwardData,                                                            \
+    (cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w_descriptor, const void* w,          \
+     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,       \
+     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t dx_descriptor,       \
+     void* dx))                                                                                             \
+  X(cudnnStatus_t, cudnnConvolutionBackwardFilter,                                                          \
+    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,          \
+     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,       \
+     int algo, void* workspace, size_t size, const void* beta, cudnnFilterDescriptor_t dw_descriptor,       \
      void* dw))
 
 // --- the tables

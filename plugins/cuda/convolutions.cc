@@ -1,15 +1,16 @@
-// Convolutions by cuDNN: plans for the shapes that were seen, and a pool of its handles.
+// Convolutions by cuDNN: plans for the shapes that were seen.
 //
-// cuDNN lists its algorithms for a shape, the fastest first as its heuristics see it. A plan keeps those whose
-// workspace is small enough, with all descriptors, so that a shape that was seen before costs a look-up and a
-// launch. One that cuDNN refuses when it is to run is left out from then on.
+// cuDNN lists its algorithms for a shape, the fastest first as its heuristics see it. A plan keeps those
+// whose workspace is small enough, with all descriptors, so that a shape that was seen before costs a look-up
+// and a launch. One that cuDNN refuses when it is to run is left out from then on.
 #include "plugins/cuda/convolutions.h"
 
 #include <algorithm>
 #include <atomic>
-#include <map>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -17,9 +18,8 @@
 
 #include <mica/plugin.h>
 
-#include "plugins/cuda/api.h"
 #include "plugins/cuda/context.h"
-#include "plugins/cuda/folders.h"
+#include "plugins/cuda/cudnn.h"
 
 namespace cuda {
 namespace {
@@ -28,126 +28,26 @@ using mica::kit::ConvolutionCall;
 using mica::kit::ConvolutionKind;
 using mica::kit::ConvolutionShape;
 
-struct Cudnn {
-  CudnnApi api;
-  std::string missing;
-};
-
-std::string Missing(const std::string& reason) {
-  return "NVIDIA's convolutions (libcudnn.so.9) are not found, so Mica's own kernels compute them: install the "
-         "package nvidia-cudnn-cu13 (-cu12 for an older driver), or name its folder in MICA_CUDA_LIBRARIES (" +
-         reason + ").";
-}
-
-// Opened at the first use, and never destroyed.
-const Cudnn& OpenCudnn() {
-  static const Cudnn& cudnn = *[] {
-    auto* made = new Cudnn;
-    Library library;
-    if (!library.Open(FileCandidates("libcudnn.so.9"), SymbolsOf(made->api)))
-      made->missing = Missing(library.reason());
-    return made;
-  }();
-  return cudnn;
-}
-
-// What cuDNN says of a failure: its status, and its own words for the last one of this thread.
-std::string Describe(cudnnStatus_t status) {
-  const CudnnApi& api = OpenCudnn().api;
-  const char* name = api.cudnnGetErrorString(status);
-  char words[1024] = "";
-  api.cudnnGetLastErrorString(words, sizeof words);
-  words[sizeof words - 1] = '\0';
-  return std::string(name ? name : "a status without a name") + " (" + std::to_string(status) + ")" +
-         (words[0] ? std::string(": ") + words : "");
-}
-
-// Whether a function did its work; false where cuDNN does not support what it was asked for.
-bool Succeeded(cudnnStatus_t status, const char* function, int device) {
-  if (__builtin_expect(status == CUDNN_STATUS_SUCCESS, 1)) return true;
-  if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000) return false;
-  MICA_PLUGIN_THROW(status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? MICA_ERROR_OUT_OF_MEMORY
-                                                                                   : MICA_ERROR_RUNTIME,
-                    std::string("cuDNN's ") + function + " failed on the device (cuda:" +
-                        std::to_string(device) + ") with " + Describe(status) + ".");
-}
-
-// --- handles
-
-// Handles that nobody uses at the moment: one serves one thread at a time. Where the first cannot be made
-// (cuDNN is for a newer driver, or a part of it is missing), there is no cuDNN.
-class Handles {
- public:
-  // NULL where there is no cuDNN. Its device is current.
-  cudnnHandle_t Take(int device) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (!failure_.empty()) return nullptr;
-      std::vector<cudnnHandle_t>& idle = idle_[device];
-      if (!idle.empty()) {
-        const cudnnHandle_t handle = idle.back();
-        idle.pop_back();
-        return handle;
-      }
-    }
-    cudnnHandle_t handle = nullptr;
-    const cudnnStatus_t status = OpenCudnn().api.cudnnCreate(&handle);
-    if (status == CUDNN_STATUS_SUCCESS) return handle;
-    const std::string words = Describe(status);
-    std::lock_guard<std::mutex> lock(mutex_);
-    failure_ = Missing("cudnnCreate failed with " + words);
-    return nullptr;
-  }
-
-  void Return(cudnnHandle_t handle, int device) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    idle_[device].push_back(handle);
-  }
-
-  std::string failure() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return failure_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<int, std::vector<cudnnHandle_t>> idle_;
-  std::string failure_;
-};
-
-Handles& GetHandles() {
-  static Handles& handles = *new Handles;
-  return handles;
-}
-
-// A handle for the time of a call.
-class Borrowed {
- public:
-  explicit Borrowed(int device) : device_(device), handle_(GetHandles().Take(device)) {}
-  ~Borrowed() {
-    if (handle_) GetHandles().Return(handle_, device_);
-  }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  cudnnHandle_t get() const { return handle_; }
-
- private:
-  int device_;
-  cudnnHandle_t handle_;
-};
-
-// --- plans
-
 // How cuDNN computes with a dtype.
 struct Arithmetic {
   cudnnDataType_t type, compute;
   cudnnMathType_t math;
 };
 
+// Whether float32 may be rounded to TF32 (10 bits of mantissa) in convolutions: where MICA_CUDA_TF32 is 1.
+bool RoundsToTf32() {
+  static const bool rounds = [] {
+    const char* value = getenv("MICA_CUDA_TF32");
+    return value && value[0] == '1';
+  }();
+  return rounds;
+}
+
 bool ArithmeticOf(int32_t dtype, Arithmetic* arithmetic) {
   switch (dtype) {
     case MICA_F32:
-      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH};
+      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
+                     RoundsToTf32() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH};
       return true;
     case MICA_F64:
       *arithmetic = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, CUDNN_DEFAULT_MATH};
@@ -171,8 +71,8 @@ struct Sizes {
   int stride[3] = {}, padding[3] = {}, dilation[3] = {};
 };
 
-// `from` in `to`, with `missing` in front of one spatial dimension; false where a number or the product of all
-// is more than cuDNN takes.
+// `from` in `to`, with `missing` in front of one spatial dimension; false where a number or the product of
+// all is more than cuDNN takes.
 bool Narrow(const int64_t* from, int count, int leading, int missing, int* to, bool is_tensor) {
   int64_t product = 1;
   for (int i = 0; i < count; ++i) {
@@ -201,7 +101,8 @@ bool SizesOf(const ConvolutionShape& shape, Sizes* sizes) {
     return false;
   // cuDNN takes the result that the image gives, which an `output_padding` of a stride or more is not.
   for (int d = 0; d < spatial; ++d) {
-    const int64_t room = shape.image[d + 2] + 2 * shape.padding[d] - shape.dilation[d] * (shape.weight[d + 2] - 1);
+    const int64_t room =
+        shape.image[d + 2] + 2 * shape.padding[d] - shape.dilation[d] * (shape.weight[d + 2] - 1);
     if (shape.stride[d] < 1 || shape.dilation[d] < 1 || room < 1 ||
         (room - 1) / shape.stride[d] + 1 != shape.result[d + 2])
       return false;
@@ -216,7 +117,7 @@ struct Choice {
   cudnnConvolutionDescriptor_t convolution;
 };
 
-// What is known of a shape. Threads share it; only `next` changes, once it is made.
+// What is known of a shape. Threads share it; only `next_` changes, once it is made.
 class Plan {
  public:
   Plan() = default;
@@ -224,7 +125,7 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
   ~Plan();
 
-  // Leaves `choices` empty where cuDNN does not support the shape.
+  // Leaves `choices_` empty where cuDNN does not support the shape.
   void Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape);
   // Queues an algorithm; false where none is left.
   bool Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
@@ -233,7 +134,8 @@ class Plan {
   bool MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device);
   bool MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math, const Sizes& sizes,
                        int device);
-  cudnnStatus_t Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice, void* workspace);
+  cudnnStatus_t Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
+                      void* workspace);
 
   static constexpr size_t kMostWorkspace = size_t{1} << 30;
 
@@ -246,7 +148,7 @@ class Plan {
 };
 
 Plan::~Plan() {
-  const CudnnApi& api = OpenCudnn().api;
+  const CudnnApi& api = Cudnn();
   if (image_) api.cudnnDestroyTensorDescriptor(image_);
   if (result_) api.cudnnDestroyTensorDescriptor(result_);
   if (weight_) api.cudnnDestroyFilterDescriptor(weight_);
@@ -264,34 +166,37 @@ bool Plan::MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Si
   for (int d = sizes.ndim - 1; d >= 2; --d) place(d);
   if (!sizes.channels_last) place(1);
   place(0);
-  const CudnnApi& api = OpenCudnn().api;
+  const CudnnApi& api = Cudnn();
   return Succeeded(api.cudnnCreateTensorDescriptor(tensor), "cudnnCreateTensorDescriptor", device) &&
          Succeeded(api.cudnnSetTensorNdDescriptor(*tensor, arithmetic_.type, sizes.ndim, size, strides),
                    "cudnnSetTensorNdDescriptor", device);
 }
 
-bool Plan::MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math, const Sizes& sizes,
-                           int device) {
-  const CudnnApi& api = OpenCudnn().api;
-  if (!Succeeded(api.cudnnCreateConvolutionDescriptor(convolution), "cudnnCreateConvolutionDescriptor", device))
+bool Plan::MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math,
+                           const Sizes& sizes, int device) {
+  const CudnnApi& api = Cudnn();
+  if (!Succeeded(api.cudnnCreateConvolutionDescriptor(convolution), "cudnnCreateConvolutionDescriptor",
+                 device))
     return false;
   convolutions_.push_back(*convolution);
-  return Succeeded(api.cudnnSetConvolutionNdDescriptor(*convolution, sizes.ndim - 2, sizes.padding, sizes.stride,
-                                                       sizes.dilation, CUDNN_CROSS_CORRELATION,
+  return Succeeded(api.cudnnSetConvolutionNdDescriptor(*convolution, sizes.ndim - 2, sizes.padding,
+                                                       sizes.stride, sizes.dilation, CUDNN_CROSS_CORRELATION,
                                                        arithmetic_.compute),
                    "cudnnSetConvolutionNdDescriptor", device) &&
-         Succeeded(api.cudnnSetConvolutionGroupCount(*convolution, sizes.groups), "cudnnSetConvolutionGroupCount",
-                   device) &&
-         Succeeded(api.cudnnSetConvolutionMathType(*convolution, math), "cudnnSetConvolutionMathType", device);
+         Succeeded(api.cudnnSetConvolutionGroupCount(*convolution, sizes.groups),
+                   "cudnnSetConvolutionGroupCount", device) &&
+         Succeeded(api.cudnnSetConvolutionMathType(*convolution, math), "cudnnSetConvolutionMathType",
+                   device);
 }
 
 void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape) {
   Sizes sizes;
   if (!ArithmeticOf(shape.dtype, &arithmetic_) || !SizesOf(shape, &sizes)) return;
-  const CudnnApi& api = OpenCudnn().api;
+  const CudnnApi& api = Cudnn();
   const cudnnTensorFormat_t format = sizes.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   cudnnConvolutionDescriptor_t asked = nullptr;
-  if (!MakeTensor(&image_, sizes.image, sizes, device) || !MakeTensor(&result_, sizes.result, sizes, device) ||
+  if (!MakeTensor(&image_, sizes.image, sizes, device) ||
+      !MakeTensor(&result_, sizes.result, sizes, device) ||
       !Succeeded(api.cudnnCreateFilterDescriptor(&weight_), "cudnnCreateFilterDescriptor", device) ||
       !Succeeded(api.cudnnSetFilterNdDescriptor(weight_, arithmetic_.type, format, sizes.ndim, sizes.weight),
                  "cudnnSetFilterNdDescriptor", device) ||
@@ -306,8 +211,8 @@ void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape)
   switch (shape.kind) {
     case ConvolutionKind::kForward:
       function = "cudnnGetConvolutionForwardAlgorithm_v7";
-      status = api.cudnnGetConvolutionForwardAlgorithm_v7(handle, image_, weight_, asked, result_, kMost, &count,
-                                                          found);
+      status = api.cudnnGetConvolutionForwardAlgorithm_v7(handle, image_, weight_, asked, result_, kMost,
+                                                          &count, found);
       break;
     case ConvolutionKind::kBackwardInput:
       function = "cudnnGetConvolutionBackwardDataAlgorithm_v7";
@@ -316,8 +221,8 @@ void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape)
       break;
     case ConvolutionKind::kBackwardWeight:
       function = "cudnnGetConvolutionBackwardFilterAlgorithm_v7";
-      status = api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, image_, result_, asked, weight_, kMost,
-                                                                 &count, found);
+      status = api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, image_, result_, asked, weight_,
+                                                                 kMost, &count, found);
       break;
   }
   if (!Succeeded(status, function, device)) return;
@@ -326,6 +231,7 @@ void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape)
     const ConvolutionAlgoPerf& one = found[i];
     if (one.status != CUDNN_STATUS_SUCCESS || one.memory > kMostWorkspace) continue;
     if (one.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) continue;
+    if (arithmetic_.math == CUDNN_FMA_MATH && one.mathType != CUDNN_FMA_MATH) continue;
     Choice choice{one.algo, one.memory, nullptr};
     if (MakeConvolution(&choice.convolution, one.mathType, sizes, device)) choices_.push_back(choice);
   }
@@ -333,7 +239,7 @@ void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape)
 
 cudnnStatus_t Plan::Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
                           void* workspace) {
-  const CudnnApi& api = OpenCudnn().api;
+  const CudnnApi& api = Cudnn();
   const double double_factors[] = {1, 0};
   const float float_factors[] = {1, 0};
   const bool is_double = arithmetic_.compute == CUDNN_DATA_DOUBLE;
@@ -342,12 +248,12 @@ cudnnStatus_t Plan::Queue(cudnnHandle_t handle, const ConvolutionCall& call, con
   switch (call.shape.kind) {
     case ConvolutionKind::kForward:
       return api.cudnnConvolutionForward(handle, alpha, image_, call.image, weight_, call.weight,
-                                         choice.convolution, choice.algorithm, workspace, choice.workspace, beta,
-                                         result_, call.result);
+                                         choice.convolution, choice.algorithm, workspace, choice.workspace,
+                                         beta, result_, call.result);
     case ConvolutionKind::kBackwardInput:
       return api.cudnnConvolutionBackwardData(handle, alpha, weight_, call.weight, result_, call.result,
-                                              choice.convolution, choice.algorithm, workspace, choice.workspace,
-                                              beta, image_, call.image);
+                                              choice.convolution, choice.algorithm, workspace,
+                                              choice.workspace, beta, image_, call.image);
     case ConvolutionKind::kBackwardWeight:
       return api.cudnnConvolutionBackwardFilter(handle, alpha, image_, call.image, result_, call.result,
                                                 choice.convolution, choice.algorithm, workspace,
@@ -364,13 +270,16 @@ const char* FunctionOf(ConvolutionKind kind) {
 
 bool Plan::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
   if (next_ >= choices_.size()) return false;
-  Succeeded(OpenCudnn().api.cudnnSetStream(handle, reinterpret_cast<CUstream>(problem.stream)), "cudnnSetStream",
-            problem.device);
+  if (!Succeeded(Cudnn().cudnnSetStream(handle, reinterpret_cast<CUstream>(problem.stream)), "cudnnSetStream",
+                 problem.device))
+    return false;
   for (size_t i = next_; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];
     void* workspace = choice.workspace > 0 ? problem.workspace(choice.workspace) : nullptr;
     const cudnnStatus_t status = Queue(handle, problem.convolution, choice, workspace);
-    if (Succeeded(status, FunctionOf(problem.convolution.shape.kind), problem.device)) return true;
+    // A kernel that cuDNN fails to build or to load leaves others.
+    const bool others = IsKind(status, CUDNN_STATUS_INTERNAL_ERROR) && i + 1 < choices_.size();
+    if (!others && Succeeded(status, FunctionOf(problem.convolution.shape.kind), problem.device)) return true;
     next_ = i + 1;
   }
   return false;
@@ -417,9 +326,8 @@ class CudnnConvolutions final : public gpu::Convolutions {
 };
 
 bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
-  if (!OpenCudnn().missing.empty()) return false;
   Use(problem.device);
-  const Borrowed handle(problem.device);
+  const CudnnHandle handle(problem.device);
   if (!handle.get()) return false;
   return GetPlans().Find(handle.get(), problem.device, problem.convolution.shape)->Run(handle.get(), problem);
 }
@@ -429,11 +337,6 @@ bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
 gpu::Convolutions& GetCudnn() {
   static gpu::Convolutions& convolutions = *new CudnnConvolutions;
   return convolutions;
-}
-
-std::string CudnnMissing() {
-  const std::string& missing = OpenCudnn().missing;
-  return missing.empty() ? GetHandles().failure() : missing;
 }
 
 }  // namespace cuda

@@ -1,8 +1,6 @@
 // Convolutions by cuDNN, behind plugins/gpu's Convolutions.
 #pragma once
 
-#include <string>
-
 #include "plugins/gpu/libraries/convolutions.h"
 
 namespace cuda {
@@ -10,8 +8,5 @@ namespace cuda {
 // The convolutions of this process; never destroyed. cuDNN is opened at the first one, which takes some
 // milliseconds, and loads its kernels at the first one on a device, which takes some tenths of a second.
 gpu::Convolutions& GetCudnn();
-
-// Why there is no cuDNN, as a sentence; empty where there is one. Throws nothing.
-std::string CudnnMissing();
 
 }  // namespace cuda

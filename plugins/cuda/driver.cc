@@ -3,7 +3,7 @@
 
 #include "plugins/cuda/compiler.h"
 #include "plugins/cuda/context.h"
-#include "plugins/cuda/convolutions.h"
+#include "plugins/cuda/cudnn.h"
 #include "plugins/cuda/products.h"
 
 namespace cuda {

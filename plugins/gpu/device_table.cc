@@ -7,6 +7,10 @@ void Table::Properties(int32_t device, MicaDeviceProperties* out) {
   out->name = state.info.name.c_str();
   out->total_memory = state.info.total_memory;
   out->free_memory = driver_.FreeMemory(device);
+  if (out->struct_size < sizeof(*out)) return;  // an older host
+  out->architecture = state.info.architecture.c_str();
+  out->multiprocessors = state.info.multiprocessors;
+  out->warp_size = state.info.warp_size;
 }
 
 int32_t Table::ExchangeDevice(int32_t device) {

@@ -2,6 +2,7 @@
 
 #include <mica/kit/kit.h>
 
+#include "plugins/gpu/attention/attention.h"
 #include "plugins/gpu/device_table.h"
 #include "plugins/gpu/devices.h"
 #include "plugins/gpu/kit_driver.h"
@@ -18,6 +19,7 @@ void Register(const MicaHost*, const MicaRegistrar* table, Driver& driver, Produ
   mica::plugin::Registrar registrar(table, driver.backend());
   registrar.Device(*functions);
   mica::kit::Register(registrar, *kit_driver);
+  RegisterAttention(registrar, *devices);
 }
 
 }  // namespace gpu

@@ -9,7 +9,8 @@
 
 namespace gpu {
 
-// Called by a plugin's init. `driver`, and `products` and `convolutions` (or NULL), live as long as the process.
+// Called by a plugin's init. `driver`, and `products` and `convolutions` (or NULL), live as long as the
+// process.
 void Register(const MicaHost* host, const MicaRegistrar* registrar, Driver& driver, Products* products,
               Convolutions* convolutions);
 

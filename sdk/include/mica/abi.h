@@ -124,6 +124,10 @@ typedef struct MicaDeviceProperties {
   int64_t total_memory; /* bytes; -1 unknown */
   int64_t free_memory;  /* bytes; -1 unknown */
   uint64_t dtypes;      /* bit d: memory of dtype d may be held; 0 says all */
+  /* Younger than 1.0: set where struct_size reaches behind them. */
+  const char* architecture; /* what kernels are compiled for, "sm_90"; NULL unknown; lives as long as the plugin */
+  int32_t multiprocessors;  /* 0 unknown */
+  int32_t warp_size;        /* work-items that run in step; 0 unknown */
 } MicaDeviceProperties;
 
 /* A device. Streams and events are handles of the device's own; stream 0 is the
@@ -317,6 +321,7 @@ typedef MicaStatus (*MicaPluginInit)(const MicaHost* host, const MicaRegistrar* 
 #define MICA_KERNEL_RECORD_SIZE_1_0 80
 #define MICA_CLASS_RECORD_SIZE_1_0 56
 #define MICA_MANIFEST_SIZE_1_0 64
+#define MICA_DEVICE_PROPERTIES_SIZE_1_0 40
 
 /* Whether a table has a member: it lies inside the table's size and is not NULL.
  * Needed for members that are younger than 1.0, and for optional ones. */
@@ -339,7 +344,7 @@ MICA_LAYOUT_ASSERT(sizeof(MicaCall) == 64);
 MICA_LAYOUT_ASSERT(offsetof(MicaCall, compute_dtype) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaCall, device_index) == 48);
 MICA_LAYOUT_ASSERT(offsetof(MicaCall, stream) == 56);
-MICA_LAYOUT_ASSERT(sizeof(MicaDeviceProperties) == 40);
+MICA_LAYOUT_ASSERT(sizeof(MicaDeviceProperties) >= MICA_DEVICE_PROPERTIES_SIZE_1_0);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);

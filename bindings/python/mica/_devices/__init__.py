@@ -85,7 +85,8 @@ def device_properties(device: Any = None) -> dict[str, Any]:
             accelerator where that is the CPU.
 
     Returns:
-        dict: "name", "total_memory" and "free_memory" in bytes (-1: unknown), and what the plugin adds.
+        dict: "name", "total_memory" and "free_memory" in bytes (-1: unknown), and where the plugin says them
+        "architecture" ("sm_90"), "multiprocessors" and "warp_size".
 
     Example:
         >>> mica.device_properties("cpu")

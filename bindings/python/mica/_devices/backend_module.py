@@ -8,6 +8,7 @@ In a docstring of a function, `mica.cuda` stands for the backend's module.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from typing import Any
 
@@ -141,7 +142,8 @@ def _devices_of(backend: str) -> dict[str, Any]:
 
         Returns:
             DeviceProperties: A named tuple with `name`, `total_memory` and `free_memory` in bytes (-1 if
-            unknown), `major` and `minor` of its compute capability, and what the plugin adds.
+            unknown), `architecture` ("sm_90"), `major` and `minor` of its compute capability,
+            `multi_processor_count`, `warp_size` and what the plugin adds (0 and "" if unknown).
 
         Raises:
             RuntimeError: There is no such device.
@@ -151,7 +153,11 @@ def _devices_of(backend: str) -> dict[str, Any]:
             ...     gibibytes = mica.cuda.get_device_properties(0).total_memory / 2**30
         """
         _needed(backend)
-        found = {"major": 0, "minor": 0, **_devices.device_properties(_numbered(backend, device))}
+        unknown = {"architecture": "", "multiprocessors": 0, "warp_size": 0}
+        found = {**unknown, **_devices.device_properties(_numbered(backend, device))}
+        number = re.fullmatch(r"sm_(\d+)(\d)[a-z]?", found["architecture"])
+        found["major"], found["minor"] = map(int, number.groups()) if number else (0, 0)
+        found["multi_processor_count"] = found.pop("multiprocessors")
         return namedtuple("DeviceProperties", list(found))(**found)  # noqa: PYI024
 
     def get_device_name(device: Any = None) -> str:

@@ -31,10 +31,16 @@ Event& EventOf(PyObject* capsule) {
   return *static_cast<Event*>(event);
 }
 
+// Opens the plugin that provides a backend, also where the name alone is known.
+void Provide(const std::string& backend) {
+  const int index = BackendIndex(backend);
+  if (index < 0 || !DeviceTable(index)) EnsureProvider("backend:" + backend);
+}
+
 PyObject* DeviceCountFunction(PyObject*, PyObject* name) {
   return Guarded([&] {
     const std::string backend(StrView(name));
-    if (BackendIndex(backend) < 0) EnsureProvider("backend:" + backend);
+    Provide(backend);
     return PyLong_FromLong(DeviceCount(BackendIndex(backend)));
   });
 }
@@ -48,10 +54,19 @@ PyObject* BackendNames(PyObject*, PyObject*) {
 }
 PyObject* Properties(PyObject*, PyObject* device) {
   return Guarded([&] {
-    const DeviceProperties p = PropertiesOf(ToDevice(device));
-    return Py_BuildValue("{s:s,s:L,s:L}", "name", p.name.c_str(), "total_memory",
-                         static_cast<long long>(p.total_memory), "free_memory",
-                         static_cast<long long>(p.free_memory));
+    const Device asked = ToDevice(device);
+    Provide(std::string(BackendName(asked.backend)));
+    const DeviceProperties p = PropertiesOf(asked);
+    Ref found = Own(Py_BuildValue("{s:s,s:L,s:L}", "name", p.name.c_str(), "total_memory",
+                                  static_cast<long long>(p.total_memory), "free_memory",
+                                  static_cast<long long>(p.free_memory)));
+    const auto add = [&](const char* name, PyObject* value) {
+      Check(PyDict_SetItemString(found.get(), name, Own(value).get()));
+    };
+    if (!p.architecture.empty()) add("architecture", NewStr(p.architecture));
+    if (p.multiprocessors > 0) add("multiprocessors", PyLong_FromLong(p.multiprocessors));
+    if (p.warp_size > 0) add("warp_size", PyLong_FromLong(p.warp_size));
+    return found.release();
   });
 }
 PyObject* DefaultDevice(PyObject*, PyObject*) {

@@ -7,8 +7,10 @@
 // are copied for it.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <mica/kit/gemm.h>
 #include <mica/kit/pointwise.h>
@@ -74,9 +76,9 @@ inline Shape MakeShape(const TensorRef& image, const TensorRef& weight, const Te
   return s;
 }
 
-// The strides that a dense tensor of these sizes has, channels first or last.
-inline std::vector<int64_t> DenseStrides(const TensorRef& t, bool channels_last) {
-  std::vector<int64_t> strides(static_cast<size_t>(t.ndim()));
+// The strides that a dense tensor of up to 5 dimensions has, channels first or last.
+inline std::array<int64_t, 5> DenseStrides(const TensorRef& t, bool channels_last) {
+  std::array<int64_t, 5> strides = {};
   int64_t next = 1;
   const auto place = [&](int d) {
     strides[static_cast<size_t>(d)] = next;
@@ -90,7 +92,7 @@ inline std::vector<int64_t> DenseStrides(const TensorRef& t, bool channels_last)
 }
 
 inline bool IsDense(const TensorRef& t, bool channels_last) {
-  const std::vector<int64_t> dense = DenseStrides(t, channels_last);
+  const std::array<int64_t, 5> dense = DenseStrides(t, channels_last);
   for (int d = 0; d < t.ndim(); ++d)
     if (t.size(d) != 1 && t.stride(d) != dense[static_cast<size_t>(d)]) return false;
   return true;
@@ -105,7 +107,8 @@ class DenseOperand {
     if (IsDense(t, channels_last) && reinterpret_cast<uintptr_t>(data_) % 16 == 0) return;
     copy_.emplace(call, t.numel() * t.itemsize());
     space_.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-    space_.operands.push_back({copy_->data(), t.dtype(), DenseStrides(t, channels_last)});
+    const std::array<int64_t, 5> dense = DenseStrides(t, channels_last);
+    space_.operands.push_back({copy_->data(), t.dtype(), {dense.begin(), dense.begin() + t.ndim()}});
     space_.Add(tensor);
     data_ = copy_->data();
     if (!is_written) pointwise::CopyPart(call_, space_);

@@ -253,17 +253,19 @@ inline void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* ma
 
 inline const Kernel& FindBins(const MicaCall* call, int32_t weights) {
   const Device& device = DeviceOf(call);
-  const bool weighted = weights >= 0;
   Key key("bins");
   key.Add(weights);
   return FindKernel(device, key, "count_bins", call->name, [&] {
-    if (!weighted) return LanesText(device, {MICA_I64, 1}, false) + Define("COUNT_BINS", "1") + kCountText;
-    const int32_t out = weights == MICA_F32 ? MICA_F32 : MICA_F64;
-    return LanesText(device, {device.has_f64 ? MICA_F64 : MICA_F32, 1}, false) + Define("COUNT_BINS", "1") +
-           Define("WEIGHT", "E_" + std::string(Suffix(weights))) +
-           Define("LOAD_WEIGHT(p)", "LOAD_" + std::string(Suffix(weights)) + "(p, 1)") +
-           Define("SUM", "E_" + std::string(Suffix(out))) +
-           Define("STORE_SUM(v, p)", "STORE_" + std::string(Suffix(out)) + "(v, p, 1)") + kCountText;
+    if (weights < 0)
+      return LanesText(device, {MICA_I64, 1}, false) + Define("WEIGHTS", "") + Define("SUM", "long") +
+             Define("ADD_UP", "out[bin] = last - first;") + kBinsText;
+    const std::string from = Suffix(weights), to = Suffix(weights == MICA_F32 ? MICA_F32 : MICA_F64);
+    return LanesText(device, {device.has_f64 ? MICA_F64 : MICA_F32, 1}, false) +
+           Define("WEIGHTS", "const global E_" + from + "* weights, const long stride,") +
+           Define("SUM", "E_" + to) +
+           Define("ADD_UP", "LANE sum = 0; for (long j = first; j < last; ++j) sum += LOAD_" + from +
+                                "(weights + places[j] * stride, 1); STORE_" + to + "(sum, out + bin, 1);") +
+           kBinsText;
   });
 }
 

@@ -18,6 +18,7 @@
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
 #include <mica/kit/scatter.h>
+#include <mica/kit/searching.h>
 #include <mica/kit/sorting.h>
 #include <mica/kit/window.h>
 
@@ -41,6 +42,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   copies::RegisterCopies(registrar);
   sorting::RegisterSorting(registrar);
   counting::RegisterCounting(registrar);
+  searching::RegisterSearching(registrar);
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);

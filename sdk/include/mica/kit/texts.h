@@ -56,6 +56,12 @@ inline constexpr char kSortText[] =
 inline constexpr char kCountText[] =
 #include <mica/kit/kernels/count.cl>
     ;
+inline constexpr char kBinsText[] =
+#include <mica/kit/kernels/bins.cl>
+    ;
+inline constexpr char kSearchText[] =
+#include <mica/kit/kernels/search.cl>
+    ;
 // clang-format on
 
 }  // namespace kit

@@ -5,39 +5,6 @@ R"cl(
 // each tile writes. The host defines GROUP, EACH, TESTED (the type of elements that are tested), IS_SET(p),
 // POINTERS and SIZES (parameters), PLACE (declares at_0 and more from the element's number i), and
 // WRITE(i, at): what element i, the at-th that is set, gives.
-#ifdef COUNT_BINS
-// How often each number from 0 on occurs, or with WEIGHT, LOAD_WEIGHT(p), SUM and STORE_SUM(v, p) the sum of
-// the weights of those that are it, which lie at `places`.
-static long first_from(const global long* sorted, long numel, long number) {
-  long low = 0, high = numel;
-  while (low < high) {
-    const long middle = (low + high) / 2;
-    if (sorted[middle] < number)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-#ifdef WEIGHT
-kernel void count_bins(const global long* sorted, const global long* places, const global WEIGHT* weights,
-                       const long stride, global SUM* out, const long numel, const long bins) {
-  const long bin = get_global_id(0);
-  if (bin >= bins) return;
-  LANE sum = 0;
-  for (long j = first_from(sorted, numel, bin); j < numel && sorted[j] == bin; ++j)
-    sum += LOAD_WEIGHT(weights + places[j] * stride);
-  STORE_SUM(sum, out + bin);
-}
-#else
-kernel void count_bins(const global long* sorted, const global long* places, global long* out, const long numel,
-                       const long bins) {
-  const long bin = get_global_id(0);
-  if (bin >= bins) return;
-  out[bin] = first_from(sorted, numel, bin + 1) - first_from(sorted, numel, bin);
-}
-#endif
-#else
 #define TILE (GROUP * EACH)
 // Item m of a group gets how much the items before it have: an inclusive scan in `sums`.
 #define SCAN_SUMS                                                             \
@@ -120,5 +87,4 @@ kernel void write(POINTERS SIZES const global ulong* counts, const ulong numel, 
     ++at;
   }
 }
-#endif
 )cl"
