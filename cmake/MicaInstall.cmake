@@ -40,7 +40,7 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/native_functions.yaml ${PROJECT_SOURCE_DIR}/derivatives.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/operators DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
-install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY sdk/include/ ${PROJECT_BINARY_DIR}/sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(config_dir ${libdir}/cmake/Mica)
 install(EXPORT MicaTargets NAMESPACE Mica:: DESTINATION ${config_dir})

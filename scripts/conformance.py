@@ -12,9 +12,11 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from mica.conformance import expectations
+from mica.conformance import expectations, kit, operator_checks
 from mica.conformance.results import Row, row_from_json
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,8 +39,32 @@ RUNS = {
     "opencl": [
         ["--dtypes", "float32"],
         ["--dtypes", "int64,bool,float16,bfloat16", "--ops", _EACH_WAY, "--checks", "value"],
-    ]
+    ],
+    # Of each kernel's first run two thirds are the compiler's: HALVES stands for two runs, of every other
+    # operator each.
+    "simt": [
+        ["--dtypes", "float32", "--checks", "value,gradient", "--ops", "HALVES"],
+        ["--dtypes", "int64,bool,float16,bfloat16", "--ops", _EACH_WAY, "--checks", "value"],
+        ["--checks", "runtime"],
+    ],
 }
+# Runs of a device that go side by side.
+ABREAST = {"simt": 2}
+
+
+def runs_of(device: str) -> list[list[str]]:
+    """The options of each run of a device."""
+    runs = []
+    for options in RUNS.get(device, [[]]):
+        if "HALVES" not in options:
+            runs.append(options)
+            continue
+        kit.load_checks()
+        names = [entry.overload for entry in operator_checks.chosen([])]
+        runs += [
+            [",".join(half) if o == "HALVES" else o for o in options] for half in (names[::2], names[1::2])
+        ]
+    return runs
 
 
 def run(*command: str) -> None:
@@ -66,9 +92,8 @@ def conform(device: str, write: bool) -> tuple[int, int]:
     """Passed and failed rows of one device, over all its runs."""
     file = plugin(EXAMPLES[device]) if device in EXAMPLES else PLUGINS.get(device)
     opened = ["--plugin", str(file)] if file else []
-    passed = failed = 0
-    rows: list[Row] = []
-    for number, options in enumerate(RUNS.get(device, [[]])):
+
+    def conform_once(number: int, options: list[str]) -> dict[str, Any]:
         page = PAGES / f"{device}{f'-{number + 1}' if number else ''}"
         results = page.with_suffix(".json")
         command = [sys.executable, "-m", "mica", "conformance", "--device", device, *opened, *options]
@@ -76,12 +101,19 @@ def conform(device: str, write: bool) -> tuple[int, int]:
         command += [] if write else ["--expected", str(LISTS / f"{device}.txt")]
         results.unlink(missing_ok=True)
         subprocess.run(command, cwd=ROOT, check=False)
-        if not results.exists():
-            return passed, failed + 1
-        found = json.loads(results.read_text())
-        rows += map(row_from_json, found["rows"])
-        wrong = found["counts"]["fails"] + len(found["surprises"])
-        passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
+        return json.loads(results.read_text()) if results.exists() else {}
+
+    passed = failed = 0
+    rows: list[Row] = []
+    runs = runs_of(device)
+    with ThreadPoolExecutor(ABREAST.get(device, 1)) as pool:
+        for found in pool.map(conform_once, range(len(runs)), runs):
+            if not found:
+                failed += 1
+                continue
+            rows += map(row_from_json, found["rows"])
+            wrong = found["counts"]["fails"] + len(found["surprises"])
+            passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
     if write:  # of all runs together: a narrow one knows dtypes that the others lack
         (LISTS / f"{device}.txt").write_text(expectations.write(rows, device))
     return passed, failed

@@ -48,6 +48,7 @@ inline bool IsInteger(int32_t dtype) { return dtype >= MICA_U8 && dtype <= MICA_
 inline bool FitsVectors(const Call& c) {
   for (int64_t i = 0; i < c.program->main.size; ++i) {
     const int opcode = c.program->main.data[i].opcode;
+    if (opcode > MICA_OP_GIVEN || (opcode == MICA_OP_DIGAMMA && c.lane == MICA_F64)) return false;
     if (opcode == MICA_OP_GCD || opcode == MICA_OP_LCM) return false;
     if (opcode == MICA_OP_POW && c.lane < MICA_F16) return false;
   }
@@ -149,9 +150,13 @@ inline std::string Source(const Call& c, const Device& device) {
     for (size_t d = 0; d < NumStrides(c); ++d)
       parameters += "const INDEX stride_" + std::to_string(k) + "_c" + std::to_string(d) + ", ";
   parameters += "global int* raised";
-  return LanesText(device, {c.lane, c.width}, c.small) + Define("WHOLE", c.whole ? "1" : "0") +
-         Define("PARAMETERS", parameters) + Define("OFFSETS", offsets) + Define("LOADS", loads) +
-         Define("NUMBERS", numbers) + Define("BODY", TextOf(*c.program, static_cast<int>(ndim)).main) +
+  const bool maths = UsesMaths(*c.program, c.lane);
+  return LanesText(device, {c.lane, c.width}, c.small) +
+         (maths ? kMathsText + std::string("#undef OP_DIGAMMA\n#define OP_DIGAMMA(a) OP_MATHS1(digamma, a)\n")
+                : "") +
+         Define("WHOLE", c.whole ? "1" : "0") + Define("PARAMETERS", parameters) +
+         Define("OFFSETS", offsets) + Define("LOADS", loads) + Define("NUMBERS", numbers) +
+         Define("BODY", CodeText(*c.program, c.program->main, static_cast<int>(ndim), maths)) +
          Define("STORES", stores) + kPointwiseText;
 }
 
@@ -176,6 +181,7 @@ inline void Enqueue(Call& c) {
   const Device& device = DeviceOf(call);
   for (const Operand& operand : c.space.operands) CheckDtype(device, operand.dtype);
   CheckDtype(device, c.lane);
+  if (UsesMaths(*c.program, c.lane)) CheckDtype(device, MICA_F64);
   if (!c.coordinates) c.space.Simplify(true);
   c.small = c.space.IsSmall();
   c.width = Width(c, device);

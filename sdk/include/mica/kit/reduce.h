@@ -160,7 +160,7 @@ inline void ChooseWideTeam(ReduceCall* c) {
     c->chunk = ChunkOf(*c);
     c->team = 32;
     if (c->form == Form::kRow) {
-      while (c->team < 1024 && c->team * 16 <= c->length()) c->team *= 2;
+      while (c->team < 512 && c->team * 16 <= c->length()) c->team *= 2;
       c->kept_chunks = KeptChunks(*c);
     } else {
       while (c->team < 512 && c->team * c->chunk * 4 <= c->length() && c->rows() * c->team < kItems)

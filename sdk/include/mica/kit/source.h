@@ -67,18 +67,27 @@ inline std::string SourceText(const MicaProgram& program, const MicaInstruction&
   }
 }
 
+// The functions of mica/maths compute in double, one lane at a time: "OP_MATHS1(bessel_j0, ".
+inline bool IsMaths(const MicaInstruction& in) { return in.opcode > MICA_OP_GIVEN; }
+inline std::string MathsText(const OpcodeInfo& op) {
+  std::string name = op.name;
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return (op.arity == 1 ? "OP_MATHS1(" : "OP_MATHS2(") + name + ", ";
+}
+
 }  // namespace source
 
 // One section, printed. Inputs are x<k>, numbers n<k>, states s<k> and, on the
 // right of a combine, t<k>; results are y<k>; coordinates are COORD(d) of `ndim`.
-inline std::string CodeText(const MicaProgram& program, const MicaCode& code, int ndim = 0) {
+// Functions of mica/maths are printed where the text holds them: `maths`.
+inline std::string CodeText(const MicaProgram& program, const MicaCode& code, int ndim = 0,
+                            bool maths = false) {
   std::string text;
   bool is_mask[256] = {};
   for (int64_t k = 0; k < code.size; ++k) {
     const MicaInstruction& in = code.data[k];
     const OpcodeInfo& op = kOpcodeInfo[in.opcode];
-    // The functions of mica/maths/ compute in double, which few devices have.
-    if (in.opcode > MICA_OP_GIVEN) throw plugin::NotImplemented();
+    if (source::IsMaths(in) && !maths) throw plugin::NotImplemented();
     const std::string a = "r" + std::to_string(in.a);
     if (op.result == 'N') {
       text += (in.opcode == MICA_OP_STORE ? "y" : "s") + std::to_string(in.aux) + " = ";
@@ -95,12 +104,21 @@ inline std::string CodeText(const MicaProgram& program, const MicaCode& code, in
       text += "OP_CAST(" + std::to_string(in.aux) + ", " + a + "); ";
       continue;
     }
-    text += std::string("OP_") + op.name + "(" + a;
+    text += source::IsMaths(in) ? source::MathsText(op) + a : std::string("OP_") + op.name + "(" + a;
     if (op.arity > 1) text += ", r" + std::to_string(in.b);
     if (op.arity > 2) text += ", r" + std::to_string(in.c);
     text += "); ";
   }
   return text;
+}
+
+// Whether a text needs the functions of mica/maths; those of digamma alone are better in double lanes.
+inline bool UsesMaths(const MicaProgram& program, int32_t lane_dtype) {
+  for (int64_t k = 0; k < program.main.size; ++k) {
+    const MicaInstruction& in = program.main.data[k];
+    if (source::IsMaths(in) || (in.opcode == MICA_OP_DIGAMMA && lane_dtype == MICA_F64)) return true;
+  }
+  return false;
 }
 
 // The sections of a program, or of a stage of it; "" for those it lacks.

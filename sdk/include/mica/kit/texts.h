@@ -62,6 +62,10 @@ inline constexpr char kBinsText[] =
 inline constexpr char kSearchText[] =
 #include <mica/kit/kernels/search.cl>
     ;
+// The functions of mica/maths, put together by the build (cmake/MathsText.cmake).
+inline constexpr char kMathsText[] =
+#include <mica/kit/kernels/maths.cl>
+    ;
 // clang-format on
 
 }  // namespace kit

@@ -266,6 +266,8 @@ static int int32_of(float x) {
 #define GIVEN(k) JOIN(given, k)
 #define AS_LANE(a) (a)
 #define OP_CAST(dtype, a) JOIN(OP_CAST_, dtype)(a)
+#define OP_MATHS1(f, a) ((L)JOIN(mica_, f)((double)(a)))
+#define OP_MATHS2(f, a, b) ((L)JOIN(mica_, f)((double)(a), (double)(b)))
 
 // --- operations that every kind of lane has ---------------------------------------
 #define OP_TO_LANE(m) CHOOSE(m, ONE, ZERO)
