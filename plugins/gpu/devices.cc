@@ -17,6 +17,7 @@ void Devices::Find() {
     traits.index = index;
     traits.name = device->info.name;
     traits.vector_width = 8;
+    traits.has_maths = true;
     traits.access_bytes = 16;
     traits.is_wide = true;
     traits.max_groups_yz = 65535;

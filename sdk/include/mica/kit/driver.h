@@ -22,6 +22,9 @@ struct Device {
   int32_t index = 0;
   std::string name;  // of the hardware, for people
   bool has_f64 = true;
+  // Whether the compiler takes the functions of mica/maths: 2,000 lines over doubles, which not every
+  // OpenCL does (PoCL 3 crashes at some).
+  bool has_maths = false;
   // The most lanes that a work-item computes at once where memory is dense: 1, 2, 4, 8 or 16.
   int vector_width = 1;
   // The most bytes of one operand that a work-item should access at once; 0: no limit.

@@ -13,6 +13,7 @@
 #include <mica/kit/gather.h>
 #include <mica/kit/loss.h>
 #include <mica/kit/matmul.h>
+#include <mica/kit/normalization.h>
 #include <mica/kit/pointwise.h>
 #include <mica/kit/pooling.h>
 #include <mica/kit/random.h>
@@ -47,6 +48,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);
   loss::RegisterLoss(registrar);
+  normalization::RegisterNormalization(registrar);
   random::RegisterRandom(registrar);
 }
 

@@ -150,7 +150,7 @@ inline std::string Source(const Call& c, const Device& device) {
     for (size_t d = 0; d < NumStrides(c); ++d)
       parameters += "const INDEX stride_" + std::to_string(k) + "_c" + std::to_string(d) + ", ";
   parameters += "global int* raised";
-  const bool maths = UsesMaths(*c.program, c.lane);
+  const bool maths = NeedsMaths(*c.program) || (device.has_maths && LikesMaths(*c.program, c.lane));
   return LanesText(device, {c.lane, c.width}, c.small) +
          (maths ? kMathsText + std::string("#undef OP_DIGAMMA\n#define OP_DIGAMMA(a) OP_MATHS1(digamma, a)\n")
                 : "") +
@@ -181,7 +181,7 @@ inline void Enqueue(Call& c) {
   const Device& device = DeviceOf(call);
   for (const Operand& operand : c.space.operands) CheckDtype(device, operand.dtype);
   CheckDtype(device, c.lane);
-  if (UsesMaths(*c.program, c.lane)) CheckDtype(device, MICA_F64);
+  if (NeedsMaths(*c.program) && !(device.has_maths && device.has_f64)) throw plugin::NotImplemented();
   if (!c.coordinates) c.space.Simplify(true);
   c.small = c.space.IsSmall();
   c.width = Width(c, device);

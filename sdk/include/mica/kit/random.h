@@ -16,17 +16,19 @@ namespace random {
 using plugin::TensorRef;
 
 // One kind of draw: its name, the words of 32 bits that an element takes, the
-// expression of kernels/random.cl, and what it is called with.
+// expression of kernels/random.cl, what it is called with, and what is computed for all
+// elements of a work-item before.
 struct Draw {
   const char* name;
   int words;
   const char* element;
   const char* parameters;
+  const char* before = "";
 };
 inline constexpr Draw kUniform = {"uniform", 0, "uniform(UNIFORM(w, j), first, second)",
                                   "const LANE first, const LANE second"};
-inline constexpr Draw kNormal = {"normal", 0, "(first + second * normal(w, j))",
-                                 "const LANE first, const LANE second"};
+inline constexpr Draw kNormal = {"normal", 0, "(first + second * z[(j) / WORDS])",
+                                 "const LANE first, const LANE second", "LANE z[PER]; normals(words, z);"};
 inline constexpr Draw kBernoulli = {"bernoulli", 1, "((LANE)(w[j] < threshold))", "const ulong threshold"};
 inline constexpr Draw kBernoulliEach = {"bernoulli_each", 1, "chance(w[j], p[i], raised)",
                                         "const global float* p, global int* raised"};
@@ -49,13 +51,15 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
   // Three more, so that the first counter begins where a word may be used.
   plugin::Check(call->host->random_philox(generator, PlaceOf(call), items * 4 + 3, &seed, &offset));
   Key key("random");
-  key.Add(draw.name).Add(t.dtype());
+  const bool small = count < (int64_t{1} << 31);
+  key.Add(draw.name).Add(t.dtype()).Add(small);
   const Kernel& kernel = FindKernel(device, key, "draw", call->name, [&] {
     const std::string suffix = Suffix(t.dtype());
-    return LanesText(device, {lane, 1}, true) + Define("PER", std::to_string(per)) +
+    return LanesText(device, {lane, 1}, small) + Define("PER", std::to_string(per)) +
            Define("STORE(v, p)", "STORE_" + suffix + "(v, p, 1)") + Define("ROUNDED", "rounded_" + suffix) +
            Define("PARAMETERS", "global E_" + suffix + "* out, " + draw.parameters) +
-           Define("ELEMENT(w, j, i)", draw.element) + kRandomText;
+           Define("ELEMENT", "E_" + suffix) + Define("VALUE(w, j, i)", draw.element) +
+           Define("BEFORE_ALL", draw.before) + kRandomText;
   });
   std::unique_ptr<Workspace> dense;
   if (!t.contiguous()) dense = std::make_unique<Workspace>(call, count * t.itemsize());
@@ -66,7 +70,7 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
     launch.Value<uint64_t>(seed)
         .Value<uint64_t>((offset + 3) / 4)
         .Value<uint64_t>(static_cast<uint64_t>(count));
-    launch.Run(items, 64);
+    launch.Run(items, device.is_wide ? 256 : 64);
   }
   if (!dense) return;
   Space space;

@@ -112,12 +112,16 @@ inline std::string CodeText(const MicaProgram& program, const MicaCode& code, in
   return text;
 }
 
-// Whether a text needs the functions of mica/maths; those of digamma alone are better in double lanes.
-inline bool UsesMaths(const MicaProgram& program, int32_t lane_dtype) {
-  for (int64_t k = 0; k < program.main.size; ++k) {
-    const MicaInstruction& in = program.main.data[k];
-    if (source::IsMaths(in) || (in.opcode == MICA_OP_DIGAMMA && lane_dtype == MICA_F64)) return true;
-  }
+// Whether a text needs the functions of mica/maths.
+inline bool NeedsMaths(const MicaProgram& program) {
+  for (int64_t k = 0; k < program.main.size; ++k)
+    if (source::IsMaths(program.main.data[k])) return true;
+  return false;
+}
+// Whether they are better than a text's own: digamma in double lanes.
+inline bool LikesMaths(const MicaProgram& program, int32_t lane_dtype) {
+  for (int64_t k = 0; k < program.main.size; ++k)
+    if (program.main.data[k].opcode == MICA_OP_DIGAMMA && lane_dtype == MICA_F64) return true;
   return false;
 }
 

@@ -47,6 +47,18 @@ inline constexpr char kPoolingText[] =
 inline constexpr char kLossText[] =
 #include <mica/kit/kernels/loss.cl>
     ;
+inline constexpr char kNormalizationText[] =
+#include <mica/kit/kernels/normalization.cl>
+    ;
+inline constexpr char kNormalizationForwardText[] =
+#include <mica/kit/kernels/normalization_forward.cl>
+    ;
+inline constexpr char kNormalizationBackwardText[] =
+#include <mica/kit/kernels/normalization_backward.cl>
+    ;
+inline constexpr char kNormalizationColumnsText[] =
+#include <mica/kit/kernels/normalization_columns.cl>
+    ;
 inline constexpr char kRandomText[] =
 #include <mica/kit/kernels/random.cl>
     ;

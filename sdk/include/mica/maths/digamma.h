@@ -25,7 +25,7 @@ MICA_MATHS_TABLE(mica_digamma_far)
       8.33333333333333333333e-2};
 
 MICA_MATHS double mica_digamma(double x) {
-  if (x == 0) return copysign(INFINITY, -x);
+  if (x == 0) return copysign((double)INFINITY, -x);
   double sum = 0;
   if (x < 0) {
     const double rest = x - rint(x); /* exact, and so is what tan sees near a pole */

@@ -142,8 +142,8 @@ MICA_MATHS double mica_i1e(double x) {
 /* exp(z) * scaled in two halves, since exp(z) overflows before the product does. */
 MICA_MATHS double mica_unscaled(double z, double scaled) {
   if (z <= MICA_MATHS_MAX_LOG) return exp(z) * scaled;
-  const double half = exp(z / 2);
-  return isinf(half) ? half * (scaled < 0 ? -1 : 1) : half * scaled * half;
+  const double root = exp(z / 2);
+  return isinf(root) ? root * (scaled < 0 ? -1 : 1) : root * scaled * root;
 }
 
 MICA_MATHS double mica_i0(double x) {

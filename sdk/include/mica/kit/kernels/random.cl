@@ -1,9 +1,10 @@
 R"cl(
 // Random fills with Philox 4x32-10 (Salmon et al., SC 2011): a work-item makes the four
 // words of one counter and PER elements from them, so that what an element gets
-// depends on the seed and its place alone. The host defines PER, PARAMETERS, which
-// ends in `count`, ROUNDED(v): a lane as the result's dtype holds it, and
-// ELEMENT(words, j, i): the value of element i from words j on.
+// depends on the seed and its place alone. The host defines PER; PARAMETERS: `out` and
+// the draw's own; ELEMENT: the type of a result in memory; ROUNDED(v): a lane as it is
+// held there; BEFORE_ALL: what the values of a work-item share; and VALUE(words, j, i):
+// the value of element i, from words j on.
 static void philox(ulong seed, ulong counter, uint* words) {
   uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
   uint x = (uint)counter, y = (uint)(counter >> 32), z = 0, w = 0;
@@ -41,12 +42,18 @@ static LANE uniform(LANE u, LANE from, LANE to) {
 #define UNIFORM(w, j) ((w[j] >> 8) * 0x1p-24f)
 #define WORDS 1
 #endif
-// Box and Muller's pair: the cosine for an even element, the sine for an odd one.
-static LANE normal(const uint* w, int j) {
-  const int pair = j / (2 * WORDS) * (2 * WORDS);
-  const LANE radius = sqrt(-2 * log(1 - UNIFORM(w, pair)));
-  const LANE angle = (LANE)6.283185307179586f * UNIFORM(w, pair + WORDS);
-  return radius * (j == pair ? cos(angle) : sin(angle));
+// Box and Muller's pairs: the cosine for an even element, the sine for an odd one.
+static void normals(const uint* w, LANE* z) {
+  UNROLL for (int pair = 0; pair < PER; pair += 2) {
+    const LANE radius = sqrt(-2 * log(1 - UNIFORM(w, pair * WORDS)));
+    const LANE angle = (LANE)6.283185307179586f * UNIFORM(w, pair * WORDS + WORDS);
+#ifndef __OPENCL_VERSION__
+    // Sparse compilers of the way to reduce large angles.
+    if (!(fabs(angle) < 8)) __builtin_unreachable();
+#endif
+    z[pair] = radius * cos(angle);
+    z[pair + 1] = radius * sin(angle);
+  }
 }
 #endif
 // Uniform below `range`, which is at most 2^63.
@@ -60,13 +67,23 @@ static LANE chance(uint w, float p, global int* raised) {
 }
 
 kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count) {
-  const ulong item = get_global_id(0);
-  if (item * PER >= count) return;
+  const INDEX first_of_item = (INDEX)get_global_id(0) * PER;
+  if (first_of_item >= count) return;
   uint words[4];
-  philox(seed, counter + item, words);
+  philox(seed, counter + get_global_id(0), words);
+  BEFORE_ALL
+#ifndef __OPENCL_VERSION__  // whose pointers into memory point nowhere else
+  if (first_of_item + PER <= count) {
+    ELEMENT made[PER];
+    UNROLL for (int e = 0; e < PER; ++e)
+      STORE(VALUE(words, e * (4 / PER), first_of_item + e), made + e);
+    STORE_VECTOR(PER, PACK(PER, made), out + first_of_item);
+    return;
+  }
+#endif
   UNROLL for (int e = 0; e < PER; ++e) {
-    const ulong i = item * PER + e;
-    if (i < count) STORE(ELEMENT(words, e * (4 / PER), i), out + i);
+    const INDEX i = first_of_item + e;
+    if (i < count) STORE(VALUE(words, e * (4 / PER), i), out + i);
   }
 }
 )cl"
