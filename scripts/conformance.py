@@ -107,14 +107,13 @@ def conform(device: str, write: bool) -> tuple[int, int]:
     rows: list[Row] = []
     runs = runs_of(device)
     with ThreadPoolExecutor(ABREAST.get(device, 1)) as pool:
-        for found in pool.map(conform_once, range(len(runs)), runs):
-            if not found:
-                failed += 1
-                continue
-            rows += map(row_from_json, found["rows"])
-            wrong = found["counts"]["fails"] + len(found["surprises"])
-            passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
-    if write:  # of all runs together: a narrow one knows dtypes that the others lack
+        ended = list(pool.map(conform_once, range(len(runs)), runs))
+    failed += ended.count({})
+    for found in filter(None, ended):
+        rows += map(row_from_json, found["rows"])
+        wrong = found["counts"]["fails"] + len(found["surprises"])
+        passed, failed = passed + max(len(found["rows"]) - wrong, 0), failed + wrong
+    if write and all(ended):  # of all runs together: a narrow one knows dtypes that the others lack
         (LISTS / f"{device}.txt").write_text(expectations.write(rows, device))
     return passed, failed
 

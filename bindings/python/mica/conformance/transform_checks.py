@@ -51,6 +51,19 @@ def _equal(a: mica.Tensor, b: mica.Tensor) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
+def _alike(a: Any, b: Any) -> bool:
+    """Equal, or, on a device other than the CPU, as near as sums in any order are: atomics have none."""
+    if _equal(a, b):
+        return True
+    tensors = isinstance(a, mica.Tensor) and isinstance(b, mica.Tensor)
+    if not tensors or a.device.type == "cpu" or a.dtype != b.dtype or not a.dtype.is_floating_point:
+        return False
+    near = 16 * mica.finfo(a.dtype).eps
+    return a.shape == b.shape and mica.allclose(
+        a.cpu().double(), b.cpu().double(), rtol=near, atol=near, equal_nan=True
+    )
+
+
 def _run_autocast(case: Case, device: str, _: Change) -> list[mica.Tensor]:
     """No result: the comparison is made here. A call that the CPU refuses without autocast is none."""
     kind = mica.device(device).type
@@ -72,7 +85,7 @@ def _run_autocast(case: Case, device: str, _: Change) -> list[mica.Tensor]:
             explicit = _seeded(case, device, cast)
         except (RuntimeError, TypeError, ValueError):
             continue  # it takes no such dtype, and so is not cast to it
-        if len(explicit) == len(got) and all(map(_equal, got, explicit)):
+        if len(explicit) == len(got) and all(map(_alike, got, explicit)):
             return []
     if case.entry.op_class == "decompose":
         return []  # each of its parts has a policy of its own
@@ -87,9 +100,20 @@ def _functionalize_cases(entry: Entry, dtype: str) -> Iterator[Case]:
         yield from _cases("functionalize", entry, dtype)
 
 
+def _overlaps(case: Case, first: mica.Tensor, rest: list[Any], keyword: dict[str, Any]) -> bool:
+    """Whether the operator's result shows an element of memory several times."""
+    view, _ = attempt(operator(case.entry), first, *rest, **keyword)
+    if not isinstance(view, mica.Tensor):
+        return False
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
+    return view.numel() > extent
+
+
 def _run_functionalize(case: Case, device: str, _: Change) -> list[mica.Tensor]:
     """No result: the comparison is made here."""
     (first, *rest), keyword = made(case, device, None)
+    if device != "cpu" and "inplace" not in case.entry.forms and _overlaps(case, first, rest, keyword):
+        return []  # what a write through such a view leaves depends on the order of its elements
 
     def program(x: mica.Tensor) -> list[mica.Tensor]:
         mica.manual_seed(0)
@@ -110,7 +134,7 @@ def _run_functionalize(case: Case, device: str, _: Change) -> list[mica.Tensor]:
         raise error
     if type(refused) is not type(error):
         raise AssertionError(f"It gives a result where the program itself raises {type(refused).__name__}.")
-    if refused is None and not all(map(_equal, got, expected)):
+    if refused is None and not all(map(_alike, got, expected)):
         raise AssertionError("The functionalized program gives other values than the program itself.")
     return []
 
