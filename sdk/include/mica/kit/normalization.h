@@ -21,7 +21,7 @@ using plugin::OwnedTensor;
 using plugin::TensorRef;
 
 constexpr int64_t kItems = 1 << 17;  // work-items that hide memory's latency
-constexpr int64_t kKept = 256;       // bytes of the rows that a member keeps in registers
+constexpr int64_t kKept = 128;       // bytes of the rows that a member keeps in registers
 
 // The rows of an input, and how teams share them.
 struct Rows {
@@ -177,9 +177,10 @@ inline OwnedTensor InputGradient(const MicaCall* call, const Rows& rows, const I
 }
 
 // Adds up the columns into `of_weight` and `of_bias`, which have one dtype; one of them may be none.
-inline void ParameterGradients(const MicaCall* call, const Rows& rows, const Inputs& inputs,
+inline void ParameterGradients(const MicaCall* call, Rows rows, const Inputs& inputs,
                                const MicaTensor* of_weight, const MicaTensor* of_bias) {
   constexpr int64_t kGroup = 256;
+  rows.team = rows.fold = 1, rows.parts = 0;  // one text for all lengths of rows
   const MicaTensor* first = of_weight ? of_weight : of_bias;
   const int sums = of_weight && of_bias ? 2 : 1;
   int columns = 1;  // chunks of neighbours that a group has of a row

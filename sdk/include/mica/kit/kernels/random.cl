@@ -47,9 +47,8 @@ static void normals(const uint* w, LANE* z) {
   UNROLL for (int pair = 0; pair < PER; pair += 2) {
     const LANE radius = sqrt(-2 * log(1 - UNIFORM(w, pair * WORDS)));
     const LANE angle = (LANE)6.283185307179586f * UNIFORM(w, pair * WORDS + WORDS);
-#ifndef __OPENCL_VERSION__
-    // Sparse compilers of the way to reduce large angles.
-    if (!(fabs(angle) < 8)) __builtin_unreachable();
+#ifdef __CUDACC__
+    __builtin_assume(fabs(angle) < 8);  // large angles are reduced through memory of the stack
 #endif
     z[pair] = radius * cos(angle);
     z[pair + 1] = radius * sin(angle);
