@@ -60,7 +60,7 @@ class PluginMemory : public RawMemory {
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
   // These run while memory is freed: an error there means that there is nothing
-  // left to wait for.
+  // left to wait for, and is told to whoever waits next.
   uint64_t RecordEvent(int index, uint64_t stream) override {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
@@ -72,20 +72,21 @@ class PluginMemory : public RawMemory {
   bool TakeIfDone(int index, uint64_t event) override {
     const MicaDeviceTable* t = Table();
     int32_t done = 0;
-    if (t && event != kDone && t->event_query && !Failed(t->event_query(t->context, index, event, &done)) &&
-        !done)
-      return false;
+    if (t && event != kDone && t->event_query && !Failed(t->event_query(t->context, index, event, &done))) {
+      if (done) DropStatus(t->event_destroy(t->context, index, event));
+      return done != 0;
+    }
     WaitAndTake(index, event);
     return true;
   }
   void WaitAndTake(int index, uint64_t event) override {
     const MicaDeviceTable* t = Table();
     if (!t || event == kDone) return;
-    DropStatus(t->event_sync(t->context, index, event));
+    KeepLate(backend_, t->event_sync(t->context, index, event));
     DropStatus(t->event_destroy(t->context, index, event));
   }
   void SynchronizeStream(int index, uint64_t stream) override {
-    if (const MicaDeviceTable* t = Table()) DropStatus(t->stream_sync(t->context, index, stream));
+    if (const MicaDeviceTable* t = Table()) KeepLate(backend_, t->stream_sync(t->context, index, stream));
   }
   void Copy(int index, void* to, const void* from, int64_t size) override {
     const Device place = At(index);

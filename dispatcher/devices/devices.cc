@@ -40,6 +40,7 @@ struct Registered {
   std::atomic<int> count{-1};
   std::atomic<bool> used{false};    // a function of the table was called
   std::atomic<bool> forked{false};  // in a child, and used before the fork
+  std::atomic<MicaStatus> late{nullptr};
 };
 std::array<Registered, keys::kBackendCount> g_devices{};
 std::atomic<bool> g_ended{false};
@@ -194,12 +195,20 @@ DeviceProperties PropertiesOf(Device device) {
   raw.struct_size = sizeof(raw);
   raw.total_memory = raw.free_memory = -1;
   ThrowIfError(table.properties(table.context, device.index, &raw));
-  return {raw.name ? raw.name : "",
-          raw.total_memory,
-          raw.free_memory,
-          raw.architecture ? raw.architecture : "",
-          raw.multiprocessors,
-          raw.warp_size};
+  return {raw.name ? raw.name : "", raw.total_memory,
+          raw.free_memory,          raw.architecture ? raw.architecture : "",
+          raw.multiprocessors,      raw.warp_size};
+}
+
+void KeepLate(int backend, MicaStatus status) {
+  if (!status) return;
+  MicaStatus none = nullptr;
+  if (!At(backend).late.compare_exchange_strong(none, status)) DropStatus(status);
+}
+
+void RaiseLate(int backend) {
+  std::atomic<MicaStatus>& late = At(backend).late;
+  if (late.load(std::memory_order_relaxed)) ThrowIfError(late.exchange(nullptr));
 }
 
 void DeviceGuard::Enter(Device device) {

@@ -68,7 +68,7 @@ void DestroyIdle(Pick&& pick) {
   }
   for (const Made& m : taken) {
     if (!LiveDeviceTable(m.ref.device.backend)) continue;  // ended, or of before a fork
-    DropStatus(m.giver->stream_sync(m.giver->context, m.ref.device.index, m.ref.handle));
+    KeepLate(m.ref.device.backend, m.giver->stream_sync(m.giver->context, m.ref.device.index, m.ref.handle));
     AllocatorFor(m.ref.device).EndStream(m.ref.handle);
     DropStatus(m.giver->stream_destroy(m.giver->context, m.ref.device.index, m.ref.handle));
   }
@@ -155,6 +155,7 @@ void SynchronizeStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   ThrowIfError(table.stream_sync(table.context, stream.device.index, stream.handle));
+  RaiseLate(stream.device.backend);
   ReleaseDoneCopies();
 }
 
@@ -176,6 +177,7 @@ void SynchronizeDevice(Device device) {
   const MicaDeviceTable& table = DeviceTableOf(device);
   if (table.device_sync) {
     ThrowIfError(table.device_sync(table.context, device.index));
+    RaiseLate(device.backend);
     ReleaseDoneCopies();
     return;
   }
@@ -230,6 +232,7 @@ void Event::Synchronize() {
   if (!recorded_ || device_.backend < 2) return;
   static_cast<void>(DeviceTableOf(device_));  // that it lives
   ThrowIfError(giver_->event_sync(giver_->context, device_.index, handle_));
+  RaiseLate(device_.backend);
   ReleaseDoneCopies();
 }
 

@@ -126,7 +126,8 @@ const std::string& CompilerMissing() { return GetNvrtc().missing; }
 
 std::string CompilerVersion() {
   const Nvrtc& nvrtc = GetNvrtc();
-  return nvrtc.missing.empty() ? "nvrtc " + nvrtc.version : "nvrtc (missing)";
+  // The number stands for the options below: count it up with them.
+  return nvrtc.missing.empty() ? "nvrtc " + nvrtc.version + ", options 1" : "nvrtc (missing)";
 }
 
 const char* KernelPrelude() { return kPrelude; }

@@ -57,6 +57,7 @@ CudaDriver& GetCudaDriver() {
 int CudaDriver::Count() { return DeviceCount(); }
 
 std::vector<std::string> CudaDriver::Missing() {
+  if (!DriverMissing().empty()) return {DriverMissing()};  // the libraries need it
   std::vector<std::string> missing;
   for (const std::string& sentence : {DriverMissing(), CompilerMissing(), CublasMissing(), CudnnMissing()})
     if (!sentence.empty()) missing.push_back(sentence);

@@ -67,7 +67,11 @@ bool ReadEntry(int file, const std::string& key, std::string* out) {
   const Header expected;
   Header header;
   struct stat about;
-  if (fstat(file, &about) != 0 || !ReadAll(file, &header, sizeof(header))) return false;
+  // What is kept is run: a plain file that this user alone could write.
+  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid() ||
+      (about.st_mode & (S_IWGRP | S_IWOTH)) != 0 || about.st_size < static_cast<off_t>(sizeof(header)))
+    return false;
+  if (!ReadAll(file, &header, sizeof(header))) return false;
   if (header.magic != expected.magic || header.key_size != key.size()) return false;
   // Sizes first: a corrupt one must not ask for all memory there is.
   const uint64_t rest = static_cast<uint64_t>(about.st_size) - sizeof(header);
@@ -104,7 +108,7 @@ std::string DiskCache::PathOf(const std::string& key) const {
 
 bool DiskCache::Find(const std::string& key, std::string* out) const {
   const std::string path = PathOf(key);
-  const int file = path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   const bool found = ReadEntry(file, key, out);
   close(file);

@@ -331,7 +331,8 @@ def main() -> int:
     for codec in ("raw_unicode_escape", "unicode_escape", "latin1", "ascii", "cp437"):
         "x".encode(codec)
     load(pickle.dumps({}))
-    mica._C._device_count("cuda")
+    for backend in ("cuda", "xpu"):  # one that a plugin provides, one that none does
+        mica._C._device_count(backend)
     sys.addaudithook(watch)
     end, made, wrong = time.monotonic() + seconds, 0, 0
     whole = process_state.whole_state()

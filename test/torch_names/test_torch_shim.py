@@ -46,7 +46,7 @@ PROGRAMS = {
     "import torch; a = torch.ops.aten; print({a._sparse_addmm.default: 1} != {}, hasattr(a, 'nowhere'))\ntry: a._pin_memory(torch.ones(1))\nexcept NotImplementedError as e: print('torch.ops.aten._pin_memory' in str(e))": "True False\nTrue",
     "import torch\ntry: torch.ops.load_library('/nowhere.so')\nexcept OSError: print('OSError')": "OSError",
     "import torch; print(torch.device('cuda:1').index, torch.device('cuda', 1) == torch.device('cuda:1'))": "1 True",
-    "import torch\ntry: torch.ones(2, device='cuda')\nexcept NotImplementedError as e: print('plugin' in str(e))": "True",
+    "import torch\ntry: torch.ones(2, device='cuda' if not torch.cuda.is_available() else 'cuda:99')\nexcept RuntimeError as e: print('does not exist' in str(e))": "True",
     "import sys; print(sys.argv)": "['-c', 'one', '--two']",
     "import torch; print(torch.optim.adam.Adam is torch.optim.Adam, torch.nn.modules.linear.Linear is torch.nn.Linear)": "True True",
     "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel",

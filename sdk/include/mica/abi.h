@@ -125,9 +125,10 @@ typedef struct MicaDeviceProperties {
   int64_t free_memory;  /* bytes; -1 unknown */
   uint64_t dtypes;      /* bit d: memory of dtype d may be held; 0 says all */
   /* Younger than 1.0: set where struct_size reaches behind them. */
-  const char* architecture; /* what kernels are compiled for, "sm_90"; NULL unknown; lives as long as the plugin */
-  int32_t multiprocessors;  /* 0 unknown */
-  int32_t warp_size;        /* work-items that run in step; 0 unknown */
+  const char*
+      architecture; /* what kernels are compiled for, "sm_90"; NULL unknown; lives as long as the plugin */
+  int32_t multiprocessors; /* 0 unknown */
+  int32_t warp_size;       /* work-items that run in step; 0 unknown */
 } MicaDeviceProperties;
 
 /* A device. Streams and events are handles of the device's own; stream 0 is the

@@ -37,6 +37,8 @@ const Kernel& FindGemm(const MicaCall* call, int32_t lane, const Key& key, F&& m
 
 // Appends M, N and K and runs the kernel over `batches` products.
 inline void RunGemm(Launch& launch, int64_t m, int64_t n, int64_t k, int64_t batches) {
+  constexpr int64_t kMost = INT32_MAX - 64;  // the kernel counts in int, to the end of a tile
+  if (std::max({m, n, k}) > kMost) throw plugin::NotImplemented();
   if (std::max((m + 63) / 64, batches) > launch.device().max_groups_yz) throw plugin::NotImplemented();
   launch.Value(static_cast<int32_t>(m)).Value(static_cast<int32_t>(n)).Value(static_cast<int32_t>(k));
   launch.Run((n + 63) / 64 * 8, (m + 63) / 64 * 8, batches, 8, 8);

@@ -19,19 +19,33 @@ enum class Form { kReduction, kScan, kRow };
 // states, which it names. (argmax: `where(index == 0 or x > m, index, i)`.)
 inline bool FindIndexStates(const MicaProgram& program, std::vector<int>* states) {
   const MicaInstruction* made[256] = {};  // by register
-  const auto is_index = [&](int reg) { return made[reg] && made[reg]->opcode == MICA_OP_INDEX; };
+  const auto is = [&](int reg, int opcode) { return made[reg] && made[reg]->opcode == opcode; };
+  const auto is_index = [&](int reg) { return is(reg, MICA_OP_INDEX); };
+  const auto is_zero = [&](int reg) {
+    return is(reg, MICA_OP_CONST) && program.constants[made[reg]->aux].is_integer &&
+           program.constants[made[reg]->aux].i == 0;
+  };
+  const auto holds_index = [&](int reg) {
+    return is(reg, MICA_OP_SELECT) && (is_index(made[reg]->b) || is_index(made[reg]->c));
+  };
   for (int64_t k = 0; k < program.main.size; ++k) {
     const MicaInstruction& in = program.main.data[k];
     if (in.opcode == MICA_OP_STORE_STATE) {
-      const MicaInstruction* value = made[in.a];
-      if (value && value->opcode == MICA_OP_SELECT && (is_index(value->b) || is_index(value->c)))
-        states->push_back(in.aux);
+      if (is_index(in.a)) return false;
+      if (!holds_index(in.a)) continue;
+      const MicaInstruction& choice = *made[in.a];
+      const int other = is_index(choice.b) ? choice.c : choice.b;
+      if (!is(other, MICA_OP_STATE) || made[other]->aux != in.aux) return false;
+      states->push_back(in.aux);
       continue;
     }
-    const int arity = kOpcodeInfo[in.opcode].arity;
-    const bool reads =
-        (arity > 0 && is_index(in.a)) || (arity > 1 && is_index(in.b)) || (arity > 2 && is_index(in.c));
-    if (reads && in.opcode != MICA_OP_EQ && in.opcode != MICA_OP_SELECT) return false;
+    const int operands[] = {in.a, in.b, in.c};
+    for (int o = 0; o < kOpcodeInfo[in.opcode].arity; ++o) {
+      if (holds_index(operands[o])) return false;  // it goes to a state and nowhere else
+      if (!is_index(operands[o])) continue;
+      const bool asks = in.opcode == MICA_OP_EQ && is_zero(operands[1 - o]);
+      if (!asks && !(in.opcode == MICA_OP_SELECT && o > 0)) return false;
+    }
     made[in.dst] = &in;
   }
   return true;

@@ -240,6 +240,7 @@ inline void RunScatter(const MicaCall* call, const MicaValue* args, int64_t, Mic
   if (p.index_arg < 0 || p.dims_arg < 0 || args[p.dims_arg].tag != MICA_VALUE_INT || p.index.size > 0 ||
       p.keep.size > 0)
     throw plugin::NotImplemented();
+  if (MayRaise(p, MICA_I64)) throw plugin::NotImplemented();  // its word is for indices
   Scatter s(call);
   s.bounds = p.bounds;
   const MicaTensor* index = args[p.index_arg].u.tensor;

@@ -55,8 +55,8 @@ kernel void nll_backward(const global E* grad, const long grad_stride, const glo
                          const long target_stride, const global E* weight, const long weight_stride,
                          const global E* total, global E* out, const long row_stride, const long class_stride,
                          const int rows, const int classes, const int reduction, const long ignored) {
-  const int i = get_global_id(0);
-  if (i >= rows * classes) return;
+  const long i = get_global_id(0);
+  if (i >= (long)rows * classes) return;
   const int row = i / classes, c = i % classes;
   const long chosen = target[row * target_stride];
   LANE value = 0;

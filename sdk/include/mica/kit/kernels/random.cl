@@ -62,7 +62,7 @@ static ulong below(const uint* w, int j, ulong range) {
 // Whether an event of probability p happens.
 static LANE chance(uint w, float p, global int* raised) {
   if (!(p >= 0 && p <= 1)) *raised = 1;
-  return w < p * 4294967296.0f;
+  return (ulong)w < (ulong)(p * 4294967296.0f);
 }
 
 kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count) {

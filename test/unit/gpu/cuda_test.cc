@@ -1,0 +1,53 @@
+// CUDA's driver over libraries that imitate NVIDIA's (fake/), and what is said where there are none.
+//
+// The tests are in cuda_hidden.cc and cuda_products_hidden.cc; each group of them runs in a process whose
+// environment names the libraries.
+#include <filesystem>
+#include <fstream>
+
+#include "test/support/mica_test.h"
+#include "test/unit/gpu/child.h"
+
+namespace cuda::test {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+const std::string kFakes = MICA_BUILD_DIR "/test/fake_cuda";
+
+Environment Fakes() {
+  return {{"LD_LIBRARY_PATH", kFakes}, {"MICA_CUDA_LIBRARIES", kFakes}, {"MICA_NVRTC", ""}};
+}
+
+TEST_CASE("CUDA's driver and compiler", "[gpu][cuda]") { gpu::test::RunHidden("[fakes]", Fakes()); }
+
+TEST_CASE("CUDA where the device reaches the host's memory", "[gpu][cuda]") {
+  Environment environment = Fakes();
+  environment.emplace_back("FAKE_PAGEABLE", "1");
+  gpu::test::RunHidden("[fakes-pageable]", environment);
+}
+
+TEST_CASE("CUDA in the child of a fork", "[gpu][cuda]") { gpu::test::RunHidden("[fakes-fork]", Fakes()); }
+
+TEST_CASE("CUDA after the driver's end", "[gpu][cuda]") { gpu::test::RunHidden("[fakes-end]", Fakes()); }
+
+TEST_CASE("CUDA's driver without a device, and one that does not start", "[gpu][cuda]") {
+  Environment environment = Fakes();
+  environment.emplace_back("FAKE_INIT", "100");
+  gpu::test::RunHidden("[fakes-none]", environment);
+  environment.back().second = "2";
+  gpu::test::RunHidden("[fakes-refuses]", environment);
+}
+
+TEST_CASE("CUDA where there is nothing", "[gpu][cuda]") {
+  // A file that is no library, where the loader looks first: some machines have the true one.
+  const std::string folder = gpu::test::CacheFolder() + "/nothing";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/libcuda.so.1")
+      << "This is not a library, and long enough to have a header of one.";
+  gpu::test::RunHidden(
+      "[nothing]",
+      {{"LD_LIBRARY_PATH", folder}, {"MICA_CUDA_LIBRARIES", folder}, {"MICA_NVRTC", "/nowhere"}});
+}
+
+}  // namespace
+}  // namespace cuda::test
