@@ -57,7 +57,7 @@ def batch() -> None:
 
 def device() -> None:
     # snippet: device
-    mica.ones(2, device="cuda")
+    mica.ones(2, device="xpu")
     # end snippet
 
 

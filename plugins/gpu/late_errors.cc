@@ -34,9 +34,12 @@ void LateErrors::Raise() {
   }
   if (first == kinds_.size()) return;
   const Kind& kind = kinds_[first];
+  std::string sentence = kind.error.Sentence(number);
+  if (sentence.back() != '.') sentence += '.';
+  const size_t name = kind.operator_name.rfind("mica::", 0) == 0 ? 6 : 0;
   MICA_PLUGIN_THROW(
       kind.error.code,
-      kind.error.Sentence(number) + " The operator (" + kind.operator_name + ") found this on the device (" +
+      sentence + " The operator (" + kind.operator_name.substr(name) + ") found this on the device (" +
           driver_.backend() + ":" + std::to_string(device_) +
           "), which computes later than it is called: what was computed of its result is void.");
 }

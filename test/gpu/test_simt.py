@@ -160,6 +160,16 @@ LATE = {
 }
 
 
+def test_an_error_that_the_allocator_meets_is_told_to_whoever_waits_next():
+    x = mica.arange(10.0, device="simt:1")
+    result = x[mica.tensor([99], device="simt:1")]
+    mica.empty_cache("simt:1")  # waits for the device, and may not raise
+    with pytest.raises(IndexError, match="_index"):
+        mica.synchronize("simt:1")
+    mica.synchronize("simt:1")
+    del result
+
+
 @pytest.mark.parametrize("operator", LATE)
 def test_errors_come_at_the_next_synchronisation(operator):
     names = {"mica": mica, "F": F}
