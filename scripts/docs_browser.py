@@ -43,7 +43,7 @@ class Browser:
             raise SystemExit(
                 "docs_browser: Chromium is missing. Install it with: sudo apt-get install chromium"
             )
-        self.profile = tempfile.TemporaryDirectory()
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # a child may still write
         down, up = os.pipe(), os.pipe()
         options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe"
         command = f'exec "{program}" {options} --user-data-dir={self.profile.name} 3<&{down[0]} 4>&{up[1]}'
