@@ -18,8 +18,6 @@
 
 #include <mica/plugin.h>
 
-#include "plugins/gpu/cache.h"
-
 extern char** environ;
 
 namespace simt {
@@ -141,21 +139,15 @@ std::string CompilerVersion() {
 }
 
 std::string CompileText(const std::string& text, const std::string& what) {
-  static const gpu::DiskCache cache("simt");
   const size_t prelude = sizeof(kPrelude) - 1;
   const bool has_prelude = text.compare(0, prelude, kPrelude) == 0;
   const std::string own = text.substr(has_prelude ? prelude : 0);
   // The compiler's lines count from the text's first one on.
   const std::string source =
       "#line 1 \"prelude\"\n" + std::string(kPrelude) + "\n#line 1 \"kernel\"\n" + own + "\n" + Entries(own);
-  const std::string version = CompilerVersion();
-  MICA_PLUGIN_CHECK(!version.empty(), MICA_ERROR_RUNTIME,
+  MICA_PLUGIN_CHECK(!CompilerVersion().empty(), MICA_ERROR_RUNTIME,
                     "The compiler of the simulated GPU does not run, which the kernel of " + what +
                         " needs: install g++, or say in MICA_SIMT_CXX which one there is.");
-  const std::string key = version + "\n" + source;
-  std::string binary;
-  if (cache.Find(key, &binary)) return binary;
-
   const Folder folder;
   std::ofstream(folder.File("text.cc"), std::ios::binary) << source;
   std::vector<std::string> words = Command();
@@ -164,7 +156,7 @@ std::string CompileText(const std::string& text, const std::string& what) {
     words.push_back(word[0] == '-' ? word : folder.File(word));
   }
   const bool done = RunProgram(words, folder.File("log"));
-  binary = ReadFile(folder.File("text.so"));
+  std::string binary = ReadFile(folder.File("text.so"));
   if (!done || binary.empty()) {
     std::istringstream log(ReadFile(folder.File("log")));
     std::string lines, line;
@@ -172,7 +164,6 @@ std::string CompileText(const std::string& text, const std::string& what) {
     MICA_PLUGIN_THROW(MICA_ERROR_RUNTIME,
                       "The kernel of " + what + " does not compile for the simulated GPU:" + lines);
   }
-  cache.Keep(key, binary);
   return binary;
 }
 

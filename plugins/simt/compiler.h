@@ -1,7 +1,7 @@
 // Kernel texts to shared objects, by the machine's C++ compiler.
 //
 // MICA_SIMT_CXX names it, with arguments if need be ("g++" by default; clang++ works too).
-// What it made is kept on disk (plugins/gpu/cache.h). Safe from many threads.
+// Keeps nothing: plugins/gpu/kit_driver.h keeps binaries on disk. Safe from many threads.
 #pragma once
 
 #include <string>

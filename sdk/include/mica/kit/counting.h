@@ -115,12 +115,7 @@ inline const Kernel& FindSearch(const Search& s, const char* entry) {
 inline void AddArguments(const Search& s, Launch& launch, const void* dense) {
   for (const Operand& operand : s.space.operands) launch.Pointer(operand.data);
   launch.Pointer(dense);
-  const auto index = [&](int64_t value) {
-    if (s.small)
-      launch.Value(static_cast<uint32_t>(value));
-    else
-      launch.Value(static_cast<uint64_t>(value));
-  };
+  const auto index = [&](int64_t value) { launch.Index(value, s.small); };
   if (s.gives == Gives::kCoordinates)
     for (const int64_t size : s.shape) index(size);
   for (const int64_t size : s.space.sizes) index(size);
@@ -220,17 +215,6 @@ inline MicaTensor* MaskedSelect(const MicaCall* call, MicaTensor* self, MicaTens
   return out.release();
 }
 
-// The elements of `from` one behind the other.
-inline void CopyToDense(const MicaCall* call, void* dense, int32_t dtype, const MicaTensor* from) {
-  Space space;
-  space.sizes.assign(from->dl.shape, from->dl.shape + from->dl.ndim);
-  Operand copied{dense, dtype, std::vector<int64_t>(space.sizes.size(), 1)};
-  for (size_t d = space.sizes.size(); d-- > 1;) copied.strides[d - 1] = copied.strides[d] * space.sizes[d];
-  space.operands.push_back(std::move(copied));
-  space.Add(from);
-  pointwise::CopyPart(call, std::move(space));
-}
-
 inline void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* mask, MicaTensor* source,
                           MicaTensor* out) {
   const TensorRef from(source), to(out);
@@ -247,7 +231,7 @@ inline void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* ma
   if (self->dl.data != to.data<void>()) pointwise::CopyTensor(call, out, self);
   if (from.contiguous()) return Write(s, counts, count, from.data<void>());
   const Workspace dense(call, from.numel() * from.itemsize());
-  CopyToDense(call, dense.data(), from.dtype(), source);
+  pointwise::CopyToDense(call, dense.data(), from.dtype(), source);
   Write(s, counts, count, dense.data());
 }
 
@@ -289,7 +273,7 @@ inline MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* 
   const int32_t dtype = !weights ? MICA_I64 : DtypeOf(weights) == MICA_F32 ? MICA_F32 : MICA_F64;
   CheckDtype(device, dtype);
   const Workspace numbers(call, n * 8), sorted(call, n * 8), places(call, n * 8);
-  CopyToDense(call, numbers.data(), MICA_I64, self);
+  pointwise::CopyToDense(call, numbers.data(), MICA_I64, self);
   const auto operand = [](const Workspace& room) { return Operand{room.data(), MICA_I64, {}}; };
   sorting::RunRows(
       {call, {{}, {operand(numbers), operand(sorted), operand(places)}}, {1, 1, 1}, n, {false, 0, n}});

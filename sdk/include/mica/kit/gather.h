@@ -107,12 +107,7 @@ inline void Run(Gather g) {
     Launch launch(g.call, kernel);
     launch.Pointer(g.out.data<void>()).Pointer(g.data.data<void>());
     for (const Index& index : g.indices) launch.Pointer(TensorRef(index.tensor).data<void>());
-    const auto index = [&](int64_t value) {
-      if (g.small)
-        launch.Value(static_cast<uint32_t>(value));
-      else
-        launch.Value(static_cast<uint64_t>(value));
-    };
+    const auto index = [&](int64_t value) { launch.Index(value, g.small); };
     for (const GatherParameters::Value& v : parameters.values())
       if (v.is_index)
         index(v.value);

@@ -94,12 +94,7 @@ inline const void* DataOf(const MicaTensor* tensor) { return tensor ? tensor->dl
 
 // The arguments of kernels that count in INDEX.
 inline void AddIndices(Launch& launch, const Rows& rows, std::initializer_list<int64_t> values) {
-  for (const int64_t value : values) {
-    if (rows.small)
-      launch.Value(static_cast<uint32_t>(value));
-    else
-      launch.Value(static_cast<uint64_t>(value));
-  }
+  for (const int64_t value : values) launch.Index(value, rows.small);
 }
 
 inline void RunGroups(Launch& launch, int64_t groups, int64_t group) {

@@ -198,12 +198,7 @@ inline void Enqueue(Call& c) {
     for (const Input& input : c.inputs)
       if (input.operand < 0) launch.Bytes(input.number.bytes, input.number.size);
     for (const LaneBytes& number : c.numbers) launch.Bytes(number.bytes, number.size);
-    const auto index = [&](int64_t value) {
-      if (c.small)
-        launch.Value(static_cast<uint32_t>(value));
-      else
-        launch.Value(static_cast<uint64_t>(value));
-    };
+    const auto index = [&](int64_t value) { launch.Index(value, c.small); };
     if (HasSizes(c))
       for (const int64_t size : c.space.sizes) index(size);
     for (const Operand& operand : c.space.operands)
@@ -317,6 +312,35 @@ inline void CopyTensor(const MicaCall* call, const MicaTensor* to, const MicaTen
   space.sizes.assign(to->dl.shape, to->dl.shape + to->dl.ndim);
   space.Add(to);
   space.Add(from);
+  CopyPart(call, std::move(space));
+}
+
+// The elements of a tensor of `shape`'s sizes, one behind the other at `data`.
+inline Operand DenseOperand(const MicaTensor* shape, void* data, int32_t dtype) {
+  const plugin::TensorRef t(shape);
+  Operand dense{data, dtype, std::vector<int64_t>(static_cast<size_t>(t.ndim()), 1)};
+  for (int d = t.ndim(); d-- > 1;)
+    dense.strides[static_cast<size_t>(d) - 1] = dense.strides[static_cast<size_t>(d)] * t.size(d);
+  return dense;
+}
+
+// The elements of `from`, broadcast to the sizes of `shape` where it is given.
+inline void CopyToDense(const MicaCall* call, void* data, int32_t dtype, const MicaTensor* from,
+                        const MicaTensor* shape = nullptr) {
+  if (!shape) shape = from;
+  Space space;
+  space.sizes.assign(shape->dl.shape, shape->dl.shape + shape->dl.ndim);
+  space.operands.push_back(DenseOperand(shape, data, dtype));
+  space.Add(from);
+  CopyPart(call, std::move(space));
+}
+
+// The same back: `to` takes elements of its own dtype.
+inline void CopyFromDense(const MicaCall* call, const MicaTensor* to, void* data) {
+  Space space;
+  space.sizes.assign(to->dl.shape, to->dl.shape + to->dl.ndim);
+  space.Add(to);
+  space.operands.push_back(DenseOperand(to, data, DtypeOf(to)));
   CopyPart(call, std::move(space));
 }
 

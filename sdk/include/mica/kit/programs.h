@@ -115,6 +115,10 @@ class Launch {
     return Append(&value, sizeof(value), false);
   }
   Launch& Bytes(const void* bytes, size_t size) { return Append(bytes, size, false); }
+  // An INDEX of the text: of 32 bits where it was made `small`.
+  Launch& Index(int64_t value, bool small) {
+    return small ? Value(static_cast<uint32_t>(value)) : Value(static_cast<uint64_t>(value));
+  }
 
   const Device& device() const { return DeviceOf(call_); }
 

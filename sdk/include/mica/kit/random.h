@@ -72,14 +72,7 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
         .Value<uint64_t>(static_cast<uint64_t>(count));
     launch.Run(items, device.is_wide ? 256 : 64);
   }
-  if (!dense) return;
-  Space space;
-  space.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-  space.Add(self);
-  Operand from{dense->data(), t.dtype(), std::vector<int64_t>(space.sizes.size(), 1)};
-  for (size_t d = space.sizes.size(); d-- > 1;) from.strides[d - 1] = from.strides[d] * space.sizes[d];
-  space.operands.push_back(std::move(from));
-  pointwise::CopyPart(call, std::move(space));
+  if (dense) pointwise::CopyFromDense(call, self, dense->data());
 }
 
 inline void SetLane(Launch& launch, int32_t lane, double value) {
@@ -128,13 +121,7 @@ inline void BernoulliEach(const MicaCall* call, MicaTensor* self, MicaTensor* p,
   const TensorRef t(self);
   // The probabilities as dense floats in the order of the elements.
   const Workspace dense(call, t.numel() * 4);
-  Space space;
-  space.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-  Operand to{dense.data(), MICA_F32, std::vector<int64_t>(space.sizes.size(), 1)};
-  for (size_t d = space.sizes.size(); d-- > 1;) to.strides[d - 1] = to.strides[d] * space.sizes[d];
-  space.operands.push_back(std::move(to));
-  space.Add(p);
-  pointwise::CopyPart(call, std::move(space));
+  pointwise::CopyToDense(call, dense.data(), MICA_F32, p, self);
   const Raise raise(call, {MICA_ERROR_RUNTIME, "bernoulli_ needs probabilities from 0 to 1.", ""});
   Run(call, self, generator, kBernoulliEach,
       [&](Launch& launch, int32_t) { launch.Pointer(dense.data()).Pointer(raise.word()); });

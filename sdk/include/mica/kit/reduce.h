@@ -217,12 +217,7 @@ inline void Enqueue(const ReduceCall& c, const Device& device, const char* entry
       launch.Bytes(number.bytes, number.size);
     }
   }
-  const auto index = [&](int64_t value) {
-    if (c.small)
-      launch.Value(static_cast<uint32_t>(value));
-    else
-      launch.Value(static_cast<uint64_t>(value));
-  };
+  const auto index = [&](int64_t value) { launch.Index(value, c.small); };
   for (const Space* space : {&c.kept, &c.taken}) {
     for (const int64_t size : space->sizes) index(size);
     for (const Operand& operand : space->operands)

@@ -14,13 +14,6 @@ namespace searching {
 
 using plugin::TensorRef;
 
-inline Operand DenseOperand(const TensorRef& t, void* data) {
-  Operand dense{data, t.dtype(), std::vector<int64_t>(static_cast<size_t>(t.ndim()), 1)};
-  for (int d = t.ndim(); d-- > 1;)
-    dense.strides[static_cast<size_t>(d) - 1] = dense.strides[static_cast<size_t>(d)] * t.size(d);
-  return dense;
-}
-
 // A tensor's elements one behind the other: its own memory, or a copy.
 class Dense {
  public:
@@ -30,24 +23,15 @@ class Dense {
     if (t.contiguous()) return;
     room_ = std::make_unique<Workspace>(call, t.numel() * t.itemsize());
     data_ = room_->data();
-    if (filled) pointwise::CopyPart(call, Both(true));
+    if (filled) pointwise::CopyToDense(call, data_, t.dtype(), tensor);
   }
   void* data() const { return data_; }
   // Into the tensor what was written to data().
   void Deliver() const {
-    if (room_) pointwise::CopyPart(call_, Both(false));
+    if (room_) pointwise::CopyFromDense(call_, tensor_, data_);
   }
 
  private:
-  Space Both(bool to_room) const {
-    const TensorRef t(tensor_);
-    Space space;
-    space.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-    if (!to_room) space.Add(tensor_);
-    space.operands.push_back(DenseOperand(t, data_));
-    if (to_room) space.Add(tensor_);
-    return space;
-  }
   const MicaCall* call_;
   const MicaTensor* tensor_;
   std::unique_ptr<Workspace> room_;

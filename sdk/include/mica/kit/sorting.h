@@ -110,12 +110,7 @@ inline void Enqueue(const Rows& r, int64_t row_begin, int64_t rows, const Lists*
   for (const Operand& operand : r.space.operands) launch.Pointer(operand.data);
   for (const int list : {which, which ^ 1})
     launch.Pointer(lists ? lists->keys(list) : nullptr).Pointer(lists ? lists->places(list) : nullptr);
-  const auto index = [&](int64_t value) {
-    if (r.small)
-      launch.Value(static_cast<uint32_t>(value));
-    else
-      launch.Value(static_cast<uint64_t>(value));
-  };
+  const auto index = [&](int64_t value) { launch.Index(value, r.small); };
   for (const int64_t size : r.space.sizes) index(size);
   for (size_t k = 0; k < 3; ++k) {
     for (const int64_t stride : r.space.operands[k].strides) index(stride);
