@@ -8,14 +8,27 @@
 namespace mica {
 namespace {
 
-// A status with its text behind it, in one allocation.
+// A status with its text behind it, in one allocation, and the exception that it was made of: a plugin that
+// hands on what it got from the host loses nothing of it.
 struct HostStatus {
   MicaStatusBody body;
   std::string message;
   std::string file;
+  std::exception_ptr exception;
 };
 
 void DestroyHostStatus(MicaStatusBody* body) { delete reinterpret_cast<HostStatus*>(body); }
+
+// What a status of the host's own was made of; NULL for others.
+std::exception_ptr ExceptionOf(MicaStatus status) {
+  if (status->destroy != &DestroyHostStatus) return nullptr;
+  return reinterpret_cast<HostStatus*>(status)->exception;
+}
+
+MicaStatus WithException(MicaStatus status) {
+  if (!IsBareCode(status)) reinterpret_cast<HostStatus*>(status)->exception = std::current_exception();
+  return status;
+}
 
 const char* SentenceOfCode(int64_t code) {
   switch (code) {
@@ -52,12 +65,14 @@ void ThrowStatus(MicaStatus status) {
                             ? std::string(status->message, static_cast<size_t>(status->message_length))
                             : std::string(SentenceOfCode(status->code));
   const ErrorKind kind = KindOfCode(status->code);
+  const std::exception_ptr exception = ExceptionOf(status);
   status->destroy(status);
+  if (exception) std::rethrow_exception(exception);
   throw Error(kind, std::move(message), "", 0);
 }
 
 MicaStatus MakeStatus(ErrorKind kind, std::string_view message, const char* file, int line) {
-  auto* s = new (std::nothrow) HostStatus{{}, std::string(message), file ? file : ""};
+  auto* s = new (std::nothrow) HostStatus{{}, std::string(message), file ? file : "", nullptr};
   if (!s) return BareStatus(static_cast<int>(kind));
   s->body.struct_size = sizeof(MicaStatusBody);
   s->body.code = static_cast<int64_t>(kind);
@@ -73,13 +88,14 @@ MicaStatus StatusOfCurrentException() noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return MakeStatus(e.kind(), e.message(), e.file(), e.line());
+    return WithException(MakeStatus(e.kind(), e.message(), e.file(), e.line()));
   } catch (const std::bad_alloc&) {
     return BareStatus(MICA_ERROR_OUT_OF_MEMORY);
   } catch (const std::exception& e) {
-    return MakeStatus(ErrorKind::kRuntime, e.what(), "", 0);
+    return WithException(MakeStatus(ErrorKind::kRuntime, e.what(), "", 0));
   } catch (...) {
-    return MakeStatus(ErrorKind::kInternal, "An object that is no std::exception was thrown.", "", 0);
+    return WithException(
+        MakeStatus(ErrorKind::kInternal, "An object that is no std::exception was thrown.", "", 0));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -33,14 +34,35 @@ inline const MicaHost*& Host() {
 }
 
 // An error with a code of abi.h; a kernel throws it, its thunk turns it into a
-// status.
+// status. One that came from the host goes back as the status that it was, so that
+// nothing of it is lost on its way through a plugin.
 class Error : public std::runtime_error {
  public:
   Error(int64_t code, const std::string& message, const char* file = "", int64_t line = 0)
       : std::runtime_error(message), code(code), file(file ? file : ""), line(line) {}
+  // Takes the status of a host's function, which is no bare code.
+  explicit Error(MicaStatus status)
+      : Error(status->code, std::string(status->message, static_cast<size_t>(status->message_length)),
+              status->file, status->line) {
+    status_ = std::make_shared<Status>(status);
+  }
+  // The host's status, once; NULL where there is none.
+  MicaStatus TakeStatus() const { return status_ ? std::exchange(status_->status, nullptr) : nullptr; }
   int64_t code;
   std::string file;  // its own: a status takes its text along when it is destroyed
   int64_t line;
+
+ private:
+  struct Status {
+    explicit Status(MicaStatus s) : status(s) {}
+    Status(const Status&) = delete;
+    Status& operator=(const Status&) = delete;
+    ~Status() {
+      if (status) status->destroy(status);
+    }
+    MicaStatus status;
+  };
+  std::shared_ptr<Status> status_;  // exceptions are copied
 };
 
 // Thrown by a kernel that does not support the call: its thunk answers NOT_IMPLEMENTED
@@ -68,6 +90,7 @@ inline MicaStatus StatusOfCurrentException() noexcept {
   try {
     throw;
   } catch (const Error& e) {
+    if (MicaStatus status = e.TakeStatus()) return status;
     return MakeStatus(e.code, e.what(), e.file.c_str(), e.line);
   } catch (const NotImplemented&) {
     return BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
@@ -97,10 +120,7 @@ inline void Check(MicaStatus status) {
   if (__builtin_expect(status == nullptr, 1)) return;
   const auto bare = reinterpret_cast<uintptr_t>(status);
   if (bare < 4096) throw Error(static_cast<int64_t>(bare), "The host returned an error without a message.");
-  Error e(status->code, std::string(status->message, static_cast<size_t>(status->message_length)),
-          status->file, status->line);
-  status->destroy(status);
-  throw e;
+  throw Error(status);
 }
 
 // Reads a tensor's face. Borrowed: valid for the call.
