@@ -24,8 +24,6 @@ mica_shards(autograd autograd 8)
 mica_shards(forward forward 8)
 mica_shards(MICA_GENERATED_PYTHON python 8)
 set(MICA_GENERATED_AUTOGRAD ${autograd} ${forward})
-set(MICA_GENERATED_AUTOCAST ${out}/autocast.cc)
-set(MICA_GENERATED_BATCHED ${out}/batched.cc)
 set(MICA_GENERATED_KERNELS ${ops} ${registry} ${composites})
 
 # Other files than the tree's: the guide "add an operator" builds from longer copies.
@@ -50,8 +48,7 @@ if(MICA_SANITIZE)  # a generator that ends need not free what it read
   set(generator_environment ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0)
 endif()
 add_custom_command(
-  OUTPUT ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_AUTOCAST}
-    ${MICA_GENERATED_BATCHED} ${MICA_GENERATED_PYTHON}
+  OUTPUT ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON}
   BYPRODUCTS ${headers}
   COMMAND ${generator_environment} $<TARGET_FILE:mica-gen>
     --native ${MICA_NATIVE_YAML} --derivatives ${MICA_DERIVATIVES_YAML} --out ${out}
@@ -60,5 +57,4 @@ add_custom_command(
   COMMENT "Generating operators"
   VERBATIM)
 add_custom_target(mica_generated
-  DEPENDS ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_AUTOCAST}
-    ${MICA_GENERATED_BATCHED} ${MICA_GENERATED_PYTHON})
+  DEPENDS ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON})

@@ -34,8 +34,6 @@ constexpr Emitter kEmitters[] = {
     {"api", &EmitApi},
     {"autograd", &EmitAutograd},
     {"forward", &EmitForward},
-    {"autocast", &EmitAutocast},
-    {"batched", &EmitBatched},
     {"python", &EmitPython},
     {"stubs", &EmitStubs},
     {"docs", &EmitDocs},
@@ -53,7 +51,7 @@ struct Options {
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
     "  --emit LIST  comma-separated: ops, registry, declarations, composites, api, autograd, forward,\n"
-    "               autocast, batched, python, stubs, docs (all of these if absent), hot, plugin\n"
+    "               python, stubs, docs (all of these if absent), hot, plugin\n"
     "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"
     "  --check      write nothing; exit with 2 if the output folder is not up to date\n";

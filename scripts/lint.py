@@ -53,6 +53,8 @@ ARROWS: dict[str, list[str] | None] = {
 }
 # Folders below these are modules of their own: keys/autograd does not see keys/trace.
 FOLDERS_OF_MODULES = {"keys", "plugins"}
+# Layers that are plugins as a third party's are.
+SDK_LAYERS = {"keys/autocast"}
 # What several plugins share, and who may see it.
 SHARED_PLUGINS = {f"plugins/{name}": "plugins/gpu" for name in ("cuda", "rocm", "simt")}
 # Libraries that stay in their folder.
@@ -131,6 +133,8 @@ def seen_by(module: str) -> list[str] | None:
     """The modules that a module may include, itself first; None: all."""
     allowed = ARROWS[module.split("/")[0]]
     shared = [SHARED_PLUGINS[module]] if module in SHARED_PLUGINS else []
+    if module in SDK_LAYERS:
+        allowed = ["sdk"]
     return None if allowed is None else [module, *shared, *allowed]
 
 

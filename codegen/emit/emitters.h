@@ -23,6 +23,11 @@ void EmitRegistry(const Model& model, OutputFolder& out);
 // The form's composite is generated: a `body:`, or a form that computes the
 // functional one and copies the result.
 bool NeedsGeneratedComposite(const Function& f);
+// What an entry says to the layers; `has_formula`: it has a gradient of its own.
+struct Policy {
+  std::string name, text;
+};
+std::vector<Policy> PoliciesOf(const Entry& entry, bool has_formula);
 // A code as rows of MicaInstruction: "{4,0,0,0,0,0},".
 std::string InstructionTable(const Code& code);
 // Prints an entry's programs as static tables; gives "{&program_add_Tensor_0, nullptr, ...}"
@@ -38,10 +43,6 @@ void EmitApi(const Model& model, OutputFolder& out);
 void EmitAutograd(const Model& model, OutputFolder& out);
 // forward_<i>.cc; compiled with keys/autograd
 void EmitForward(const Model& model, OutputFolder& out);
-// autocast.cc; written with keys/autocast
-void EmitAutocast(const Model& model, OutputFolder& out);
-// batched.cc; written with keys/batched
-void EmitBatched(const Model& model, OutputFolder& out);
 // python_<i>.cc; written with bindings/python
 void EmitPython(const Model& model, OutputFolder& out);
 // stubs/_operators.pyi

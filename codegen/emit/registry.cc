@@ -1,5 +1,7 @@
 // registry_<i>.cc: the OperatorSpec and the Operator of every form, and the
 // programs as static tables. registry_0.cc has the list of all of them.
+#include <set>
+
 #include "codegen/emit/emitters.h"
 #include "codegen/names.h"
 #include "codegen/text.h"
@@ -133,7 +135,18 @@ void EmitEarlier(const Function& f, Printer& p) {
   p.Line("};");
 }
 
-void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
+// Prints what an entry says to layers, for all its forms; gives the members of their specs.
+std::string EmitPolicies(const Entry& entry, bool has_formula, Printer& p) {
+  std::string rows;
+  for (const Policy& policy : PoliciesOf(entry, has_formula))
+    StrAppend(&rows, "{", CppString(policy.name), ", ", CppString(policy.text), "}, ");
+  if (rows.empty()) return ".policies = nullptr, .num_policies = 0";
+  const std::string name = StrCat("policies_", entry.primary().struct_name);
+  p.Print({{"name", name}, {"rows", rows}}, "constexpr OperatorPolicy $name$[] = {$rows$};");
+  return StrCat(".policies = ", name, ", .num_policies = std::size(", name, ")");
+}
+
+void EmitSpec(const Function& f, const std::string& programs, const std::string& policies, Printer& p) {
   const Entry& entry = *f.entry;
   const auto quoted = [](const Function* other) {
     return other ? CppString(other->full_name) : std::string("nullptr");
@@ -170,6 +183,7 @@ void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
        {"signature", f.signature},
        {"earlier", f.earlier.empty() ? std::string("nullptr") : "earlier_" + f.struct_name},
        {"num_earlier", StrCat(f.earlier.size())},
+       {"policies", policies},
        {"functional", quoted(entry.functional)},
        {"out", quoted(entry.out)}},
       "const OperatorSpec spec_$struct$ = {\n"
@@ -189,7 +203,8 @@ void EmitSpec(const Function& f, const std::string& programs, Printer& p) {
       "    .portable = $portable$,\n"
       "    .adapters = &kAdapters<$signature$>,\n"
       "    .functional_name = $functional$, .out_name = $out$,\n"
-      "    .generations = $earlier$, .num_generations = $num_earlier$};");
+      "    .generations = $earlier$, .num_generations = $num_earlier$,\n"
+      "    $policies$};");
 }
 
 }  // namespace
@@ -221,11 +236,14 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
   std::vector<Printer> specs(kRegistryShards), operators(kRegistryShards);
   Printer declared, listed;
   int count = 0;
+  std::set<const Entry*> with_formula;
+  for (const auto& derivative : model.derivatives) with_formula.insert(derivative->entry);
   for (const auto& entry : model.entries) {
     const int shard = ShardOf(entry->base_name, kRegistryShards);
     const std::string programs = EmitPrograms(*entry, specs[shard]);
+    const std::string policies = EmitPolicies(*entry, with_formula.count(entry.get()) > 0, specs[shard]);
     for (const auto& f : entry->functions) {
-      EmitSpec(*f, programs, specs[shard]);
+      EmitSpec(*f, programs, policies, specs[shard]);
       operators[shard].Print({{"name", f->struct_name}}, "constinit Operator $name$(&spec_$name$);");
       declared.Print({{"name", f->struct_name}}, "extern Operator $name$;");
       listed.Print({{"name", f->struct_name}}, "    &generated::$name$,");
@@ -234,7 +252,7 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
   }
   for (int i = 0; i < kRegistryShards; ++i) {
     Printer p;
-    p.Line("#include <cmath>\n");
+    p.Line("#include <cmath>\n#include <iterator>\n");
     for (const char* header : {"dispatcher/calls/adapters.h", "dispatcher/tables/operator.h",
                                "dispatcher/tables/operator_spec.h", "mica/kernels/composite_declarations.h",
                                "mica/kernels/generated_composites.h", "mica/kernels/meta_declarations.h",

@@ -87,16 +87,17 @@ Resolution Dispatcher::ResolveFrameBit(const Operator& op, int bit) {
             "the kernel for the current frame's kind");
 }
 
-// A kernel; the decomposition, where the kind asks for it; its boxed fallback; an error.
+// A kernel; what the kind's rule chooses; the decomposition, where the kind asks for it; its boxed
+// fallback; an error.
 Resolution Dispatcher::ResolveKind(const Operator& op, int key) {
-  const auto pass = [&] { return BoxedSlot(op, {&internal::RunInParent, nullptr, nullptr}); };
-  if (const KernelEntry* e = Top(op, key)) {
-    Resolution r = FromEntry(op, *e);
-    if (r.fallthrough) r.slot = pass();
+  Resolution r;
+  const KernelEntry* const e = Top(op, key);
+  if (e) r = FromEntry(op, *e);
+  if (e || ResolveRule(op, key, r)) {
+    if (r.fallthrough) r.slot = BoxedSlot(op, {&internal::RunInParent, nullptr, nullptr});
     r.fallthrough = false;
     return r;
   }
-  Resolution r;
   if (ResolveDecomposition(op, key, r) || ResolveFallback(op, key, "the kind's boxed fallback", r)) return r;
   return Of(BoxedSlot(op, {&internal::RunNoRule, nullptr, nullptr}), SlotReason::kMissing,
             "the kind has no rule for the operator, and it has no decomposition");

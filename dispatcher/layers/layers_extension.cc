@@ -11,6 +11,7 @@
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
+#include "dispatcher/layers/autograd_interface.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
@@ -110,6 +111,33 @@ MicaStatus RegisterKernelOf(void* context, const MicaLayerKernelRecord* r) {
   });
 }
 
+// A plugin's rule. Never freed: a table may be in the making.
+struct Rule {
+  void (*choose)(void* context, void* op, MicaLayerChoice* out);
+  void* context;
+};
+
+LayerChoice ChooseBy(void* context, const Operator& op) {
+  const Rule& rule = *static_cast<const Rule*>(context);
+  MicaLayerChoice given{};
+  given.struct_size = sizeof(given);
+  rule.choose(rule.context, const_cast<Operator*>(&op), &given);
+  LayerChoice choice;
+  if (given.what == MICA_CHOICE_PASS) choice.what = LayerChoice::What::kPass;
+  if (given.what != MICA_CHOICE_KERNEL || !given.boxed) return choice;
+  choice.what = LayerChoice::What::kKernel;
+  choice.kernel = {&RunLayerFunction, Keep(given.boxed, given.context), nullptr};
+  return choice;
+}
+
+MicaStatus RegisterRuleOf(void* context, const MicaLayerRuleRecord* r) {
+  return InScope(context, [&](Scope& scope) {
+    MICA_CHECK(r && r->struct_size >= sizeof(*r) && r->key && r->choose, "Plugin (", scope.name(),
+               ") registers a rule by a record that is NULL, too small, or without a key or a function.");
+    scope.AddRule(r->key, &ChooseBy, new Rule{r->choose, r->context});
+  });
+}
+
 MicaStatus DecomposeAtKey(void* context, const char* key) {
   return InScope(context, [&](Scope& scope) { scope.DecomposeAt(Text(key)); });
 }
@@ -120,6 +148,8 @@ MicaStatus FallThroughAt(void* context, const char* name, const char* key) {
 // ---- operators and this thread -----------------------------------------------
 
 const MicaOperatorInfo* OperatorInfoOf(void* op) { return &InfoOf(OpOf(op)); }
+
+const char* OperatorPolicyOf(void* op, const char* name) { return PolicyOf(OpOf(op).spec(), name); }
 
 MicaStatus ComputeDType(void* op, const MicaValue* args, int64_t n, int32_t* dtype) {
   return CatchAll([&] {
@@ -144,6 +174,22 @@ MicaStatus Redispatch(void* op, uint64_t keys, const MicaValue* args, int64_t n,
   });
 }
 
+uint64_t KeysOfCall(void* op, const MicaValue* args, int64_t n) {
+  const ThreadState& t = CurrentThread();
+  return ((OpOf(op).KeysOf(args, n) | t.include) - t.exclude).bits();
+}
+
+MicaStatus Decompose(void* op, uint64_t keys, const MicaValue* args, int64_t n, MicaValue* results,
+                     int64_t num_results) {
+  return CatchAll([&] {
+    const OperatorSpec& spec = OpOf(op).spec();
+    MICA_CHECK_IMPLEMENTED(spec.composite && spec.adapters, "Operator ", spec.name,
+                           " has no decomposition of Mica's to run at a layer; redispatch it instead.");
+    CheckBoxedCall(OpOf(op), n, num_results);
+    spec.adapters->call_slot({spec.composite, nullptr}, KeySet(keys), args, results);
+  });
+}
+
 // A plugin has no say in what frames include.
 constexpr KeySet kOfFrames =
     KeySet::Of(keys::kFrame) | KeySet::Of(keys::kFrameEscape) | KeySet::Of(keys::kFrameBelow);
@@ -157,6 +203,19 @@ uint64_t ExchangeInclude(uint64_t bits) { return Exchange(CurrentThread().includ
 uint64_t ExchangeExclude(uint64_t bits) { return Exchange(CurrentThread().exclude, bits); }
 uint64_t Included() { return CurrentThread().include.bits(); }
 uint64_t Excluded() { return CurrentThread().exclude.bits(); }
+
+int32_t GradEnabled() { return CurrentThread().grad_enabled; }
+
+uint64_t TensorTraits(MicaTensor* t) {
+  const Tensor& tensor = Tensor::Ref(t);
+  AutogradInterface* const autograd = LoadedAutogradInterface();
+  uint64_t traits = tensor.requires_grad() ? MICA_TRAIT_REQUIRES_GRAD : 0;
+  if (!autograd || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
+  if (tensor.is_view()) traits |= MICA_TRAIT_VIEW;
+  if (tensor.keys().has(keys::kFrameEscape)) traits |= MICA_TRAIT_WRAPPER;
+  return traits;
+}
+uint64_t TensorVersion(MicaTensor* t) { return Tensor::Ref(t).version(); }
 
 uint64_t TensorKeys(MicaTensor* t) { return Tensor::Ref(t).keys().bits(); }
 MicaStatus TensorAttach(MicaTensor* t, int32_t bit, int32_t on) {
@@ -274,13 +333,39 @@ MicaStatus CallInParentOf(void* op, const MicaValue* args, int64_t n, MicaValue*
 }  // namespace
 
 const MicaLayers* LayersExtension() {
-  static const MicaLayers table = {sizeof(MicaLayers), MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR, &RegisterLayerOf,
-                                   &RegisterKindOf,    &RegisterKernelOf, &DecomposeAtKey,   &FallThroughAt,
-                                   &OperatorInfoOf,    &ComputeDType,     &Redispatch,       &ExchangeInclude,
-                                   &ExchangeExclude,   &Included,         &Excluded,         &TensorKeys,
-                                   &TensorAttach,      &FrameCurrent,     &FrameEnter,       &FrameExit,
-                                   &FrameLeave,        &FrameReturn,      &WrapValue,        &UnwrapValue,
-                                   &CallInParentOf,    &SetPayload};
+  static const MicaLayers table = {.struct_size = sizeof(MicaLayers),
+                                   .major = MICA_LAYERS_MAJOR,
+                                   .minor = MICA_LAYERS_MINOR,
+                                   .register_layer = &RegisterLayerOf,
+                                   .register_kind = &RegisterKindOf,
+                                   .register_kernel = &RegisterKernelOf,
+                                   .register_rule = &RegisterRuleOf,
+                                   .decompose_at = &DecomposeAtKey,
+                                   .fall_through = &FallThroughAt,
+                                   .operator_info = &OperatorInfoOf,
+                                   .operator_policy = &OperatorPolicyOf,
+                                   .compute_dtype = &ComputeDType,
+                                   .redispatch = &Redispatch,
+                                   .keys_of = &KeysOfCall,
+                                   .decompose = &Decompose,
+                                   .exchange_include = &ExchangeInclude,
+                                   .exchange_exclude = &ExchangeExclude,
+                                   .included = &Included,
+                                   .excluded = &Excluded,
+                                   .grad_enabled = &GradEnabled,
+                                   .tensor_traits = &TensorTraits,
+                                   .tensor_version = &TensorVersion,
+                                   .tensor_keys = &TensorKeys,
+                                   .tensor_attach = &TensorAttach,
+                                   .frame_current = &FrameCurrent,
+                                   .frame_enter = &FrameEnter,
+                                   .frame_exit = &FrameExit,
+                                   .frame_leave = &FrameLeave,
+                                   .frame_return = &FrameReturn,
+                                   .wrap = &WrapValue,
+                                   .unwrap = &UnwrapValue,
+                                   .call_in_parent = &CallInParentOf,
+                                   .set_payload = &SetPayload};
   return &table;
 }
 

@@ -50,6 +50,8 @@ absl::Status Scope::Impl::Check(Dispatcher& d, bool may_replace) const {
   }
   for (const NamedClass& c : classes)
     if (auto bit = KeyOf(c.backend); !bit.ok()) return bit.status();
+  for (const NamedRule& r : rules)
+    if (auto bit = KeyOf(r.key); !bit.ok()) return bit.status();
   for (const NamedFallback& f : fallbacks)
     if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
   for (const std::string& layer : decompose)
@@ -122,6 +124,10 @@ void Scope::Impl::Put(Dispatcher& d, const Scope* scope) {
     auto& classes = d.classes[static_cast<size_t>(RegisterBackendName(c.backend))];
     PutByRank(classes[static_cast<size_t>(c.op_class)], c.entry);
   }
+  for (NamedRule& r : rules) {
+    r.entry.scope = scope;
+    PutByRank(d.rules[static_cast<size_t>(*KeyOf(r.key))], r.entry);
+  }
   for (NamedFallback& f : fallbacks) {
     f.entry.scope = scope;
     PutByRank(d.fallbacks[static_cast<size_t>(*KeyOf(f.key))], f.entry);
@@ -160,6 +166,7 @@ void Scope::Impl::Take(Dispatcher& d, const Scope* scope) {
   }
   for (auto& per_backend : d.classes)
     for (auto& stack : per_backend) std::erase_if(stack, ours);
+  for (auto& stack : d.rules) std::erase_if(stack, ours);
   for (auto& stack : d.fallbacks) std::erase_if(stack, ours);
   for (int key = 0; key < kNumKeys; ++key) {
     auto& stack = d.decompose_at[static_cast<size_t>(key)];
@@ -175,8 +182,8 @@ namespace {
 // fallback, a device or a layer's rule changed.
 template <typename Impl>
 void DropTables(Dispatcher& d, const Impl& impl) {
-  if (!impl.classes.empty() || !impl.fallbacks.empty() || !impl.decompose.empty() || !impl.backends.empty() ||
-      !impl.kinds.empty() || impl.kernels.size() > 50) {
+  if (!impl.classes.empty() || !impl.rules.empty() || !impl.fallbacks.empty() || !impl.decompose.empty() ||
+      !impl.backends.empty() || !impl.kinds.empty() || impl.kernels.size() > 50) {
     d.DropAllTables();
     return;
   }

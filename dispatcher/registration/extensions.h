@@ -2,8 +2,8 @@
 //
 // A plugin offers one by its scope (Scope::AddExtension), so that it is there as soon as the
 // plugin's kernels are, never before, and gone while the plugin is disabled. Who asks knows the
-// table's type from the header that the two share. Those that come through the ABI begin with a
-// MicaTable and are found through it, too; Mica's own layers offer C++ of the same build.
+// table's type from the header that the two share. They begin with a
+// MicaTable and are found through the ABI, too; Autograd alone offers C++ of the same build.
 #pragma once
 
 #include <atomic>

@@ -34,14 +34,17 @@ absl::StatusOr<int> Scope::AddLayer(std::string_view name, const LayerPlace& pla
   std::lock_guard lock(d.mutex);
   const int old = LayerBit(name);
   if (absl::Status s = CheckFree(name, "layer", frames::KindNumber(name) >= 0); !s.ok()) return s;
-  if (old >= 0 && !IsThirdPartyLayer(old))
-    return absl::AlreadyExistsError(absl::StrCat("Layer (", Quoted(name), ") is one of Mica's own."));
+  const bool is_own = old >= 0 && !IsThirdPartyLayer(old);
+  if (is_own && !(place.after.empty() && place.before.empty()))
+    return absl::AlreadyExistsError(
+        absl::StrCat("Layer (", Quoted(name),
+                     ") is one of Mica's own, whose place is given; a layer of your own has another name."));
   if (old >= 0)
     if (absl::Status s =
             CheckOwner(d.brought_by[static_cast<size_t>(old)], this, impl_->replaced.get(), name, "layer");
         !s.ok())
       return s;
-  absl::StatusOr<int> bit = RegisterLayer(name, place);
+  absl::StatusOr<int> bit = is_own ? old : RegisterLayer(name, place);
   if (bit.ok()) impl_->layers.push_back({Quoted(name), *bit, old < 0});
   return bit;
 }

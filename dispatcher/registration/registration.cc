@@ -161,14 +161,22 @@ absl::Status Scope::AddDevice(const char* name, const MicaDeviceTable* table) {
   return absl::OkStatus();
 }
 
+void Scope::AddRule(std::string_view key, LayerRule rule, void* context) {
+  impl_->rules.push_back({std::string(key), {rule, context, nullptr}});
+}
+
 void Scope::AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLocation where) {
   impl_->fallbacks.push_back({std::string(key), {kernel, nullptr, where}});
 }
 
 void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(layer); }
 
-void Scope::AddExtension(std::string_view name, const void* table) {
-  impl_->extensions.push_back({std::string(name), table, false});
+void Scope::AddInterface(std::string_view name, const void* object) {
+  impl_->extensions.push_back({std::string(name), object, false});
+}
+
+void Scope::AddExtension(std::string_view name, const MicaTable* table) {
+  impl_->extensions.push_back({std::string(name), table, true});
 }
 
 absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* table) {
@@ -177,7 +185,8 @@ absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* t
     return absl::InvalidArgumentError(
         absl::StrCat("The name (", std::string(name),
                      ") of an extension is not made of letters, digits, dots, dashes and underscores."));
-  if (name.starts_with("mica."))
+  const auto is_own = [](const NamedPlace& place) { return !IsThirdPartyLayer(place.number); };
+  if (name.starts_with("mica.") && !std::any_of(impl_->layers.begin(), impl_->layers.end(), is_own))
     return absl::InvalidArgumentError(
         absl::StrCat("The extension (", std::string(name),
                      ") has a name of Mica's; a plugin's begins with its own, as in acme.collectives."));

@@ -35,6 +35,20 @@ struct SourceLocation {
   int line = 0;
 };
 
+// What a layer or frame kind does with one operator.
+struct LayerChoice {
+  enum class What : uint8_t {
+    kNothing,  // as if the layer had no rule: decomposition, fallback, or the next layer
+    kKernel,
+    kPass,  // the call passes the layer
+  };
+  What what = What::kNothing;
+  BoxedKernel kernel{};
+};
+// Says it, from what the operator's entry says. Asked when a table is made, with the dispatcher's lock held:
+// it calls nothing that registers or looks operators up, and throws nothing.
+using LayerRule = LayerChoice (*)(void* context, const Operator& op);
+
 class Scope {
  public:
   // `name` is the plugin's, for explain and messages; `path` its file or "".
@@ -64,20 +78,26 @@ class Scope {
   // A backend's leaf kernel (unboxed, boxed, or both).
   absl::Status AddLeaf(const MicaKernelRecord& record);
   absl::Status AddClass(const MicaClassRecord& record);
-  // For all operators without a kernel of their own at `key`.
+  // For all operators without a kernel of their own at `key`: what the rule chooses for each; before the
+  // decomposition.
+  void AddRule(std::string_view key, LayerRule rule, void* context);
+  // The same after it, one kernel for all.
   void AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLocation where);
   // The operators that this scope has a kernel for at `key`, "mica::mul.Tensor".
   std::vector<std::string> OperatorsAt(std::string_view key) const;
   // This layer has nothing to do for the operator: the call passes it.
   void AddFallthrough(std::string_view op, std::string_view key);
   // This scope brings the layer, or the frame kind, of that name; its bit or number. One that
-  // is given up gives it back; one that is disabled keeps it, for tensors may carry it.
+  // is given up gives it back; one that is disabled keeps it, for tensors may carry it. One of
+  // Mica's own layers has its place: whoever brings it names no neighbours.
   absl::StatusOr<int> AddLayer(std::string_view name, const LayerPlace& place);
   absl::StatusOr<int> AddKind(const frames::Kind& kind);
   // The same of one of Mica's own layers, which cannot do without: throws.
   int BringKind(const frames::Kind& kind);
-  // Offers a table under a name (extensions.h): one of the same build, or one that came through the ABI.
-  void AddExtension(std::string_view name, const void* table);
+  // Offers something under a name (extensions.h): C++ of the same build, a table of Mica's own, or one that
+  // came through the ABI.
+  void AddInterface(std::string_view name, const void* object);
+  void AddExtension(std::string_view name, const MicaTable* table);
   absl::Status AddPublicExtension(std::string_view name, const MicaTable* table);
   // Composites without a kernel at `layer` run their decomposition there.
   void DecomposeAt(std::string_view layer);

@@ -52,6 +52,7 @@ std::vector<std::string> Scope::BorrowedKeys() const {
   };
   for (const NamedKernel& k : impl_->kernels) add(k.key);
   for (const NamedClass& c : impl_->classes) add(c.backend);
+  for (const NamedRule& r : impl_->rules) add(r.key);
   for (const NamedFallback& f : impl_->fallbacks) add(f.key);
   return keys;
 }
@@ -79,6 +80,9 @@ std::vector<Registration> Scope::Registrations() const {
       below = Below(d.StateOf(*op).kernels, this, [&](const KernelEntry& e) { return e.key == k.entry.key; });
     out.push_back({"kernel", k.op, k.key, std::move(below), op == nullptr});
   }
+  for (const NamedRule& r : impl_->rules)
+    out.push_back(
+        {"rule", "", r.key, Below(d.rules[static_cast<size_t>(*impl_->KeyOf(r.key))], this, kAny), false});
   for (const NamedFallback& f : impl_->fallbacks)
     out.push_back({"fallback", "", f.key,
                    Below(d.fallbacks[static_cast<size_t>(*impl_->KeyOf(f.key))], this, kAny), false});

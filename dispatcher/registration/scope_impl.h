@@ -22,6 +22,10 @@ struct NamedClass {
   int op_class;
   ClassEntry entry;
 };
+struct NamedRule {
+  std::string key;
+  RuleEntry entry;
+};
 struct NamedFallback {
   std::string key;
   FallbackEntry entry;
@@ -52,6 +56,7 @@ struct Scope::Impl {
   std::string name, path;
   std::vector<NamedKernel> kernels;
   std::vector<NamedClass> classes;
+  std::vector<NamedRule> rules;
   std::vector<NamedFallback> fallbacks;
   std::vector<std::string> decompose;
   std::vector<std::string> backends;

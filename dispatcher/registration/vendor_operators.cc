@@ -11,9 +11,7 @@
 
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autocast.h"
 #include "dispatcher/layers/autograd_interface.h"
-#include "dispatcher/layers/batching.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
@@ -31,6 +29,8 @@ struct VendorOperator {
   std::string name, out_name;
   int16_t num_args = 0, num_outputs = 0;
   std::deque<std::vector<SchemaGeneration>> generations;  // of each form
+  std::string batch_rule;
+  std::vector<OperatorPolicy> policies;
 };
 
 bool Has(uint64_t bits, int64_t i) { return i < 64 && ((bits >> i) & 1) != 0; }
@@ -205,10 +205,24 @@ void TakeEarlier(VendorOperator& op, OperatorSpec& spec) {
   spec.num_generations = static_cast<int32_t>(list.size());
 }
 
+// What the record says to layers.
+void TakePolicies(VendorOperator& op, OperatorSpec& spec) {
+  const MicaOperatorRecord& r = op.record;
+  if (r.autocast && *r.autocast) op.policies.push_back({"autocast", r.autocast});
+  // A name without a namespace is one of the operator's own.
+  op.batch_rule = r.batch_rule ? r.batch_rule : "";
+  if (!op.batch_rule.empty() && op.batch_rule.find("::") == std::string::npos)
+    op.batch_rule = op.name.substr(0, op.name.find("::") + 2) + op.batch_rule;
+  if (!op.batch_rule.empty()) op.policies.push_back({"batch_rule", op.batch_rule.c_str()});
+  spec.policies = op.policies.data();
+  spec.num_policies = static_cast<int32_t>(op.policies.size());
+}
+
 void DefineForm(Scope& scope, VendorOperator& op, const char* schema, SourceLocation where) {
   const absl::Status defined = scope.Define(schema, where);
   MICA_CHECK(defined.ok(), std::string(defined.message()));
   TakeEarlier(op, scope.LastDefined());
+  if (schema == op.record.schema) TakePolicies(op, scope.LastDefined());
 }
 
 // The forms of an operator that runs from data.
@@ -262,13 +276,6 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
                            {&RunRecord<&MicaOperatorRecord::composite>, context, nullptr}, where);
     if (r.backward && r.differentiable)
       scope.AddBoxedKernel(op->name, "Autograd", {&RunAutograd, context, nullptr}, where);
-    // A name without a namespace is one of the operator's own.
-    std::string rule = r.batch_rule ? r.batch_rule : "";
-    if (!rule.empty() && rule.find("::") == std::string::npos)
-      rule = op->name.substr(0, op->name.find("::") + 2) + rule;
-    frames::SetPluginBatchRule(op->name, std::move(rule));
-    if (const AutocastPolicy policy = AutocastPolicyNamed(r.autocast); policy != AutocastPolicy::kNone)
-      scope.AddBoxedKernel(op->name, "Autocast", AutocastKernel({policy, policy}), where);
   });
 }
 

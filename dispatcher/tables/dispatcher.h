@@ -61,6 +61,12 @@ struct ClassEntry {
   SourceLocation where;
 };
 
+struct RuleEntry {
+  LayerRule rule = nullptr;
+  void* context = nullptr;
+  const Scope* scope = nullptr;
+};
+
 struct FallbackEntry {
   BoxedKernel kernel{};
   const Scope* scope = nullptr;
@@ -99,6 +105,7 @@ class Dispatcher {
   // Kernels whose operator does not exist yet, by operator name.
   absl::flat_hash_map<std::string, std::vector<KernelEntry>> waiting;
   std::array<std::array<std::vector<ClassEntry>, 15>, keys::kBackendCount> classes;
+  std::array<std::vector<RuleEntry>, kNumKeys> rules;                   // by key
   std::array<std::vector<FallbackEntry>, kNumKeys> fallbacks;           // by key
   std::array<std::vector<const Scope*>, keys::kBackendCount> backends;  // scopes that provide the device
   std::array<std::vector<const Scope*>, kNumKeys> decompose_at;
@@ -142,6 +149,7 @@ class Dispatcher {
   // Each of these finds what stands in the slot, or says that it has nothing.
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);
   bool ResolveShared(const Operator& op, Resolution& r);
+  bool ResolveRule(const Operator& op, int key, Resolution& r);
   bool ResolveFallback(const Operator& op, int bit, const char* detail, Resolution& r);
   template <typename Better>
   bool ResolveThroughFunctional(const Operator& op, Better&& better, Resolution& r);

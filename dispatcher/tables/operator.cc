@@ -25,6 +25,12 @@ const schema::FunctionSchema& Operator::schema() const {
   return *expected;
 }
 
+const char* PolicyOf(const OperatorSpec& spec, std::string_view name) {
+  for (int32_t i = 0; i < spec.num_policies; ++i)
+    if (spec.policies[i].name == name) return spec.policies[i].text;
+  return nullptr;
+}
+
 KeySet Operator::KeysOf(const MicaValue* args, int64_t num_args) const {
   uint64_t k = 0;
   MicaDevice device{-1, 0};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <mica/abi.h>
 #include <mica/program.h>
@@ -62,6 +63,12 @@ inline constexpr uint32_t kStructured = 1;  // out form is the kernel; the host 
 inline constexpr uint32_t kNotDifferentiable = 2;
 inline constexpr uint32_t kReturnsTensorList = 4;
 
+// What the entry says to one layer: {"autocast", "lower"}. The layer knows what the words mean.
+struct OperatorPolicy {
+  const char* name;
+  const char* text;
+};
+
 struct OperatorSpec {
   const char* name;    // "mica::add.Tensor"
   const char* schema;  // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
@@ -95,7 +102,13 @@ struct OperatorSpec {
   // Of this form, earlier than `schema`, whose kernels still serve it.
   const SchemaGeneration* generations;
   int32_t num_generations;
+  // The same for all forms of an entry.
+  const OperatorPolicy* policies;
+  int32_t num_policies;
 };
+
+// The policy of that name, or NULL.
+const char* PolicyOf(const OperatorSpec& spec, std::string_view name);
 
 // The generic interpreter of a class in kernels/portable, or NULL.
 void SetPortableClass(OpClass c, MicaClassFunction f);

@@ -3,8 +3,8 @@
 // Backends, in this order: a kernel of its own for this form; a structured kernel
 // (its out form, or its class kernel); a view; a composite; a portable kernel; a
 // boxed fallback; on a device, the CPU; missing. Copies between devices, whose
-// kernel is the host's own, come before all of these. Layers: a kernel; the decomposition, where the layer
-// asks for it; a boxed fallback; fallthrough.
+// kernel is the host's own, come before all of these. Layers: a kernel; what the layer's rule chooses; the
+// decomposition, where the layer asks for it; a boxed fallback; fallthrough.
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/devices/device_copy.h"
@@ -330,10 +330,29 @@ bool Dispatcher::ResolveDecomposition(const Operator& op, int bit, Resolution& r
   return true;
 }
 
+// What the layer's or kind's rule says of the operator.
+bool Dispatcher::ResolveRule(const Operator& op, int key, Resolution& r) {
+  if (rules[key].empty()) return false;
+  const RuleEntry& rule = rules[key].back();
+  const LayerChoice choice = rule.rule(rule.context, op);
+  if (choice.what == LayerChoice::What::kNothing) return false;
+  const bool passes = choice.what == LayerChoice::What::kPass;
+  r = passes ? Found({nullptr, nullptr}, SlotReason::kFallthrough,
+                     "by the layer's rule it has nothing to do for this operator")
+             : Found(BoxedSlot(op, choice.kernel), SlotReason::kKernel,
+                     "the kernel that the layer's rule chooses for this operator");
+  r.fallthrough = passes;
+  r.scope = rule.scope;
+  r.where = {op.spec().file ? op.spec().file : "", op.spec().line};
+  return true;
+}
+
 Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
   if (const KernelEntry* e = Top(op, bit)) return FromEntry(op, *e);
   Resolution r;
-  if (ResolveDecomposition(op, bit, r) || ResolveFallback(op, bit, "the layer's boxed fallback", r)) return r;
+  if (ResolveRule(op, bit, r) || ResolveDecomposition(op, bit, r) ||
+      ResolveFallback(op, bit, "the layer's boxed fallback", r))
+    return r;
   void* const layer = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
   if (keys::kLazy.has(bit))
     return Found(BoxedSlot(op, {&RunUnserved, layer, nullptr}), SlotReason::kMissing,

@@ -2,45 +2,52 @@
 
 #include <unordered_map>
 
-#include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autocast.h"
-#include "dispatcher/layers/autograd_interface.h"
-#include "mica/ops/_to_copy.h"
+#include <mica/layer.h>
+#include "keys/autocast/state.h"
 
 namespace mica::autocast {
 namespace {
 
+using formula::Tensor;
+
 struct Entry {
   Tensor source;   // keeps the key's address its own
   Tensor cast[2];  // without and with history
-  DType dtype = DType::kF32;
-  uint32_t version = 0;
+  int32_t dtype = MICA_F32;
+  uint64_t version = 0;
 };
 
-std::unordered_map<const TensorImpl*, Entry>& Cache() {
-  thread_local std::unordered_map<const TensorImpl*, Entry> cache;
+std::unordered_map<const MicaTensor*, Entry>& Cache() {
+  thread_local std::unordered_map<const MicaTensor*, Entry> cache;
   return cache;
 }
 
-bool IsParameter(const Tensor& t) {
-  return t.dtype() == DType::kF32 && t.requires_grad() && !t.is_view() && !t.keys().has(keys::kFrameEscape) &&
-         GetAutogradInterface().IsLeaf(t);
+bool IsParameter(MicaTensor* t) {
+  return plugin::TensorRef(t).dtype() == MICA_F32 &&
+         layer::Table()->tensor_traits(t) == (MICA_TRAIT_REQUIRES_GRAD | MICA_TRAIT_LEAF);
 }
 
-Tensor Cast(const Tensor& t, DType dtype) { return ops::_to_copy(t, dtype); }
+Tensor Cast(MicaTensor* t, int32_t dtype) {
+  static const formula::Operator to_copy("mica::_to_copy");
+  const auto none = std::nullopt;
+  return to_copy.Call<Tensor>(Tensor::Borrow(t), static_cast<formula::DType>(dtype), none, none, none, false,
+                              none);
+}
 
 }  // namespace
 
-Tensor CachedCast(const Tensor& t, DType dtype) {
-  const AutocastState& state = CurrentAutocast();
-  if (!state.cache || state.depth == 0 || dtype == DType::kF32 || !IsParameter(t)) return Cast(t, dtype);
-  Entry& entry = Cache()[t.impl()];
-  if (entry.dtype != dtype || entry.version != t.version()) entry = {t, {}, dtype, t.version()};
-  Tensor& kept = entry.cast[CurrentThread().grad_enabled];
+Tensor CachedCast(MicaTensor* t, int32_t dtype) {
+  const State& state = CurrentState();
+  if (!state.cache || state.depth == 0 || dtype == MICA_F32 || !IsParameter(t)) return Cast(t, dtype);
+  const MicaLayers& layers = *layer::Table();
+  const uint64_t version = layers.tensor_version(t);
+  Entry& entry = Cache()[t];
+  if (entry.dtype != dtype || entry.version != version) entry = {Tensor::Borrow(t), {}, dtype, version};
+  Tensor& kept = entry.cast[layers.grad_enabled() != 0];
   if (kept.defined()) return kept;
   Tensor made = Cast(t, dtype);
   // Inside of a transform it is a tensor of that level, which ends before the cache does.
-  if (!made.keys().has(keys::kFrameEscape)) kept = made;
+  if ((layers.tensor_traits(made.get()) & MICA_TRAIT_WRAPPER) == 0) kept = made;
   return made;
 }
 

@@ -6,12 +6,12 @@
 // one of values that were written since is made anew.
 #pragma once
 
-#include "tensor/tensor.h"
+#include <mica/formula.h>
 
 namespace mica::autocast {
 
 // `t` in `dtype`, from the cache where it may be.
-Tensor CachedCast(const Tensor& t, DType dtype);
+formula::Tensor CachedCast(MicaTensor* t, int32_t dtype);
 // This thread's.
 void ClearCache();
 

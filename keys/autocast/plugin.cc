@@ -1,74 +1,71 @@
-// The layer's kernel, one boxed function for all operators that have a policy, and the
+// The layer's kernel, one boxed function for all operators that have a policy, its rule, and the
 // plugin's entry.
 //
 // The operator runs with its cast arguments and without this layer. Composites without a
 // policy decompose here, so that their parts get their own (docs/design.md, "Composites").
-#include <mica/plugin.h>
-
 #include <deque>
+#include <string_view>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "dispatcher/calls/adapters.h"
-#include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autocast.h"
-#include "dispatcher/registration/registration.h"
+#include <mica/layer.h>
 #include "keys/autocast/cache.h"
+#include "keys/autocast/state.h"
 
 namespace mica::autocast {
-
-// In the generated file, build/generated/mica/autocast.cc.
-void RegisterPolicies(Scope& scope);
-
 namespace {
 
-bool IsEligible(const Tensor& t) {
-  if (!t.defined()) return false;
-  const DType d = t.dtype();
-  const int backend = t.device().backend;
-  return (d == DType::kF32 || d == DType::kF16 || d == DType::kBF16) && backend >= 0 &&
-         (CurrentAutocast().enabled >> backend & 1) != 0;
+// What happens to the floating tensors among an operator's arguments; float64 stays.
+enum class Policy : uint8_t {
+  kNone,     // nothing
+  kLower,    // to the device's lower dtype
+  kFloat32,  // to float32
+  kPromote,  // to float32 where one of them is float32, else to the lower dtype
+  kParts,    // nothing itself: a composite that decomposes at the layer, where each part has its own
+  kWhole,    // nothing, nor to its parts
+};
+
+Policy PolicyNamed(std::string_view name) {
+  return name == "lower"     ? Policy::kLower
+         : name == "float32" ? Policy::kFloat32
+         : name == "promote" ? Policy::kPromote
+         : name == "parts"   ? Policy::kParts
+         : name == "whole"   ? Policy::kWhole
+                             : Policy::kNone;
 }
 
-// Calls `visit` with each tensor among the arguments.
-template <typename Visit>
-void ForEachTensor(const MicaValue* args, int64_t n, Visit&& visit) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (args[i].tag == MICA_VALUE_TENSOR) {
-      visit(Tensor::Ref(args[i].u.tensor));
-    } else if (args[i].tag == MICA_VALUE_TENSORS) {
-      for (int64_t j = 0; j < args[i].u.tensors.size; ++j) visit(Tensor::Ref(args[i].u.tensors.data[j]));
-    }
-  }
+bool IsEligible(plugin::TensorRef t) {
+  const int32_t d = t.dtype();
+  return (d == MICA_F32 || d == MICA_F16 || d == MICA_BF16) && CurrentState().is_on(t.backend());
 }
 
 // The policy of a call, and the dtype that its tensors are cast to.
 struct Decision {
-  AutocastPolicy policy = AutocastPolicy::kNone;
-  DType dtype = DType::kF32;
+  Policy policy = Policy::kNone;
+  int32_t dtype = MICA_F32;
 };
 
-Decision Decide(uintptr_t packed, const MicaValue* args, int64_t n) {
-  int backend = -1;
+Decision Decide(const layer::Call& call) {
+  int32_t backend = -1;
   bool has_float32 = false;
-  ForEachTensor(args, n, [&](const Tensor& t) {
+  call.ForEachTensor([&](plugin::TensorRef t, int64_t) {
     if (!IsEligible(t)) return;
-    if (backend < 0) backend = t.device().backend;
-    has_float32 |= t.dtype() == DType::kF32;
+    if (backend < 0) backend = t.backend();
+    has_float32 |= t.dtype() == MICA_F32;
   });
   Decision d;
   if (backend < 0) return d;
-  d.policy = static_cast<AutocastPolicy>(backend == keys::kCpu ? packed & 0xff : packed >> 8 & 0xff);
-  const bool lower =
-      d.policy == AutocastPolicy::kLower || (d.policy == AutocastPolicy::kPromote && !has_float32);
-  if (lower) d.dtype = CurrentAutocast().dtypes[static_cast<size_t>(backend)];
+  // The kernel's context: the CPU's policy and that of accelerators, a byte each.
+  const auto packed = reinterpret_cast<uintptr_t>(call.context<void>());
+  d.policy = static_cast<Policy>(backend == 0 ? packed & 0xff : packed >> 8);
+  const bool lower = d.policy == Policy::kLower || (d.policy == Policy::kPromote && !has_float32);
+  if (lower) d.dtype = CurrentState().lower[backend];
   return d;
 }
 
 // The arguments of one call with their tensors cast.
 class CastArguments {
  public:
-  CastArguments(const MicaValue* args, int64_t n, DType dtype) : values_(args, args + n) {
+  CastArguments(const layer::Call& call, int32_t dtype) : values_(call.args(), call.args() + call.size()) {
     for (MicaValue& v : values_) {
       if (v.tag == MICA_VALUE_TENSOR) {
         v.u.tensor = Cast(v.u.tensor, dtype);
@@ -82,44 +79,52 @@ class CastArguments {
   const MicaValue* data() const { return values_.data(); }
 
  private:
-  MicaTensor* Cast(MicaTensor* t, DType dtype) {
-    const Tensor& tensor = Tensor::Ref(t);
-    if (!IsEligible(tensor) || tensor.dtype() == dtype) return t;
-    return kept_.emplace_back(CachedCast(tensor, dtype)).impl();
+  MicaTensor* Cast(MicaTensor* t, int32_t dtype) {
+    if (!t || !IsEligible(t) || plugin::TensorRef(t).dtype() == dtype) return t;
+    kept_.push_back(CachedCast(t, dtype));
+    return kept_.back().get();
   }
 
-  absl::InlinedVector<MicaValue, 12> values_;
-  absl::InlinedVector<Tensor, 4> kept_;
+  std::vector<MicaValue> values_;
+  std::vector<formula::Tensor> kept_;
   std::deque<std::vector<MicaTensor*>> lists_;  // keeps addresses
 };
 
-void Run(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-         MicaValue* results) {
-  const Decision decision = Decide(reinterpret_cast<uintptr_t>(k.context), args, n);
-  const KeySet below = KeySet::Below(keys::kAutocast);
-  if (decision.policy == AutocastPolicy::kNone) return op.RedispatchBoxed(keys & below, args, n, results);
-  if (decision.policy == AutocastPolicy::kParts)
-    return op.spec().adapters->call_slot({op.spec().composite, nullptr}, keys, args, results);
-  if (decision.policy == AutocastPolicy::kWhole) {
+void Run(layer::Call& call) {
+  const Decision decision = Decide(call);
+  const uint64_t below = call.keys() & layer::Below(Bit());
+  if (decision.policy == Policy::kParts) return call.Decompose();
+  if (decision.policy == Policy::kNone) return call.Redispatch(below, call.args());
+  if (decision.policy == Policy::kWhole) {
     const NoAutocast guard;
-    return op.RedispatchBoxed(keys & below, args, n, results);
+    return call.Redispatch(below, call.args());
   }
-  const CastArguments cast(args, n, decision.dtype);
+  const CastArguments cast(call, decision.dtype);
   const NoAutocast guard;
-  const ThreadState& thread = CurrentThread();
-  const KeySet now = (op.KeysOf(cast.data(), n) | thread.include) - thread.exclude;
-  op.RedispatchBoxed(now & below, cast.data(), n, results);
+  call.NextOf(Bit(), cast.data());
+}
+
+// Of an operator that says nothing, and of what writes: a composite decomposes, others pass.
+void Rule(void* op, MicaLayerChoice* out) {
+  const char* const text = layer::Table()->operator_policy(op, "autocast");
+  if (!text || layer::Table()->operator_info(op)->form != MICA_FORM_FUNCTIONAL) return;
+  const char* const of_cpu = layer::Table()->operator_policy(op, "autocast.cpu");
+  const Policy other = PolicyNamed(text), cpu = of_cpu ? PolicyNamed(of_cpu) : other;
+  if (cpu == other && cpu == Policy::kParts) return;
+  if (cpu == other && cpu == Policy::kNone) return layer::Pass(out);
+  const auto packed = static_cast<uintptr_t>(cpu) | static_cast<uintptr_t>(other) << 8;
+  layer::Choose<&Run>(out, reinterpret_cast<void*>(packed));
 }
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
-  auto& scope = *static_cast<Scope*>(registrar->context);
-  scope.DecomposeAt("Autocast");
-  RegisterPolicies(scope);
-  static const AutocastLayer layer = {&Run, &ClearCache};
-  scope.AddExtension(kAutocastExtension, &layer);
+  layer::Layer autocast(registrar, "Autocast", {});
+  autocast.Rule<&Rule>().Decompose();
+  SetBit(autocast.number());
+  plugin::Registrar(registrar, "").Extension(MICA_AUTOCAST_EXTENSION, &kTable.table);
 }
 
 }  // namespace
 }  // namespace mica::autocast
 
-MICA_PLUGIN("autocast", "Mica", "0.1", "", "", "layer:Autocast", ::mica::autocast::Init)
+MICA_PLUGIN("autocast", "Mica", "0.1", "", "", "layer:Autocast,extension:mica.autocast",
+            ::mica::autocast::Init)

@@ -34,7 +34,7 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterGradFrame(scope);
   forward::RegisterForwardMode(scope);
   forward::RegisterForwardRules(scope);
-  scope.AddExtension(kAutogradExtension, &Interface());
+  scope.AddInterface(kAutogradExtension, &Interface());
 }
 
 }  // namespace

@@ -20,17 +20,18 @@
 #include <string_view>
 #include <vector>
 
+#include <mica/batched.h>
+
 #include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/batching.h"
 #include "dispatcher/registration/registration.h"
 
 namespace mica::batched {
 
 void BringKind(Scope& scope);
-inline const frames::Batch& BatchOf(const frames::Frame& frame) {
-  return *static_cast<const frames::Batch*>(frame.payload);
+inline const MicaBatch& BatchOf(const frames::Frame& frame) {
+  return *static_cast<const MicaBatch*>(frame.payload);
 }
 
 // A tensor among the arguments, opened.
@@ -121,12 +122,6 @@ struct RuleEntry {
   Source source = Source::kLoop;
 };
 RuleEntry RuleOf(const Operator& op);
-// The rules that entries name: in the generated file, build/generated/mica/batched.cc.
-struct NamedRule {
-  std::string_view name;  // of the functional form
-  RuleEntry entry;
-};
-std::vector<NamedRule> NamedRules();
 
 // Of a batched call that raised: runs `op` on the examples until one raises as it does in a loop, where
 // dimensions and sizes are those that the caller knows. In the frame's parent; changes nothing.

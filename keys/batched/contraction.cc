@@ -112,10 +112,10 @@ bool LdlSolve(Call& call) {
 bool Whole(Call& call) { return call.Run(); }
 
 bool ByOperator(Call& call) {
-  const std::string name = frames::PluginBatchRule(call.op().name());
+  const std::string_view name = PolicyOf(call.op().spec(), "batch_rule");
   const Operator* rule = FindOperator(name);
   MICA_CHECK(
-      rule, "The batch rule (", name, ") of the operator ", call.op().spec().name,
+      rule, "The batch rule (", std::string(name), ") of the operator ", call.op().spec().name,
       " is no operator; its plugin must define one of that name, of the same arguments with a batch in "
       "front of each tensor.");
   call.AllBatched();

@@ -9,8 +9,6 @@
 namespace mica::batched {
 namespace {
 
-using frames::Randomness;
-
 // One draw: of the first example, for all.
 void DrawOnce(Call& call, int64_t written) {
   for (int64_t i = 0; i < call.size(); ++i) {
@@ -31,23 +29,23 @@ void DrawOnce(Call& call, int64_t written) {
 void RunRandom(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
                MicaValue* results) {
   const frames::Frame& frame = *frames::Current();
-  const Randomness randomness = BatchOf(frame).randomness;
-  MICA_CHECK(randomness != Randomness::kError, "Random operator ", op.spec().name,
+  const int32_t randomness = BatchOf(frame).randomness;
+  MICA_CHECK(randomness != MICA_BATCH_ERROR, "Random operator ", op.spec().name,
              " is called under vmap, which was not told what it shall draw: pass randomness='different' for "
              "one draw an example, or randomness='same' for one draw for all.");
   bool batched = false;
   frames::ForEachTensor(args, n, [&](const Tensor& t, int64_t) { batched = batched || IsBatched(t, frame); });
-  if (randomness == Randomness::kSame && !batched) return frames::CallInParent(op, args, n, results);
+  if (randomness == MICA_BATCH_SAME && !batched) return frames::CallInParent(op, args, n, results);
   if (op.spec().form == OpForm::kOut) frames::ThrowNoRule(op, frame);
   Call call(op, args, n, results);
   if (op.spec().written_args) {
     const Tensor& self = Tensor::Ref(args[0].u.tensor);
     Promote(op, self, call.frame());
-    if (randomness == Randomness::kSame) return DrawOnce(call, 0);
+    if (randomness == MICA_BATCH_SAME) return DrawOnce(call, 0);
   }
   const Part self = call.PartAt(0);
   const bool rows = op.name() == "mica::multinomial" && self.rank == 2;
-  if (randomness == Randomness::kSame) {
+  if (randomness == MICA_BATCH_SAME) {
     MICA_THROW(kNotImplemented, "Operator ", op.spec().name,
                " draws from weights that differ between the examples, under vmap with randomness (same); use "
                "randomness='different'.");

@@ -19,7 +19,6 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/functionalization.h"
 #include "dispatcher/registration/registration.h"
 
 namespace mica::functionalize {
@@ -74,14 +73,14 @@ struct Link {
 };
 using LinkRef = std::shared_ptr<Link>;
 
-// One frame's payload, and its border (border.cc).
-class Level final : public Functionalization {
+// One frame's payload, and its border (border.cc), as <mica/functionalize.h> says it.
+class Level {
  public:
   explicit Level(bool remove_views);
-  std::vector<Tensor> Lift(TensorSpan inputs) override;
-  std::vector<Tensor> Updates() override;
-  void Apply(bool inputs) override;
-  Tensor Result(const Tensor& t) override;
+  std::vector<Tensor> Lift(TensorSpan inputs);
+  std::vector<Tensor> Updates();
+  void Apply(bool inputs);
+  Tensor Result(const Tensor& t);
   bool remove_views() const { return remove_views_; }
   // For a tensor of the parent: the wrapper of it, or of its part in the memory of an input that
   // was written; undefined where nothing stands for it.

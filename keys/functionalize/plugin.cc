@@ -1,7 +1,10 @@
 // The plugin's entry: the kind, its fallback for all operators, views, and what is kept whole.
+#include <mica/functionalize.h>
 #include <mica/plugin.h>
 
+#include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
 #include "keys/functionalize/functional.h"
 
@@ -18,7 +21,40 @@ bool StaysWhole(const Operator& op, const Scope& scope) {
   return PreviousSlot(op, "Autograd", scope).fn != spec.composite;
 }
 
-std::unique_ptr<Functionalization> Make(bool remove_views) { return std::make_unique<Level>(remove_views); }
+Level& Of(MicaFunctionalLevel* level) { return *reinterpret_cast<Level*>(level); }
+
+void GiveList(std::vector<Tensor> tensors, MicaValue* list) {
+  list->tag = MICA_VALUE_TENSORS;
+  list->u.tensors = GiveTensorList(std::move(tensors));
+}
+
+MicaStatus Enter(int32_t remove_views, MicaFunctionalLevel** level) {
+  return CatchAll([&] { *level = reinterpret_cast<MicaFunctionalLevel*>(new Level(remove_views != 0)); });
+}
+MicaStatus Lift(MicaFunctionalLevel* level, MicaTensorSpan inputs, MicaValue* list) {
+  return CatchAll([&] { GiveList(Of(level).Lift(AbiType<TensorSpan>::From(inputs)), list); });
+}
+MicaStatus Updates(MicaFunctionalLevel* level, MicaValue* list) {
+  return CatchAll([&] { GiveList(Of(level).Updates(), list); });
+}
+MicaStatus Apply(MicaFunctionalLevel* level, int32_t inputs) {
+  return CatchAll([&] { Of(level).Apply(inputs != 0); });
+}
+MicaTensorResult Result(MicaFunctionalLevel* level, MicaTensor* t) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = CatchAll([&] { r.value = Of(level).Result(Tensor::Ref(t)).release(); });
+  return r;
+}
+
+const MicaFunctionalize kTable = {
+    {sizeof(MicaFunctionalize), 1, 0},
+    &Enter,
+    [](MicaFunctionalLevel* level) { delete &Of(level); },
+    &Lift,
+    &Updates,
+    &Apply,
+    &Result,
+};
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
@@ -40,11 +76,11 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   scope.AddBoxedKernel("mica::copy_", "functionalize", {&RunCopy, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::resize_", "functionalize", {&RunResize, nullptr, nullptr}, here);
   scope.AddBoxedKernel("mica::_become_view_", "functionalize", {&RunBecomeView, nullptr, nullptr}, here);
-  static const FunctionalizationLayer layer = {&Make};
-  scope.AddExtension(kFunctionalizationExtension, &layer);
+  scope.AddExtension(MICA_FUNCTIONALIZE_EXTENSION, &kTable.table);
 }
 
 }  // namespace
 }  // namespace mica::functionalize
 
-MICA_PLUGIN("functionalize", "Mica", "0.1", "", "", "layer:functionalize", ::mica::functionalize::Init)
+MICA_PLUGIN("functionalize", "Mica", "0.1", "", "", "layer:functionalize,extension:mica.functionalize",
+            ::mica::functionalize::Init)

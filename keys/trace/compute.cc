@@ -42,8 +42,7 @@ Tensor OnMeta(const Tensor& t) {
   return EmptyStrided(t.sizes(), t.strides(), t.dtype(), meta);
 }
 
-void Compute(const Operator& op, const frames::Tape& tape, const MicaValue* args, int64_t n,
-             MicaValue* results) {
+void Compute(const Operator& op, const Tape& tape, const MicaValue* args, int64_t n, MicaValue* results) {
   if (!tape.fake) return frames::CallInParent(op, args, n, results);
   const Frame& frame = *frames::Current();
   bool replace = false;

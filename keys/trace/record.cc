@@ -13,7 +13,6 @@ namespace mica::trace {
 namespace {
 
 using frames::Frame;
-using frames::Tape;
 
 bool IsNumber(const Tensor& t) { return t.is_wrapped_number() && !frames::IsWrapper(t); }
 
@@ -95,7 +94,7 @@ bool ReturnsNumber(const schema::FunctionSchema& schema) {
 
 void Record(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
   const Frame& frame = *frames::Current();
-  Tape& tape = frames::TapeOf(frame);
+  Tape& tape = TapeOf(frame);
   const schema::FunctionSchema& schema = op.schema();
   const frames::ReplacedArguments own(args, n,
                                       [](const Tensor& t) { return IsNumber(t) ? t : Enter(t, false); });
@@ -143,7 +142,7 @@ void RecordWhole(const BoxedKernel&, const Operator& op, KeySet, const MicaValue
 
 Tensor Enter(const Tensor& t, bool as_input) {
   const Frame& frame = *frames::Current();
-  Tape& tape = frames::TapeOf(frame);
+  Tape& tape = TapeOf(frame);
   if (frames::Wrapper* w = frames::Own(t, frame); w && !as_input) {
     if (!w->number) EnterMade(t, *w, tape);
     return t;
@@ -185,8 +184,7 @@ frames::Kind MakeKind() {
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
   scope.BringKind(MakeKind());
-  static const frames::TracingLayer layer = {&Enter};
-  scope.AddExtension(frames::kTracingExtension, &layer);
+  scope.AddExtension(MICA_TRACING_EXTENSION, &kTable.table);
   const SourceLocation here{__FILE__, __LINE__};
   scope.AddBoxedFallback("trace", {&RunTrace, nullptr, nullptr}, here);
   // Composites that make memory: decomposed by Autograd they would make it unseen.
@@ -197,4 +195,5 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 
 }  // namespace mica::trace
 
-MICA_PLUGIN("trace", "Mica", "0.1", "", "", "layer:Trace,layer:trace", ::mica::trace::Init)
+MICA_PLUGIN("trace", "Mica", "0.1", "", "", "layer:Trace,layer:trace,extension:mica.tracing",
+            ::mica::trace::Init)

@@ -24,12 +24,14 @@ OLD_STRING = (*CXX, "-D_GLIBCXX_USE_CXX11_ABI=0")
 
 
 def plugin(source: str, *options: str, compiler: tuple[str, ...] = C) -> Path:
-    """The shared object of plugins/<source>, built with these options."""
-    headers = sorted([*(INCLUDE / "mica").glob("*.[hi]*"), *SOURCES.glob("*.h")])
-    content = b"".join(path.read_bytes() for path in [SOURCES / source, *headers])
+    """The shared object of plugins/<source>, built with these options; of a folder, all of its *.cc."""
+    path = SOURCES / source
+    sources = sorted(path.glob("*.cc")) if path.is_dir() else [path]
+    headers = sorted([*(INCLUDE / "mica").glob("*.[hi]*"), *SOURCES.glob("*.h"), *path.glob("*.h")])
+    content = b"".join(file.read_bytes() for file in [*sources, *headers])
     command = [
         *compiler, "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall",
-        f"-I{INCLUDE}", "-iquote", str(ROOT), str(SOURCES / source),
+        f"-I{INCLUDE}", "-iquote", str(ROOT), *map(str, sources),
     ]  # fmt: skip
     link = [f"-Wl,--version-script={ROOT / 'cmake' / 'plugin.map'}", "-Wl,-z,now", *options]
     key = hashlib.sha256(" ".join(command + link).encode() + content).hexdigest()[:16]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from build import plugin, python
+from build import CXX, LIBCXX, ROOT, plugin, python
 
 BUILD = Path(os.environ["MICA_BUILD_DIR"])
 
@@ -171,6 +171,92 @@ def test_disabling_takes_layer_and_kind_away() -> None:
     assert "the plugin that brought it is disabled" in outside
     assert disabled == ["layer"]
     assert calls == 1
+
+
+ERRORS_BELOW = """
+import mica.library
+class Mine(ValueError):
+    pass
+def raises(x):
+    raise Mine("by the kernel", 7)
+mica.library.define("test_errors::mine", "(Tensor x) -> Tensor")
+mica.library.impl("test_errors::mine", "cpu", raises)
+mica.load_plugin(sys.argv[1])
+answers = []
+def attempt(call):
+    try:
+        call()
+    except Exception as error:
+        answers.append([type(error).__name__, str(error)])
+calls = [
+    lambda: mica.ops.test_errors.mine(mica.ones(2)),
+    lambda: mica.linalg.inv(mica.zeros(2, 2)),
+    lambda: mica.ones(2, 3) @ mica.ones(2, 3),
+    lambda: mica.ones(2)[5],
+]
+for call in calls:
+    attempt(call)
+with mica.library.layer("test.count"):
+    for call in calls:
+        attempt(call)
+print(json.dumps([answers, mica.ops.test_layer.calls()]))
+"""
+
+
+def test_an_error_passes_a_layer_as_it_is() -> None:
+    """Its class, its text and the call that it names, also where Python raised it."""
+    answers, calls = answer_of(ERRORS_BELOW)
+    assert calls > 3
+    without, within = answers[:4], answers[4:]
+    assert [kind for kind, _ in without] == ["Mine", "LinAlgError", "RuntimeError", "IndexError"]
+    assert within == without
+
+
+TAPE = """
+mica.load_plugin(sys.argv[1])
+print(json.dumps(mica.ops.test_tape.record(mica.ones(2, 3), mica.zeros(3))))
+"""
+
+
+def test_a_plugin_traces_and_reads_the_tape() -> None:
+    """By the table that the trace plugin offers, which is opened for it."""
+    result = python("import json, sys, mica" + TAPE, str(plugin("tape.c")))
+    assert result.returncode == 0, result.stderr
+    tape = json.loads(result.stdout)
+    assert tape == "value 1 dtype 11 of 2 sizes; mica::add.Tensor 2 1 plain 5 -> 3; constant 2 made inside 0"
+
+
+AUTOCAST = """
+import gc
+x, w = mica.randn(4, 4), mica.randn(4, 4, requires_grad=True)
+def step():
+    with mica.autocast("cpu"):
+        y = mica.nn.functional.linear(x, w)
+        loss = mica.nn.functional.softmax(mica.cat([y, x]), -1).sum()
+        inner = mica.linalg.inv(mica.eye(3)).dtype
+    loss.backward()
+    grad, w.grad = w.grad, None
+    return [str(t) for t in (y.dtype, loss.dtype, inner, (x @ w).dtype)], grad
+ours, grad = step()
+mica.replace_plugin(sys.argv[1])
+theirs, other = step()
+where = [p["path"] for p in mica.plugins() if p["name"] == "autocast" and p["state"] == "loaded"]
+print(json.dumps([ours, theirs, bool((grad == other).all()), where]))
+"""
+
+
+@pytest.mark.parametrize("compiler", [CXX, LIBCXX], ids=["g++", "clang with libc++"])
+def test_micas_own_layer_is_built_as_a_third_partys(compiler: tuple[str, ...]) -> None:
+    """keys/autocast by another compiler and another standard library, against the SDK's headers alone, in the
+    place of the one that Mica brings."""
+    path = str(plugin(str(ROOT / "keys" / "autocast"), compiler=compiler))
+    result = python("import json, sys, mica\n" + AUTOCAST, path)
+    assert result.returncode == 0, result.stderr
+    ours, theirs, same, where = json.loads(result.stdout)
+    assert ours == ["mica.bfloat16", "mica.float32", "mica.float32", "mica.float32"]
+    assert theirs == ours
+    assert same
+    assert where == [path]
 
 
 def instructions(calls: int, *loaded: str) -> int:

@@ -1,6 +1,6 @@
 """Holds the built files to what docs/abi.md promises of them.
 
-Reads the release build (MICA_BUILD_DIR): which symbols a backend exports, what it
+Reads the release build (MICA_BUILD_DIR): which symbols a plugin exports, what it
 links, and that each plugin's description names a file that is there.
 """
 
@@ -17,41 +17,41 @@ import pytest
 BUILD = Path(os.environ["MICA_BUILD_DIR"])
 PLUGINS = BUILD / "lib" / "mica" / "plugins"
 ENTRY_SYMBOLS = {"mica_plugin_query_v1", "mica_plugin_init_v1"}
-BACKENDS = ["mica_cpu.so"]
+PLUGINS_OF_THE_SDK = ["mica_cpu.so", "mica_autocast.so"]
 
 
 def read(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_exports_its_two_symbols_alone(name: str) -> None:
+@pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
+def test_plugin_exports_its_two_symbols_alone(name: str) -> None:
     symbols = read("nm", "-D", "--defined-only", str(PLUGINS / name))
     assert {line.split()[-1] for line in symbols.splitlines()} == ENTRY_SYMBOLS
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_links_nothing_of_mica(name: str) -> None:
+@pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
+def test_plugin_links_nothing_of_mica(name: str) -> None:
     needed = re.findall(r"NEEDED.*\[(.*)\]", read("readelf", "-d", str(PLUGINS / name)))
     assert needed
     assert not [library for library in needed if "mica" in library or "absl" in library]
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_binds_every_symbol_when_it_opens(name: str) -> None:
+@pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
+def test_plugin_binds_every_symbol_when_it_opens(name: str) -> None:
     assert "BIND_NOW" in read("readelf", "-d", str(PLUGINS / name))
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_has_no_unique_symbol(name: str) -> None:
+@pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
+def test_plugin_has_no_unique_symbol(name: str) -> None:
     # A GNU unique symbol is one for the whole process: two plugins would share it.
     symbols = read("readelf", "-sW", str(PLUGINS / name))
     assert set(symbols.split()) >= ENTRY_SYMBOLS
     assert not re.search(r"\bUNIQUE\b", symbols)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backend_carries_its_manifest_in_a_note(name: str) -> None:
+@pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
+def test_plugin_carries_its_manifest_in_a_note(name: str) -> None:
     assert re.search(r"^\s*Mica\s", read("readelf", "-nW", str(PLUGINS / name)), re.M)
 
 

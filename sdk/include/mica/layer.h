@@ -90,10 +90,20 @@ class Call {
   void Next(int32_t bit) { Next(bit, args_); }
   void Next(int32_t bit, const MicaValue* args) {
     const Exclude own(Bit(bit));
-    Check(call_->layers->redispatch(call_->op, keys_ & Below(bit), args, n_, results_, num_results_));
+    Redispatch(keys_ & Below(bit), args);
+  }
+  // The same with other tensors, whose keys count.
+  void NextOf(int32_t bit, const MicaValue* args) {
+    Redispatch(call_->layers->keys_of(call_->op, args, n_) & Below(bit), args);
+  }
+  // At the kernel of the highest of `keys`.
+  void Redispatch(uint64_t keys, const MicaValue* args) {
+    Check(call_->layers->redispatch(call_->op, keys, args, n_, results_, num_results_));
   }
   // In a frame kind's kernel: the call in the parent, on values.
   void InParent() { Check(call_->layers->call_in_parent(call_->op, args_, n_, results_, num_results_)); }
+  // The operator's decomposition into others, each of which comes from the top.
+  void Decompose() { Check(call_->layers->decompose(call_->op, keys_, args_, n_, results_, num_results_)); }
   // From the top, with this thread's layers and frame; into `results`, which the caller owns.
   void Again(const MicaValue* args, MicaValue* results) const {
     Check(plugin::Host()->op_call_boxed(call_->op, args, n_, results, num_results_));
@@ -171,10 +181,30 @@ MICA_LAYER_THUNK_(int64_t, MicaIntResult)
 MICA_LAYER_THUNK_(double, MicaFloatResult)
 #undef MICA_LAYER_THUNK_
 
+// `void f(Call&)` as a kernel that a rule chooses.
+template <void (*kFunction)(Call&)>
+void Choose(MicaLayerChoice* out, void* context = nullptr) {
+  out->what = MICA_CHOICE_KERNEL;
+  out->boxed = &BoxedThunk<kFunction>::Run;
+  out->context = context;
+}
+inline void Pass(MicaLayerChoice* out) { out->what = MICA_CHOICE_PASS; }
+
 // Registers at one key: a layer's or a kind's. For the plugin's init.
 class Key {
  public:
   Key(const MicaRegistrar* r, std::string name) : r_(r), name_(std::move(name)) {}
+  // What is done with each operator, from what its entry says: Choose, Pass, or neither for nothing. Must not
+  // throw.
+  template <void (*kRule)(void* op, MicaLayerChoice* out)>
+  Key& Rule() {
+    MicaLayerRuleRecord record{};
+    record.struct_size = sizeof(record);
+    record.key = name_.c_str();
+    record.choose = [](void*, void* op, MicaLayerChoice* out) { kRule(op, out); };
+    Check(Table()->register_rule(r_->context, &record));
+    return *this;
+  }
   // For all operators without a kernel of their own.
   template <void (*kFunction)(Call&)>
   Key& Fallback(void* context = nullptr, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -231,6 +261,7 @@ class Key {
   std::string name_;
 };
 
+// Both empty: one of Mica's own layers, whose place is given.
 struct Place {
   const char* after = "";   // nearer to the user
   const char* before = "";  // nearer to the backend

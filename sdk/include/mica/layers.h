@@ -6,7 +6,7 @@
  * locked: MICA_LAYERS_MAJOR and MICA_LAYERS_MINOR of the host must be those that the plugin
  * was built with, until T2 has proved itself; the host gives NULL otherwise.
  *
- * The first five functions are for the plugin's init and take the registrar's context. What
+ * The first six functions are for the plugin's init and take the registrar's context. What
  * they register goes with the plugin; a layer's bit and a kind's number are kept for it
  * while it is disabled, and go back when its init fails. All others may be called at any
  * time, on any thread; what they change is this thread's alone.
@@ -23,7 +23,7 @@ extern "C" {
 
 #define MICA_LAYERS_EXTENSION "mica.layers"
 #define MICA_LAYERS_MAJOR 1
-#define MICA_LAYERS_MINOR 0
+#define MICA_LAYERS_MINOR 1
 
 /* --- kernels ------------------------------------------------------------- */
 
@@ -57,6 +57,28 @@ typedef struct MicaLayerKernelRecord {
   const char* file; /* where it is registered, for explain */
   int64_t line;
 } MicaLayerKernelRecord;
+
+/* What a layer or frame kind does with one operator; the host zeroes the rest. */
+#define MICA_CHOICE_NOTHING 0 /* as if there were no rule: decomposition, fallback, the next layer */
+#define MICA_CHOICE_KERNEL 1
+#define MICA_CHOICE_PASS 2 /* the call passes the layer */
+typedef struct MicaLayerChoice {
+  uint64_t struct_size;
+  int32_t what;
+  int32_t reserved;
+  MicaLayerFunction boxed; /* of a kernel */
+  void* context;
+} MicaLayerChoice;
+
+/* For all operators that have no kernel of their own at `key`. Asked once an operator, when
+ * its table is made, under a lock of the host's: `choose` may call operator_policy and
+ * operator_info, and nothing else. */
+typedef struct MicaLayerRuleRecord {
+  uint64_t struct_size;
+  const char* key;
+  void (*choose)(void* context, void* op, MicaLayerChoice* out);
+  void* context;
+} MicaLayerRuleRecord;
 
 /* --- frames -------------------------------------------------------------- */
 
@@ -145,6 +167,13 @@ typedef struct MicaOperatorInfo {
                                      and in its other tensors */
 } MicaOperatorInfo;
 
+/* --- tensors ------------------------------------------------------------- */
+
+#define MICA_TRAIT_REQUIRES_GRAD UINT64_C(1)
+#define MICA_TRAIT_LEAF UINT64_C(2) /* no operator that is recorded made it */
+#define MICA_TRAIT_VIEW UINT64_C(4)
+#define MICA_TRAIT_WRAPPER UINT64_C(8) /* of a frame */
+
 /* --- the table ----------------------------------------------------------- */
 
 typedef struct MicaLayers {
@@ -152,29 +181,45 @@ typedef struct MicaLayers {
   uint32_t major, minor; /* MICA_LAYERS_MAJOR, MICA_LAYERS_MINOR of the host */
   /* For init. A layer stands `after` (below, nearer to the backend) one neighbour and
    * `before` (above) another; "" or NULL for no bound. "frames" names all that belongs to
-   * frames. */
+   * frames. One of Mica's own layers ("Autocast") has its place: who brings it gives no bounds. */
   MicaStatus (*register_layer)(void* context, const char* name, const char* after, const char* before,
                                int32_t* bit);
   MicaStatus (*register_kind)(void* context, const MicaFrameKindRecord*, int32_t* kind);
   MicaStatus (*register_kernel)(void* context, const MicaLayerKernelRecord*);
+  /* what the layer does with each operator, from what its entry says */
+  MicaStatus (*register_rule)(void* context, const MicaLayerRuleRecord*);
   /* the layer, or kind, runs the decompositions of composites that it has no kernel for */
   MicaStatus (*decompose_at)(void* context, const char* key);
   /* it has nothing to do for the operator, in spite of its kernel for all others */
   MicaStatus (*fall_through)(void* context, const char* name, const char* key);
   /* Operators. `info` is of an operator's handle. */
   const MicaOperatorInfo* (*operator_info)(void* op);
+  /* What the entry says to one layer: operator_policy(op, "autocast") is "lower"; NULL where it says nothing.
+   * The same for all forms of an entry. */
+  const char* (*operator_policy)(void* op, const char* name);
   /* the dtype that a pointwise, reduction, ... operator computes in for these arguments of the
    * functional form; MICA_DTYPE_NONE where the entry gives none */
   MicaStatus (*compute_dtype)(void* op, const MicaValue* args, int64_t num_args, int32_t* dtype);
   /* Calls the kernel of the highest of `keys`; all else of the call is as of op_call_boxed. */
   MicaStatus (*redispatch)(void* op, uint64_t keys, const MicaValue* args, int64_t num_args,
                            MicaValue* results, int64_t num_results);
+  /* The keys of a call with these arguments: their tensors', with what this thread includes and
+   * without what it excludes. */
+  uint64_t (*keys_of)(void* op, const MicaValue* args, int64_t num_args);
+  /* Runs the operator's decomposition into others, whose calls begin at the top. */
+  MicaStatus (*decompose)(void* op, uint64_t keys, const MicaValue* args, int64_t num_args,
+                          MicaValue* results, int64_t num_results);
   /* The layers that this thread's calls include, or exclude, whatever their tensors say; what
    * was before is put back by the same function. Bits of backends and frames are passed over. */
   uint64_t (*exchange_include)(uint64_t keys);
   uint64_t (*exchange_exclude)(uint64_t keys);
   uint64_t (*included)(void);
   uint64_t (*excluded)(void);
+  /* 1 where this thread's calls are recorded for gradients */
+  int32_t (*grad_enabled)(void);
+  /* MICA_TRAIT_... of a tensor, and how often its memory was written */
+  uint64_t (*tensor_traits)(MicaTensor*);
+  uint64_t (*tensor_version)(MicaTensor*);
   /* The bit of a third party's layer on one tensor: its calls pass the layer's kernels. */
   uint64_t (*tensor_keys)(MicaTensor*);
   MicaStatus (*tensor_attach)(MicaTensor*, int32_t bit, int32_t on);
@@ -202,6 +247,8 @@ typedef struct MicaLayers {
 
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerKernelRecord) == 72);
+MICA_LAYOUT_ASSERT(sizeof(MicaLayerChoice) == 32);
+MICA_LAYOUT_ASSERT(sizeof(MicaLayerRuleRecord) == 32);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameKindRecord) == 48);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrame) == 24);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameScope) == 96);

@@ -58,11 +58,9 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
         ...     mica.is_autocast_enabled("cpu")
         True
     """
-    if device_type is None:
-        return bool(_C._is_any_autocast_enabled())
-    if _absent(device_type):
+    if device_type is not None and _absent(device_type):
         return False
-    return bool(_C._get_autocast(device_type)[0])
+    return bool(_C._autocast_enabled(device_type))
 
 
 def get_autocast_dtype(device_type: str) -> mica.dtype:
@@ -82,7 +80,7 @@ def get_autocast_dtype(device_type: str) -> mica.dtype:
     """
     if _absent(device_type):
         return getattr(mica, _NAMED[device_type])  # type: ignore[no-any-return]
-    return _C._get_autocast(device_type)[1]  # type: ignore[no-any-return]
+    return _C._autocast_dtype(device_type)  # type: ignore[no-any-return]
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
@@ -186,7 +184,8 @@ class autocast(_Mode):
     def __enter__(self) -> autocast:
         if self._absent:
             return self
-        self._outer.append((*_C._get_autocast(self.device), _C.is_autocast_cache_enabled()))
+        outer = (_C._autocast_enabled(self.device), _C._autocast_dtype(self.device))
+        self._outer.append((*outer, _C.is_autocast_cache_enabled()))
         _C._set_autocast(self.device, self._enabled, self.fast_dtype)
         if self._cache_enabled is not None:
             _C.set_autocast_cache_enabled(self._cache_enabled)

@@ -1,12 +1,25 @@
-// What mica.amp is made of: the thread's autocast state as functions of plain values.
-#include "dispatcher/layers/autocast.h"
+// What mica.amp is made of: the thread's autocast state, behind the layer's table.
+#include <mica/autocast.h>
 
 #include "bindings/python/src/creation/convert.h"
 #include "bindings/python/src/module/init.h"
+#include "bindings/python/src/transforms/layer_table.h"
 #include "dispatcher/plugins/plugins.h"
 
 namespace mica::python {
 namespace {
+
+// The table that was used last, which is good also where its plugin was disabled since, so that contexts can
+// be left. NULL: nobody ever asked for the layer.
+std::atomic<const MicaAutocast*> g_used{nullptr};
+const MicaAutocast* Used() { return g_used.load(std::memory_order_acquire); }
+// The layer's, with its plugin opened on first use.
+const MicaAutocast& Use() {
+  const auto& layer = LayerTable<MicaAutocast>(MICA_AUTOCAST_EXTENSION, "layer:Autocast",
+                                               "Autocast needs the autocast plugin.");
+  g_used.store(&layer, std::memory_order_release);
+  return layer;
+}
 
 // The number of the backend of that name; raises where no plugin provides it.
 int BackendNamed(PyObject* name) {
@@ -18,53 +31,62 @@ int BackendNamed(PyObject* name) {
   return backend;
 }
 
-PyObject* Get(PyObject*, PyObject* name) {
+// _autocast_enabled(device_type or None): for any device with None.
+PyObject* IsEnabled(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    const int backend = name == Py_None ? -1 : BackendNamed(name);
+    return NewBool(Used() && Used()->enabled(backend) != 0);
+  });
+}
+
+PyObject* LowerDType(PyObject*, PyObject* name) {
   return Guarded([&] {
     const int backend = BackendNamed(name);
-    const AutocastState& state = CurrentAutocast();
-    return Py_BuildValue("(NN)", NewBool((state.enabled >> backend & 1) != 0),
-                         FromDType(state.dtypes[static_cast<size_t>(backend)]));
+    return FromDType(static_cast<DType>(Use().lower_dtype(backend)));
   });
 }
 
 // _set_autocast(device_type, enabled, dtype)
 PyObject* Set(PyObject*, PyObject* args) {
   return Guarded([&] {
-    PyObject *name, *dtype;
+    PyObject *name, *object;
     int enabled;
-    if (!PyArg_ParseTuple(args, "OpO:_set_autocast", &name, &enabled, &dtype)) throw PythonErrorIsSet();
+    if (!PyArg_ParseTuple(args, "OpO:_set_autocast", &name, &enabled, &object)) throw PythonErrorIsSet();
     const int backend = BackendNamed(name);
-    SetAutocastDType(backend, ToDType(dtype));
-    SetAutocastEnabled(backend, enabled != 0);
+    const DType dtype = ToDType(object);
+    MICA_CHECK_VALUE(dtype == DType::kF16 || dtype == DType::kBF16, "The dtype (", Name(dtype),
+                     ") of autocast is not one that it casts to; expected float16 or bfloat16.");
+    const MicaAutocast& layer = enabled || !Used() ? Use() : *Used();
+    ThrowIfError(layer.set_lower_dtype(backend, static_cast<int32_t>(dtype)));
+    layer.set_enabled(backend, enabled);
     return NewNone();
   });
 }
 
-PyObject* IsAnyEnabled(PyObject*, PyObject*) { return NewBool(CurrentAutocast().enabled != 0); }
 PyObject* Enter(PyObject*, PyObject*) {
-  return Guarded([] { return PyLong_FromLong(EnterAutocast()); });
+  return Guarded([] { return PyLong_FromLong(Use().enter()); });
 }
 PyObject* Leave(PyObject*, PyObject*) {
-  return Guarded([] { return PyLong_FromLong(LeaveAutocast()); });
+  return Guarded([] { return PyLong_FromLong(Used() ? Used()->leave() : 0); });
 }
 PyObject* ClearCache(PyObject*, PyObject*) {
   return Guarded([] {
-    ClearAutocastCache();
+    if (Used()) Used()->clear_cache();
     return NewNone();
   });
 }
-PyObject* IsCacheEnabled(PyObject*, PyObject*) { return NewBool(CurrentAutocast().cache); }
+PyObject* IsCacheEnabled(PyObject*, PyObject*) { return NewBool(!Used() || Used()->cache_enabled() != 0); }
 PyObject* SetCacheEnabled(PyObject*, PyObject* on) {
   return Guarded([&] {
-    CurrentAutocast().cache = ToBool(on);
+    (Used() ? *Used() : Use()).set_cache_enabled(ToBool(on));
     return NewNone();
   });
 }
 
 PyMethodDef kFunctions[] = {
-    {"_get_autocast", Get, METH_O, nullptr},
+    {"_autocast_enabled", IsEnabled, METH_O, nullptr},
+    {"_autocast_dtype", LowerDType, METH_O, nullptr},
     {"_set_autocast", Set, METH_VARARGS, nullptr},
-    {"_is_any_autocast_enabled", IsAnyEnabled, METH_NOARGS, nullptr},
     {"_enter_autocast", Enter, METH_NOARGS, nullptr},
     {"_leave_autocast", Leave, METH_NOARGS, nullptr},
     {"clear_autocast_cache", ClearCache, METH_NOARGS, "Empties this thread's cache of cast parameters."},

@@ -1,18 +1,38 @@
 // functionalize for mica.func: the border of its frame. The checks that users see are in
 // mica/func/_functionalize.py.
+#include <mica/functionalize.h>
+
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
-#include "dispatcher/layers/functionalization.h"
+#include "bindings/python/src/transforms/layer_table.h"
+#include "dispatcher/calls/adapters_return.h"
 
 namespace mica::python {
 namespace {
 
 constexpr const char* kScope = "mica.functionalize";
 
-Functionalization& Of(PyObject* capsule) {
-  auto* f = static_cast<Functionalization*>(PyCapsule_GetPointer(capsule, kScope));
-  if (!f) throw PythonErrorIsSet();
-  return *f;
+// A level, and the table of the build that entered it.
+struct Entered {
+  explicit Entered(const MicaFunctionalize& table) : layer(table) {}
+  const MicaFunctionalize& layer;
+  MicaFunctionalLevel* level = nullptr;
+};
+
+const MicaFunctionalize& Layer() {
+  return LayerTable<MicaFunctionalize>(MICA_FUNCTIONALIZE_EXTENSION, "layer:functionalize",
+                                       "functionalize needs the functionalize plugin.");
+}
+
+Entered& Of(PyObject* capsule) {
+  auto* entered = static_cast<Entered*>(PyCapsule_GetPointer(capsule, kScope));
+  if (!entered) throw PythonErrorIsSet();
+  return *entered;
+}
+
+std::vector<Tensor> Taken(MicaStatus status, const MicaValue& list) {
+  ThrowIfError(status);
+  return TakeTensorList(list.u.tensors);
 }
 
 // Undefined tensors are None.
@@ -28,16 +48,18 @@ PyObject* ListOf(std::vector<Tensor> tensors) {
 // _functionalize_enter(remove_views) -> capsule, which the caller gives to _functionalize_exit.
 PyObject* Enter(PyObject*, PyObject* remove_views) {
   return Guarded([&] {
-    std::unique_ptr<Functionalization> entered = Functionalize(PyObject_IsTrue(remove_views) == 1);
-    PyObject* capsule = Check(PyCapsule_New(entered.get(), kScope, nullptr));
+    auto entered = std::make_unique<Entered>(Layer());
+    Ref capsule = Own(PyCapsule_New(entered.get(), kScope, nullptr));
+    ThrowIfError(entered->layer.enter(PyObject_IsTrue(remove_views) == 1, &entered->level));
     static_cast<void>(entered.release());
-    return capsule;
+    return capsule.release();
   });
 }
 
 PyObject* Exit(PyObject*, PyObject* capsule) {
   return Guarded([&] {
-    delete &Of(capsule);
+    const std::unique_ptr<Entered> entered(&Of(capsule));
+    entered->layer.leave(entered->level);
     return NewNone();
   });
 }
@@ -51,12 +73,20 @@ PyObject* Lift(PyObject*, PyObject* args) {
     std::vector<Tensor> inputs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
       inputs.push_back(TensorIn(PyList_GET_ITEM(list, i), "A value of functionalize"));
-    return ListOf(Of(capsule).Lift(inputs));
+    const Entered& entered = Of(capsule);
+    MicaValue lifted{};
+    const MicaStatus status = entered.layer.lift(entered.level, AbiType<TensorSpan>::To(inputs), &lifted);
+    return ListOf(Taken(status, lifted));
   });
 }
 
 PyObject* Updates(PyObject*, PyObject* capsule) {
-  return Guarded([&] { return ListOf(Of(capsule).Updates()); });
+  return Guarded([&] {
+    const Entered& entered = Of(capsule);
+    MicaValue updated{};
+    const MicaStatus status = entered.layer.updates(entered.level, &updated);
+    return ListOf(Taken(status, updated));
+  });
 }
 
 // _functionalize_apply(capsule, inputs)
@@ -65,7 +95,8 @@ PyObject* Apply(PyObject*, PyObject* args) {
     PyObject* capsule;
     int inputs;
     if (!PyArg_ParseTuple(args, "Op:_functionalize_apply", &capsule, &inputs)) throw PythonErrorIsSet();
-    Of(capsule).Apply(inputs != 0);
+    const Entered& entered = Of(capsule);
+    ThrowIfError(entered.layer.apply(entered.level, inputs));
     return NewNone();
   });
 }
@@ -75,7 +106,11 @@ PyObject* Result(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *capsule, *o;
     if (!PyArg_ParseTuple(args, "OO:_functionalize_result", &capsule, &o)) throw PythonErrorIsSet();
-    return Wrap(Of(capsule).Result(TensorIn(o, "A value of functionalize")));
+    const Entered& entered = Of(capsule);
+    const Tensor& t = TensorIn(o, "A value of functionalize");
+    const MicaTensorResult made = entered.layer.result(entered.level, t.impl());
+    ThrowIfError(made.status);
+    return Wrap(Tensor::Steal(made.value));
   });
 }
 

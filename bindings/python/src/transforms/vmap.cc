@@ -1,10 +1,11 @@
 // vmap for mica.func: entering and leaving its frame, and the batches behind its tensors.
 // The checks that users see are in mica/func/_vmap.py.
-#include "dispatcher/layers/batching.h"
+#include <mica/batched.h>
 
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/tensor/item.h"
+#include "bindings/python/src/transforms/layer_table.h"
 #include "dispatcher/frames/frames.h"
 #include "mica/ops/alias.h"
 #include "mica/ops/expand.h"
@@ -16,11 +17,12 @@ namespace {
 using frames::Frame;
 
 constexpr const char* kScope = "mica.vmap";
+constexpr const char* kNeed = "vmap needs the batched plugin.";
 
 // A frame that Python entered, and its payload.
 struct Entered {
-  Entered(int kind, frames::Batch b, uint64_t tag) : batch(b), scope(kind, &batch, tag) {}
-  frames::Batch batch;
+  Entered(int kind, MicaBatch b, uint64_t tag) : batch(b), scope(kind, &batch, tag) {}
+  MicaBatch batch;
   frames::FrameScope scope;
 };
 
@@ -36,7 +38,7 @@ Tensor Brought(const Tensor& t, const Frame& frame) {
   return w && !w->hidden && t.is_view() ? ops::op::alias::call(t) : t;
 }
 
-int VmapKind() { return frames::ProvidedKind("vmap", "vmap needs the batched plugin."); }
+int VmapKind() { return frames::ProvidedKind("vmap", kNeed); }
 
 // _frame_stack() -> the frames of this thread, innermost last: (kind, tag, None or, of a
 // vmap, what _vmap_enter takes).
@@ -45,7 +47,7 @@ PyObject* FrameStack(PyObject*, PyObject*) {
     Ref list = Own(PyList_New(0));
     const int vmap = frames::Current() ? frames::KindNumber("vmap") : -1;
     for (const Frame* f = frames::Current(); f; f = f->parent) {
-      const auto* batch = f->kind == vmap ? static_cast<const frames::Batch*>(f->payload) : nullptr;
+      const auto* batch = f->kind == vmap ? static_cast<const MicaBatch*>(f->payload) : nullptr;
       const Ref entered = batch ? Own(Py_BuildValue("(Li)", static_cast<long long>(batch->size),
                                                     static_cast<int>(batch->randomness)))
                                 : Own(NewNone());
@@ -65,8 +67,7 @@ PyObject* EnterVmap(PyObject*, PyObject* args) {
     int randomness;
     unsigned long long tag = 0;
     if (!PyArg_ParseTuple(args, "Oi|K:_vmap_enter", &examples, &randomness, &tag)) throw PythonErrorIsSet();
-    auto entered = std::make_unique<Entered>(
-        VmapKind(), frames::Batch{ToInt(examples), static_cast<frames::Randomness>(randomness)}, tag);
+    auto entered = std::make_unique<Entered>(VmapKind(), MicaBatch{ToInt(examples), randomness, 0}, tag);
     PyObject* capsule = Check(PyCapsule_New(entered.get(), kScope, nullptr));
     static_cast<void>(entered.release());
     return capsule;
@@ -109,7 +110,7 @@ PyObject* VmapUnbatch(PyObject*, PyObject* args) {
     const Frame& frame = CurrentVmap();
     const Tensor t = Brought(TensorIn(o, "An example of vmap"), frame);
     const frames::Wrapper* w = frames::Own(t, frame);
-    const int64_t size = static_cast<const frames::Batch*>(frame.payload)->size;
+    const int64_t size = static_cast<const MicaBatch*>(frame.payload)->size;
     const frames::LeaveFrame left;
     Tensor value = w ? w->value : t;
     if (!w || !w->hidden) {
@@ -135,14 +136,17 @@ PyObject* VmapOpen(PyObject*, PyObject* o) {
 // _vmap_info() -> (number of examples, randomness) of the current vmap.
 PyObject* VmapInfo(PyObject*, PyObject*) {
   return Guarded([&] {
-    const auto& batch = *static_cast<const frames::Batch*>(CurrentVmap().payload);
+    const auto& batch = *static_cast<const MicaBatch*>(CurrentVmap().payload);
     return Py_BuildValue("(Li)", static_cast<long long>(batch.size), static_cast<int>(batch.randomness));
   });
 }
 
 // _vmap_rule(operator's name): where its batch rule comes from.
 PyObject* VmapRule(PyObject*, PyObject* name) {
-  return Guarded([&] { return NewStr(frames::BatchRuleOf(GetOperator(StrView(name)))); });
+  return Guarded([&] {
+    const auto& layer = LayerTable<MicaBatched>(MICA_BATCHED_EXTENSION, "layer:vmap", kNeed);
+    return NewStr(layer.rule_source(&GetOperator(StrView(name))));
+  });
 }
 
 // _vmap_text(tensor): what it shows of itself while it stands for a batch; None of others.

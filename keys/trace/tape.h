@@ -1,25 +1,23 @@
-// What a trace frame carries as its payload: the tape that the layer Trace (keys/trace)
-// writes and the Python binding turns into a graph (mica.fx).
+// What a trace frame carries as its payload: the tape that the layer writes, and that others
+// read through its table (<mica/tracing.h>).
 //
 // Each tensor that takes part in a trace is a wrapper of the frame, and Wrapper::number is
-// the number of its value on the tape, from 1. A value is an input of the function, a
-// constant that the function found outside (or made without an operator), or a result of a
-// recorded call. The tape keeps no result: a call's tensors are numbers.
+// the number of its value on the tape, from 1.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include <mica/tracing.h>
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/tables/operator.h"
 #include "schema/value.h"
 
-namespace mica::frames {
+namespace mica::trace {
 
-struct Tape {
+struct Tape : MicaTape {
   struct TracedValue {
     DType dtype = DType::kF32;
     Device device;
@@ -51,31 +49,30 @@ struct Tape {
     bool made_inside = false;  // by the function, so that each run has its own
   };
 
-  bool fake = false;      // values have no memory: meta tensors that show another device
-  bool symbolic = false;  // sizes that Python reads are symbolic: see `owner`
-  void* owner = nullptr;  // the binding's
+  explicit Tape(bool is_fake) : MicaTape{nullptr}, fake(is_fake) {}
+  bool fake;  // values have no memory: meta tensors that show another device
   std::vector<TracedValue> values;
   std::vector<Call> calls;
   std::vector<Constant> constants;
   std::vector<Tensor> numbers;                             // wrapped numbers among the arguments
   std::unordered_map<const TensorImpl*, size_t> captured;  // into `constants`
   std::vector<std::shared_ptr<void>> kept;                 // generators that calls name
+  // The call that was read last, as the table shows it.
+  mutable std::vector<MicaTracedArgument> shown_args;
+  mutable std::vector<MicaTracedResult> shown_results;
 
-  int64_t NewValue(const Tensor& wrapper);
-  // Whether the trace wrote a constant that the function made, so that a run needs a copy.
-  static bool Written(const Constant& c) { return c.watched.get()->version() != c.version; }
+  // The number of a new value that looks as `wrapper`.
+  int64_t NewValue(const Tensor& wrapper) {
+    values.push_back({wrapper.dtype(), wrapper.device(), ToDims(wrapper.sizes()), ToDims(wrapper.strides())});
+    return static_cast<int64_t>(values.size());
+  }
 };
 
-inline Tape& TapeOf(const Frame& frame) { return *static_cast<Tape*>(frame.payload); }
+inline Tape& TapeOf(const frames::Frame& frame) {
+  return *static_cast<Tape*>(static_cast<MicaTape*>(frame.payload));
+}
 
-// The wrapper of the current frame, a trace, that stands for `t`: `t` itself if it is one
-// and has a number, else a new input or constant.
-Tensor EnterTrace(const Tensor& t, bool as_input);
+// What the plugin offers.
+extern const MicaTracing kTable;
 
-// What the layer offers.
-inline constexpr const char* kTracingExtension = "mica.tracing";
-struct TracingLayer {
-  Tensor (*enter)(const Tensor& t, bool as_input);
-};
-
-}  // namespace mica::frames
+}  // namespace mica::trace

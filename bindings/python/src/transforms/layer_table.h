@@ -1,0 +1,22 @@
+// The tables that layers offer (sdk/include/mica/<layer>.h), for the parts of the package that stand on them.
+#pragma once
+
+#include <atomic>
+
+#include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/extensions.h"
+#include "tensor/error.h"
+
+namespace mica::python {
+
+// The table of `extension`, whose plugin provides `layer` and is opened on first use. Where it is not there,
+// an error that begins with `need`, "vmap needs the batched plugin.".
+template <class Table>
+const Table& LayerTable(const char* extension, const char* layer, const char* need) {
+  static const std::atomic<const void*>& place = ExtensionPlace(extension);
+  const void* table = ProvidedExtension(place, layer);
+  MICA_CHECK(table, need, " ", MissingProviderSentence(layer));
+  return *static_cast<const Table*>(table);
+}
+
+}  // namespace mica::python

@@ -1,0 +1,74 @@
+#include "keys/autocast/state.h"
+
+#include <atomic>
+#include <string>
+
+#include <mica/layer.h>
+#include "keys/autocast/cache.h"
+
+namespace mica::autocast {
+namespace {
+
+constexpr int32_t kCpu = 0;  // the first backend, as of <mica/abi.h>
+std::atomic<int32_t> g_bit{-1};
+
+int32_t Enabled(int32_t backend) {
+  return backend < 0 ? CurrentState().enabled != 0 : CurrentState().is_on(backend);
+}
+
+void SwitchOn(int32_t backend, int32_t on) {
+  const uint64_t bit = uint64_t{1} << backend, all = CurrentState().enabled;
+  SetEnabled(on ? all | bit : all & ~bit);
+}
+
+MicaStatus SetLower(int32_t backend, int32_t dtype) {
+  return plugin::CatchAll([&] {
+    MICA_PLUGIN_CHECK(dtype == MICA_F16 || dtype == MICA_BF16, MICA_ERROR_VALUE,
+                      "The dtype number (" + std::to_string(dtype) +
+                          ") of autocast is not one that it casts to; expected float16 or bfloat16.");
+    CurrentState().lower[backend] = dtype;
+  });
+}
+
+int32_t Leave() {
+  const int32_t depth = --CurrentState().depth;
+  if (depth == 0) ClearCache();
+  return depth;
+}
+
+}  // namespace
+
+State::State() {
+  for (int32_t& dtype : lower) dtype = MICA_F16;
+  lower[kCpu] = MICA_BF16;
+}
+
+State& CurrentState() {
+  thread_local State state;
+  return state;
+}
+
+void SetBit(int32_t bit) { g_bit.store(bit, std::memory_order_relaxed); }
+int32_t Bit() { return g_bit.load(std::memory_order_relaxed); }
+
+void SetEnabled(uint64_t backends) {
+  CurrentState().enabled = backends;
+  const MicaLayers& layers = *layer::Table();
+  const uint64_t key = layer::Bit(Bit()), now = layers.included();
+  layers.exchange_include(backends ? now | key : now & ~key);
+}
+
+const MicaAutocast kTable = {
+    {sizeof(MicaAutocast), 1, 0},
+    &Enabled,
+    &SwitchOn,
+    [](int32_t backend) { return CurrentState().lower[backend]; },
+    &SetLower,
+    [] { return ++CurrentState().depth; },
+    &Leave,
+    []() -> int32_t { return CurrentState().cache; },
+    [](int32_t on) { CurrentState().cache = on != 0; },
+    &ClearCache,
+};
+
+}  // namespace mica::autocast
