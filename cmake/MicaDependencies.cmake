@@ -1,9 +1,9 @@
 # Every dependency, found as a package and checked for its version.
 #
-# Debian gives Abseil, yaml-cpp, Highway, SLEEF and Catch2; pip gives pybind11,
-# oneDNN and OpenBLAS. The pip packages are looked for in the environment of the
-# Python interpreter that runs the build (Python_EXECUTABLE), wherever pip put
-# them: cmake/python_paths.py asks it.
+# Debian gives Abseil, yaml-cpp, Highway, SLEEF and Catch2; pip gives oneDNN and
+# OpenBLAS. The pip packages are looked for in the environment of the Python
+# interpreter that runs the build (Python_EXECUTABLE), wherever pip put them:
+# cmake/python_paths.py asks it.
 find_package(Threads REQUIRED)
 find_package(absl 20220623 REQUIRED)
 # The parts of Abseil that appear in public headers.
@@ -32,9 +32,6 @@ list(APPEND CMAKE_PREFIX_PATH ${python_paths})
 if(MICA_PLUGINS)
   find_package(dnnl 3.2 REQUIRED)
   find_package(OpenBLAS 0.3.34 REQUIRED)
-endif()
-if(MICA_PYTHON)
-  find_package(pybind11 3.0 REQUIRED)
 endif()
 if(MICA_TESTS)
   find_package(Catch2 2.13 REQUIRED)

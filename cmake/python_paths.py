@@ -11,7 +11,6 @@ import importlib.metadata
 import sys
 
 CONFIGS = {
-    "pybind11": "pybind11Config.cmake",
     "onednn-devel-cpu-gomp": "dnnl-config.cmake",
     "scipy-openblas32": "OpenBLASConfig.cmake",
 }

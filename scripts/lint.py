@@ -61,7 +61,7 @@ SHARED_PLUGINS = {f"plugins/{name}": "plugins/gpu" for name in ("cuda", "rocm", 
 LIBRARY_HOMES = {
     r"dnnl|oneapi/|cblas|lapack|hwy/|sleef|omp\.h|cuda|cudnn|nccl|hip/|mpi\.h": ["plugins", "bench", "test"],
     r"yaml-cpp/": ["codegen", "test"],
-    r"pybind11/|Python\.h": ["bindings"],
+    r"Python\.h": ["bindings"],
     r"absl/": [
         "tensor",
         "schema",
