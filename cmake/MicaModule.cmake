@@ -63,3 +63,12 @@ function(mica_add_layer path)
   mica_describe_plugin(${name} ${MICA_PLUGIN_DIR})
   set_property(GLOBAL APPEND PROPERTY MICA_PLUGINS mica_${name})
 endfunction()
+
+# mica_add_sdk_layer(<path>): a plugin of keys/ that is one as a third party's is. It sees the SDK alone
+# (scripts/lint.py, SDK_LAYERS) and links nothing of Mica.
+function(mica_add_sdk_layer path)
+  cmake_path(GET path FILENAME name)
+  mica_sources(${path} sources)
+  mica_add_plugin(${name} SOURCES ${sources})
+  target_include_directories(mica_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()

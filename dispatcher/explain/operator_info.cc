@@ -18,6 +18,7 @@ struct Kept {
   std::string schema;
   std::deque<std::string> texts;  // keeps addresses
   std::vector<MicaArgumentInfo> args;
+  std::vector<MicaResultInfo> results;
 };
 
 int32_t TagOf(const schema::Type& type) {
@@ -86,6 +87,11 @@ std::unique_ptr<Kept> Make(const Operator& op) {
     if (a.kwarg_only) info.flags |= MICA_ARGUMENT_KEYWORD;
     if (a.alias()) info.flags |= MICA_ARGUMENT_ALIAS;
   }
+  for (size_t i = 0; i < schema.returns.size(); ++i) {
+    const schema::Type& type = schema.returns[i].type;
+    kept->results.push_back({kept->texts.emplace_back(type.ToString()).c_str(), TagOf(type),
+                             schema.ReturnsAliasOfArgument(static_cast<int>(i))});
+  }
   MarkOperands(spec, *kept);
   MicaOperatorInfo& info = kept->info;
   info.struct_size = sizeof(info);
@@ -105,6 +111,7 @@ std::unique_ptr<Kept> Make(const Operator& op) {
   info.args = kept->args.data();
   std::copy(std::begin(spec.programs), std::end(spec.programs), info.programs);
   info.equation = EquationOf(spec);
+  info.results = kept->results.data();
   return kept;
 }
 

@@ -32,8 +32,11 @@ void RunFrame(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaV
 
 void RunInParent(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
                  MicaValue* results) {
-  const auto below = frames::KindOf(frames::Current()->kind).below_autograd;
-  (below ? below : &frames::CallInParent)(op, args, n, results);
+  const auto& below = frames::KindOf(frames::Current()->kind).below_autograd;
+  if (below)
+    below(op, args, n, results);
+  else
+    frames::CallInParent(op, args, n, results);
 }
 
 void RunNoRule(const BoxedKernel&, const Operator& op, KeySet, const MicaValue*, int64_t, MicaValue*) {

@@ -300,14 +300,14 @@ void CheckReadable(const Tensor& t, const char* what) {
 
 namespace {
 
-bool IsRead(const Tensor& t) { return IsWrapper(t) && KindOf(WrapperOf(t).kind).read; }
+bool IsRead(const Tensor& t) { return IsWrapper(t) && KindOf(WrapperOf(t).kind).read != nullptr; }
 
 // From the current frame out to the outermost. `found`: what stands where a kind reads.
 void ReadThrough(Tensor t, Tensor& found) {
   if (!Current()) return;
   const LeaveFrame left;
   const Frame& frame = left.frame();
-  if (const auto read = KindOf(frame.kind).read) {
+  if (const auto& read = KindOf(frame.kind).read) {
     Tensor now = read(t, frame);
     if (!now.is_same(t)) found = now;
     t = std::move(now);

@@ -51,20 +51,21 @@ struct Kind {
   // Whether the wrapper holds nothing of the transform and may stand for its value.
   std::function<bool(const Tensor& wrapper, const Wrapper& w)> is_constant = nullptr;
   // What goes on below the kind's own Autograd (keys::kFrameBelow); NULL: CallInParent.
-  void (*below_autograd)(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) = nullptr;
+  std::function<void(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results)>
+      below_autograd = nullptr;
   // Whether operators may write what the function captured (the kind keeps the write).
   bool writes_captured = false;
   // Why the elements of a wrapper that is no constant cannot be read, and what to do: the rest of a sentence
   // that begins with "The tensor (...)"; "": they can.
   std::string unreadable;
   // How what a factory made becomes a tensor of the frame; NULL: Wrap.
-  Tensor (*lift)(Tensor value, const Frame& frame) = nullptr;
+  std::function<Tensor(Tensor value, const Frame& frame)> lift = nullptr;
   // What a tensor stands for now in the frame's parent, which is current then: the value of a
   // wrapper, something else for what was captured, else `t`. NULL: Wrapper::value, whose memory
   // the wrapper shares.
-  Tensor (*read)(const Tensor& t, const Frame& frame) = nullptr;
+  std::function<Tensor(const Tensor& t, const Frame& frame)> read = nullptr;
   // Brings what a wrapper mirrors up to date (Settle); NULL where wrappers mirror nothing.
-  void (*settle)(const Tensor& wrapper) = nullptr;
+  std::function<void(const Tensor& wrapper)> settle = nullptr;
   // Whether all that shares memory with a wrapper follows it to other memory, and so is a view
   // of it: also what operators without a gradient return (detach).
   bool moves_memory = false;
@@ -155,7 +156,7 @@ inline Wrapper& WrapperOf(const Tensor& t) { return *static_cast<Wrapper*>(t.imp
 // needs no such call, since it starts from the values.
 inline void Settle(const Tensor& t) {
   if (__builtin_expect(!IsWrapper(t), 1)) return;
-  if (const auto settle = KindOf(WrapperOf(t).kind).settle) settle(t);
+  if (const auto& settle = KindOf(WrapperOf(t).kind).settle) settle(t);
 }
 // The wrapper of `frame` behind `t`, or NULL: `t` is of an outer level.
 inline Wrapper* Own(const Tensor& t, const Frame& frame) {
@@ -171,7 +172,7 @@ Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor(), int
 void ShowDevice(const Tensor& wrapper, Device device);
 // Wrap, in the way of the frame's kind (Kind::lift).
 inline Tensor Lift(Tensor value, const Frame& frame) {
-  const auto lift = KindOf(frame.kind).lift;
+  const auto& lift = KindOf(frame.kind).lift;
   return lift ? lift(std::move(value), frame) : Wrap(std::move(value), frame);
 }
 // A fresh tensor that no operator made, as one of all frames that are current.

@@ -3,6 +3,7 @@
 #include "dispatcher/layers/layers_extension.h"
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -16,6 +17,8 @@
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
 #include "dispatcher/tables/keys.h"
+#include "schema/value.h"
+#include "tensor/generator.h"
 
 namespace mica {
 namespace {
@@ -39,16 +42,19 @@ LayerFunction* Keep(MicaLayerFunction function, void* context) {
   return &kept.emplace_back(LayerFunction{function, context});
 }
 
-void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-                      MicaValue* results) {
-  const auto& f = *static_cast<const LayerFunction*>(k.context);
+void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys, const MicaValue* args,
+                       int64_t n, MicaValue* results) {
   const MicaLayerCall call = {sizeof(call), HostTable(), LayersExtension(), f.context,
                               const_cast<Operator*>(&op)};
   const auto count = static_cast<int64_t>(op.schema().returns.size());
   for (int64_t i = 0; i < count; ++i) results[i] = MicaValue{};
   ExpectResults(op, results);
-  ThrowIfError(f.function(keys.bits(), &call, args, n, results, count));
+  ThrowIfError(f.function(keys, &call, args, n, results, count));
   CheckResults(op, "a plugin's layer", results);
+}
+void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+                      MicaValue* results) {
+  CallLayerFunction(*static_cast<const LayerFunction*>(k.context), op, keys.bits(), args, n, results);
 }
 
 template <typename F>
@@ -71,20 +77,64 @@ MicaStatus RegisterLayerOf(void* context, const char* name, const char* after, c
   });
 }
 
+frames::Frame Named(const MicaFrame& f) {
+  frames::Frame frame;
+  frame.kind = f.kind;
+  frame.tag = f.tag;
+  frame.payload = f.payload;
+  return frame;
+}
+MicaFrame Face(const frames::Frame& f) { return {f.kind, 0, f.tag, f.payload}; }
+
+Tensor Taken(MicaTensorResult r) {
+  ThrowIfError(r.status);
+  return Tensor::Steal(r.value);
+}
+
+// What a plugin's record says of its kind.
+frames::Kind KindOfRecord(const MicaFrameKindRecord& r) {
+  frames::Kind k;
+  k.name = Text(r.name);
+  k.after_escape = Text(r.after_escape);
+  k.own_autograd = (r.flags & MICA_KIND_OWN_AUTOGRAD) != 0;
+  k.writes_captured = (r.flags & MICA_KIND_WRITES_CAPTURED) != 0;
+  k.moves_memory = (r.flags & MICA_KIND_MOVES_MEMORY) != 0;
+  if (r.flags & MICA_KIND_HIDES_VALUE)
+    k.unreadable = absl::StrCat("stands for more than one value inside of ", k.name,
+                                ": choose by values with mica.where instead of `if`, or return the tensor "
+                                "and read it outside");
+  if (r.unreadable) k.unreadable = r.unreadable;
+  if (r.flags & MICA_KIND_MIRRORS) k.settle = &frames::Mirror;
+  void* const context = r.context;
+  if (r.is_constant)
+    k.is_constant = [f = r.is_constant, context](const Tensor& t, const frames::Wrapper&) {
+      return f(context, t.impl()) != 0;
+    };
+  if (r.below_autograd)
+    k.below_autograd = [f = r.below_autograd, context](const Operator& op, const MicaValue* args, int64_t n,
+                                                       MicaValue* results) {
+      CallLayerFunction({f, context}, op, 0, args, n, results);
+    };
+  if (r.lift)
+    k.lift = [f = r.lift, context](Tensor value, const frames::Frame& frame) {
+      const MicaFrame face = Face(frame);
+      return Taken(f(context, value.impl(), &face));
+    };
+  if (r.read)
+    k.read = [f = r.read, context](const Tensor& t, const frames::Frame& frame) {
+      const MicaFrame face = Face(frame);
+      return Taken(f(context, t.impl(), &face));
+    };
+  if (r.settle)
+    k.settle = [f = r.settle, context](const Tensor& wrapper) { ThrowIfError(f(context, wrapper.impl())); };
+  return k;
+}
+
 MicaStatus RegisterKindOf(void* context, const MicaFrameKindRecord* r, int32_t* kind) {
   return InScope(context, [&](Scope& scope) {
     MICA_CHECK(r && r->struct_size >= sizeof(*r), "Plugin (", scope.name(),
                ") registers a frame kind by a record that is NULL or too small.");
-    frames::Kind k{Text(r->name), Text(r->after_escape), false, nullptr};
-    if (r->flags & MICA_KIND_HIDES_VALUE)
-      k.unreadable = absl::StrCat("stands for more than one value inside of ", k.name,
-                                  ": choose by values with mica.where instead of `if`, or return the tensor "
-                                  "and read it outside");
-    if (r->is_constant)
-      k.is_constant = [f = r->is_constant, context = r->context](const Tensor& t, const frames::Wrapper&) {
-        return f(context, t.impl()) != 0;
-      };
-    const absl::StatusOr<int> given = scope.AddKind(k);
+    const absl::StatusOr<int> given = scope.AddKind(KindOfRecord(*r));
     MICA_CHECK(given.ok(), std::string(given.status().message()));
     if (kind) *kind = *given;
   });
@@ -212,10 +262,59 @@ uint64_t TensorTraits(MicaTensor* t) {
   uint64_t traits = tensor.requires_grad() ? MICA_TRAIT_REQUIRES_GRAD : 0;
   if (!autograd || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
   if (tensor.is_view()) traits |= MICA_TRAIT_VIEW;
-  if (tensor.keys().has(keys::kFrameEscape)) traits |= MICA_TRAIT_WRAPPER;
+  if (frames::IsWrapper(tensor)) traits |= MICA_TRAIT_WRAPPER;
+  if (IsRecorded(tensor)) traits |= MICA_TRAIT_RECORDED;
   return traits;
 }
 uint64_t TensorVersion(MicaTensor* t) { return Tensor::Ref(t).version(); }
+
+template <typename F>
+MicaTensorResult ReturnTensor(F&& f) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = CatchAll([&] { r.value = f().release(); });
+  return r;
+}
+
+MicaStatus SetRequiresGrad(MicaTensor* t, int32_t on) {
+  return CatchAll([&] { GetAutogradInterface().SetRequiresGrad(Tensor::Ref(t), on != 0); });
+}
+MicaTensorResult GradientOf(MicaTensor* t) {
+  return ReturnTensor([&] { return GetAutogradInterface().Grad(Tensor::Ref(t)); });
+}
+MicaStatus SetGradient(MicaTensor* t, MicaTensor* grad) {
+  return CatchAll([&] { GetAutogradInterface().SetGrad(Tensor::Ref(t), Tensor::Ref(grad)); });
+}
+MicaTensorResult EmptyStridedOf(MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype, MicaDevice device) {
+  return ReturnTensor([&] {
+    MICA_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, "The dtype number (", dtype, ") is unknown.");
+    return EmptyStrided({sizes.data, sizes.size}, {strides.data, strides.size}, static_cast<DType>(dtype),
+                        Device::FromAbi(device));
+  });
+}
+MicaDevice DefaultDevice() { return CurrentThread().default_device.ToAbi(); }
+
+// A value, and a reference to the generator that it may be.
+struct KeptValue {
+  explicit KeptValue(const MicaValue& v) : value(Value::FromBorrowed(v)) {
+    if (v.tag == MICA_VALUE_GENERATOR && v.u.generator) generator = Generator::FromAbi(v.u.generator);
+    if (generator) generator->Retain();
+  }
+  ~KeptValue() {
+    if (generator) generator->Release();
+  }
+  KeptValue(const KeptValue&) = delete;
+  KeptValue& operator=(const KeptValue&) = delete;
+  Value value;
+  Generator* generator = nullptr;
+};
+MicaStatus KeepValue(const MicaValue* value, MicaKeptValue** kept, MicaValue* copy) {
+  return CatchAll([&] {
+    auto made = std::make_unique<KeptValue>(*value);
+    *copy = made->value.Borrow();
+    *kept = reinterpret_cast<MicaKeptValue*>(made.release());
+  });
+}
+void ReleaseValue(MicaKeptValue* kept) { delete reinterpret_cast<KeptValue*>(kept); }
 
 uint64_t TensorKeys(MicaTensor* t) { return Tensor::Ref(t).keys().bits(); }
 MicaStatus TensorAttach(MicaTensor* t, int32_t bit, int32_t on) {
@@ -238,7 +337,7 @@ T& In(MicaFrameScope* scope) {
 
 void FrameCurrent(MicaFrame* out) {
   const frames::Frame* f = frames::Current();
-  *out = f ? MicaFrame{f->kind, 0, f->tag, f->payload} : MicaFrame{-1, 0, 0, nullptr};
+  *out = f ? Face(*f) : MicaFrame{-1, 0, 0, nullptr};
 }
 MicaStatus FrameEnter(int32_t kind, void* payload, uint64_t tag, MicaFrameScope* scope) {
   return CatchAll([&] {
@@ -265,13 +364,6 @@ MicaStatus FrameLeave(MicaFrameScope* scope, MicaFrame* left) {
 }
 void FrameReturn(MicaFrameScope* scope) { In<frames::LeaveFrame>(scope).~LeaveFrame(); }
 
-frames::Frame Named(const MicaFrame& f) {
-  frames::Frame frame;
-  frame.kind = f.kind;
-  frame.tag = f.tag;
-  return frame;
-}
-
 std::shared_ptr<void> OpaqueOf(const MicaPayload& p) {
   if (!p.opaque) return nullptr;
   return {p.opaque, p.destroy ? p.destroy : [](void*) {}};
@@ -284,8 +376,7 @@ void Put(const MicaPayload& p, std::shared_ptr<void> opaque, frames::Wrapper& w)
 
 MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor* base,
                            const MicaPayload* payload) {
-  MicaTensorResult r{nullptr, nullptr};
-  r.status = CatchAll([&] {
+  return ReturnTensor([&] {
     std::shared_ptr<void> opaque = payload ? OpaqueOf(*payload) : nullptr;  // destroyed on every path
     MICA_CHECK(value && frame && frame->kind >= 0, "A wrapper needs a value and a frame.");
     const Tensor inner = Tensor::Borrow(value);
@@ -295,9 +386,8 @@ MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor
     Tensor wrapper =
         frames::Wrap(inner, Named(*frame), base ? Tensor::Borrow(base) : Tensor(), static_cast<int>(hidden));
     if (payload) Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
-    r.value = wrapper.release();
+    return wrapper;
   });
-  return r;
 }
 
 int32_t UnwrapValue(MicaTensor* t, const MicaFrame* frame, MicaTensor** value, MicaPayload* payload) {
@@ -317,6 +407,23 @@ MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* 
     MICA_CHECK_VALUE(payload->hidden == w->hidden, "A payload that hides (", payload->hidden,
                      ") dimensions is put on a wrapper that hides (", w->hidden, "); wrap the value anew.");
     Put(*payload, std::move(opaque), *w);
+  });
+}
+
+MicaStatus SetValue(MicaTensor* t, const MicaFrame* frame, MicaTensor* value) {
+  return CatchAll([&] {
+    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
+    const Tensor& given = Tensor::Ref(value);
+    MICA_CHECK_VALUE(
+        w && given.defined() && given.sizes() == w->value.sizes() && given.dtype() == w->value.dtype(),
+        "Another value of a wrapper has its frame, its shape and its dtype.");
+    w->value = given;
+  });
+}
+MicaStatus ShowDevice(MicaTensor* t, MicaDevice device) {
+  return CatchAll([&] {
+    MICA_CHECK_VALUE(frames::IsWrapper(Tensor::Ref(t)), "Only wrappers of a frame show another device.");
+    frames::ShowDevice(Tensor::Ref(t), Device::FromAbi(device));
   });
 }
 
@@ -355,6 +462,14 @@ const MicaLayers* LayersExtension() {
                                    .grad_enabled = &GradEnabled,
                                    .tensor_traits = &TensorTraits,
                                    .tensor_version = &TensorVersion,
+                                   .set_requires_grad = &SetRequiresGrad,
+                                   .gradient = &GradientOf,
+                                   .set_gradient = &SetGradient,
+                                   .tensor_empty_strided = &EmptyStridedOf,
+                                   .default_device = &DefaultDevice,
+                                   .layer_bit = [](const char* name) -> int32_t { return LayerBit(name); },
+                                   .keep_value = &KeepValue,
+                                   .release_value = &ReleaseValue,
                                    .tensor_keys = &TensorKeys,
                                    .tensor_attach = &TensorAttach,
                                    .frame_current = &FrameCurrent,
@@ -365,7 +480,10 @@ const MicaLayers* LayersExtension() {
                                    .wrap = &WrapValue,
                                    .unwrap = &UnwrapValue,
                                    .call_in_parent = &CallInParentOf,
-                                   .set_payload = &SetPayload};
+                                   .set_payload = &SetPayload,
+                                   .set_value = &SetValue,
+                                   .show_device = &ShowDevice};
+  static_assert(MICA_KEYS_OF_BACKENDS == keys::kBackends.bits());
   return &table;
 }
 

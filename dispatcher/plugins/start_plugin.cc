@@ -183,6 +183,7 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info, std::
   const std::shared_ptr<Scope> scope =
       Scope::CreateInPlaceOf(std::move(replaced), info.manifest.name, info.path);
   GetLoader().kept.push_back(scope);
+  if (info.manifest.vendor == "Mica") scope->SetIsMicas();
   const HostParallelFor parallel_for = GetParallelFor();
   // A plugin may keep the pointer, against the rules; what it then does is refused by
   // the scope, so the registrar must outlive it.

@@ -171,6 +171,8 @@ void Scope::AddBoxedFallback(std::string_view key, BoxedKernel kernel, SourceLoc
 
 void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(layer); }
 
+void Scope::SetIsMicas() { impl_->is_micas = true; }
+
 void Scope::AddInterface(std::string_view name, const void* object) {
   impl_->extensions.push_back({std::string(name), object, false});
 }
@@ -185,8 +187,7 @@ absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* t
     return absl::InvalidArgumentError(
         absl::StrCat("The name (", std::string(name),
                      ") of an extension is not made of letters, digits, dots, dashes and underscores."));
-  const auto is_own = [](const NamedPlace& place) { return !IsThirdPartyLayer(place.number); };
-  if (name.starts_with("mica.") && !std::any_of(impl_->layers.begin(), impl_->layers.end(), is_own))
+  if (name.starts_with("mica.") && !impl_->is_micas)
     return absl::InvalidArgumentError(
         absl::StrCat("The extension (", std::string(name),
                      ") has a name of Mica's; a plugin's begins with its own, as in acme.collectives."));

@@ -94,6 +94,8 @@ class Scope {
   absl::StatusOr<int> AddKind(const frames::Kind& kind);
   // The same of one of Mica's own layers, which cannot do without: throws.
   int BringKind(const frames::Kind& kind);
+  // Of one of Mica's own plugins, whose extensions have names that begin with "mica.".
+  void SetIsMicas();
   // Offers something under a name (extensions.h): C++ of the same build, a table of Mica's own, or one that
   // came through the ABI.
   void AddInterface(std::string_view name, const void* object);

@@ -66,6 +66,7 @@ struct Scope::Impl {
   std::vector<std::shared_ptr<Definition>> definitions;
   std::shared_ptr<Scope> replaced;  // whose place Commit takes
   uint64_t rank = 0;
+  bool is_micas = false;
   bool committed = false;
   bool enabled = false;
   bool abandoned = false;

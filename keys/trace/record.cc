@@ -1,180 +1,186 @@
 // The tape's side of a call: tensors become numbers of values, results get new ones.
-#include <mica/plugin.h>
-#include "dispatcher/calls/adapters_return.h"
-#include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autograd_interface.h"
-#include "dispatcher/tables/dispatcher.h"
+#include <string_view>
+
 #include "keys/trace/trace.h"
-#include "mica/ops/clone.h"
-#include "mica/ops/detach.h"
-#include "tensor/generator.h"
 
 namespace mica::trace {
 namespace {
 
-using frames::Frame;
+bool IsNumber(const Tensor& t) {
+  return (t.get()->flags & MICA_TENSOR_WRAPPED_NUMBER) != 0 && !layer::IsWrapper(t);
+}
 
-bool IsNumber(const Tensor& t) { return t.is_wrapped_number() && !frames::IsWrapper(t); }
+Tensor EnterUnlessNumber(const Tensor& t) { return IsNumber(t) ? t : Enter(t, false); }
+
+int64_t NumberOf(const Tensor& wrapper, const MicaFrame& frame) {
+  return layer::OwnOf(wrapper, frame)->payload.number;
+}
 
 // A tensor that the function made without an operator (mica.tensor): what it holds now.
-void EnterMade(const Tensor& t, frames::Wrapper& w, Tape& tape) {
+void EnterMade(const Tensor& t, const MicaFrame& frame, Tape& tape) {
+  static const formula::Operator clone("mica::clone");
   Tape::Constant constant;
   {
-    const frames::LeaveFrame left;
-    constant.tensor = ::mica::ops::op::clone::call(w.value, std::nullopt);
-    if (tape.fake) w.value = OnMeta(w.value);
+    const layer::LeaveFrame left;
+    constant.watched = Tensor::Borrow(layer::OwnOf(t, frame)->value);
+    constant.tensor = clone.Call<Tensor>(constant.watched, std::nullopt);
+    if (tape.fake) {
+      constant.watched = OnMeta(constant.watched);
+      layer::Check(layer::Table()->set_value(t.get(), &frame, constant.watched.get()));
+    }
   }
   constant.made_inside = true;
-  constant.watched = w.value.storage();
-  constant.version = w.value.version();
-  w.number = constant.number = tape.NewValue(t);
+  constant.version = layer::Table()->tensor_version(constant.watched.get());
+  constant.number = tape.NewValue(t);
+  layer::SetNumber(t, frame, constant.number);
   tape.constants.push_back(std::move(constant));
 }
 
-Tensor WrapNew(const Tensor& t, const Frame& frame, const Tape& tape) {
+Tensor WrapNew(const Tensor& t, const MicaFrame& frame, const Tape& tape) {
+  static const formula::Operator detach("mica::detach");
   Tensor value;
   {
-    const frames::LeaveFrame left;
-    value = ::mica::ops::op::detach::call(t);  // raises for what escaped
+    const layer::LeaveFrame left;
+    value = detach.Call<Tensor>(t);  // raises for what escaped
     if (tape.fake) value = OnMeta(value);
   }
-  const bool grad = t.requires_grad();
-  Tensor wrapper =
-      grad ? GetAutogradInterface().GradInput(value, frame) : frames::Wrap(std::move(value), frame);
-  if (wrapper.device() != t.device()) frames::ShowDevice(wrapper, t.device());
+  Tensor wrapper = layer::Wrap(value, frame);
+  if (layer::TraitsOf(t) & MICA_TRAIT_REQUIRES_GRAD)
+    layer::Check(layer::Table()->set_requires_grad(wrapper.get(), 1));
+  if (!(wrapper.device() == t.device())) layer::Check(layer::Table()->show_device(wrapper.get(), t.device()));
   return wrapper;
 }
 
-int64_t Reference(const Tensor& t, const Frame& frame, Tape& tape) {
-  if (!t.defined()) return 0;
-  if (!IsNumber(t)) return frames::Own(t, frame)->number;
+int64_t Reference(MicaTensor* raw, const MicaFrame& frame, Tape& tape) {
+  if (!raw) return 0;
+  const Tensor t = Tensor::Borrow(raw);
+  if (!IsNumber(t)) return NumberOf(t, frame);
   tape.numbers.push_back(t);
   return -static_cast<int64_t>(tape.numbers.size());
 }
 
-Tape::Argument Described(const MicaValue& v, const Frame& frame, Tape& tape) {
+Tape::Argument Described(const MicaValue& v, const MicaFrame& frame, Tape& tape) {
   Tape::Argument a;
   if (v.tag == MICA_VALUE_TENSOR) {
     a.is_tensor = true;
-    a.refs.push_back(Reference(Tensor::Ref(v.u.tensor), frame, tape));
+    a.refs.push_back(Reference(v.u.tensor, frame, tape));
   } else if (v.tag == MICA_VALUE_TENSORS) {
     a.is_tensor = a.is_list = true;
     for (int64_t j = 0; j < v.u.tensors.size; ++j)
-      a.refs.push_back(Reference(Tensor::Ref(v.u.tensors.data[j]), frame, tape));
+      a.refs.push_back(Reference(v.u.tensors.data[j], frame, tape));
   } else {
-    a.value = Value::FromBorrowed(v);
-    if (v.tag == MICA_VALUE_GENERATOR && v.u.generator) {
-      Generator* g = Generator::FromAbi(v.u.generator);
-      g->Retain();
-      tape.kept.emplace_back(g, [](Generator* kept) { kept->Release(); });
-    }
+    a.value = layer::KeptValue(v);
   }
   return a;
 }
 
 // A new number for a tensor that a call made or wrote.
-int64_t Numbered(const Tensor& t, const Frame& frame, Tape& tape) {
-  frames::Wrapper* w = t.defined() ? frames::Own(t, frame) : nullptr;
-  if (!w) return 0;
-  return w->number = tape.NewValue(t);
+int64_t Numbered(MicaTensor* raw, const MicaFrame& frame, Tape& tape) {
+  const Tensor t = Tensor::Borrow(raw);
+  if (!layer::OwnOf(t, frame)) return 0;
+  const int64_t number = tape.NewValue(t);
+  layer::SetNumber(t, frame, number);
+  return number;
 }
 
-Tape::Result NumberedAll(const MicaValue& v, const Frame& frame, Tape& tape) {
+Tape::Result NumberedAll(const MicaValue& v, const MicaFrame& frame, Tape& tape) {
   Tape::Result r;
   r.is_list = v.tag == MICA_VALUE_TENSORS;
-  if (v.tag == MICA_VALUE_TENSOR) r.values.push_back(Numbered(Tensor::Ref(v.u.tensor), frame, tape));
+  if (v.tag == MICA_VALUE_TENSOR) r.values.push_back(Numbered(v.u.tensor, frame, tape));
   for (int64_t j = 0; r.is_list && j < v.u.tensors.size; ++j)
-    r.values.push_back(Numbered(Tensor::Ref(v.u.tensors.data[j]), frame, tape));
+    r.values.push_back(Numbered(v.u.tensors.data[j], frame, tape));
   return r;
 }
 
-bool ReturnsNumber(const schema::FunctionSchema& schema) {
-  return !schema.returns.empty() && !schema.returns[0].type.has_tensor();
+bool ReturnsNumber(const MicaOperatorInfo& info) {
+  if (info.num_results == 0) return false;
+  return info.results[0].tag != MICA_VALUE_TENSOR && info.results[0].tag != MICA_VALUE_TENSORS;
 }
 
-void Record(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
-  const Frame& frame = *frames::Current();
+void RecordEntered(layer::Call& call) {
+  const MicaFrame frame = layer::CurrentFrame();
   Tape& tape = TapeOf(frame);
-  const schema::FunctionSchema& schema = op.schema();
-  const frames::ReplacedArguments own(args, n,
-                                      [](const Tensor& t) { return IsNumber(t) ? t : Enter(t, false); });
-  if (ReturnsNumber(schema)) return ComputeNumber(op, own.data(), n, results);
-  Tape::Call call;
-  call.op = &op;
-  call.args.reserve(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) call.args.push_back(Described(own.data()[i], frame, tape));
-  Compute(op, tape, own.data(), n, results);
-  for (size_t k = 0; k < schema.returns.size(); ++k) {
+  const MicaOperatorInfo& info = call.info();
+  if (ReturnsNumber(info)) return ComputeNumber(call);
+  Tape::Call recorded;
+  recorded.op = call.op();
+  recorded.args.reserve(static_cast<size_t>(call.size()));
+  for (int64_t i = 0; i < call.size(); ++i) recorded.args.push_back(Described(call[i], frame, tape));
+  Compute(call, tape);
+  for (int32_t k = 0; k < info.num_results; ++k) {
     // In-place and out forms return what they wrote.
-    const int written = schema.ReturnsAliasOfArgument(static_cast<int>(k));
-    const bool is_written = written >= 0 && schema.arguments[static_cast<size_t>(written)].is_mutable();
-    call.results.push_back(NumberedAll(is_written ? own.data()[written] : results[k], frame, tape));
+    const int32_t of = info.results[k].alias_of;
+    const bool is_written = of >= 0 && (info.args[of].flags & MICA_ARGUMENT_WRITTEN) != 0;
+    recorded.results.push_back(NumberedAll(is_written ? call[of] : call.results()[k], frame, tape));
   }
-  tape.calls.push_back(std::move(call));
+  tape.calls.push_back(std::move(recorded));
+}
+
+void Record(layer::Call& call) {
+  const layer::ReplacedArguments own(call.args(), call.size(), &EnterUnlessNumber);
+  layer::Call entered = call.With(own.data());
+  RecordEntered(entered);
 }
 
 // Whether no gradient flows through the operator, nor does it cut the history of what it writes.
-bool HasNoHistory(const OperatorSpec& spec) {
-  if (spec.form != OpForm::kFunctional) return false;
-  return (spec.flags & kNotDifferentiable) || spec.op_class == OpClass::kFactory;
+bool HasNoHistory(const MicaOperatorInfo& info) {
+  if (info.form != MICA_FORM_FUNCTIONAL) return false;
+  return (info.flags & MICA_OPERATOR_NOT_DIFFERENTIABLE) || std::string_view(info.class_name) == "factory";
 }
 
 // Through Autograd's kernels where they have something to record.
-void RunTrace(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-              MicaValue* results) {
-  const frames::ReplacedArguments own(args, n,
-                                      [](const Tensor& t) { return IsNumber(t) ? t : Enter(t, false); });
+void RunTrace(layer::Call& call) {
+  const layer::ReplacedArguments own(call.args(), call.size(), &EnterUnlessNumber);
+  layer::Call entered = call.With(own.data());
   bool recorded = false;
-  if (!HasNoHistory(op.spec()))
-    frames::ForEachTensor(own.data(), n,
-                          [&](const Tensor& t, int64_t) { recorded = recorded || IsRecorded(t); });
-  if (!recorded) return Record(op, own.data(), n, results);
-  const KeySet here = KeySet::Of(keys::kAutograd) | KeySet::Of(keys::kFrameBelow);
-  op.RedispatchBoxed(here | (keys & keys::kBackends), own.data(), n, results);
-}
-
-void RecordWhole(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-                 MicaValue* results) {
-  Record(op, args, n, results);
+  if (!HasNoHistory(call.info()))
+    entered.ForEachTensor([&](MicaTensor* t, int64_t) {
+      recorded = recorded || (layer::Table()->tensor_traits(t) & MICA_TRAIT_RECORDED) != 0;
+    });
+  if (!recorded) return RecordEntered(entered);
+  static const uint64_t here =
+      layer::Bit(layer::Table()->layer_bit("Autograd")) | layer::Bit(layer::Table()->layer_bit("FrameBelow"));
+  entered.Redispatch(here | (call.keys() & MICA_KEYS_OF_BACKENDS), own.data());
 }
 
 }  // namespace
 
 Tensor Enter(const Tensor& t, bool as_input) {
-  const Frame& frame = *frames::Current();
+  const MicaFrame frame = layer::CurrentFrame();
   Tape& tape = TapeOf(frame);
-  if (frames::Wrapper* w = frames::Own(t, frame); w && !as_input) {
-    if (!w->number) EnterMade(t, *w, tape);
+  if (const auto own = layer::OwnOf(t, frame); own && !as_input) {
+    if (!own->payload.number) EnterMade(t, frame, tape);
     return t;
   }
   if (as_input) {
     Tensor wrapper = WrapNew(t, frame, tape);
-    frames::WrapperOf(wrapper).number = tape.NewValue(wrapper);
+    layer::SetNumber(wrapper, frame, tape.NewValue(wrapper));
     return wrapper;
   }
-  const auto [found, is_new] = tape.captured.emplace(t.impl(), tape.constants.size());
+  const auto [found, is_new] = tape.captured.emplace(t.get(), tape.constants.size());
   if (!is_new) return tape.constants[found->second].wrapper;
   Tensor wrapper = WrapNew(t, frame, tape);
-  frames::Wrapper& w = frames::WrapperOf(wrapper);
-  w.number = tape.NewValue(wrapper);
-  tape.constants.push_back({w.number, t, wrapper, w.value.storage(), w.value.version(), false});
-  if (wrapper.requires_grad()) {  // backward adds to the gradient that it has
-    const Tensor grad = GetAutogradInterface().Grad(t);
-    if (grad.defined()) GetAutogradInterface().SetGrad(wrapper, Enter(grad, false));
+  const int64_t number = tape.NewValue(wrapper);
+  layer::SetNumber(wrapper, frame, number);
+  const Tensor value = Tensor::Borrow(layer::OwnOf(wrapper, frame)->value);
+  tape.constants.push_back({number, t, wrapper, value, layer::Table()->tensor_version(value.get()), false});
+  if (layer::TraitsOf(wrapper) & MICA_TRAIT_REQUIRES_GRAD) {  // backward adds to the gradient that it has
+    const Tensor grad = layer::Taken(layer::Table()->gradient(t.get()));
+    if (grad.defined()) layer::Check(layer::Table()->set_gradient(wrapper.get(), Enter(grad, false).get()));
   }
   return wrapper;
 }
 
 namespace {
 
-frames::Kind MakeKind() {
-  frames::Kind k;
+MicaFrameKindRecord KindRecord() {
+  MicaFrameKindRecord k{};
+  k.struct_size = sizeof(k);
   k.name = "trace";
   k.after_escape =
       "Return it from the traced function, or compute with it inside; what is kept longer is no tensor.";
-  k.own_autograd = true;
-  k.below_autograd = &Record;
-  k.writes_captured = true;
+  k.flags = MICA_KIND_OWN_AUTOGRAD | MICA_KIND_WRITES_CAPTURED;
+  k.below_autograd = &layer::BoxedThunk<&Record>::Run;
   k.unreadable =
       "is one of a trace, whose values no Python code may read, because the graph would keep what one run "
       "gave; compute with tensors (mica.where instead of `if`), or read it outside of the traced function";
@@ -182,14 +188,13 @@ frames::Kind MakeKind() {
 }
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
-  auto& scope = *static_cast<Scope*>(registrar->context);
-  scope.BringKind(MakeKind());
-  scope.AddExtension(MICA_TRACING_EXTENSION, &kTable.table);
-  const SourceLocation here{__FILE__, __LINE__};
-  scope.AddBoxedFallback("trace", {&RunTrace, nullptr, nullptr}, here);
+  layer::Kind kind(registrar, KindRecord());
+  SetKind(kind.number());
+  plugin::Registrar(registrar, "").Extension(MICA_TRACING_EXTENSION, &kTable.table);
+  kind.Fallback<&RunTrace>();
   // Composites that make memory: decomposed by Autograd they would make it unseen.
   for (const char* maker : {"mica::empty.memory_format", "mica::empty_strided", "mica::empty_like"})
-    scope.AddBoxedKernel(maker, "trace", {&RecordWhole, nullptr, nullptr}, here);
+    kind.Boxed<&Record>(maker);
 }
 }  // namespace
 

@@ -1,32 +1,31 @@
 // What a trace frame carries as its payload: the tape that the layer writes, and that others
 // read through its table (<mica/tracing.h>).
 //
-// Each tensor that takes part in a trace is a wrapper of the frame, and Wrapper::number is
+// Each tensor that takes part in a trace is a wrapper of the frame, and its payload's number is
 // the number of its value on the tape, from 1.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include <mica/frame.h>
 #include <mica/tracing.h>
-#include "dispatcher/frames/frames.h"
-#include "dispatcher/tables/operator.h"
-#include "schema/value.h"
 
 namespace mica::trace {
 
+using layer::Tensor;
+
 struct Tape : MicaTape {
   struct TracedValue {
-    DType dtype = DType::kF32;
-    Device device;
-    Dims sizes, strides;
+    int32_t dtype;
+    MicaDevice device;
+    formula::Dims sizes, strides;
   };
   // A tensor argument is `refs` (a list if `is_list`); 0 says None, -k the Python number
   // numbers[k - 1]. Any other argument is `value`.
   struct Argument {
-    Value value;
+    layer::KeptValue value;
     std::vector<int64_t> refs;
     bool is_tensor = false, is_list = false;
   };
@@ -36,7 +35,7 @@ struct Tape : MicaTape {
     bool is_list = false;
   };
   struct Call {
-    const Operator* op = nullptr;
+    void* op = nullptr;
     std::vector<Argument> args;
     std::vector<Result> results;
   };
@@ -44,8 +43,8 @@ struct Tape : MicaTape {
     int64_t number = 0;
     Tensor tensor;             // what the function captured, or a copy of what it made
     Tensor wrapper;            // stands for it in the trace; undefined for what it made
-    Storage watched;           // of what the trace computes with
-    uint32_t version = 0;      // of `watched` when the constant was met
+    Tensor watched;            // what the trace computes with
+    uint64_t version = 0;      // of `watched` when the constant was met
     bool made_inside = false;  // by the function, so that each run has its own
   };
 
@@ -55,24 +54,22 @@ struct Tape : MicaTape {
   std::vector<Call> calls;
   std::vector<Constant> constants;
   std::vector<Tensor> numbers;                             // wrapped numbers among the arguments
-  std::unordered_map<const TensorImpl*, size_t> captured;  // into `constants`
-  std::vector<std::shared_ptr<void>> kept;                 // generators that calls name
+  std::unordered_map<const MicaTensor*, size_t> captured;  // into `constants`
   // The call that was read last, as the table shows it.
   mutable std::vector<MicaTracedArgument> shown_args;
   mutable std::vector<MicaTracedResult> shown_results;
 
   // The number of a new value that looks as `wrapper`.
-  int64_t NewValue(const Tensor& wrapper) {
-    values.push_back({wrapper.dtype(), wrapper.device(), ToDims(wrapper.sizes()), ToDims(wrapper.strides())});
-    return static_cast<int64_t>(values.size());
-  }
+  int64_t NewValue(const Tensor& wrapper);
 };
 
-inline Tape& TapeOf(const frames::Frame& frame) {
+inline Tape& TapeOf(const MicaFrame& frame) {
   return *static_cast<Tape*>(static_cast<MicaTape*>(frame.payload));
 }
 
 // What the plugin offers.
 extern const MicaTracing kTable;
+// The frame kind's number, set by the plugin's entry.
+void SetKind(int32_t kind);
 
 }  // namespace mica::trace

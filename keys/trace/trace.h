@@ -8,7 +8,6 @@
 // operator is recorded as it was called, composites and writes included.
 #pragma once
 
-#include "dispatcher/registration/registration.h"
 #include "keys/trace/tape.h"
 
 namespace mica::trace {
@@ -20,10 +19,10 @@ Tensor Enter(const Tensor& t, bool as_input);
 // A tensor without memory that looks like `t`.
 Tensor OnMeta(const Tensor& t);
 
-// Calls `op`, of which `args` are the frame's, in its parent.
-void Compute(const Operator& op, const Tape& tape, const MicaValue* args, int64_t n, MicaValue* results);
+// Makes the call, whose arguments are the frame's, in its parent.
+void Compute(layer::Call& call, const Tape& tape);
 // The same for an operator that returns numbers or nothing but Python values. Raises where
 // they depend on the values of tensors.
-void ComputeNumber(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
+void ComputeNumber(layer::Call& call);
 
 }  // namespace mica::trace

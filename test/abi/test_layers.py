@@ -227,7 +227,6 @@ def test_a_plugin_traces_and_reads_the_tape() -> None:
 
 
 AUTOCAST = """
-import gc
 x, w = mica.randn(4, 4), mica.randn(4, 4, requires_grad=True)
 def step():
     with mica.autocast("cpu"):
@@ -241,21 +240,44 @@ ours, grad = step()
 mica.replace_plugin(sys.argv[1])
 theirs, other = step()
 where = [p["path"] for p in mica.plugins() if p["name"] == "autocast" and p["state"] == "loaded"]
-print(json.dumps([ours, theirs, bool((grad == other).all()), where]))
+expected = ["mica.bfloat16", "mica.float32", "mica.float32", "mica.float32"]
+print(json.dumps([ours, theirs, ours == expected and bool((grad == other).all()), where]))
+"""
+
+
+TRACE = """
+from mica.fx import make_fx
+w = mica.randn(4, 4, requires_grad=True)
+def f(x):
+    y = (x @ w).relu() * mica.tensor([1.0, 2.0, 3.0, 4.0])
+    y[0] += 1
+    return mica.autograd.grad(y.sum(), w)[0], x.shape[0] * y
+def run():
+    real, fake = make_fx(f)(mica.ones(2, 4)), make_fx(f, tracing_mode="symbolic")(mica.ones(2, 4))
+    return [real.code, fake.code, [t.tolist() for t in fake(mica.full((3, 4), 2.0))]]
+ours = run()
+mica.replace_plugin(sys.argv[1])
+theirs = run()
+where = [p["path"] for p in mica.plugins() if p["name"] == "trace" and p["state"] == "loaded"]
+print(json.dumps([ours, theirs, all("mica.ops" in code for code in ours[:2]), where]))
 """
 
 
 @pytest.mark.parametrize("compiler", [CXX, LIBCXX], ids=["g++", "clang with libc++"])
-def test_micas_own_layer_is_built_as_a_third_partys(compiler: tuple[str, ...]) -> None:
-    """keys/autocast by another compiler and another standard library, against the SDK's headers alone, in the
-    place of the one that Mica brings."""
-    path = str(plugin(str(ROOT / "keys" / "autocast"), compiler=compiler))
-    result = python("import json, sys, mica\n" + AUTOCAST, path)
+@pytest.mark.parametrize(
+    ("layer", "program"), [("autocast", AUTOCAST), ("trace", TRACE)], ids=["autocast", "trace"]
+)
+def test_micas_own_layer_is_built_as_a_third_partys(
+    layer: str, program: str, compiler: tuple[str, ...]
+) -> None:
+    """A layer of keys/ by another compiler and another standard library, against the SDK's headers alone, in
+    the place of the one that Mica brings."""
+    path = str(plugin(str(ROOT / "keys" / layer), compiler=compiler))
+    result = python("import json, sys, mica\n" + program, path)
     assert result.returncode == 0, result.stderr
-    ours, theirs, same, where = json.loads(result.stdout)
-    assert ours == ["mica.bfloat16", "mica.float32", "mica.float32", "mica.float32"]
+    ours, theirs, as_expected, where = json.loads(result.stdout)
     assert theirs == ours
-    assert same
+    assert as_expected
     assert where == [path]
 
 

@@ -100,8 +100,13 @@ class Call {
   void Redispatch(uint64_t keys, const MicaValue* args) {
     Check(call_->layers->redispatch(call_->op, keys, args, n_, results_, num_results_));
   }
+  // The same call with other arguments.
+  Call With(const MicaValue* args) const { return Call(keys_, call_, args, n_, results_, num_results_); }
   // In a frame kind's kernel: the call in the parent, on values.
-  void InParent() { Check(call_->layers->call_in_parent(call_->op, args_, n_, results_, num_results_)); }
+  void InParent() { InParent(args_); }
+  void InParent(const MicaValue* args) {
+    Check(call_->layers->call_in_parent(call_->op, args, n_, results_, num_results_));
+  }
   // The operator's decomposition into others, each of which comes from the top.
   void Decompose() { Check(call_->layers->decompose(call_->op, keys_, args_, n_, results_, num_results_)); }
   // From the top, with this thread's layers and frame; into `results`, which the caller owns.

@@ -85,6 +85,24 @@ typedef struct MicaLayerRuleRecord {
 /* A kind's wrapper that is no constant stands for more than its value's elements: reading
  * them (item(), `if`) raises. */
 #define MICA_KIND_HIDES_VALUE UINT64_C(1)
+/* Gradients are recorded in the frame as they are outside: it has an Autograd of its own, which records
+ * on wrappers. */
+#define MICA_KIND_OWN_AUTOGRAD UINT64_C(2)
+/* Operators may write what the function captured: the kind keeps the write. */
+#define MICA_KIND_WRITES_CAPTURED UINT64_C(4)
+/* All that shares memory with a wrapper follows it to other memory, and so is a view of it: also what
+ * operators without a gradient return (detach). */
+#define MICA_KIND_MOVES_MEMORY UINT64_C(8)
+/* Wrappers mirror their values and nothing else: they are brought up to date with them. */
+#define MICA_KIND_MIRRORS UINT64_C(16)
+
+/* One level of a transform. `tag` is unique and stands on its wrappers. */
+typedef struct MicaFrame {
+  int32_t kind; /* -1: none */
+  int32_t reserved;
+  uint64_t tag;
+  void* payload; /* of frame_enter */
+} MicaFrame;
 
 typedef struct MicaFrameKindRecord {
   uint64_t struct_size;
@@ -95,15 +113,20 @@ typedef struct MicaFrameKindRecord {
    * wrapper may. */
   int32_t (*is_constant)(void* context, MicaTensor* wrapper);
   void* context;
+  /* The rest may be NULL. Why the elements of a wrapper that is no constant cannot be read and what to do,
+   * in place of the sentence of MICA_KIND_HIDES_VALUE: it goes on from "The tensor (...) ". */
+  const char* unreadable;
+  /* What goes on below the kind's own Autograd; else the call in the parent. */
+  MicaLayerFunction below_autograd;
+  /* How what a factory made becomes a tensor of the frame (owned); else a wrapper without a payload. */
+  MicaTensorResult (*lift)(void* context, MicaTensor* value, const MicaFrame* frame);
+  /* What a tensor stands for now in the frame's parent, which is current then (owned): the value of a
+   * wrapper, something else for what was captured, else the tensor. Else the wrapper's value, whose memory
+   * the wrapper shares. */
+  MicaTensorResult (*read)(void* context, MicaTensor* t, const MicaFrame* frame);
+  /* Brings what a wrapper shows of its memory up to date. */
+  MicaStatus (*settle)(void* context, MicaTensor* wrapper);
 } MicaFrameKindRecord;
-
-/* One level of a transform. `tag` is unique and stands on its wrappers. */
-typedef struct MicaFrame {
-  int32_t kind; /* -1: none */
-  int32_t reserved;
-  uint64_t tag;
-  void* payload; /* of frame_enter */
-} MicaFrame;
 
 /* Room for what is restored; belongs to the caller, who does not look inside. */
 typedef struct MicaFrameScope {
@@ -135,6 +158,12 @@ typedef struct MicaPayload {
 #define MICA_ARGUMENT_ALIAS UINT64_C(8)    /* a result may share its memory */
 #define MICA_ARGUMENT_OPERAND UINT64_C(16) /* contraction: an operand of the equation */
 
+typedef struct MicaResultInfo {
+  const char* type;
+  int32_t tag;      /* as of an argument */
+  int32_t alias_of; /* the argument whose memory it shares or which it is, by its schema; -1 */
+} MicaResultInfo;
+
 typedef struct MicaArgumentInfo {
   const char* name; /* "self" */
   const char* type; /* "Tensor", "int[]?", without alias annotations' meaning */
@@ -165,6 +194,7 @@ typedef struct MicaOperatorInfo {
   const char* equation;           /* contraction: "ij,jk->ik" over the arguments that are operands, in
                                      their order; "" otherwise. The operator is linear in each operand,
                                      and in its other tensors */
+  const MicaResultInfo* results;  /* num_results */
 } MicaOperatorInfo;
 
 /* --- tensors ------------------------------------------------------------- */
@@ -172,7 +202,14 @@ typedef struct MicaOperatorInfo {
 #define MICA_TRAIT_REQUIRES_GRAD UINT64_C(1)
 #define MICA_TRAIT_LEAF UINT64_C(2) /* no operator that is recorded made it */
 #define MICA_TRAIT_VIEW UINT64_C(4)
-#define MICA_TRAIT_WRAPPER UINT64_C(8) /* of a frame */
+#define MICA_TRAIT_WRAPPER UINT64_C(8)   /* of a frame */
+#define MICA_TRAIT_RECORDED UINT64_C(16) /* Autograd would record what an operator does with it here */
+
+/* A key set's bits of backends. */
+#define MICA_KEYS_OF_BACKENDS ((UINT64_C(1) << 23) - 1)
+
+/* A boxed value that is kept. */
+typedef struct MicaKeptValue MicaKeptValue;
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -220,6 +257,20 @@ typedef struct MicaLayers {
   /* MICA_TRAIT_... of a tensor, and how often its memory was written */
   uint64_t (*tensor_traits)(MicaTensor*);
   uint64_t (*tensor_version)(MicaTensor*);
+  MicaStatus (*set_requires_grad)(MicaTensor*, int32_t on);
+  /* Its gradient, owned; NULL where it has none. */
+  MicaTensorResult (*gradient)(MicaTensor*);
+  MicaStatus (*set_gradient)(MicaTensor*, MicaTensor* grad);
+  /* With these strides, on this device; seen by no layer and no frame. */
+  MicaTensorResult (*tensor_empty_strided)(MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype,
+                                           MicaDevice device);
+  MicaDevice (*default_device)(void);
+  /* The bit of one of Mica's own layers or of a third party's ("Autograd"), for key sets; -1. */
+  int32_t (*layer_bit)(const char* name);
+  /* Copies what a boxed argument points to, and keeps its tensors and its generator: `copy` is good until
+   * `release_value`. */
+  MicaStatus (*keep_value)(const MicaValue* value, MicaKeptValue** kept, MicaValue* copy);
+  void (*release_value)(MicaKeptValue* kept);
   /* The bit of a third party's layer on one tensor: its calls pass the layer's kernels. */
   uint64_t (*tensor_keys)(MicaTensor*);
   MicaStatus (*tensor_attach)(MicaTensor*, int32_t bit, int32_t on);
@@ -243,13 +294,17 @@ typedef struct MicaLayers {
   /* Another payload for a wrapper of `frame`; `hidden` must be what it was. Other tensors stay as they are.
    */
   MicaStatus (*set_payload)(MicaTensor* wrapper, const MicaFrame* frame, const MicaPayload*);
+  /* Another value, of the same shape, dtype and device, for a wrapper of `frame`. */
+  MicaStatus (*set_value)(MicaTensor* wrapper, const MicaFrame* frame, MicaTensor* value);
+  /* Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta). */
+  MicaStatus (*show_device)(MicaTensor* wrapper, MicaDevice device);
 } MicaLayers;
 
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerKernelRecord) == 72);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerChoice) == 32);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerRuleRecord) == 32);
-MICA_LAYOUT_ASSERT(sizeof(MicaFrameKindRecord) == 48);
+MICA_LAYOUT_ASSERT(sizeof(MicaFrameKindRecord) == 88);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrame) == 24);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameScope) == 96);
 MICA_LAYOUT_ASSERT(sizeof(MicaPayload) == 40);
