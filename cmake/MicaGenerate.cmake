@@ -56,5 +56,14 @@ add_custom_command(
   DEPENDS mica-gen ${yaml}
   COMMENT "Generating operators"
   VERBATIM)
+# Looked at in every build; written where it changed.
+add_custom_target(mica_fingerprint
+  COMMAND ${CMAKE_COMMAND}
+    "-DFOLDERS=${PROJECT_SOURCE_DIR}/sdk/include\;${PROJECT_SOURCE_DIR}/tensor\;${PROJECT_SOURCE_DIR}/schema\;${PROJECT_SOURCE_DIR}/dispatcher"
+    "-DFLAGS=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MICA_SANITIZE}"
+    -DOUT=${out}/fingerprint.h -P ${PROJECT_SOURCE_DIR}/cmake/Fingerprint.cmake
+  BYPRODUCTS ${out}/fingerprint.h
+  VERBATIM)
 add_custom_target(mica_generated
   DEPENDS ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON})
+add_dependencies(mica_generated mica_fingerprint)

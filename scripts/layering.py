@@ -23,7 +23,7 @@ def module_of(file: str) -> str | None:
     """The module that a file of the repository or of the build belongs to; None of foreign files."""
     path = Path(os.path.normpath(BUILD / file))
     if path.is_relative_to(BUILD / "generated"):
-        return "generated"
+        return None if path.name == "fingerprint.h" else "generated"
     base = BUILD if path.is_relative_to(BUILD) else ROOT
     if not path.is_relative_to(base) or path.is_relative_to(ROOT / ".venv"):
         return None

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include <mica/abi.h>
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "dispatcher/devices/devices.h"
@@ -21,6 +22,7 @@
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/loader_state.h"
 #include "dispatcher/plugins/status.h"
+#include "mica/fingerprint.h"
 #include "tensor/device.h"
 
 namespace mica {
@@ -156,6 +158,10 @@ absl::Status CheckFits(const Manifest& m, const std::string& path) {
   if (m.abi_major != MICA_ABI_MAJOR)
     return absl::FailedPreconditionError(absl::StrCat("Plugin (", path, ") speaks ABI major (", m.abi_major,
                                                       "); this Mica speaks (", MICA_ABI_MAJOR, ")."));
+  if (absl::StartsWith(m.runtime_version, "libmica ") && m.runtime_version != MICA_CORE_BUILD)
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Plugin (", path, ") is C++ of another build of Mica (", m.runtime_version, ") than this one (",
+        MICA_CORE_BUILD, "), whose types it shares; build or install the two together."));
   if (absl::Status s = CheckCpuFeatures(m.cpu_features); !s.ok())
     return absl::FailedPreconditionError(absl::StrCat("Plugin (", path, ") ", s.message(), "."));
   return absl::OkStatus();

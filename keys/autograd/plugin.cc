@@ -9,6 +9,7 @@
 #include "keys/autograd/grad_frame.h"
 #include "keys/autograd/hand_kernels.h"
 #include "keys/autograd/interface.h"
+#include "mica/fingerprint.h"
 
 namespace mica::autograd {
 
@@ -40,4 +41,5 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 }  // namespace
 }  // namespace mica::autograd
 
-MICA_PLUGIN("autograd", "Mica", "0.1", "", "", "layer:Autograd,layer:grad,layer:jvp", ::mica::autograd::Init)
+MICA_PLUGIN("autograd", "Mica", "0.1", "", MICA_CORE_BUILD, "layer:Autograd,layer:grad,layer:jvp",
+            ::mica::autograd::Init)

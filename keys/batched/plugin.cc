@@ -2,6 +2,7 @@
 #include <mica/plugin.h>
 
 #include "keys/batched/batched.h"
+#include "mica/fingerprint.h"
 
 namespace mica::batched {
 namespace {
@@ -45,5 +46,5 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 }  // namespace
 }  // namespace mica::batched
 
-MICA_PLUGIN("batched", "Mica", "0.1", "", "", "layer:Batched,layer:vmap,extension:mica.batched",
+MICA_PLUGIN("batched", "Mica", "0.1", "", MICA_CORE_BUILD, "layer:Batched,layer:vmap,extension:mica.batched",
             ::mica::batched::Init)

@@ -16,6 +16,7 @@
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/registration/registration.h"
+#include "mica/fingerprint.h"
 
 namespace mica::conjugate {
 namespace {
@@ -156,4 +157,5 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 }  // namespace
 }  // namespace mica::conjugate
 
-MICA_PLUGIN("conjugate", "Mica", "0.1", "", "", "layer:Conjugate,layer:Negative", ::mica::conjugate::Init)
+MICA_PLUGIN("conjugate", "Mica", "0.1", "", MICA_CORE_BUILD, "layer:Conjugate,layer:Negative",
+            ::mica::conjugate::Init)

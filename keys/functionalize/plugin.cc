@@ -7,6 +7,7 @@
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
 #include "keys/functionalize/functional.h"
+#include "mica/fingerprint.h"
 
 namespace mica::functionalize {
 namespace {
@@ -82,5 +83,5 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
 }  // namespace
 }  // namespace mica::functionalize
 
-MICA_PLUGIN("functionalize", "Mica", "0.1", "", "", "layer:functionalize,extension:mica.functionalize",
-            ::mica::functionalize::Init)
+MICA_PLUGIN("functionalize", "Mica", "0.1", "", MICA_CORE_BUILD,
+            "layer:functionalize,extension:mica.functionalize", ::mica::functionalize::Init)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,41 @@ def test_plugin_has_no_unique_symbol(name: str) -> None:
 @pytest.mark.parametrize("name", PLUGINS_OF_THE_SDK)
 def test_plugin_carries_its_manifest_in_a_note(name: str) -> None:
     assert re.search(r"^\s*Mica\s", read("readelf", "-nW", str(PLUGINS / name)), re.M)
+
+
+def test_a_plugin_that_links_libmica_says_which_build_it_belongs_to() -> None:
+    """And libmica, which holds it to that, is of the same."""
+    bound = set()
+    for path in PLUGINS.glob("*.so"):
+        if "libmica" not in read("readelf", "-d", str(path)):
+            continue
+        runtime = json.loads(path.with_name(path.stem.removeprefix("mica_") + ".json").read_text())[
+            "runtime_version"
+        ]
+        assert re.fullmatch(r"libmica [0-9a-f]{16}", runtime), path
+        bound.add(runtime)
+    assert len(bound) == 1
+    assert bound.pop().encode() in (BUILD / "lib" / "libmica.so").read_bytes()
+
+
+OF_ANOTHER_BUILD = """
+import sys, mica
+try:
+    mica.load_plugin(sys.argv[1])
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_layer_of_another_build_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+    """Its constructors would run against types of another shape."""
+    layer = (PLUGINS / "mica_conjugate.so").read_bytes()
+    stranger = tmp_path / "mica_conjugate.so"
+    stranger.write_bytes(re.sub(rb"libmica [0-9a-f]{16}", b"libmica 0123456789abcdef", layer))
+    command = [sys.executable, "-c", OF_ANOTHER_BUILD, str(stranger)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "is C++ of another build of Mica (libmica 0123456789abcdef) than this one (libmica " in said
+    assert "build or install the two together" in said
 
 
 def test_every_description_names_a_plugin() -> None:
