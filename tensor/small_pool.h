@@ -51,11 +51,18 @@ constexpr int SmallClass(int64_t size) {
 }
 
 // The bytes of a block of the class.
-constexpr int64_t SmallClassSize(int c) {
-  if (c < 16) return int64_t{64} * (c + 1);
-  const int octave = 10 + (c - 16) / 8;
-  return (int64_t{1} << octave) + ((int64_t{1} << (octave - 3)) * ((c - 16) % 8 + 1));
-}
+struct SmallClassSizes {
+  int64_t of[kSmallClasses];
+  constexpr SmallClassSizes() : of() {
+    for (int c = 0; c < 16; ++c) of[c] = int64_t{64} * (c + 1);
+    for (int c = 16; c < kSmallClasses; ++c) {
+      const int octave = 10 + (c - 16) / 8;
+      of[c] = (int64_t{1} << octave) + ((int64_t{1} << (octave - 3)) * ((c - 16) % 8 + 1));
+    }
+  }
+};
+inline constexpr SmallClassSizes kSmallClassSizes;
+constexpr int64_t SmallClassSize(int c) { return kSmallClassSizes.of[c]; }
 
 struct FreeBlock {
   FreeBlock* next;

@@ -39,20 +39,23 @@ Numbers& TheNumbers() {
 }  // namespace
 
 Storage Storage::Allocate(int64_t nbytes, Device device) {
-  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  if (!device.is_cpu() || static_cast<uint64_t>(nbytes) > static_cast<uint64_t>(kMaxInline))
+    return AllocateApart(nbytes, device);
+  const int c = internal::SmallClass(kHeaderBytes + std::max<int64_t>(nbytes, 1));
+  auto* impl = new (internal::SmallAllocate(c)) StorageImpl();
+  impl->data_ = reinterpret_cast<char*>(impl) + kHeaderBytes;
+  impl->nbytes_ = nbytes;
+  impl->capacity_ = internal::SmallClassSize(c) - kHeaderBytes;
+  impl->inline_data_ = true;
+  impl->block_class_ = static_cast<uint8_t>(c);
+  MICA_POISON_BLOCK(static_cast<char*>(impl->data_) + nbytes, impl->capacity_ - nbytes);
   Storage result;
-  if (device.is_cpu() && nbytes <= kMaxInline) {
-    const int c = internal::SmallClass(kHeaderBytes + std::max<int64_t>(nbytes, 1));
-    auto* impl = new (internal::SmallAllocate(c)) StorageImpl();
-    impl->data_ = reinterpret_cast<char*>(impl) + kHeaderBytes;
-    impl->nbytes_ = nbytes;
-    impl->capacity_ = internal::SmallClassSize(c) - kHeaderBytes;
-    impl->inline_data_ = true;
-    impl->block_class_ = static_cast<uint8_t>(c);
-    MICA_POISON_BLOCK(static_cast<char*>(impl->data_) + nbytes, impl->capacity_ - nbytes);
-    result.impl_ = impl;
-    return result;
-  }
+  result.impl_ = impl;
+  return result;
+}
+
+Storage Storage::AllocateApart(int64_t nbytes, Device device) {
+  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
   void* data = device.is_meta() ? nullptr : AllocatorFor(device).Allocate(nbytes);
   void* header;
   try {
@@ -67,6 +70,7 @@ Storage Storage::Allocate(int64_t nbytes, Device device) {
   impl->capacity_ = nbytes;
   impl->device_ = device;
   impl->block_class_ = kHeaderClass;
+  Storage result;
   result.impl_ = impl;
   return result;
 }
@@ -161,7 +165,7 @@ bool StorageImpl::Lives(int64_t number) {
   return numbers.living.count(number) > 0;
 }
 
-void StorageImpl::Destroy() {
+__attribute__((noinline)) void StorageImpl::LeaveMemory() {
   if (numbered_) {
     Numbers& numbers = TheNumbers();
     const std::lock_guard lock(numbers.mutex);
@@ -170,6 +174,10 @@ void StorageImpl::Destroy() {
     numbers.of.erase(place);
   }
   FreeMemory(data_);
+}
+
+void StorageImpl::Destroy() {
+  if (numbered_ || !inline_data_) LeaveMemory();
   const int c = block_class_;
   this->~StorageImpl();
   internal::SmallFree(this, c);

@@ -76,6 +76,7 @@ class StorageImpl {
   void Destroy();
   Owner& owner();
   void FreeMemory(void* data);
+  void LeaveMemory();  // and its number
   class HolderLock;
   void EnlistShared(TensorImpl* tensor);
   void DelistShared(TensorImpl* tensor) noexcept;
@@ -136,6 +137,9 @@ class Storage {
   bool operator==(const Storage& o) const { return impl_ == o.impl_; }
 
  private:
+  // Memory with a header of its own: of a device, or larger than the small blocks.
+  static Storage AllocateApart(int64_t nbytes, Device device);
+
   StorageImpl* impl_ = nullptr;
 };
 

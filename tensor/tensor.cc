@@ -53,10 +53,9 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   return bytes;
 }
 
-// DLPack's code of a backend; Mica's own names have the extension code.
-int32_t DLDeviceType(Device device) {
-  if (device.is_cpu()) return 1;
-  const std::string& name = BackendName(device.backend);
+// DLPack's code of a backend beside the CPU's; Mica's own names have the extension code.
+__attribute__((noinline)) int32_t DLTypeOfDevice(int backend) {
+  const std::string& name = BackendName(backend);
   return name == "cuda"     ? 2
          : name == "opencl" ? 4
          : name == "vulkan" ? 7
@@ -65,27 +64,48 @@ int32_t DLDeviceType(Device device) {
                             : 12;
 }
 
+// Where a tensor is and what its elements are, as its face says it.
+struct Kind {
+  MicaDLDevice device;
+  MicaDLDataType dtype;
+  uint64_t flags;  // dtype and backend
+  KeySet keys;
+};
+Kind KindOf(DType dtype, Device device) {
+  return {{device.is_cpu() ? 1 : DLTypeOfDevice(device.backend), device.index},
+          ToDL(dtype),
+          static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT | static_cast<uint64_t>(device.backend)
+                                                                        << MICA_TENSOR_BACKEND_SHIFT,
+          KeySet::Of(device.backend)};
+}
+// That of `like`, with another dtype.
+Kind KindOf(DType dtype, const TensorImpl& like) {
+  constexpr uint64_t kBackend = uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT;
+  return {like.dl.device, ToDL(dtype),
+          static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT | (like.flags & kBackend),
+          like.keys & keys::kBackends};
+}
+
 // An impl without dims over `held`.
-inline TensorImpl* NewImpl(Storage held, int64_t byte_offset, DType dtype, Device device) {
+__attribute__((always_inline)) inline TensorImpl* NewImpl(Storage&& held, int64_t byte_offset,
+                                                          const Kind& kind) {
   auto* impl = static_cast<TensorImpl*>(internal::SmallAllocate(kImplClass));
   StorageImpl* const storage = held.release();
-  const bool has_data = storage->data() != nullptr;
   impl->refcount = 1;
   impl->vtable = nullptr;
-  impl->flags = (has_data ? MICA_TENSOR_HAS_DATA : 0) | (t_inference_mode ? tensor_flags::kInference : 0) |
-                (static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT) |
-                (static_cast<uint64_t>(device.backend) << MICA_TENSOR_BACKEND_SHIFT);
+  impl->flags = kind.flags | (storage->data() ? MICA_TENSOR_HAS_DATA : 0) |
+                (t_inference_mode ? tensor_flags::kInference : 0);
   impl->reserved = 0;
   // Without memory (meta) the pointer holds the offset alone.
   impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + byte_offset);
-  impl->dl.device = {DLDeviceType(device), device.index};
+  impl->dl.device = kind.device;
   impl->dl.ndim = 0;
-  impl->dl.dtype = ToDL(dtype);
+  impl->dl.dtype = kind.dtype;
   impl->dl.shape = impl->dims_inline;
   impl->dl.strides = impl->dims_inline + kInlineDims;
   impl->dl.byte_offset = 0;
   impl->storage = storage;
-  impl->keys = KeySet::Of(device.backend);
+  impl->keys = kind.keys;
   impl->extra = nullptr;
   impl->pyobject = nullptr;
   Tensor guard = Tensor::Steal(impl);
@@ -158,7 +178,7 @@ TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes
                              DType dtype) {
   MICA_INTERNAL(storage, "a tensor is made without a storage.");
   const Device device = storage->device();
-  TensorImpl* impl = NewImpl(std::move(storage), byte_offset, dtype, device);
+  TensorImpl* impl = NewImpl(std::move(storage), byte_offset, KindOf(dtype, device));
   Tensor guard = Tensor::Steal(impl);
   impl->SetSizesStrides(sizes, strides);
   return guard.release();
@@ -231,24 +251,33 @@ Storage ContiguousMemory(int64_t nbytes, DType dtype, Device device) {
     if (Storage lent = TakeLent(nbytes, dtype)) return lent;
   return Storage::Allocate(nbytes, device);
 }
+
+// A contiguous tensor of at most kInlineDims dimensions; the sizes are checked.
+__attribute__((always_inline)) inline Tensor NewDense(IntSpan sizes, Storage&& memory, const Kind& kind) {
+  const auto n = static_cast<int>(sizes.size());
+  TensorImpl* const impl = NewImpl(std::move(memory), 0, kind);
+  impl->dl.ndim = n;
+  impl->flags |= MICA_TENSOR_CONTIGUOUS;
+  int64_t step = 1;
+  for (int i = n - 1; i >= 0; --i) {
+    impl->dims_inline[i] = sizes[i];
+    impl->dims_inline[kInlineDims + i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  if (n >= 4 && IsChannelsLast(impl->sizes(), impl->strides())) impl->flags |= MICA_TENSOR_CHANNELS_LAST;
+  return Tensor::Steal(impl);
+}
 }  // namespace
 
 Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat format) {
   const int64_t n = sizes.size();
   if (!IsChannelsLast(format) && n <= kInlineDims) {
-    // The usual case: strides and size in one pass, straight into a fresh impl.
-    int64_t strides[kInlineDims];
-    int64_t step = 1;
-    int64_t numel = 1;
-    int64_t nbytes;
+    int64_t numel = 1, padded = 1, nbytes, least = 0;
     bool overflow = false;
-    int64_t least = 0;
-    for (int64_t i = n - 1; i >= 0; --i) {
-      const int64_t size = sizes[i];
+    for (const int64_t size : sizes) {
       least = std::min(least, size);
-      strides[i] = step;
       overflow |= __builtin_mul_overflow(numel, size, &numel);
-      overflow |= __builtin_mul_overflow(step, std::max<int64_t>(size, 1), &step);
+      overflow |= __builtin_mul_overflow(padded, std::max<int64_t>(size, 1), &padded);
     }
     overflow |= __builtin_mul_overflow(numel, ItemSize(dtype), &nbytes);
     if (__builtin_expect(overflow || least < 0, 0)) {
@@ -256,19 +285,17 @@ Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device, MemoryFormat forma
       MICA_THROW(kRuntime, "Storage size calculation overflowed with sizes=", ShapeText(sizes),
                  ": it needs more than 2^63 - 1 bytes of ", Name(dtype), ".");
     }
-    Storage storage = ContiguousMemory(nbytes, dtype, device);
-    TensorImpl* impl = NewImpl(std::move(storage), 0, dtype, device);
-    for (int64_t i = 0; i < n; ++i) {
-      impl->dl.shape[i] = sizes[i];
-      impl->dl.strides[i] = strides[i];
-    }
-    impl->dl.ndim = static_cast<int32_t>(n);
-    impl->flags |= MICA_TENSOR_CONTIGUOUS;
-    if (n >= 4 && IsChannelsLast(impl->sizes(), impl->strides())) impl->flags |= MICA_TENSOR_CHANNELS_LAST;
-    return Tensor::Steal(impl);
+    return NewDense(sizes, ContiguousMemory(nbytes, dtype, device), KindOf(dtype, device));
   }
   CheckedNumel(sizes);
   return EmptyStrided(sizes, StridesIn(format, sizes), dtype, device);
+}
+
+Tensor EmptyLike(const TensorImpl& like, DType dtype) {
+  int64_t nbytes;
+  if (like.ndim() > kInlineDims || __builtin_mul_overflow(like.numel(), ItemSize(dtype), &nbytes))
+    return EmptyTensor(like.sizes(), dtype, like.device());
+  return NewDense(like.sizes(), ContiguousMemory(nbytes, dtype, like.device()), KindOf(dtype, like));
 }
 
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
@@ -317,7 +344,7 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
              byte_offset / ItemSize(dtype), ", and itemsize ", ItemSize(dtype),
              " requiring a storage size of ", byte_offset + extent, " are out of bounds for storage of size ",
              storage->nbytes(), ".");
-  TensorImpl* impl = NewImpl(Storage::Borrow(storage), byte_offset, dtype, base.device());
+  TensorImpl* impl = NewImpl(Storage::Borrow(storage), byte_offset, KindOf(dtype, *base.impl()));
   Tensor view = Tensor::Steal(impl);
   impl->SetSizesStrides(sizes, strides);
   AttachView(impl, base, detached);

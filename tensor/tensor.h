@@ -236,6 +236,8 @@ inline bool IsLazy(const Tensor& t) { return !(t.keys() & keys::kLazy).empty(); 
 // in bytes must fit 63 bits (else a kRuntime Error that names them).
 Tensor EmptyTensor(IntSpan sizes, DType dtype, Device device,
                    MemoryFormat format = MemoryFormat::kContiguous);
+// The same with the sizes and on the device of a tensor that exists, whatever its strides.
+Tensor EmptyLike(const TensorImpl& like, DType dtype);
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device);
 // A 0-d CPU tensor that holds a Python-style number: weakest in type promotion.
 Tensor WrappedNumber(const Scalar& value);
