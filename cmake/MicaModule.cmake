@@ -40,6 +40,8 @@ function(mica_add_library)
   target_include_directories(mica INTERFACE ${MICA_GENERATED_DIR})
   target_compile_features(mica INTERFACE cxx_std_20)
   target_link_libraries(mica PUBLIC Mica::sdk ${MICA_ABSEIL})
+  # Its calls of its own functions go to them, and not through the table that an interposer could change.
+  target_link_options(mica PRIVATE -Wl,-Bsymbolic-functions)
 endfunction()
 
 # What a layer, the binding and the tests link: libmica, with the generated
