@@ -6,6 +6,7 @@
 // operator points to kAdapters<Signature>.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -29,7 +30,13 @@ struct AbiType<const Tensor&> {
   using Abi = MicaTensor*;
   static Abi To(const Tensor& t) { return t.impl(); }
   static const Tensor& From(const Abi& a) { return Tensor::Ref(a); }
-  static MicaValue Box(Abi a) { return {a ? MICA_VALUE_TENSOR : MICA_VALUE_NONE, 0, {.tensor = a}}; }
+  static MicaValue Box(Abi a) {
+    MicaValue v;  // the rest of the union stays as it is: no stores for it
+    v.tag = a ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
+    v.reserved = 0;
+    v.u.tensor = a;
+    return v;
+  }
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? nullptr : v.u.tensor; }
 };
 template <>
@@ -260,7 +267,7 @@ template <bool kDirect, typename R, typename... A>
 struct AdaptersImpl {
   using Ret = AbiReturn<R>;
   static typename Ret::Abi Boxing(void* context, uint64_t keys, AbiOf<A>... a) {
-    const MicaValue args[sizeof...(A) + 1] = {AbiType<A>::Box(a)...};
+    const MicaValue args[std::max<size_t>(sizeof...(A), 1)] = {AbiType<A>::Box(a)...};
     MicaValue result;
     RunBoxed(context, keys, args, sizeof...(A), &result);
     return Ret::FromValue(result);
@@ -285,7 +292,7 @@ struct AdaptersImpl {
 template <typename R, typename... A>
 struct AdaptersImpl<false, R, A...> {
   static MicaStatus Boxing(void* context, uint64_t keys, AbiOf<A>... a, MicaValue* results) {
-    const MicaValue args[sizeof...(A) + 1] = {AbiType<A>::Box(a)...};
+    const MicaValue args[std::max<size_t>(sizeof...(A), 1)] = {AbiType<A>::Box(a)...};
     RunBoxed(context, keys, args, sizeof...(A), results);
     return nullptr;
   }

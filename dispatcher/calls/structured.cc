@@ -1,6 +1,5 @@
 #include "dispatcher/calls/structured.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/given_output.h"
 #include "dispatcher/calls/in_place.h"
+#include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/calls/placement.h"
 #include "dispatcher/calls/supported_dtypes.h"
 #include "dispatcher/calls/thread_state.h"
@@ -26,8 +26,6 @@
 
 namespace mica {
 namespace {
-
-std::atomic<int> g_num_threads{0};
 
 using Outputs = absl::InlinedVector<Tensor, 2>;
 
@@ -59,14 +57,6 @@ Tensor CloneOf(const Tensor& t) {
   return TakeTensor(result);
 }
 
-void SelectProgram(const OperatorSpec& spec, MicaCall& call) {
-  if (call.compute_dtype < 0) {
-    call.program = AnyProgram(spec);
-    return;
-  }
-  call.program = spec.programs[static_cast<int>(Kind(static_cast<DType>(call.compute_dtype)))];
-}
-
 // Whether a sum, product or scan of numbers into bool is asked for: its elements then count as bools.
 bool CountsAsBools(const OperatorSpec& spec, const MicaValue* args) {
   if (spec.dtype_rule != DTypeRule::kAccumulate || spec.dtype_arg < 0) return false;
@@ -79,81 +69,6 @@ Tensor AsBools(const Tensor& t) {
   Tensor bools = EmptyTensor(t.sizes(), DType::kBool, t.device());
   if (!t.device().is_meta()) CopyValues(bools, t);
   return bools;
-}
-
-bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED); }
-
-// The kernels of a call in turn, until one takes it: the backend's own, that of the
-// class, and the portable ones.
-MicaStatus CallKernel(const StructuredContext& c, MicaCall& call, const MicaValue* args, int64_t n,
-                      Outputs& outs) {
-  absl::InlinedVector<MicaValue, 16> full;
-  MicaValue unused[4];
-  const auto num_outs = static_cast<int64_t>(outs.size());
-  const Device device = outs.empty() ? Device{} : outs[0].device();
-  const auto with_outs = [&](const MicaValue* local) {
-    full.assign(local, local + n);
-    for (const Tensor& out : outs) full.push_back(AbiType<const Tensor&>::Box(out.impl()));
-  };
-  auto* const* out_pointers = reinterpret_cast<MicaTensor* const*>(outs.data());
-  const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
-  MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
-  if (device.backend > keys::kMeta && !Objection(*c.functional, args, n, device).empty()) return status;
-  if (c.leaf || c.leaf_boxed) {
-    const LocalArguments local(args, n, device, call.compute_dtype, false);
-    with_outs(local.data());
-    status = CallLeaf(c, *c.out, call, full.data(), n + num_outs, unused, 0);
-  }
-  if (Refused(status) && c.class_fn) {
-    const LocalArguments local(args, n, device, call.compute_dtype, true);
-    call.context = c.class_context;
-    status = c.class_fn(&call, local.data(), n, out_pointers, num_outs);
-  }
-  if (Refused(status) && c.portable && c.out) {
-    with_outs(args);
-    return c.out->adapters->call_leaf(c.portable, &call, full.data(), unused);
-  }
-  return Refused(status) && c.portable_class ? c.portable_class(&call, args, n, out_pointers, num_outs)
-                                             : status;
-}
-
-// The same where kernels are held to their schemas: of the arguments, only those that
-// are outputs too may be written.
-MicaStatus CallCheckedKernel(const StructuredContext& c, const Operator& op, MicaCall& call,
-                             const MicaValue* args, int64_t n, Outputs& outs) {
-  uint64_t written = 0;
-  for (int64_t i = 0; i < n; ++i)
-    for (const Tensor& out : outs)
-      if (args[i].tag == MICA_VALUE_TENSOR && args[i].u.tensor &&
-          Tensor::Ref(args[i].u.tensor).impl()->storage == out.impl()->storage)
-        written |= uint64_t{1} << i;
-  const WriteCheck check(args, n, written);
-  const MicaStatus status = CallKernel(c, call, args, n, outs);
-  check.Verify(op, nullptr, 0);
-  return status;
-}
-
-// False when no kernel of the backend takes the call: the caller has another way.
-// On the CPU there is none, and that is an Error.
-bool RunKernel(const StructuredContext& c, const Operator& op, const MetaResult& meta, const MicaValue* args,
-               int64_t n, Outputs& outs) {
-  const Device device = outs.empty() ? Device{} : outs[0].device();
-  MicaCall call = MakeCall(c, meta.compute_dtype, device);
-  const DeviceGuard current(device);
-  SelectProgram(*c.functional, call);
-  bool empty = true;
-  for (const Tensor& t : outs) empty = empty && t.numel() == 0;
-  if (empty && !outs.empty()) return true;
-  const MicaStatus status =
-      ChecksWrites() ? CallCheckedKernel(c, op, call, args, n, outs) : CallKernel(c, call, args, n, outs);
-  if (Refused(status) && device.backend > keys::kMeta) return false;
-  MICA_CHECK_IMPLEMENTED(!Refused(status), "No kernel of ", c.functional->name,
-                         " supports this call on the device (",
-                         outs.empty() ? "" : outs[0].device().ToString(), ") with the dtype (",
-                         meta.compute_dtype >= 0 ? Name(static_cast<DType>(meta.compute_dtype)) : "none",
-                         "); move the tensors to a device or dtype that has one.");
-  ThrowIfError(status);
-  return true;
 }
 
 // fill_ and zero_ in place: what lies in one place for several elements gets one value.
@@ -184,7 +99,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
                         !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
-  if (!c.meta_only && !RunKernel(c, op, meta, args, n, work)) return false;
+  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, n, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
     if (work[i].sizes() != given[i].sizes())
       work[i].impl()->SetSizesStrides(given[i].sizes(), ContiguousStrides(given[i].sizes()));
@@ -192,17 +107,6 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     MarkWritten(given[i], spec);
   }
   return true;
-}
-
-// What is left when a device's kernels refuse a call: the decomposition, else the CPU.
-void RunWithoutKernel(const StructuredContext& c, const Operator& op, KeySet keys, const MicaValue* args,
-                      int64_t n, MicaValue* results) {
-  if (c.composite)
-    op.spec().adapters->call_slot({c.composite, nullptr}, keys, args, results);
-  else if (c.decomposition)
-    c.decomposition->fn(*c.decomposition, op, keys, args, n, results);
-  else
-    RunOnCpu({}, op, keys, args, n, results);
 }
 
 }  // namespace
@@ -222,33 +126,6 @@ void CheckWritable(const Tensor& t, const OperatorSpec& spec) {
   MICA_CHECK(!t.impl()->has_flag(MICA_TENSOR_READ_ONLY), "The tensor that ", spec.name,
              " writes is read-only.");
   AnnounceWrite(t);
-}
-
-MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device) {
-  MicaCall call;
-  call.struct_size = sizeof(MicaCall);
-  call.host = HostTable();
-  call.context = c.kernel_context;
-  call.compute_dtype = compute_dtype;
-  call.num_threads = NumThreads();
-  call.program = nullptr;
-  call.name = c.functional->name;
-  call.device_index = device.index;
-  call.reserved = 0;
-  call.stream = 0;
-  if (device.backend > keys::kMeta) [[unlikely]]
-    call.stream = CurrentStream(device);
-  return call;
-}
-
-void SetNumThreads(int n) { g_num_threads.store(n, std::memory_order_relaxed); }
-int NumThreads() {
-  int n = g_num_threads.load(std::memory_order_relaxed);
-  if (n == 0) {
-    n = DefaultNumThreads();
-    g_num_threads.store(n, std::memory_order_relaxed);
-  }
-  return n;
 }
 
 void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
@@ -295,7 +172,7 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
     if (__builtin_expect(CurrentThread().inference_mode, 0))
       outs.back().impl()->set_flag(tensor_flags::kInference, true);
   }
-  if (!c.meta_only && !RunKernel(c, op, meta, args, n, outs))
+  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, n, outs))
     return RunWithoutKernel(c, op, keys, args, num_args, results);
   if (spec.flags & kReturnsTensorList) {
     results[0].tag = MICA_VALUE_TENSORS;
@@ -314,7 +191,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   if (on_device) CheckOnePlace(op, args, n, place);
   MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
   const DeviceGuard current(place);
-  SelectProgram(spec, call);
+  call.program = ProgramFor(spec, MICA_DTYPE_NONE);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR) {
       CheckWritable(Tensor::Ref(args[i].u.tensor), spec);

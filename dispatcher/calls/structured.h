@@ -67,16 +67,10 @@ void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
 void RunAsleep(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                MicaValue* results);  // (the layer's bit)
 
-// The call that a leaf kernel gets; makes `device` current for this thread.
-MicaCall MakeCall(const StructuredContext& c, int32_t compute_dtype, Device device);
 // Throws when the tensor is read-only or was made in an inference mode that is over; then
 // tells who watches that it is written next.
 void CheckWritable(const Tensor& t, const OperatorSpec& spec);
 // After a write: the next version, and its name for whoever watches.
 void MarkWritten(const Tensor& t, const OperatorSpec& spec);
-
-// At most this many threads in a kernel.
-void SetNumThreads(int n);
-int NumThreads();
 
 }  // namespace mica

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dispatcher/calls/adapters.h"
-#include "dispatcher/calls/structured.h"
+#include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/registration/earlier_schema.h"

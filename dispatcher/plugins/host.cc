@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/boxed_results.h"
-#include "dispatcher/calls/structured.h"
+#include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"

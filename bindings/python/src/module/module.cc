@@ -10,7 +10,7 @@
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/operators/boxing.h"
 #include "bindings/python/src/operators/result_types.h"
-#include "dispatcher/calls/structured.h"
+#include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/explain/explain.h"
