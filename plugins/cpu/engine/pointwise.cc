@@ -1,7 +1,7 @@
 // The pointwise class: request, bind, run.
 //
 // Three ways through, fastest first: operands that are all dense and alike run
-// over flat memory (a tiny tensor costs one lookup and its steps); long rows
+// over flat memory (of a tiny tensor, a lookup and the steps); long rows
 // bind each row in place, by panels (panels.h) where inputs lie across them;
 // anything else packs strided operands block by block.
 #include "plugins/cpu/engine/pointwise.h"
@@ -34,6 +34,8 @@ struct Call {
   const MicaProgram* program;
   const MicaTensor* inputs[kMaxInputs];
   MicaTensor* const* outputs;
+  uint64_t input_dtypes;  // a byte each, of up to 8
+  bool dense;             // all tensors are contiguous
 };
 
 // What tells one plan from another, small enough to compare at once; for calls
@@ -97,21 +99,24 @@ PlanRequest MakeRequest(const Call& call, int64_t num_outputs, uint64_t numbers)
   return request;
 }
 
+__attribute__((noinline)) const Plan* FindPlanOf(const Call& call, int64_t num_outputs, uint64_t numbers) {
+  return FindPlan(MakeRequest(call, num_outputs, numbers));
+}
+
+__attribute__((noinline)) Recent* RecentOfThread() { return recent = recent_owner.table.get(); }
+
 const Plan& PlanOf(const Call& call, int64_t num_outputs) {
   const MicaProgram& program = *call.program;
   const uint64_t numbers = Numbers(call);
-  if (program.num_inputs > 8 || num_outputs > 6) return *FindPlan(MakeRequest(call, num_outputs, numbers));
-  Key key = {&program, 0, static_cast<uint64_t>(call.call->compute_dtype) << 56, numbers};
-  for (int i = 0; i < program.num_inputs; ++i)
-    key.inputs |= static_cast<uint64_t>(DtypeOf(call.inputs[i])) << 8 * i;
+  if (program.num_inputs > 8 || num_outputs > 6) return *FindPlanOf(call, num_outputs, numbers);
+  Key key = {&program, call.input_dtypes, static_cast<uint64_t>(call.call->compute_dtype) << 56, numbers};
   for (int i = 0; i < num_outputs; ++i)
     key.outputs |= static_cast<uint64_t>(DtypeOf(call.outputs[i])) << 8 * i;
   const uint64_t hash = (reinterpret_cast<uintptr_t>(key.program) >> 3) + key.inputs + (key.outputs >> 50) +
                         key.outputs * 5 + numbers;
-  if (__builtin_expect(recent == nullptr, 0)) recent = recent_owner.table.get();
-  Recent& entry = recent[(hash ^ hash >> 8) % kNumRecent];
-  if (__builtin_expect(!(entry.key == key), 0))
-    entry = {key, FindPlan(MakeRequest(call, num_outputs, numbers))};
+  Recent* const table = __builtin_expect(recent != nullptr, 1) ? recent : RecentOfThread();
+  Recent& entry = table[(hash ^ hash >> 8) % kNumRecent];
+  if (__builtin_expect(!(entry.key == key), 0)) entry = {key, FindPlanOf(call, num_outputs, numbers)};
   return *entry.plan;
 }
 
@@ -300,16 +305,14 @@ int64_t Numel(const MicaTensor* tensor) {
 
 // Whether the call has the form that RunTiny runs: a block or less, outputs dense and alike.
 bool IsTiny(const Call& call, const Plan& plan, int64_t num_outputs, int64_t n) {
-  if (n > plan.block || (num_outputs > 1 && plan.num_results != num_outputs)) return false;
-  for (int64_t r = 0; r < num_outputs; ++r) {
-    if ((call.outputs[r]->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
-    if (r > 0 && !SameSizes(call.outputs[r], call.outputs[0])) return false;
-  }
+  if (!call.dense || n > plan.block || (num_outputs > 1 && plan.num_results != num_outputs)) return false;
+  for (int64_t r = 1; r < num_outputs; ++r)
+    if (!SameSizes(call.outputs[r], call.outputs[0])) return false;
   return true;
 }
 
 // One block or less of operands that are all dense and alike, or one number.
-bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
+__attribute__((noinline)) bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
   const MicaTensor* out = call.outputs[0];
   const int64_t n = Numel(out);
   if (!IsTiny(call, plan, num_outputs, n)) return false;
@@ -318,7 +321,6 @@ bool RunTiny(const Call& call, const Plan& plan, int64_t num_outputs) {
     const Binding& binding = plan.varying[v];
     if (binding.role != Role::kInput) return false;
     const MicaTensor* input = call.inputs[binding.index];
-    if ((input->flags & MICA_TENSOR_CONTIGUOUS) == 0) return false;
     if (SameSizes(input, out)) continue;
     if (Numel(input) != 1) return false;
     numbers |= uint32_t{1} << v;
@@ -390,7 +392,7 @@ bool RunRepeatedRows(const Bound& bound) {
   return true;
 }
 
-void RunGeneral(const Call& call, const Plan& plan) {
+__attribute__((noinline)) void RunGeneral(const Call& call, const Plan& plan) {
   Bound bound;
   bound.plan = &plan;
   bound.call = &call;
@@ -459,15 +461,32 @@ void RunPointwise(const MicaCall* call, const MicaValue* args, int64_t, MicaTens
   c.args = args;
   c.program = program;
   c.outputs = outputs;
-  for (int i = 0; i < program->num_inputs; ++i) {
+  c.input_dtypes = 0;
+  const int64_t n = Numel(outputs[0]);
+  // An input of as many elements as the output has its shape, but for sizes of 1.
+  uint64_t dense = MICA_TENSOR_CONTIGUOUS;
+  bool alike = num_outputs == 1;
+  char* slots[kMaxInputs + 1];
+  for (int64_t r = 0; r < num_outputs; ++r) dense &= outputs[r]->flags;
+  for (int i = 0, shift = 0; i < program->num_inputs; ++i, shift = (shift + 8) & 63) {
     const MicaValue& value = args[program->input_args[i]];
     MICA_PLUGIN_CHECK(value.tag == MICA_VALUE_TENSOR && value.u.tensor != nullptr, MICA_ERROR_NOT_IMPLEMENTED,
                       "A pointwise program of the CPU engine has an optional input that is absent.");
-    c.inputs[i] = value.u.tensor;
+    const MicaTensor* input = c.inputs[i] = value.u.tensor;
+    slots[i] = static_cast<char*>(input->dl.data);
+    c.input_dtypes |= static_cast<uint64_t>(DtypeOf(input)) << shift;
+    dense &= input->flags;
+    alike &= Numel(input) == n;
   }
+  c.dense = dense != 0;
   const Plan& plan = PlanOf(c, num_outputs);
   if (plan.error != nullptr) ThrowPlanError(call, plan);
-  if (!RunTiny(c, plan, num_outputs)) RunGeneral(c, plan);
+  if (plan.direct && alike && c.dense && n <= plan.block) {
+    slots[program->num_inputs] = static_cast<char*>(outputs[0]->dl.data);
+    if (const int flags = RunSteps(plan, 0, plan.num_steps, slots, n)) ThrowFlags(flags);
+  } else if (!RunTiny(c, plan, num_outputs)) {
+    RunGeneral(c, plan);
+  }
 }
 
 }  // namespace mica::cpu

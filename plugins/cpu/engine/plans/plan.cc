@@ -23,10 +23,22 @@ class Emitter {
     // A result written before the last step may alias an input still to be read; what
     // follows a hot loop reads its results alone.
     plan_.reads_after_result = plan_.num_results > 1 && plan_.hot == nullptr;
+    plan_.direct = IsDirect();
     return true;
   }
 
  private:
+  bool IsDirect() const {
+    const int n = request_.num_inputs;
+    bool direct = plan_.num_slots == n + 1 && plan_.num_varying == n && plan_.num_results == 1 &&
+                  plan_.results[0].slot == n;
+    for (int v = 0; v < n; ++v) {
+      const Binding& input = plan_.varying[v];
+      direct = direct && input.role == Role::kInput && input.index == v && input.slot == v;
+    }
+    return direct;
+  }
+
   bool Fail(const char* reason, int opcode) {
     plan_.error = reason;
     plan_.error_opcode = static_cast<int16_t>(opcode);

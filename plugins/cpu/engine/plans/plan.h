@@ -84,6 +84,7 @@ struct Plan {
   int16_t num_constants = 0;
   bool planes = false;              // lanes are complex, in two planes; else as memory has them
   bool reads_after_result = false;  // a step follows the writing of a result
+  bool direct = false;              // the slots are the inputs in order, then the one result
   Primitive splat = nullptr;        // kOpSplat of the lane
   HotLoop hot = nullptr;
   int8_t num_hot = 0;
