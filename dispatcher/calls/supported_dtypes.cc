@@ -14,7 +14,7 @@ std::string SupportedDTypes(const OperatorSpec& spec) {
   std::string names;
   for (int i = 0; i < kDTypeCount; ++i) {
     const DType d = static_cast<DType>(i);
-    if (!((spec.supports >> static_cast<int>(Kind(d))) & 1)) continue;
+    if (!Supports(spec, d)) continue;
     names += std::string(names.empty() ? "" : ", ") + Name(d);
   }
   return names;
@@ -42,7 +42,7 @@ void CheckSupported(const OperatorSpec& spec, const Operator& op, const MicaValu
                     int32_t compute_dtype) {
   if (compute_dtype < 0) return;
   const DType dtype = static_cast<DType>(compute_dtype);
-  if (!((spec.supports >> static_cast<int>(Kind(dtype))) & 1)) Refuse(spec, op, args, n, dtype);
+  if (!Supports(spec, dtype)) Refuse(spec, op, args, n, dtype);
 }
 
 }  // namespace mica

@@ -7,6 +7,7 @@
 // decomposition, where the layer asks for it; a boxed fallback; fallthrough.
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/alike.h"
 #include "dispatcher/devices/device_copy.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/tables/dispatcher.h"
@@ -107,10 +108,11 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
   c.functional = FunctionalSpec(spec, *this);
   const Operator* out = spec.out_name ? Find(spec.out_name) : (spec.form == OpForm::kOut ? &op : nullptr);
   c.out = out ? &out->spec() : nullptr;
+  const BoxedFunction run = ServesAlike(*c.functional) ? &RunAlike : &RunStructured;
   const bool use_class = HasProgram(spec);
   if (bit == keys::kMeta) {
     c.meta_only = true;
-    r.slot = BoxedSlot(op, {&RunStructured, Intern(op, c), nullptr});
+    r.slot = BoxedSlot(op, {run, Intern(op, c), nullptr});
     r.reason = SlotReason::kMetaOnly;
     r.detail = "shapes and dtypes only, from the operator's meta function";
     return true;
@@ -147,7 +149,7 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
   } else {
     return false;
   }
-  r.slot = BoxedSlot(op, {&RunStructured, Intern(op, c), nullptr});
+  r.slot = BoxedSlot(op, {run, Intern(op, c), nullptr});
   return true;
 }
 

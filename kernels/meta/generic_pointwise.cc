@@ -4,10 +4,10 @@
 // Nearly every call has contiguous tensors of one shape and one dtype; those are
 // recognised first, without reading argument names.
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include <mica/program.h>
+#include "dispatcher/calls/alike.h"
 #include "kernels/meta/generic.h"
 #include "kernels/meta/meta_helpers.h"
 
@@ -57,12 +57,6 @@ bool IsOperand(std::string_view name) {
 }
 bool IsMask(std::string_view name) { return name == "mask" || name == "condition"; }
 
-int KindRank(DType d) {
-  if (d == DType::kBool) return 0;
-  return IsInteger(d) ? 1 : IsFloating(d) ? 2 : 3;
-}
-int KindRank(const MicaScalar& s) { return s.tag - MICA_SCALAR_BOOL; }
-
 void CheckFactorFits(const OperatorSpec& spec, int index, const MicaScalar& value, DType dtype) {
   const std::string_view name = ArgumentName(spec, index);
   if (IsOperand(name)) return;
@@ -70,45 +64,16 @@ void CheckFactorFits(const OperatorSpec& spec, int index, const MicaScalar& valu
              "Boolean ", std::string(name),
              " only supported for Boolean results. The dtype of the result is (", Name(dtype), ").");
   // Integers do for bool results: any but 0 is True.
-  if (KindRank(value) <= std::max(KindRank(dtype), 1)) return;
-  if (name != "alpha" && name != "value" && name != "beta" && KindRank(value) != 3) return;
+  if (PromotionRank(value) <= std::max(PromotionRank(dtype), 1)) return;
+  if (name != "alpha" && name != "value" && name != "beta" && PromotionRank(value) != 3) return;
   MICA_THROW(kRuntime, "For ",
              IsInteger(dtype)    ? "integral"
              : IsFloating(dtype) ? "real"
                                  : "bool",
              " input tensors, argument ", std::string(name), " must not be a ",
-             KindRank(value) == 3 ? "complex" : "floating point", " number. `", std::string(name), "` is (",
-             Scalar::FromAbi(value).ToString(), ") and the dtype of the result (", Name(dtype), ").");
-}
-
-DType ComplexOf(DType d) {
-  if (IsComplex(d)) return d;
-  if (d == DType::kF64) return DType::kC128;
-  return IsFloating(d) ? DType::kC64 : DefaultComplexDType();
-}
-
-struct DTypes {
-  DType compute, output;
-};
-DTypes ApplyRule(const OperatorSpec& spec, DType common) {
-  switch (spec.dtype_rule) {
-    case DTypeRule::kFloat:
-      if (KindRank(common) < 2) common = DefaultDType();
-      return {common, common};
-    case DTypeRule::kBool:
-      return {common, DType::kBool};
-    case DTypeRule::kIndex:
-      return {common, DType::kI64};
-    case DTypeRule::kReal:
-      return {common, RealOf(common)};
-    case DTypeRule::kComplex:
-      common = ComplexOf(common);
-      return {common, common};
-    case DTypeRule::kFixed:
-      return {common, static_cast<DType>(spec.fixed_dtype)};
-    default:
-      return {common, common};
-  }
+             PromotionRank(value) == 3 ? "complex" : "floating point", " number. `", std::string(name),
+             "` is (", Scalar::FromAbi(value).ToString(), ") and the dtype of the result (", Name(dtype),
+             ").");
 }
 
 // The first tensor's dtype where the rule is `same`, the one asked for where it is an argument, else
@@ -130,35 +95,14 @@ DType CommonDType(const OperatorSpec& spec, const MicaValue* args) {
   return type.dtype();
 }
 
-bool TryFast(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
+// One of dense tensors of one shape and dtype.
+bool TryAlike(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   if (spec.dtype_rule == DTypeRule::kArgument) return false;
-  const TensorImpl* first = nullptr;
-  int rank = 0;
-  for (int i = 0; i < spec.num_functional_args; ++i) {
-    const MicaValue& v = args[i];
-    if (v.tag == MICA_VALUE_TENSOR) {
-      const auto* t = static_cast<const TensorImpl*>(v.u.tensor);
-      constexpr uint64_t kCompared =
-          (uint64_t{0xffff} << MICA_TENSOR_DTYPE_SHIFT) | MICA_TENSOR_CONTIGUOUS | MICA_TENSOR_WRAPPED_NUMBER;
-      if (!first) {
-        first = t;
-        if (!t->contiguous() || t->has_flag(MICA_TENSOR_WRAPPED_NUMBER)) return false;
-        rank = KindRank(t->dtype());
-        continue;
-      }
-      if (((t->flags ^ first->flags) & kCompared) != 0 || t->dl.ndim != first->dl.ndim ||
-          t->dl.device.device_id != first->dl.device.device_id ||
-          std::memcmp(t->dl.shape, first->dl.shape, sizeof(int64_t) * static_cast<size_t>(t->dl.ndim)) != 0)
-        return false;
-    } else if (v.tag == MICA_VALUE_SCALAR) {
-      if (!first || KindRank(v.u.scalar) > rank) return false;
-    }
-  }
-  if (!first) return false;
-  const DTypes dtypes = ApplyRule(spec, first->dtype());
+  const TensorImpl* const like = AlikeTensors(spec, args);
+  if (!like) return false;
+  const PointwiseDTypes dtypes = DTypesOf(spec, like->dtype());
   ComputeIn(result, dtypes.compute);
-  for (int i = 0; i < spec.num_outputs; ++i)
-    AddOutput(result, first->sizes(), dtypes.output, first->device());
+  for (int i = 0; i < spec.num_outputs; ++i) AddOutput(result, like->sizes(), dtypes.output, like->device());
   return true;
 }
 
@@ -166,9 +110,9 @@ bool TryFast(const OperatorSpec& spec, const MicaValue* args, MetaResult& result
 
 void GenericPointwise(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   result.outputs.reserve(static_cast<size_t>(spec.num_outputs));
-  if (TryFast(spec, args, result)) return;
+  if (TryAlike(spec, args, result)) return;
   const DType common = CommonDType(spec, args);
-  const DTypes dtypes = ApplyRule(spec, common);
+  const PointwiseDTypes dtypes = DTypesOf(spec, common);
   Dims shape;
   const Tensor* first = nullptr;
   const Tensor* first_dim = nullptr;  // whose device counts
