@@ -67,13 +67,13 @@ __attribute__((noinline)) int32_t DLTypeOfDevice(int backend) {
 // Where a tensor is and what its elements are, as its face says it.
 struct Kind {
   MicaDLDevice device;
-  MicaDLDataType dtype;
+  const internal::DTypeInfo& dtype;
   uint64_t flags;  // dtype and backend
   KeySet keys;
 };
 Kind KindOf(DType dtype, Device device) {
   return {{device.is_cpu() ? 1 : DLTypeOfDevice(device.backend), device.index},
-          ToDL(dtype),
+          internal::kDTypeInfo[static_cast<int>(dtype)],
           static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT | static_cast<uint64_t>(device.backend)
                                                                         << MICA_TENSOR_BACKEND_SHIFT,
           KeySet::Of(device.backend)};
@@ -81,7 +81,7 @@ Kind KindOf(DType dtype, Device device) {
 // That of `like`, with another dtype.
 Kind KindOf(DType dtype, const TensorImpl& like) {
   constexpr uint64_t kBackend = uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT;
-  return {like.dl.device, ToDL(dtype),
+  return {like.dl.device, internal::kDTypeInfo[static_cast<int>(dtype)],
           static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT | (like.flags & kBackend),
           like.keys & keys::kBackends};
 }
@@ -100,7 +100,7 @@ __attribute__((always_inline)) inline TensorImpl* NewImpl(Storage&& held, int64_
   impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + byte_offset);
   impl->dl.device = kind.device;
   impl->dl.ndim = 0;
-  impl->dl.dtype = kind.dtype;
+  impl->dl.dtype = kind.dtype.dl;
   impl->dl.shape = impl->dims_inline;
   impl->dl.strides = impl->dims_inline + kInlineDims;
   impl->dl.byte_offset = 0;
@@ -254,15 +254,16 @@ Storage ContiguousMemory(int64_t nbytes, DType dtype, Device device) {
 
 // A contiguous tensor of at most kInlineDims dimensions; the sizes are checked.
 __attribute__((always_inline)) inline Tensor NewDense(IntSpan sizes, Storage&& memory, const Kind& kind) {
-  const auto n = static_cast<int>(sizes.size());
+  const int64_t n = sizes.size();
   TensorImpl* const impl = NewImpl(std::move(memory), 0, kind);
-  impl->dl.ndim = n;
+  impl->dl.ndim = static_cast<int32_t>(n);
   impl->flags |= MICA_TENSOR_CONTIGUOUS;
   int64_t step = 1;
-  for (int i = n - 1; i >= 0; --i) {
-    impl->dims_inline[i] = sizes[i];
+  for (int64_t i = n; i-- > 0;) {
+    const int64_t size = sizes[i];
+    impl->dims_inline[i] = size;
     impl->dims_inline[kInlineDims + i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    step *= std::max<int64_t>(size, 1);
   }
   if (n >= 4 && IsChannelsLast(impl->sizes(), impl->strides())) impl->flags |= MICA_TENSOR_CHANNELS_LAST;
   return Tensor::Steal(impl);
