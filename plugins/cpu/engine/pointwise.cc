@@ -34,8 +34,8 @@ struct Call {
   const MicaProgram* program;
   const MicaTensor* inputs[kMaxInputs];
   MicaTensor* const* outputs;
-  uint64_t input_dtypes;  // a byte each, of up to 8
-  bool dense;             // all tensors are contiguous
+  uint64_t input_dtypes, output_dtypes;  // a byte each, of the last 8
+  bool dense;                            // all tensors are contiguous
 };
 
 // What tells one plan from another, small enough to compare at once; for calls
@@ -109,9 +109,8 @@ const Plan& PlanOf(const Call& call, int64_t num_outputs) {
   const MicaProgram& program = *call.program;
   const uint64_t numbers = Numbers(call);
   if (program.num_inputs > 8 || num_outputs > 6) return *FindPlanOf(call, num_outputs, numbers);
-  Key key = {&program, call.input_dtypes, static_cast<uint64_t>(call.call->compute_dtype) << 56, numbers};
-  for (int i = 0; i < num_outputs; ++i)
-    key.outputs |= static_cast<uint64_t>(DtypeOf(call.outputs[i])) << 8 * i;
+  const Key key = {&program, call.input_dtypes,
+                   call.output_dtypes | static_cast<uint64_t>(call.call->compute_dtype) << 56, numbers};
   const uint64_t hash = (reinterpret_cast<uintptr_t>(key.program) >> 3) + key.inputs + (key.outputs >> 50) +
                         key.outputs * 5 + numbers;
   Recent* const table = __builtin_expect(recent != nullptr, 1) ? recent : RecentOfThread();
@@ -461,20 +460,23 @@ void RunPointwise(const MicaCall* call, const MicaValue* args, int64_t, MicaTens
   c.args = args;
   c.program = program;
   c.outputs = outputs;
-  c.input_dtypes = 0;
+  c.input_dtypes = c.output_dtypes = 0;
   const int64_t n = Numel(outputs[0]);
   // An input of as many elements as the output has its shape, but for sizes of 1.
   uint64_t dense = MICA_TENSOR_CONTIGUOUS;
   bool alike = num_outputs == 1;
   char* slots[kMaxInputs + 1];
-  for (int64_t r = 0; r < num_outputs; ++r) dense &= outputs[r]->flags;
-  for (int i = 0, shift = 0; i < program->num_inputs; ++i, shift = (shift + 8) & 63) {
+  for (int64_t r = 0; r < num_outputs; ++r) {
+    c.output_dtypes = c.output_dtypes << 8 | static_cast<uint64_t>(DtypeOf(outputs[r]));
+    dense &= outputs[r]->flags;
+  }
+  for (int i = 0; i < program->num_inputs; ++i) {
     const MicaValue& value = args[program->input_args[i]];
     MICA_PLUGIN_CHECK(value.tag == MICA_VALUE_TENSOR && value.u.tensor != nullptr, MICA_ERROR_NOT_IMPLEMENTED,
                       "A pointwise program of the CPU engine has an optional input that is absent.");
     const MicaTensor* input = c.inputs[i] = value.u.tensor;
     slots[i] = static_cast<char*>(input->dl.data);
-    c.input_dtypes |= static_cast<uint64_t>(DtypeOf(input)) << shift;
+    c.input_dtypes = c.input_dtypes << 8 | static_cast<uint64_t>(DtypeOf(input));
     dense &= input->flags;
     alike &= Numel(input) == n;
   }
