@@ -105,7 +105,7 @@ void RunAlike(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaV
   const int64_t n = functional.num_functional_args;
   if (op.spec().form == OpForm::kFunctional) {
     Tensor out = EmptyLike(*like, dtypes.output);
-    if (!c.meta_only && !RunKernel(c, op, compute, args, n, {&out, 1}))
+    if (!c.meta_only && !RunKernel(c, op, compute, args, {&out, 1}))
       return RunWithoutKernel(c, op, keys, args, n, results);
     results[0].tag = MICA_VALUE_TENSOR;
     results[0].u.tensor = out.release();
@@ -117,7 +117,7 @@ void RunAlike(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaV
     return RunStructured(k, op, keys, args, num_args, results);
   const Tensor& out = Tensor::Ref(target.u.tensor);
   CheckWritable(out, op.spec());
-  if (!c.meta_only && !RunKernel(c, op, compute, args, n, {&out, 1}))
+  if (!c.meta_only && !RunKernel(c, op, compute, args, {&out, 1}))
     return RunWithoutKernel(c, op, keys, args, num_args, results);
   MarkWritten(out, op.spec());
 }

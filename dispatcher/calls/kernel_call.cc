@@ -1,6 +1,8 @@
 #include "dispatcher/calls/kernel_call.h"
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/in_place.h"
@@ -41,14 +43,21 @@ bool AllEmpty(TensorSpan outs) {
 // The arguments of an out form: those of the functional form, then the outputs.
 class OutArguments {
  public:
-  OutArguments(const MicaValue* args, int64_t n, TensorSpan outs) : values_(args, args + n) {
-    for (const Tensor& out : outs) values_.push_back(AbiType<const Tensor&>::Box(out.impl()));
+  OutArguments(const MicaValue* args, int64_t n, TensorSpan outs) : size_(n + outs.size()) {
+    if (size_ > kRoom) many_ = std::make_unique<MicaValue[]>(static_cast<size_t>(size_));
+    data_ = many_ ? many_.get() : room_;
+    MicaValue* end = std::copy_n(args, n, data_);
+    for (const Tensor& out : outs) *end++ = AbiType<const Tensor&>::Box(out.impl());
   }
-  const MicaValue* data() const { return values_.data(); }
-  int64_t size() const { return static_cast<int64_t>(values_.size()); }
+  const MicaValue* data() const { return data_; }
+  int64_t size() const { return size_; }
 
  private:
-  absl::InlinedVector<MicaValue, 16> values_;
+  static constexpr int64_t kRoom = 16;
+  int64_t size_;
+  MicaValue* data_;
+  std::unique_ptr<MicaValue[]> many_;
+  MicaValue room_[kRoom];
 };
 
 // The backend's own kernel.
@@ -158,10 +167,10 @@ const MicaProgram* ProgramFor(const OperatorSpec& functional, int32_t compute_dt
 }
 
 bool RunKernel(const StructuredContext& c, const Operator& op, int32_t compute_dtype, const MicaValue* args,
-               int64_t n, TensorSpan outs) {
+               TensorSpan outs) {
   if (AllEmpty(outs)) return true;
   const Device device = outs.empty() ? Device{} : outs[0].device();
-  Work w{c, args, n, outs, device, CallOf(c, compute_dtype, device)};
+  Work w{c, args, c.functional->num_functional_args, outs, device, CallOf(c, compute_dtype, device)};
   w.call.program = ProgramFor(*c.functional, compute_dtype);
   const bool watched = device.backend > keys::kMeta || ChecksWrites();
   const MicaStatus status = __builtin_expect(watched, 0) ? CallWatched(w, op) : CallKernels(w);

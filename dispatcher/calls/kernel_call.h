@@ -21,7 +21,7 @@ inline bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEM
 // Fills `outs` from arguments of the functional form. False when no kernel of the backend takes the call: the
 // caller has another way. On the CPU there is none, and that is a kNotImplemented Error.
 bool RunKernel(const StructuredContext& c, const Operator& op, int32_t compute_dtype, const MicaValue* args,
-               int64_t n, TensorSpan outs);
+               TensorSpan outs);
 
 // What is left when a device's kernels refuse a call: the decomposition, else the CPU.
 void RunWithoutKernel(const StructuredContext& c, const Operator& op, KeySet keys, const MicaValue* args,

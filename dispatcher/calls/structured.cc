@@ -99,7 +99,7 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
                         !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
-  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, n, work)) return false;
+  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, work)) return false;
   for (size_t i = 0; i < given.size(); ++i) {
     if (work[i].sizes() != given[i].sizes())
       work[i].impl()->SetSizesStrides(given[i].sizes(), ContiguousStrides(given[i].sizes()));
@@ -172,7 +172,7 @@ void RunStructured(const BoxedKernel& k, const Operator& op, KeySet keys, const 
     if (__builtin_expect(CurrentThread().inference_mode, 0))
       outs.back().impl()->set_flag(tensor_flags::kInference, true);
   }
-  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, n, outs))
+  if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, outs))
     return RunWithoutKernel(c, op, keys, args, num_args, results);
   if (spec.flags & kReturnsTensorList) {
     results[0].tag = MICA_VALUE_TENSORS;

@@ -13,10 +13,10 @@ from build import CXX, plugin
 BUILD = Path(os.environ["MICA_BUILD_DIR"])
 
 
-# What comes on top of the kernel: 500 instructions on x86-64 in November 2026, the outputs given; and what
-# `mul` of four floats takes, its result made and freed: 890.
-MOST_BESIDE_THE_KERNEL = 550
-MOST_FOR_MUL = 930
+# What comes on top of the kernel: 460 instructions on x86-64 in November 2026, the outputs given; and what
+# `mul` of four floats takes, its result made and freed: 885.
+MOST_BESIDE_THE_KERNEL = 500
+MOST_FOR_MUL = 900
 
 
 def instructions(which: str, calls: int, plugins: str | None = "none") -> int:
@@ -31,8 +31,8 @@ def instructions(which: str, calls: int, plugins: str | None = "none") -> int:
     return int(re.findall(r"Collected : (\d+)", result.stderr)[0])
 
 
-def per_call(which: str, plugins: str | None = "none") -> float:
-    few, many = 1000, 5000
+def per_call(which: str, plugins: str | None = "none", many: int = 5000) -> float:
+    few = 1000
     return (instructions(which, many, plugins) - instructions(which, few, plugins)) / (many - few)
 
 
@@ -52,6 +52,7 @@ def test_call_costs_little_beside_its_kernel() -> None:
 
 
 def test_mul_of_four_floats() -> None:
-    mul = per_call("mul", None)
+    # The plugin looks at the machine's clock as it starts, which takes some 100,000 instructions more or less.
+    mul = per_call("mul", None, 51000)
     print(f"mul of four floats: {mul:.1f} instructions")
     assert 100 < mul <= MOST_FOR_MUL
