@@ -34,6 +34,9 @@ ERRORS = {
     "a kernel of two functions": (["-DLIE_TWO_FUNCTIONS"], "must have one function, boxed or unboxed"),
     "a kernel of no function": (["-DLIE_NO_FUNCTION"], "must have one function, boxed or unboxed"),
     "an unboxed kernel of no schema": (["-DLIE_NO_HASH"], "names no operator or no schema_hash"),
+    "a rule's record of a wrong size": (["-DRULE=8"], "registers a rule by a record that is NULL, too small"),
+    "a rule without a function": (["-DRULE=sizeof rule, LAYER"], "without a key or a function"),
+    "a rule at an unknown key": (["-DRULE=sizeof rule, \"nobodys\", &choose"], r"\(nobodys\), which is neither a layer nor"),
     "another version of the table": (["-DMINOR=77"], "failed to start: this Mica has no such table of layers"),
     "an init that fails at its end": (["-DLIE_HALFWAY"], "failed to start: the licence is not there"),
 }  # fmt: skip
@@ -171,6 +174,27 @@ def test_disabling_takes_layer_and_kind_away() -> None:
     assert "the plugin that brought it is disabled" in outside
     assert disabled == ["layer"]
     assert calls == 1
+
+
+RULE = """
+mica.load_plugin(sys.argv[1])
+x = mica.ones(2)
+passed = []
+with mica.library.layer("test.count"):
+    for name in ("exp", "neg", "sin", "cos"):
+        before = mica.ops.test_layer.calls()
+        getattr(x, name)()
+        passed.append(mica.ops.test_layer.calls() - before)
+    explained = str(mica.explain("exp", x))
+print(json.dumps([passed, explained]))
+"""
+
+
+def test_a_rule_chooses_for_each_operator() -> None:
+    """A choice that is none counts as no rule: the layer's fallback serves."""
+    passed, explained = answer_of(RULE, "-DRULE=sizeof rule, LAYER, &choose")
+    assert passed == [0, 1, 1, 1]
+    assert "test.count" not in explained
 
 
 ERRORS_BELOW = """

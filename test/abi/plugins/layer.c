@@ -101,6 +101,15 @@ static MicaStatus define(const MicaRegistrar* r, const char* schema, const char*
   return r->register_kernel(r->context, &k);
 }
 
+/* For RULE: mica::exp passes the layer; for two others the choice is none that there is. */
+__attribute__((unused)) static void choose(void* context, void* op, MicaLayerChoice* out) {
+  (void)context;
+  const char* name = layers->operator_info(op)->name;
+  if (strcmp(name, "mica::exp") == 0) out->what = MICA_CHOICE_PASS;
+  if (strcmp(name, "mica::neg") == 0) out->what = MICA_CHOICE_KERNEL; /* of no function: nothing */
+  if (strcmp(name, "mica::sin") == 0) out->what = 77;                 /* no such choice: nothing */
+}
+
 static MicaStatus register_kernels(const MicaRegistrar* r) {
   MicaLayerKernelRecord k = {0};
   k.struct_size = sizeof k;
@@ -119,6 +128,10 @@ static MicaStatus register_kernels(const MicaRegistrar* r) {
   k.struct_size = 16;
 #endif
   TRY(layers->register_kernel(r->context, &k));
+#ifdef RULE
+  const MicaLayerRuleRecord rule = {RULE};
+  TRY(layers->register_rule(r->context, &rule));
+#endif
   k.key = NAME ".kind";
   k.boxed = &in_parent;
   TRY(layers->register_kernel(r->context, &k));
