@@ -15,13 +15,9 @@
 #include "dispatcher/calls/write_log.h"
 #include "dispatcher/devices/device_copy.h"
 #include "dispatcher/devices/devices.h"
-#include "dispatcher/devices/streams.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/earlier_schema.h"
-#include "dispatcher/tables/fallback.h"
-#include "tensor/promote.h"
 #include "tensor/shape.h"
 
 namespace mica {
