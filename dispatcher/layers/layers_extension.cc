@@ -260,7 +260,8 @@ uint64_t TensorTraits(MicaTensor* t) {
   const Tensor& tensor = Tensor::Ref(t);
   AutogradInterface* const autograd = LoadedAutogradInterface();
   uint64_t traits = tensor.requires_grad() ? MICA_TRAIT_REQUIRES_GRAD : 0;
-  if (!autograd || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
+  const bool has_history = autograd && (tensor.requires_grad() || tensor.is_view());
+  if (!has_history || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
   if (tensor.is_view()) traits |= MICA_TRAIT_VIEW;
   if (frames::IsWrapper(tensor)) traits |= MICA_TRAIT_WRAPPER;
   if (IsRecorded(tensor)) traits |= MICA_TRAIT_RECORDED;

@@ -23,8 +23,10 @@ std::unordered_map<const MicaTensor*, Entry>& Cache() {
 }
 
 bool IsParameter(MicaTensor* t) {
-  return plugin::TensorRef(t).dtype() == MICA_F32 &&
-         layer::Table()->tensor_traits(t) == (MICA_TRAIT_REQUIRES_GRAD | MICA_TRAIT_LEAF);
+  if (plugin::TensorRef(t).dtype() != MICA_F32) return false;
+  constexpr uint64_t kIs = MICA_TRAIT_REQUIRES_GRAD | MICA_TRAIT_LEAF;
+  constexpr uint64_t kIsNot = MICA_TRAIT_VIEW | MICA_TRAIT_WRAPPER;
+  return (layer::Table()->tensor_traits(t) & (kIs | kIsNot)) == kIs;
 }
 
 Tensor Cast(MicaTensor* t, int32_t dtype) {

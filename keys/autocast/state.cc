@@ -9,7 +9,6 @@
 namespace mica::autocast {
 namespace {
 
-constexpr int32_t kCpu = 0;  // the first backend, as of <mica/abi.h>
 std::atomic<int32_t> g_bit{-1};
 
 int32_t Enabled(int32_t backend) {
@@ -26,7 +25,7 @@ MicaStatus SetLower(int32_t backend, int32_t dtype) {
     MICA_PLUGIN_CHECK(dtype == MICA_F16 || dtype == MICA_BF16, MICA_ERROR_VALUE,
                       "The dtype number (" + std::to_string(dtype) +
                           ") of autocast is not one that it casts to; expected float16 or bfloat16.");
-    CurrentState().lower[backend] = dtype;
+    CurrentState().lower[backend] = static_cast<int8_t>(dtype);
   });
 }
 
@@ -37,16 +36,6 @@ int32_t Leave() {
 }
 
 }  // namespace
-
-State::State() {
-  for (int32_t& dtype : lower) dtype = MICA_F16;
-  lower[kCpu] = MICA_BF16;
-}
-
-State& CurrentState() {
-  thread_local State state;
-  return state;
-}
 
 void SetBit(int32_t bit) { g_bit.store(bit, std::memory_order_relaxed); }
 int32_t Bit() { return g_bit.load(std::memory_order_relaxed); }
@@ -62,7 +51,7 @@ const MicaAutocast kTable = {
     {sizeof(MicaAutocast), 1, 0},
     &Enabled,
     &SwitchOn,
-    [](int32_t backend) { return CurrentState().lower[backend]; },
+    [](int32_t backend) -> int32_t { return CurrentState().lower[backend]; },
     &SetLower,
     [] { return ++CurrentState().depth; },
     &Leave,

@@ -10,17 +10,25 @@
 
 namespace mica::autocast {
 
-inline constexpr int kMaxBackends = 64;
+// A backend's bit is below the layers'.
+inline constexpr int kMaxBackends = 24;
 
 struct State {
   uint64_t enabled = 0;  // a bit for each backend
-  int32_t lower[kMaxBackends];
+  int32_t depth = 0;     // contexts entered
   bool cache = true;
-  int32_t depth = 0;  // contexts entered
-  State();
+  int8_t lower[kMaxBackends];
+  constexpr State() : lower() {
+    for (int8_t& dtype : lower) dtype = MICA_F16;
+    lower[0] = MICA_BF16;  // the CPU's
+  }
   bool is_on(int32_t backend) const { return backend >= 0 && (enabled >> backend & 1) != 0; }
 };
-State& CurrentState();
+// Small, so that it fits the static TLS reserve of an object that is opened late, and costs one load.
+inline State& CurrentState() {
+  static thread_local __attribute__((tls_model("initial-exec"))) State state;
+  return state;
+}
 
 // Puts the layer into this thread's calls, or takes it out.
 void SetEnabled(uint64_t backends);

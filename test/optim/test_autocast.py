@@ -10,6 +10,7 @@ import pytest
 import mica
 from mica import nn
 from mica.nn import functional as F
+from mica.utils._python_dispatch import TorchDispatchMode
 
 
 def matrices(*shape: int) -> list[mica.Tensor]:
@@ -95,6 +96,33 @@ def test_parameters_are_cast_once_and_anew_after_a_write() -> None:
     first.float().sum().backward()
     assert layer.weight.grad is not None
     assert layer.weight.grad.dtype == mica.float32
+
+
+class Casts(TorchDispatchMode):
+    """Counts the copies that casts are made of."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += "copy" in str(func)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_parameter_is_cast_once_a_context() -> None:
+    layer, x = nn.Linear(4, 4), matrices(4, 4)[0]
+    counts = []
+    for _ in range(2):
+        with mica.autocast("cpu"):
+            for _ in range(2):
+                with Casts() as casts:
+                    layer(x)
+                counts.append(casts.count)
+            with mica.no_grad():
+                layer.weight.mul_(1)
+            with Casts() as casts:
+                layer(x)
+            counts.append(casts.count)
+    assert counts == [3, 1, 2, 3, 1, 2]  # input, weight, bias; the input; the input and what was written
 
 
 def test_a_cast_without_history_does_not_serve_training() -> None:
