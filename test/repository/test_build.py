@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,50 @@ def test_a_layer_of_another_build_is_refused_before_it_is_opened(tmp_path: Path)
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "is C++ of another build of Mica (libmica 0123456789abcdef) than this one (libmica " in said
     assert "build or install the two together" in said
+
+
+# What needs a layer, by the layer's folder in keys/.
+NEEDS = {
+    "autocast": "mica.autocast('cpu').__enter__()",
+    "batched": "mica.func.vmap(mica.sin)(x)",
+    "conjugate": "mica.ones(2, dtype=mica.complex64).conj() + 1",
+    "functionalize": "mica.func.functionalize(mica.sin)(x)",
+    "trace": "mica.fx.make_fx(mica.sin)(x)",
+}
+WITHOUT_A_LAYER = """
+import sys, mica, mica.fx
+x = mica.randn(4, 4, requires_grad=True)
+model = mica.nn.Sequential(mica.nn.Linear(4, 8), mica.nn.ReLU(), mica.nn.Linear(8, 2))
+optimizer = mica.optim.Adam(model.parameters())
+model(x).sum().backward()
+optimizer.step()
+for need in sys.argv[1:]:
+    try:
+        eval(need)
+        print("runs")
+    except (RuntimeError, NotImplementedError) as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.parametrize("layer", NEEDS)
+def test_a_layer_that_is_not_there_is_missed_by_who_needs_it_alone(layer: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mica" / "plugins"
+    folder.mkdir(parents=True)
+    for path in PLUGINS.iterdir():
+        if path.stem.removeprefix("mica_") != layer:
+            (folder / path.name).symlink_to(path)
+    for path in PLUGINS.parent.parent.glob("libmica*.so*"):
+        shutil.copy(path, tmp_path, follow_symlinks=False)  # the folder of plugins is beside it
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_LAYER, *NEEDS.values()],
+        capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
+    )  # fmt: skip
+    for name, said in zip(NEEDS, result.stdout.splitlines(), strict=True):
+        if name == layer:
+            assert re.search(rf"No loaded plugin provides \(layer:\w+\).*{tmp_path}", said)
+        else:
+            assert said == "runs"
 
 
 def test_every_description_names_a_plugin() -> None:
