@@ -103,6 +103,7 @@ std::unique_ptr<Kept> Make(const Operator& op) {
   info.form = static_cast<int32_t>(spec.form);
   info.num_args = static_cast<int32_t>(kept->args.size());
   info.num_results = static_cast<int32_t>(schema.returns.size());
+  info.dtype_arg = spec.dtype_arg;
   if (spec.view) info.flags |= MICA_OPERATOR_VIEW;
   if (spec.composite) info.flags |= MICA_OPERATOR_COMPOSITE;
   if (spec.flags & kNotDifferentiable) info.flags |= MICA_OPERATOR_NOT_DIFFERENTIABLE;

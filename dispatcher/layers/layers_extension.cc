@@ -6,16 +6,19 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/layers_tensors.h"
 #include "dispatcher/plugins/host.h"
+#include "dispatcher/plugins/plugins.h"
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
+#include "dispatcher/tables/dispatcher.h"
 #include "dispatcher/tables/keys.h"
 #include "schema/value.h"
 #include "tensor/generator.h"
@@ -201,6 +204,22 @@ const MicaOperatorInfo* OperatorInfoOf(void* op) { return &InfoOf(OpOf(op)); }
 
 const char* OperatorPolicyOf(void* op, const char* name) { return PolicyOf(OpOf(op).spec(), name); }
 
+MicaStatus OpenLayer(const char* name) {
+  return CatchAll([&] { EnsureProvider(absl::StrCat("layer:", name)); });
+}
+void* FindOperatorNamed(const char* name) { return FindOperator(name); }
+
+// In a rule, which is asked with the dispatcher's lock held.
+int32_t OperatorAt(void* op, const char* key) {
+  const int number = KeyByName(key);
+  if (number < 0) return MICA_AT_NOTHING;
+  const Resolution r = Dispatcher::Get().ResolveSlot(OpOf(op), number);
+  if (r.fallthrough || r.reason == SlotReason::kMissing) return MICA_AT_NOTHING;
+  const MicaFunction composite = OpOf(op).spec().composite;
+  const bool decomposes = composite ? r.slot.fn == composite : r.reason == SlotReason::kComposite;
+  return decomposes ? MICA_AT_DECOMPOSITION : MICA_AT_KERNEL;
+}
+
 MicaStatus ComputeDType(void* op, const MicaValue* args, int64_t n, int32_t* dtype) {
   return CatchAll([&] {
     const OperatorSpec& spec = OpOf(op).spec();
@@ -255,43 +274,9 @@ uint64_t Included() { return CurrentThread().include.bits(); }
 uint64_t Excluded() { return CurrentThread().exclude.bits(); }
 
 int32_t GradEnabled() { return CurrentThread().grad_enabled; }
+int32_t ExchangeGradEnabled(int32_t on) { return std::exchange(CurrentThread().grad_enabled, on != 0); }
+int32_t InferenceMode() { return CurrentThread().inference_mode; }
 
-uint64_t TensorTraits(MicaTensor* t) {
-  const Tensor& tensor = Tensor::Ref(t);
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  uint64_t traits = tensor.requires_grad() ? MICA_TRAIT_REQUIRES_GRAD : 0;
-  const bool has_history = autograd && (tensor.requires_grad() || tensor.is_view());
-  if (!has_history || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
-  if (tensor.is_view()) traits |= MICA_TRAIT_VIEW;
-  if (frames::IsWrapper(tensor)) traits |= MICA_TRAIT_WRAPPER;
-  if (IsRecorded(tensor)) traits |= MICA_TRAIT_RECORDED;
-  return traits;
-}
-uint64_t TensorVersion(MicaTensor* t) { return Tensor::Ref(t).version(); }
-
-template <typename F>
-MicaTensorResult ReturnTensor(F&& f) {
-  MicaTensorResult r{nullptr, nullptr};
-  r.status = CatchAll([&] { r.value = f().release(); });
-  return r;
-}
-
-MicaStatus SetRequiresGrad(MicaTensor* t, int32_t on) {
-  return CatchAll([&] { GetAutogradInterface().SetRequiresGrad(Tensor::Ref(t), on != 0); });
-}
-MicaTensorResult GradientOf(MicaTensor* t) {
-  return ReturnTensor([&] { return GetAutogradInterface().Grad(Tensor::Ref(t)); });
-}
-MicaStatus SetGradient(MicaTensor* t, MicaTensor* grad) {
-  return CatchAll([&] { GetAutogradInterface().SetGrad(Tensor::Ref(t), Tensor::Ref(grad)); });
-}
-MicaTensorResult EmptyStridedOf(MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype, MicaDevice device) {
-  return ReturnTensor([&] {
-    MICA_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, "The dtype number (", dtype, ") is unknown.");
-    return EmptyStrided({sizes.data, sizes.size}, {strides.data, strides.size}, static_cast<DType>(dtype),
-                        Device::FromAbi(device));
-  });
-}
 MicaDevice DefaultDevice() { return CurrentThread().default_device.ToAbi(); }
 
 // A value, and a reference to the generator that it may be.
@@ -377,7 +362,7 @@ void Put(const MicaPayload& p, std::shared_ptr<void> opaque, frames::Wrapper& w)
 
 MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor* base,
                            const MicaPayload* payload) {
-  return ReturnTensor([&] {
+  return layers::ReturnTensor([&] {
     std::shared_ptr<void> opaque = payload ? OpaqueOf(*payload) : nullptr;  // destroyed on every path
     MICA_CHECK(value && frame && frame->kind >= 0, "A wrapper needs a value and a frame.");
     const Tensor inner = Tensor::Borrow(value);
@@ -415,8 +400,10 @@ MicaStatus SetValue(MicaTensor* t, const MicaFrame* frame, MicaTensor* value) {
   return CatchAll([&] {
     frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
     const Tensor& given = Tensor::Ref(value);
+    // What the wrapper shows may have changed first (show_memory).
+    const IntSpan sizes = !w ? IntSpan() : w->hidden ? w->value.sizes() : Tensor::Ref(t).sizes();
     MICA_CHECK_VALUE(
-        w && given.defined() && given.sizes() == w->value.sizes() && given.dtype() == w->value.dtype(),
+        w && given.defined() && given.sizes() == sizes && given.dtype() == Tensor::Ref(t).dtype(),
         "Another value of a wrapper has its frame, its shape and its dtype.");
     w->value = given;
   });
@@ -461,12 +448,12 @@ const MicaLayers* LayersExtension() {
                                    .included = &Included,
                                    .excluded = &Excluded,
                                    .grad_enabled = &GradEnabled,
-                                   .tensor_traits = &TensorTraits,
-                                   .tensor_version = &TensorVersion,
-                                   .set_requires_grad = &SetRequiresGrad,
-                                   .gradient = &GradientOf,
-                                   .set_gradient = &SetGradient,
-                                   .tensor_empty_strided = &EmptyStridedOf,
+                                   .tensor_traits = &layers::TensorTraits,
+                                   .tensor_version = &layers::TensorVersion,
+                                   .set_requires_grad = &layers::SetRequiresGrad,
+                                   .gradient = &layers::GradientOf,
+                                   .set_gradient = &layers::SetGradient,
+                                   .tensor_empty_strided = &layers::EmptyStridedOf,
                                    .default_device = &DefaultDevice,
                                    .layer_bit = [](const char* name) -> int32_t { return LayerBit(name); },
                                    .keep_value = &KeepValue,
@@ -483,7 +470,25 @@ const MicaLayers* LayersExtension() {
                                    .call_in_parent = &CallInParentOf,
                                    .set_payload = &SetPayload,
                                    .set_value = &SetValue,
-                                   .show_device = &ShowDevice};
+                                   .show_device = &ShowDevice,
+                                   // functionalize's needs
+                                   .exchange_grad_enabled = &ExchangeGradEnabled,
+                                   .inference_mode = &InferenceMode,
+                                   .open_layer = &OpenLayer,
+                                   .find_operator = &FindOperatorNamed,
+                                   .operator_at = &OperatorAt,
+                                   .tensor_details = &layers::TensorDetails,
+                                   .tensor_view = &layers::ViewTensor,
+                                   .view_by = &layers::ViewByOperator,
+                                   .set_view_creation = &layers::SetViewCreation,
+                                   .show_memory = &layers::ShowMemory,
+                                   .call_on_meta = &layers::CallOnMeta,
+                                   .overlap = &layers::OverlapOf,
+                                   .check_overlap = &layers::CheckOverlap,
+                                   .check_writable = &layers::CheckWritableBy,
+                                   .check_recorded_write = &layers::CheckRecordedWrite,
+                                   .refuse_captured = &layers::RefuseCaptured,
+                                   .mark_written = &layers::MarkWrittenBy};
   static_assert(MICA_KEYS_OF_BACKENDS == keys::kBackends.bits());
   return &table;
 }

@@ -17,8 +17,10 @@ const MicaBatched kTable = {
 // they describe memory, choose by values, or have a gradient or a fused kernel that their parts
 // have not.
 bool StaysWhole(const Operator& op) {
-  if (op.spec().op_class != OpClass::kDecompose || op.spec().form != OpForm::kFunctional) return false;
-  return PolicyOf(op.spec(), "batch_rule") || op.name() == "mica::empty.memory_format" ||
+  const OperatorSpec& spec = op.spec();
+  if (spec.op_class != OpClass::kDecompose) return false;
+  if (spec.form != OpForm::kFunctional && spec.functional_name) return false;  // by its functional form
+  return PolicyOf(spec, "batch_rule") || op.name() == "mica::empty.memory_format" ||
          op.name() == "mica::empty_strided";
 }
 

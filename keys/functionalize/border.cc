@@ -1,49 +1,67 @@
 // What goes in and comes out: inputs become wrappers, their updates are written at the end.
+#include <atomic>
+
 #include "keys/functionalize/functional.h"
-#include "mica/ops/_become_view_.h"
-#include "mica/ops/copy_.h"
-#include "mica/ops/resize_.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
 
 namespace {
-Tensor ReadNow(const Tensor& t, const frames::Frame& frame) {
-  if (frames::Own(t, frame)) return ValueOf(t, frame);
+std::atomic<int32_t> g_kind{-1};
+
+Tensor ReadNow(const Tensor& t, const MicaFrame& frame) {
+  if (layer::OwnOf(t, frame)) return ValueOf(t, frame);
   const Tensor known = LevelOf(frame) && t.defined() ? LevelOf(frame)->Find(t) : Tensor();
   return known.defined() ? ValueOf(known, frame) : t;
 }
 
-int g_kind = -1;
+// `Tensor f(const Tensor&, const MicaFrame&)` as a function of the kind's record.
+template <auto kFunction>
+MicaTensorResult OfKind(void*, MicaTensor* t, const MicaFrame* frame) {
+  MicaTensorResult r{nullptr, nullptr};
+  r.status = plugin::CatchAll([&] { r.value = kFunction(Tensor::Borrow(t), *frame).release(); });
+  return r;
+}
 }  // namespace
 
-void BringKind(Scope& scope) {
-  frames::Kind k;
+MicaFrameKindRecord KindRecord() {
+  MicaFrameKindRecord k{};
+  k.struct_size = sizeof(k);
   k.name = "functionalize";
   k.after_escape = "Return it from the function.";
-  k.lift = &LiftRoot;
-  k.read = &ReadNow;
-  k.writes_captured = true;
-  g_kind = scope.BringKind(k);
+  k.flags = MICA_KIND_WRITES_CAPTURED;
+  k.lift = &OfKind<&LiftRoot>;
+  k.read = &OfKind<&ReadNow>;
+  return k;
+}
+void SetKind(int32_t kind) { g_kind.store(kind); }
+
+Level::Level(bool remove_views) : remove_views_(remove_views) {
+  layer::Check(layer::Table()->frame_enter(g_kind.load(), this, 0, &scope_));
+  frame_ = layer::CurrentFrame();
+}
+Level::~Level() {
+  try {
+    layer::Check(layer::Table()->frame_exit(&scope_));
+  } catch (const plugin::Error&) {  // left out of order, which the binding does not do
+  }
 }
 
-Level::Level(bool remove_views) : remove_views_(remove_views), scope_(g_kind, this) {}
-
-std::vector<Tensor> Level::Lift(TensorSpan inputs) {
+std::vector<Tensor> Level::Lift(MicaTensorSpan inputs) {
   std::vector<Tensor> wrappers;
-  for (const Tensor& t : inputs) {
+  for (int64_t k = 0; k < inputs.size; ++k) {
+    const Tensor t = Tensor::Borrow(inputs.data[k]);
     const Input* known = nullptr;
     for (const Input& i : inputs_)
-      if (i.tensor.is_same(t)) known = &i;
+      if (IsSame(i.tensor, t)) known = &i;
     if (known) {
       wrappers.push_back(known->wrapper);
-      inputs_.push_back(*known);
+      inputs_.push_back(Input(*known));
       continue;
     }
-    Tensor wrapper = LiftRoot(t, scope_.frame());
+    Tensor wrapper = LiftRoot(t, frame_);
     const LinkRef root = LinkOf(wrapper);
     for (const Input& i : inputs_) {
-      if (GetOverlap(i.tensor, t) == Overlap::kNo) continue;
+      if (layer::Table()->overlap(i.tensor.get(), t.get()) == MICA_OVERLAP_NONE) continue;
       i.root->base->shares = root->base->shares = true;
     }
     inputs_.push_back({t, wrapper, root, false});
@@ -59,7 +77,7 @@ const Level::Input* Level::InputOf(const Base* base) const {
 }
 
 std::vector<Tensor> Level::Updates() {
-  const frames::LeaveFrame left;
+  const layer::LeaveFrame left;
   std::vector<Tensor> updates;
   for (const Input& i : inputs_) {
     if (i.captured) continue;
@@ -72,15 +90,15 @@ std::vector<Tensor> Level::Updates() {
 Tensor Level::Find(const Tensor& t) const {
   for (const Input& i : inputs_) {
     if (!i.root->base->written && !i.captured) continue;
-    if (i.tensor.is_same(t)) return i.wrapper;
-    if (i.tensor.impl()->storage != t.impl()->storage) continue;
-    MICA_CHECK_IMPLEMENTED(t.dtype() == i.root->place.dtype, "A captured tensor (", t.ToString(),
-                           ") is a view of another dtype of a tensor (", i.tensor.ToString(),
+    if (IsSame(i.tensor, t)) return i.wrapper;
+    if (!ShareStorage(i.tensor, t)) continue;
+    MICA_CHECK_IMPLEMENTED(t.dtype() == i.root->place.dtype, "A captured tensor (", TextOf(t),
+                           ") is a view of another dtype of a tensor (", TextOf(i.tensor),
                            ") that functionalize writes; make the view inside of the function.");
     LinkRef part = LinkAt(i.root, Place::Of(t));
     part->value = Replay(*part, i.root->value, i.root->base->copies);
     part->generation = part->base->generation;
-    return WrapLink(i.wrapper, std::move(part), scope_.frame(), true);
+    return WrapLink(i.wrapper, std::move(part), frame_, true);
   }
   return Tensor();
 }
@@ -88,36 +106,39 @@ Tensor Level::Find(const Tensor& t) const {
 void Level::Capture(const Tensor& t) {
   if (Find(t).defined()) return;
   for (Input& i : inputs_) {  // an alias of an input that nobody wrote until now
-    if (i.tensor.impl()->storage != t.impl()->storage) continue;
+    if (!ShareStorage(i.tensor, t)) continue;
     i.root->base->written = true;
     return;
   }
-  const Tensor whole = t.is_view() ? t.view_base() : t;
-  const Tensor wrapper = LiftRoot(whole, scope_.frame());
+  MicaTensor* const base = DetailsOf(t).base;
+  const Tensor whole = base ? Tensor::Borrow(base) : t;
+  const Tensor wrapper = LiftRoot(whole, frame_);
   inputs_.push_back({whole, wrapper, LinkOf(wrapper), true});
 }
 
 void Level::Apply(bool inputs) {
-  const frames::LeaveFrame left;
+  static const formula::Operator resize("mica::resize_"), copy("mica::copy_"),
+      become_view("mica::_become_view_");
+  const layer::LeaveFrame left;
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const Input& i = inputs_[k];
     const Base& base = *i.root->base;
     if (!inputs && !i.captured) continue;
     if (InputOf(&base) != &i) continue;  // the same tensor again
-    const GradModeGuard grad(base.recorded);
-    if (base.resized) ::mica::ops::op::resize_::call(i.tensor, i.root->place.sizes, std::nullopt);
-    if (base.written) ::mica::ops::op::copy_::call(i.tensor, i.root->value, false);
+    const GradMode grad(base.recorded);
+    if (base.resized) resize.Call<void>(i.tensor, i.root->place.sizes, std::nullopt);
+    if (base.written) copy.Call<void>(i.tensor, i.root->value, false);
     const LinkRef link = LinkOf(i.wrapper);
     if (link == i.root) continue;
     const Tensor view = ReplayAll(*link, i.tensor);
-    ::mica::ops::op::_become_view_::call(i.tensor, view, "functionalize");
+    become_view.Call<void>(i.tensor, view, "functionalize");
   }
   applied_ = inputs;
 }
 
 Tensor Level::Result(const Tensor& t) {
-  if (!t.defined() || !frames::Own(t, scope_.frame())) return t;
-  const frames::LeaveFrame left;
+  if (!t.defined() || !layer::OwnOf(t, frame_)) return t;
+  const layer::LeaveFrame left;
   const LinkRef link = LinkOf(t);
   const Tensor value = ValueOf(t, left.frame());
   const Input* input = applied_ ? InputOf(link->base.get()) : nullptr;

@@ -10,16 +10,17 @@
 // alone in common with it; strides may differ. So views, errors about strides and overlap,
 // and as_strided are decided by the wrapper, and computed of the value.
 //
-// All functions here run in the frame's parent (frames::LeaveFrame), unless they say so.
+// All functions here run in the frame's parent (layer::LeaveFrame), unless they say so.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "dispatcher/calls/adapters.h"
-#include "dispatcher/calls/boxed_results.h"
-#include "dispatcher/frames/frames.h"
-#include "dispatcher/registration/registration.h"
+#include <mica/frame.h>
+#include "keys/functionalize/arithmetic.h"
+#include "keys/functionalize/calls.h"
 
 namespace mica::functionalize {
 
@@ -29,7 +30,7 @@ struct Place {
   int64_t offset = 0;
   DType dtype = DType::kF32;
   static Place Of(const Tensor& t) {
-    return {ToDims(t.sizes()), ToDims(t.strides()), t.storage_offset(), t.dtype()};
+    return {formula::Own(t.sizes()), formula::Own(t.strides()), OffsetOf(t), t.dtype()};
   }
 };
 
@@ -48,7 +49,7 @@ struct Base {
 class KeptArguments {
  public:
   KeptArguments() = default;
-  KeptArguments(const Operator& op, const MicaValue* args, int64_t n);
+  KeptArguments(const OperatorRef& op, const MicaValue* args, int64_t n);
   KeptArguments(KeptArguments&&) = default;
   KeptArguments& operator=(KeptArguments&&) = default;
   const std::vector<MicaValue>& values() const { return values_; }  // [0] is no tensor but a place for one
@@ -60,8 +61,8 @@ class KeptArguments {
 
 struct Link {
   std::shared_ptr<Base> base;
-  std::shared_ptr<Link> from;    // NULL: this is the whole base
-  const Operator* op = nullptr;  // the view operator that made it of `from`
+  std::shared_ptr<Link> from;  // NULL: this is the whole base
+  OperatorRef op;              // the view operator that made it of `from`
   KeptArguments args;
   Place place;
   Tensor value;
@@ -77,7 +78,10 @@ using LinkRef = std::shared_ptr<Link>;
 class Level {
  public:
   explicit Level(bool remove_views);
-  std::vector<Tensor> Lift(TensorSpan inputs);
+  ~Level();
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+  std::vector<Tensor> Lift(MicaTensorSpan inputs);
   std::vector<Tensor> Updates();
   void Apply(bool inputs);
   Tensor Result(const Tensor& t);
@@ -98,35 +102,49 @@ class Level {
   std::vector<Input> inputs_;
   bool remove_views_;
   bool applied_ = false;
-  frames::FrameScope scope_;
+  MicaFrameScope scope_;
+  MicaFrame frame_;
 };
 
-void BringKind(Scope& scope);
+// The kind, for the plugin's init.
+MicaFrameKindRecord KindRecord();
+void SetKind(int32_t kind);
 // NULL of a frame that was entered without one.
-inline Level* LevelOf(const frames::Frame& frame) { return static_cast<Level*>(frame.payload); }
+inline Level* LevelOf(const MicaFrame& frame) { return static_cast<Level*>(frame.payload); }
 
 // ---- links.cc
 // A wrapper of `frame` around `value`, a base of its own.
-Tensor LiftRoot(Tensor value, const frames::Frame& frame);
+Tensor LiftRoot(const Tensor& value, const MicaFrame& frame);
 // The same, which looks as `shown` says where that fits and is given.
-Tensor LiftAs(Tensor value, const Place* shown, const frames::Frame& frame);
+Tensor LiftAs(const Tensor& value, const Place* shown, const MicaFrame& frame);
 // A wrapper for `link`, in the storage of `self`; with `view`, a view of it.
-Tensor WrapLink(const Tensor& self, LinkRef link, const frames::Frame& frame, bool view);
+Tensor WrapLink(const Tensor& self, LinkRef link, const MicaFrame& frame, bool view);
 LinkRef LinkOf(const Tensor& wrapper);
-void SetLink(const Tensor& wrapper, LinkRef link);
+void SetLink(const Tensor& wrapper, LinkRef link, const MicaFrame& frame);
 // The value as it is now.
 Tensor Value(const LinkRef& link);
 // `t`, or its value if it is a wrapper of the frame, which is kept in the wrapper too.
-Tensor ValueOf(const Tensor& t, const frames::Frame& frame);
+Tensor ValueOf(const Tensor& t, const MicaFrame& frame);
 // The link's view of another tensor in the place of what it is a view of.
 Tensor Replay(const Link& link, const Tensor& from, bool copies);
 // The same from the whole base on, of views.
 Tensor ReplayAll(const Link& link, const Tensor& base);
+// While it lives, gradients are recorded, or not.
+class GradMode {
+ public:
+  explicit GradMode(bool on) : before_(layer::Table()->exchange_grad_enabled(on)) {}
+  ~GradMode() { layer::Table()->exchange_grad_enabled(before_); }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  int32_t before_;
+};
 // While it lives, what a view computes is recorded: whether it has a history is decided by
 // its base's.
-class Recorded : public GradModeGuard {
+class Recorded : public GradMode {
  public:
-  Recorded() : GradModeGuard(!t_state.inference_mode) {}
+  Recorded() : GradMode(!layer::Table()->inference_mode()) {}
 };
 bool RequiresGradHere(const Tensor& t);  // in the parent
 bool RequiresGrad(const Tensor& t);      // or at a level around it
@@ -134,8 +152,8 @@ bool RequiresGrad(const Tensor& t);      // or at a level around it
 Tensor KeepHistory(const Tensor& of, const Tensor& values, bool moves);
 // A link that is the place (`place`) in the memory of what `of` is a view of.
 LinkRef LinkAt(const LinkRef& of, Place place);
-// The view operator's other form, which copies: select.int -> select_copy.int; NULL: none.
-const Operator* CopyForm(const Operator& view);
+// The view operator's other form, which copies: select.int -> select_copy.int; else the operator itself.
+OperatorRef CopyFormOr(const OperatorRef& view);
 
 // ---- places.cc: as_strided on values, whose strides are not those of the wrapper
 Tensor ReadPlace(const Tensor& value, const Place& of, const Place& wanted, bool original, bool copies);
@@ -143,6 +161,13 @@ Tensor WritePlace(const Tensor& value, const Place& of, const Place& written, co
 int64_t ExtentOf(const Place& place);  // elements from the first to the last
 // The elements as one row in the order of their places; zeros between them.
 Tensor RowOf(const Tensor& value, const Place& of, bool copies);
+// The shape, the order of dimensions; as copies where views are to be.
+Tensor Shaped(const Tensor& t, IntSpan sizes, bool copies);
+Tensor Flat(const Tensor& t, bool copies);
+Tensor Permuted(const Tensor& t, IntSpan dims, bool copies);
+// The numbers from 0 on, and zeros of the dtype, on the device of `like`.
+Tensor CountUp(int64_t count, const Tensor& like);
+Tensor Zeros(int64_t count, const Tensor& like);
 
 // ---- inverse.cc
 // `from` after its view `link` got the value `src`.
@@ -150,33 +175,22 @@ Tensor Inverse(const Link& link, const Tensor& from, const Tensor& src);
 
 // ---- writes.cc
 // Gives the wrapper a new value of its shape and dtype. `op` is the operator that writes it.
-void Write(const Operator& op, const Tensor& wrapper, Tensor value, const frames::Frame& frame);
+void Write(const OperatorRef& op, const Tensor& wrapper, Tensor value, const MicaFrame& frame);
 // Another shape for the memory of a wrapper, as resize_ gives.
-void Resize(const Operator& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
-            const frames::Frame& frame);
-// Throws what Autograd throws for a write, by the operator `name`, of the wrappers that
+void Resize(const OperatorRef& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
+            const MicaFrame& frame);
+// Throws what Autograd throws for a write, by the operator `name` (NULL: its own), of the wrappers that
 // `written` has a bit for.
-void CheckRecorded(const Operator& op, const char* name, const MicaValue* args, int64_t n, uint64_t written,
-                   const frames::Frame& frame);
+void CheckRecorded(const OperatorRef& op, const char* name, const MicaValue* args, int64_t n,
+                   uint64_t written, const MicaFrame& frame);
 
 // ---- shapes.cc
 // Runs a call without values, so that it throws what it throws without the frame.
-void CheckShapes(const Operator& op, const MicaValue* args, int64_t n);
+void CheckShapes(const OperatorRef& op, const MicaValue* args, int64_t n);
 // How the results of a call of wrappers would lie; none where only values can say.
-std::vector<Place> PlacesOfResults(const Operator& op, const MicaValue* args, int64_t n);
+std::vector<Place> PlacesOfResults(const OperatorRef& op, const MicaValue* args, int64_t n);
 
-// ---- kernels.cc: in the frame
-void RunCall(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-             MicaValue* results);
-void RunView(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-             MicaValue* results);
-void RunWhole(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-              MicaValue* results);
-void RunResize(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-               MicaValue* results);
-void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-                   MicaValue* results);
-void RunCopy(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-             MicaValue* results);
+// ---- kernels.cc, in the frame: what the kind does with each operator
+void Choose(void* op, MicaLayerChoice* out);
 
 }  // namespace mica::functionalize

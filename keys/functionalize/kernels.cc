@@ -1,110 +1,130 @@
 // The way of a call through the frame: a view is another link; a write is a value for a base;
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
-#include <optional>
-
-#include "dispatcher/calls/given_output.h"
 #include "keys/functionalize/functional.h"
-#include "mica/ops/_to_copy.h"
-#include "mica/ops/clone.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/expand_copy.h"
-#include "tensor/promote.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {
 
-using frames::ForEachTensor;
-using frames::Frame;
+using formula::Operator;
+
+// What the call is of. The rule gives each kernel what the operator's entry says.
+OperatorRef OpOf(const layer::Call& call) { return {call.op(), call.context<const MicaOperatorInfo>()}; }
+
+Tensor Clone(const Tensor& t) {
+  static const Operator clone("mica::clone");
+  return clone.Call<Tensor>(t, std::nullopt);
+}
+const void* StorageOf(MicaTensor* t) {
+  MicaTensorDetails details;
+  layer::Table()->tensor_details(t, &details);
+  return details.storage;
+}
 
 // What an operator of values returned, as a tensor of the frame: also where it returned one
 // of them, or a part of one, though its schema does not say so.
-Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t n, const Frame& frame) {
+Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t n, const MicaFrame& frame) {
   if (!result.defined()) return result;
+  const void* const storage = StorageOf(result.get());
   Tensor origin;
   bool same = false;
   ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
     if (same) return;
-    const frames::Wrapper* w = frames::Own(t, frame);
-    const Tensor& value = w ? w->value : t;
-    if (value.impl()->storage != result.impl()->storage) return;
+    const auto own = layer::OwnOf(t, frame);
+    MicaTensor* const value = own ? own->value : t.get();
+    if (StorageOf(value) != storage) return;
     origin = t;
-    same = value.is_same(result);
+    same = value == result.get();
   });
   if (same) return origin;
-  if (!origin.defined()) return LiftAs(std::move(result), shown, frame);
-  if (!frames::Own(origin, frame)) return result;  // of an outer level, as its origin is
+  if (!origin.defined()) return LiftAs(result, shown, frame);
+  if (!layer::OwnOf(origin, frame)) return result;  // of an outer level, as its origin is
   const LinkRef link = LinkOf(origin);
   if (result.dtype() != origin.dtype() || link->value.strides() != IntSpan(link->place.strides))
-    return LiftRoot(::mica::ops::op::clone::call(result, std::nullopt), frame);
+    return LiftRoot(Clone(result), frame);
   Place place = Place::Of(result);
-  place.offset += link->place.offset - link->value.storage_offset();
+  place.offset += link->place.offset - OffsetOf(link->value);
   LinkRef part = LinkAt(link, std::move(place));
   part->value = std::move(result);
   part->generation = link->base->generation;
   return WrapLink(origin, std::move(part), frame, true);
 }
 
-void RunOnValues(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
-  const frames::LeaveFrame left;
-  const Frame& frame = left.frame();
+void RunOnValues(layer::Call& call) {
+  const OperatorRef op = OpOf(call);
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
   {
-    const frames::ReplacedArguments values(args, n, [&](const Tensor& t) { return ValueOf(t, frame); });
-    op.CallBoxed(values.data(), n, results);
+    const layer::ReplacedArguments values(call.args(), call.size(),
+                                          [&](const Tensor& t) { return ValueOf(t, frame); });
+    call.Again(values.data(), call.results());
   }
   // Where values lie otherwise than their wrappers show, results do too.
   bool differs = false;
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
-    const frames::Wrapper* w = frames::Own(t, frame);
-    differs = differs || (w && w->value.strides() != t.strides());
+  ForEachTensor(call.args(), call.size(), [&](const Tensor& t, int64_t) {
+    const auto own = layer::OwnOf(t, frame);
+    differs = differs || (own && (*Lent(own->value)).strides() != t.strides());
   });
-  const std::vector<Place> places = differs ? PlacesOfResults(op, args, n) : std::vector<Place>();
+  const std::vector<Place> places =
+      differs ? PlacesOfResults(op, call.args(), call.size()) : std::vector<Place>();
   size_t next = 0;
-  ReplaceResults(op, results, [&](Tensor t) {
+  ReplaceResults(*op.info, call.results(), [&](Tensor t) {
     const Place* shown = next < places.size() ? &places[next] : nullptr;
     ++next;
-    return Wrapped(std::move(t), shown, args, n, frame);
+    return Wrapped(std::move(t), shown, call.args(), call.size(), frame);
   });
 }
 
 // Captured tensors are inputs from their first write on: runs the call again with their
 // wrappers. False: there are none.
-bool RunCaptured(const Operator& op, const MicaValue* args, int64_t n, uint64_t written, MicaValue* results) {
-  std::optional<frames::ReplacedArguments> known;
+bool RunCaptured(layer::Call& call, uint64_t written) {
   {
-    const frames::LeaveFrame left;
-    const Frame& frame = left.frame();
+    const MicaFrame frame = layer::CurrentFrame();
+    bool captured = false;
+    call.ForEachTensor([&](MicaTensor* t, int64_t) {
+      captured = captured || !layer::Table()->unwrap(t, &frame, nullptr, nullptr);
+    });
+    if (!captured) return false;
+  }
+  std::optional<layer::ReplacedArguments> known;
+  {
+    const layer::LeaveFrame left;
+    const MicaFrame& frame = left.frame();
     Level* level = LevelOf(frame);
     bool any = false;
-    ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-      if (frames::Own(t, frame)) return;
+    ForEachTensor(call.args(), call.size(), [&](const Tensor& t, int64_t i) {
+      if (layer::OwnOf(t, frame)) return;
       const bool writes = (written >> i) & 1;
-      if (writes && !level) frames::ThrowCaptured(op, frame, t);
+      if (writes && !level) layer::Check(layer::Table()->refuse_captured(call.op(), &frame, t.get()));
       if (writes) level->Capture(t);
       any = any || writes || (level && level->Find(t).defined());
     });
     if (!any) return false;
-    known.emplace(args, n, [&](const Tensor& t) {
-      const Tensor wrapper = frames::Own(t, frame) ? t : level->Find(t);
+    known.emplace(call.args(), call.size(), [&](const Tensor& t) {
+      const Tensor wrapper = layer::OwnOf(t, frame) ? t : level->Find(t);
       return wrapper.defined() ? wrapper : t;
     });
   }
-  op.CallBoxed(known->data(), n, results);
+  call.Again(known->data(), call.results());
   return true;
 }
 
 // As the write would leave it: in the shape, dtype and device of `to`.
 Tensor Fitted(Tensor value, const Tensor& to) {
+  static const Operator expand("mica::expand"), expand_copy("mica::expand_copy"), to_copy("mica::_to_copy");
   if (value.sizes() != to.sizes())
-    value = LinkOf(to)->base->copies ? ::mica::ops::op::expand_copy::call(value, to.sizes(), false)
-                                     : ::mica::ops::op::expand::call(value, to.sizes(), false);
+    value = (LinkOf(to)->base->copies ? expand_copy : expand).Call<Tensor>(value, to.sizes(), false);
   if (value.dtype() == to.dtype() && value.device() == to.device()) return value;
-  return ::mica::ops::op::_to_copy::call(value, to.dtype(), std::nullopt, to.device(), std::nullopt, false,
-                                         std::nullopt);
+  return to_copy.Call<Tensor>(value, to.dtype(), std::nullopt, to.device(), std::nullopt, false,
+                              std::nullopt);
 }
 
-void WriteResult(const Operator& op, const Tensor& to, Tensor value, const Frame& frame) {
-  if (op.spec().form == OpForm::kInplace && op.spec().composite) {  // which makes these checks
+void CheckNoInternalOverlap(const Tensor& t, const char* name) {
+  layer::Check(layer::Table()->check_overlap(t.get(), name, nullptr, nullptr));
+}
+
+void WriteResult(const OperatorRef& op, const Tensor& to, Tensor value, const MicaFrame& frame) {
+  const bool is_out = op.info->form == MICA_FORM_OUT;
+  if (op.info->form == MICA_FORM_INPLACE && op.has(MICA_OPERATOR_COMPOSITE)) {  // which makes these checks
     MICA_CHECK(
         to.sizes() == value.sizes(),
         "Shape of the result differs from that of `self`, which is written in place; expected the same "
@@ -113,134 +133,136 @@ void WriteResult(const Operator& op, const Tensor& to, Tensor value, const Frame
                "), which `self` of dtype (", Name(to.dtype()),
                ") cannot hold; expected a `self` of the same kind or a wider one.");
   }
-  MICA_CHECK(op.spec().form != OpForm::kOut || CanCast(value.dtype(), to.dtype()), "The result of ",
-             op.spec().name, " has the dtype (", Name(value.dtype()),
-             "), which cannot be cast to the dtype (", Name(to.dtype()),
-             ") of `out`; give one of a dtype that can hold it.");
-  if (op.spec().form == OpForm::kOut && value.sizes() != to.sizes())
+  MICA_CHECK(!is_out || CanCast(value.dtype(), to.dtype()), "The result of ", op.info->name,
+             " has the dtype (", Name(value.dtype()), "), which cannot be cast to the dtype (",
+             Name(to.dtype()), ") of `out`; give one of a dtype that can hold it.");
+  if (is_out && value.sizes() != to.sizes())
     Resize(op, to, value.sizes(), ContiguousStrides(value.sizes()), frame);
-  CheckNoInternalOverlap(to, op.spec().form == OpForm::kOut ? "out" : "self");
+  CheckNoInternalOverlap(to, is_out ? "out" : "self");
   Write(op, to, Fitted(std::move(value), to), frame);
 }
 
 // In-place and out=: the functional form.
-void RunFunctional(const Operator& op, const Operator& functional, const MicaValue* args, int64_t n) {
-  const OperatorSpec& spec = op.spec();
-  const Frame& frame = *frames::Current();
+void RunFunctional(layer::Call& call, const OperatorRef& functional) {
+  const OperatorRef op = OpOf(call);
+  const uint64_t written = op.info->written_args;
+  const MicaValue* const args = call.args();
+  const int64_t n = call.size();
+  const MicaFrame frame = layer::CurrentFrame();
   {
-    const frames::LeaveFrame left;
-    CheckRecorded(op, op.spec().name, args, n, spec.written_args, frame);
+    const layer::LeaveFrame left;
+    CheckRecorded(op, nullptr, args, n, written, frame);
     CheckShapes(op, args, n);
   }
-  std::vector<MicaValue> inputs(args, args + functional.schema().arguments.size());
+  std::vector<MicaValue> inputs(args, args + functional.info->num_args);
   // What is written has the dtype, unless another is asked for.
-  if (spec.dtype_arg >= 0 && inputs[static_cast<size_t>(spec.dtype_arg)].tag == MICA_VALUE_NONE) {
+  const int32_t dtype = op.info->dtype_arg;
+  if (dtype >= 0 && inputs[static_cast<size_t>(dtype)].tag == MICA_VALUE_NONE) {
     ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-      if (!((spec.written_args >> i) & 1)) return;
-      inputs[static_cast<size_t>(spec.dtype_arg)].tag = MICA_VALUE_DTYPE;
-      inputs[static_cast<size_t>(spec.dtype_arg)].u.i = static_cast<int64_t>(t.dtype());
+      if ((written >> i) & 1) inputs[static_cast<size_t>(dtype)] = formula::Box(t.dtype());
     });
   }
-  ResultRoom results(functional);
-  functional.CallBoxed(inputs.data(), static_cast<int64_t>(inputs.size()), results);
+  std::vector<MicaValue> results(static_cast<size_t>(functional.info->num_results));
+  functional.Call(inputs.data(), static_cast<int64_t>(inputs.size()), results.data());
   std::vector<Tensor> made;
-  ReplaceResults(functional, results, [&](Tensor t) {
+  ReplaceResults(*functional.info, results.data(), [&](Tensor t) {
     made.push_back(std::move(t));
     return Tensor();
   });
-  const frames::LeaveFrame left;
+  const layer::LeaveFrame left;
   size_t next = 0;
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (!((spec.written_args >> i) & 1)) return;
-    MICA_INTERNAL(next < made.size(), "the functional form of ", spec.name, " returns less than it writes.");
+    if (!((written >> i) & 1)) return;
+    MICA_FORMULA_CHECK_(MICA_ERROR_INTERNAL, next < made.size(), "Internal error: the functional form of ",
+                        op.info->name, " returns less than it writes.");
     const Tensor& from = made[next++];
     Tensor value = ValueOf(from, frame);
-    if (from.is_same(t)) return;
+    if (IsSame(from, t)) return;
     bool given = false;
-    ForEachTensor(args, n, [&](const Tensor& arg, int64_t) { given = given || arg.is_same(from); });
-    if (given) value = ::mica::ops::op::clone::call(value, std::nullopt);
+    ForEachTensor(args, n, [&](const Tensor& arg, int64_t) { given = given || IsSame(arg, from); });
+    if (given) value = Clone(value);
     WriteResult(op, t, std::move(value), frame);
   });
 }
 
 // An operator that has no functional form writes clones.
-void RunOnClones(const Operator& op, const MicaValue* args, int64_t n, uint64_t written, MicaValue* results) {
-  const frames::LeaveFrame left;
-  const Frame& frame = left.frame();
-  CheckRecorded(op, op.spec().name, args, n, written, frame);
-  CheckShapes(op, args, n);
+void RunOnClones(layer::Call& call, uint64_t written) {
+  const OperatorRef op = OpOf(call);
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
+  CheckRecorded(op, nullptr, call.args(), call.size(), written, frame);
+  CheckShapes(op, call.args(), call.size());
   std::vector<std::pair<Tensor, Tensor>> clones;  // of wrappers
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if ((written >> i) & 1)
-      clones.emplace_back(t, ::mica::ops::op::clone::call(ValueOf(t, frame), std::nullopt));
+  ForEachTensor(call.args(), call.size(), [&](const Tensor& t, int64_t i) {
+    if ((written >> i) & 1) clones.emplace_back(t, Clone(ValueOf(t, frame)));
   });
   {
-    const frames::ReplacedArguments values(args, n, [&](const Tensor& t) {
+    const layer::ReplacedArguments values(call.args(), call.size(), [&](const Tensor& t) {
       for (const auto& [wrapper, clone] : clones)
-        if (wrapper.is_same(t)) return clone;
+        if (IsSame(wrapper, t)) return clone;
       return ValueOf(t, frame);
     });
-    op.CallBoxed(values.data(), n, results);
+    call.Again(values.data(), call.results());
   }
-  ReplaceResults(op, results, [&](Tensor t) {
+  ReplaceResults(*op.info, call.results(), [&](Tensor t) {
     for (const auto& [wrapper, clone] : clones)
-      if (clone.is_same(t)) return wrapper;
-    return Wrapped(std::move(t), nullptr, args, n, frame);
+      if (IsSame(clone, t)) return wrapper;
+    return Wrapped(std::move(t), nullptr, call.args(), call.size(), frame);
   });
   for (const auto& [wrapper, clone] : clones) WriteResult(op, wrapper, clone, frame);
 }
 
 // What an operator writes, also the running statistics that torch's schema, which is ours,
 // does not declare.
-uint64_t WrittenBy(const Operator& op) {
-  uint64_t written = op.spec().written_args;
-  if (op.name() == "mica::native_batch_norm")
-    for (const char* name : {"running_mean", "running_var"})
-      written |= uint64_t{1} << op.schema().FindArgument(name);
+uint64_t WrittenBy(const OperatorRef& op) {
+  uint64_t written = op.info->written_args;
+  if (op.name() != "mica::native_batch_norm") return written;
+  for (int32_t i = 0; i < op.info->num_args; ++i) {
+    const std::string_view name = op.info->args[i].name;
+    if (name == "running_mean" || name == "running_var") written |= uint64_t{1} << i;
+  }
   return written;
 }
 
-}  // namespace
-
-void RunWhole(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-              MicaValue* results) {
-  if (RunCaptured(op, args, n, WrittenBy(op), results)) return;
-  const uint64_t written = WrittenBy(op);
+void RunWhole(layer::Call& call) {
+  const uint64_t written = WrittenBy(OpOf(call));
+  if (RunCaptured(call, written)) return;
   bool any = false;
-  ForEachTensor(args, n, [&](const Tensor&, int64_t i) { any = any || ((written >> i) & 1); });
-  any ? RunOnClones(op, args, n, written, results) : RunOnValues(op, args, n, results);
+  call.ForEachTensor([&](MicaTensor*, int64_t i) { any = any || ((written >> i) & 1); });
+  any ? RunOnClones(call, written) : RunOnValues(call);
 }
 
-void RunCall(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-             MicaValue* results) {
-  if (RunCaptured(op, args, n, op.spec().written_args, results)) return;
-  const OperatorSpec& spec = op.spec();
-  const bool decomposes = spec.composite && spec.adapters;
+void RunCall(layer::Call& call) {
+  const OperatorRef op = OpOf(call);
+  const MicaOperatorInfo& info = *op.info;
+  if (RunCaptured(call, info.written_args)) return;
+  const bool decomposes = op.has(MICA_OPERATOR_COMPOSITE);
   // A composite out= form sizes and checks its outputs itself.
-  if (spec.written_args && (spec.form == OpForm::kInplace || (spec.form == OpForm::kOut && !decomposes))) {
-    const Operator* functional = spec.functional_name ? FindOperator(spec.functional_name) : nullptr;
-    if (functional && functional != &op) return RunFunctional(op, *functional, args, n);
+  if (info.written_args && (info.form == MICA_FORM_INPLACE || (info.form == MICA_FORM_OUT && !decomposes))) {
+    const OperatorRef functional =
+        info.functional_name ? OperatorRef::Find(info.functional_name) : OperatorRef();
+    if (functional && functional.handle != op.handle) return RunFunctional(call, functional);
   }
-  if (decomposes) return spec.adapters->call_slot({spec.composite, nullptr}, keys, args, results);
-  spec.written_args ? RunOnClones(op, args, n, spec.written_args, results)
-                    : RunOnValues(op, args, n, results);
+  if (decomposes) return call.Decompose();
+  info.written_args ? RunOnClones(call, info.written_args) : RunOnValues(call);
 }
 
-void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-             MicaValue* results) {
-  if (RunCaptured(op, args, n, 0, results)) return;
-  const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  if (!frames::Own(self, *frames::Current())) return RunOnValues(op, args, n, results);
-  ViewSpecs specs;
-  op.spec().view(args, specs);
-  const ViewSpec& spec = specs[0];
-  const ThreadState& thread = CurrentThread();
-  const bool grad_enabled = thread.grad_enabled;
-  const frames::LeaveFrame left;
-  const DType dtype = spec.dtype < 0 ? self.dtype() : static_cast<DType>(spec.dtype);
-  Place place{spec.sizes, spec.strides, spec.byte_offset / ItemSize(dtype), dtype};
-  // Checks the bounds, which as_strided may leave.
-  static_cast<void>(MakeViewAs(self, place.sizes, place.strides, spec.byte_offset, dtype, true));
+// How a view of `self` is made here, in the frame.
+int32_t CreationOfViewOf(const Tensor& self) {
+  if (layer::Table()->inference_mode()) return MICA_VIEW_IN_INFERENCE;
+  if (!layer::Table()->grad_enabled()) return MICA_VIEW_WITHOUT_GRAD;
+  return DetailsOf(self).view_creation;
+}
+
+void RunView(layer::Call& call) {
+  if (RunCaptured(call, 0)) return;
+  const OperatorRef op = OpOf(call);
+  const Tensor self = formula::Argument<Tensor>(call[0]);
+  if (!layer::OwnOf(self, layer::CurrentFrame())) return RunOnValues(call);
+  // Of the wrapper, whose bounds as_strided may leave.
+  Place place = Place::Of(layer::Taken(layer::Table()->view_by(op.handle, call.args(), call.size())));
+  const int32_t creation = CreationOfViewOf(self);
+  const layer::LeaveFrame left;
   const LinkRef from = LinkOf(self);
   LinkRef link;
   if (op.name() == "mica::as_strided") {
@@ -249,71 +271,94 @@ void RunView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* ar
     link = std::make_shared<Link>();
     link->base = from->base;
     link->from = from;
-    link->op = &op;
-    link->args = KeptArguments(op, args, n);
+    link->op = op;
+    link->args = KeptArguments(op, call.args(), call.size());
     link->place = std::move(place);
   }
   link->value = Replay(*link, Value(link->from), link->base->copies);
   link->generation = link->base->generation;
-  const bool view = !(op.spec().flags & kNotDifferentiable);
+  const bool view = !op.has(MICA_OPERATOR_NOT_DIFFERENTIABLE);
   Tensor wrapper = WrapLink(self, std::move(link), left.frame(), view);
-  if (view) {
-    const ViewCreation creation = thread.inference_mode ? ViewCreation::kInference
-                                  : !grad_enabled       ? ViewCreation::kNoGrad
-                                  : self.is_view()
-                                      ? static_cast<ViewCreation>(self.impl()->extra->view_creation)
-                                      : ViewCreation::kDefault;
-    wrapper.impl()->extra->view_creation = static_cast<uint8_t>(creation);
-  }
-  results[0] = OwnedTensorValue(std::move(wrapper));
+  if (view) layer::Check(layer::Table()->set_view_creation(wrapper.get(), creation));
+  call.results()[0] = formula::Box(wrapper);
+  wrapper.release();
 }
 
-void RunResize(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-               MicaValue* results) {
-  if (RunCaptured(op, args, n, 1, results)) return;
-  const frames::LeaveFrame left;
-  const Frame& frame = left.frame();
-  const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  if (CurrentThread().grad_enabled && ValueOf(self, frame).requires_grad()) RefuseRecordedResize(op.spec());
-  const IntSpan sizes(args[1].u.ints.data, args[1].u.ints.size);
-  const bool given = args[2].tag != MICA_VALUE_NONE;
+void RunResize(layer::Call& call) {
+  if (RunCaptured(call, 1)) return;
+  const OperatorRef op = OpOf(call);
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
+  const Tensor self = formula::Argument<Tensor>(call[0]);
+  const Tensor value = ValueOf(self, frame);
+  if (layer::Table()->grad_enabled() && DetailsOf(value).requires_grad)
+    layer::Check(layer::Table()->check_recorded_write(op.handle, nullptr, value.get()));
+  const IntSpan sizes(call[1].u.ints.data, call[1].u.ints.size);
+  const bool given = call[2].tag != MICA_VALUE_NONE;
   if (self.sizes() == sizes && !given) return;
-  const MemoryFormat format = given ? static_cast<MemoryFormat>(args[2].u.i) : MemoryFormat::kContiguous;
+  const auto format = given ? static_cast<MemoryFormat>(call[2].u.i) : MemoryFormat::kContiguous;
   Resize(op, self, sizes, StridesIn(format, sizes), frame);
 }
 
-void RunBecomeView(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-                   MicaValue* results) {
-  if (RunCaptured(op, args, n, 1, results)) return;
-  const frames::LeaveFrame left;
-  const Frame& frame = left.frame();
-  const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  const Tensor& view = Tensor::Ref(args[1].u.tensor);
-  const std::string name(args[2].u.str.data, static_cast<size_t>(args[2].u.str.size));
-  CheckRecorded(op, name.c_str(), args, n, 1, frame);
-  MICA_CHECK(frames::Own(view, frame) && self.impl()->storage == view.impl()->storage &&
-                 self.dtype() == view.dtype(),
+void RunBecomeView(layer::Call& call) {
+  if (RunCaptured(call, 1)) return;
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
+  const Tensor self = formula::Argument<Tensor>(call[0]);
+  const Tensor view = formula::Argument<Tensor>(call[1]);
+  const auto name = formula::Argument<std::string>(call[2]);
+  CheckRecorded(OpOf(call), name.c_str(), call.args(), call.size(), 1, frame);
+  MICA_CHECK(layer::OwnOf(view, frame) && ShareStorage(self, view) && self.dtype() == view.dtype(),
              "The tensor that ", name, " writes and its new view do not share memory.");
-  SetLink(self, LinkOf(view));
+  SetLink(self, LinkOf(view), frame);
   static_cast<void>(ValueOf(self, frame));
-  self.impl()->storage->BumpVersion();
+  layer::Table()->mark_written(nullptr, self.get());
 }
 
-void RunCopy(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-             MicaValue* results) {
-  if (RunCaptured(op, args, n, 1, results)) return;
-  const frames::LeaveFrame left;
-  const Frame& frame = left.frame();
-  CheckRecorded(op, op.spec().name, args, n, 1, frame);
-  const Tensor& self = Tensor::Ref(args[0].u.tensor);
-  const Tensor& src = Tensor::Ref(args[1].u.tensor);
+void RunCopy(layer::Call& call) {
+  if (RunCaptured(call, 1)) return;
+  const OperatorRef op = OpOf(call);
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
+  CheckRecorded(op, nullptr, call.args(), call.size(), 1, frame);
+  const Tensor self = formula::Argument<Tensor>(call[0]);
+  const Tensor src = formula::Argument<Tensor>(call[1]);
   CheckNoInternalOverlap(self, "self");
   const Tensor from = ValueOf(src, frame);
   Tensor value = Fitted(from, self);
   // A value of its own: what is an input's may be written when the function has returned.
-  if (value.impl()->storage == from.impl()->storage)
-    value = ::mica::ops::op::clone::call(value, std::nullopt);
+  if (ShareStorage(value, from)) value = Clone(value);
   Write(op, self, std::move(value), frame);
+}
+
+// Whether a composite runs as one operator: its schema neither writes nor returns a view, and
+// Autograd has a kernel for the whole, whose gradient the parts would not have, or lets it pass.
+bool StaysWhole(void* op, const MicaOperatorInfo& info) {
+  if (!(info.flags & MICA_OPERATOR_COMPOSITE) || info.written_args || info.form != MICA_FORM_FUNCTIONAL)
+    return false;
+  for (int32_t i = 0; i < info.num_results; ++i)
+    if (info.results[i].alias_of >= 0) return false;
+  return layer::Table()->operator_at(op, "Autograd") != MICA_AT_DECOMPOSITION;
+}
+
+bool MakesOrReadsMemory(std::string_view composite) {
+  return composite == "mica::empty.memory_format" || composite == "mica::empty_strided" ||
+         composite == "mica::empty_like" || composite == "mica::_linalg_failure" ||
+         composite == "mica::_linalg_failure_code" || composite == "mica::_any_true";
+}
+
+}  // namespace
+
+void Choose(void* op, MicaLayerChoice* out) {
+  const MicaOperatorInfo* const info = layer::Table()->operator_info(op);
+  void* const context = const_cast<MicaOperatorInfo*>(info);
+  const std::string_view name = info->name;
+  if (name == "mica::copy_") return layer::Choose<&RunCopy>(out, context);
+  if (name == "mica::resize_") return layer::Choose<&RunResize>(out, context);
+  if (name == "mica::_become_view_") return layer::Choose<&RunBecomeView>(out, context);
+  if (info->flags & MICA_OPERATOR_VIEW) return layer::Choose<&RunView>(out, context);
+  if (MakesOrReadsMemory(name) || StaysWhole(op, *info)) return layer::Choose<&RunWhole>(out, context);
+  layer::Choose<&RunCall>(out, context);
 }
 
 }  // namespace mica::functionalize

@@ -1,28 +1,29 @@
 // Wrappers and what stands behind them: how a value follows its base's generations.
+#include <string>
+
 #include "keys/functionalize/functional.h"
-#include "mica/ops/_keep_history.h"
-#include "mica/ops/clone.h"
-#include "mica/ops/view_copy.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {
 
-// A storage of its own over the same memory: nobody else's versions count there.
-Storage OwnStorage(const Tensor& value) {
-  StorageImpl* shared = value.impl()->storage;
-  shared->Retain();
-  return Storage::FromMemory(
-      shared->data(), shared->nbytes(), value.device(),
-      [](void* context) { static_cast<StorageImpl*>(context)->Release(); }, shared);
+void SetPlace(const Tensor& wrapper, const Tensor& of, const Place& place) {
+  layer::Check(layer::Table()->show_memory(wrapper.get(), of.get(), Ints(place.sizes), Ints(place.strides),
+                                           place.offset));
 }
 
-void SetStorage(const Tensor& wrapper, StorageImpl* storage, const Place& place) {
-  TensorImpl& impl = *wrapper.impl();
-  impl.MoveTo(storage);
-  const auto start = reinterpret_cast<uintptr_t>(storage->data());
-  impl.dl.data = reinterpret_cast<void*>(start + static_cast<uintptr_t>(place.offset * wrapper.itemsize()));
-  impl.SetSizesStrides(place.sizes, place.strides);
+// What a wrapper keeps of its link: a reference.
+MicaPayload PayloadOf(LinkRef link) {
+  MicaPayload payload{};
+  payload.opaque = new LinkRef(std::move(link));
+  payload.destroy = [](void* kept) { delete static_cast<LinkRef*>(kept); };
+  return payload;
+}
+const LinkRef& LinkIn(const MicaPayload& payload) { return *static_cast<const LinkRef*>(payload.opaque); }
+
+Tensor WrapWith(LinkRef link, const MicaFrame& frame, const Tensor& base) {
+  MicaTensor* const value = link->value.get();  // which the payload keeps
+  const MicaPayload payload = PayloadOf(std::move(link));
+  return layer::Taken(layer::Table()->wrap(value, &frame, base.get(), &payload));
 }
 
 bool ReadsStrides(std::string_view name) {
@@ -31,7 +32,8 @@ bool ReadsStrides(std::string_view name) {
 
 }  // namespace
 
-KeptArguments::KeptArguments(const Operator& op, const MicaValue* args, int64_t n) : values_(args, args + n) {
+KeptArguments::KeptArguments(const OperatorRef& op, const MicaValue* args, int64_t n)
+    : values_(args, args + n) {
   values_[0] = {};
   for (MicaValue& v : values_) {
     const bool plain = v.tag == MICA_VALUE_NONE || v.tag == MICA_VALUE_INT || v.tag == MICA_VALUE_BOOL ||
@@ -40,15 +42,16 @@ KeptArguments::KeptArguments(const Operator& op, const MicaValue* args, int64_t 
       ints_.push_back(std::make_unique<Dims>(v.u.ints.data, v.u.ints.data + v.u.ints.size));
       v.u.ints = {ints_.back()->data(), v.u.ints.size};
     } else {
-      MICA_CHECK_IMPLEMENTED(plain || &v == values_.data(), "The view operator ", op.spec().name,
-                             " has an argument of a type that functionalize cannot keep (", op.spec().schema,
+      MICA_CHECK_IMPLEMENTED(plain || &v == values_.data(), "The view operator ", op.info->name,
+                             " has an argument of a type that functionalize cannot keep (", op.info->schema,
                              "); call the operator on a clone.");
     }
   }
 }
 
 bool Link::Ends() const {
-  return !from || (op->spec().flags & kNotDifferentiable) || RealOf(place.dtype) != RealOf(from->place.dtype);
+  return !from || op.has(MICA_OPERATOR_NOT_DIFFERENTIABLE) ||
+         RealOf(place.dtype) != RealOf(from->place.dtype);
 }
 
 bool Link::Detached() const {
@@ -58,84 +61,90 @@ bool Link::Detached() const {
 }
 
 bool RequiresGradHere(const Tensor& t) {
-  return t.defined() && (t.requires_grad() ||
-                         (t.is_view() && t.impl()->extra->view_base->has_flag(tensor_flags::kRequiresGrad)));
+  if (!t.defined()) return false;
+  const MicaTensorDetails details = DetailsOf(t);
+  return details.requires_grad || details.base_requires_grad;
 }
 // In the parent, or a level around it.
 bool RequiresGrad(const Tensor& t) {
-  return RequiresGradHere(t) || (frames::IsWrapper(t) && RequiresGrad(frames::WrapperOf(t).value));
+  if (RequiresGradHere(t)) return true;
+  MicaTensor* value = nullptr;
+  return t.defined() && layer::Table()->unwrap(t.get(), nullptr, &value, nullptr) &&
+         RequiresGrad(Tensor::Borrow(value));
 }
 
 Tensor KeepHistory(const Tensor& of, const Tensor& values, bool moves) {
+  static const formula::Operator keep_history("mica::_keep_history");
   const Recorded recorded;
-  return ::mica::ops::op::_keep_history::call(of, values, moves);
+  return keep_history.Call<Tensor>(of, values, moves);
 }
 
 LinkRef LinkOf(const Tensor& wrapper) {
-  return std::static_pointer_cast<Link>(frames::WrapperOf(wrapper).opaque);
+  MicaPayload payload{};
+  layer::Table()->unwrap(wrapper.get(), nullptr, nullptr, &payload);
+  return LinkIn(payload);
 }
 
-void SetLink(const Tensor& wrapper, LinkRef link) {
-  frames::Wrapper& w = frames::WrapperOf(wrapper);
-  if (wrapper.impl()->sizes() != IntSpan(link->place.sizes) ||
-      wrapper.impl()->strides() != IntSpan(link->place.strides) ||
-      wrapper.storage_offset() != link->place.offset) {
-    SetStorage(wrapper, wrapper.impl()->storage, link->place);
+void SetLink(const Tensor& wrapper, LinkRef link, const MicaFrame& frame) {
+  const Place& place = link->place;
+  if (wrapper.sizes() != IntSpan(place.sizes) || wrapper.strides() != IntSpan(place.strides) ||
+      OffsetOf(wrapper) != place.offset) {
+    SetPlace(wrapper, wrapper, place);
   }
-  w.value = link->value;
-  w.opaque = std::move(link);
+  layer::Check(layer::Table()->set_value(wrapper.get(), &frame, link->value.get()));
+  const MicaPayload payload = PayloadOf(std::move(link));
+  layer::Check(layer::Table()->set_payload(wrapper.get(), &frame, &payload));
 }
 
-Tensor LiftRoot(Tensor value, const frames::Frame& frame) { return LiftAs(std::move(value), nullptr, frame); }
+Tensor LiftRoot(const Tensor& value, const MicaFrame& frame) { return LiftAs(value, nullptr, frame); }
 
-Tensor LiftAs(Tensor value, const Place* shown, const frames::Frame& frame) {
+Tensor LiftAs(const Tensor& value, const Place* shown, const MicaFrame& frame) {
   auto link = std::make_shared<Link>();
   link->base = std::make_shared<Base>();
   link->base->first = value;
   link->base->copies = LevelOf(frame) && LevelOf(frame)->remove_views();
-  link->place = Place::Of(value);
+  const MicaTensorDetails details = DetailsOf(value);
+  link->place = {formula::Own(value.sizes()), formula::Own(value.strides()), details.offset, value.dtype()};
   if (shown && shown->sizes == link->place.sizes && shown->dtype == link->place.dtype &&
-      (shown->offset + ExtentOf(*shown)) * value.itemsize() <= value.impl()->storage->nbytes())
+      (shown->offset + ExtentOf(*shown)) * plugin::TensorRef(value.get()).itemsize() <= details.nbytes)
     link->place = *shown;
   link->value = value;
-  Tensor wrapper = frames::Wrap(std::move(value), frame);
-  SetStorage(wrapper, OwnStorage(link->value).get(), link->place);
-  frames::WrapperOf(wrapper).opaque = std::move(link);
+  Tensor wrapper = WrapWith(link, frame, Tensor());
+  SetPlace(wrapper, Tensor(), link->place);
   return wrapper;
 }
 
-Tensor WrapLink(const Tensor& self, LinkRef link, const frames::Frame& frame, bool view) {
-  Tensor wrapper = frames::Wrap(link->value, frame, view ? self : Tensor());
-  SetStorage(wrapper, self.impl()->storage, link->place);
-  frames::WrapperOf(wrapper).opaque = std::move(link);
+Tensor WrapLink(const Tensor& self, LinkRef link, const MicaFrame& frame, bool view) {
+  Tensor wrapper = WrapWith(link, frame, view ? self : Tensor());
+  SetPlace(wrapper, self, link->place);
   return wrapper;
 }
 
-const Operator* CopyForm(const Operator& view) {
+OperatorRef CopyFormOr(const OperatorRef& view) {
   const std::string_view name = view.name();
   const size_t dot = name.find('.');
-  const std::string base(name.substr(0, dot));
-  return FindOperator(base + "_copy" + (dot == name.npos ? "" : std::string(name.substr(dot))));
+  std::string copy(name.substr(0, dot));
+  copy += "_copy";
+  if (dot != name.npos) copy += name.substr(dot);
+  const OperatorRef found = OperatorRef::Find(copy.c_str());
+  return found ? found : view;
 }
 
 Tensor Replay(const Link& link, const Tensor& from, bool copies) {
-  const std::string_view name = link.op->name();
+  static const formula::Operator view_copy("mica::view_copy"), clone("mica::clone");
+  const std::string_view name = link.op.name();
   if (name == "mica::as_strided") {
-    const bool original = from.is_same(link.base->first);
+    const bool original = IsSame(from, link.base->first);
     return ReadPlace(from, link.from->place, link.place, original, copies);
   }
-  const Operator* op = copies ? CopyForm(*link.op) : link.op;
   const bool same_strides = from.strides() == IntSpan(link.from->place.strides);
   if (name == "mica::_reshape_alias" && (copies || !same_strides))
-    return ::mica::ops::op::view_copy::call(from, link.place.sizes);
-  Tensor ordered;
-  if (!same_strides && ReadsStrides(name))
-    ordered = ::mica::ops::op::clone::call(from, MemoryFormat::kContiguous);
+    return view_copy.Call<Tensor>(from, link.place.sizes);
+  Tensor ordered = from;
+  if (!same_strides && ReadsStrides(name)) ordered = clone.Call<Tensor>(from, MemoryFormat::kContiguous);
   std::vector<MicaValue> args = link.args.values();
-  args[0] = AbiType<const Tensor&>::Box(ordered.defined() ? ordered.impl() : from.impl());
-  MicaValue made[1];
-  (op ? op : link.op)->CallBoxed(args.data(), static_cast<int64_t>(args.size()), made);
-  return TakeTensor(made[0]);
+  args[0] = formula::Box(ordered);
+  return (copies ? CopyFormOr(link.op) : link.op).CallForTensor(args);
 }
 
 Tensor ReplayAll(const Link& link, const Tensor& base) {
@@ -144,7 +153,8 @@ Tensor ReplayAll(const Link& link, const Tensor& base) {
 
 Tensor Value(const LinkRef& link) {
   if (link->generation == link->base->generation) return link->value;
-  MICA_INTERNAL(link->from, "a base has a value of another generation.");
+  MICA_FORMULA_CHECK_(MICA_ERROR_INTERNAL, link->from,
+                      "Internal error: a base has a value of another generation.");
   const Tensor from = Value(link->from);
   const Recorded recorded;
   Tensor value = Replay(*link, from, link->base->copies);
@@ -154,24 +164,28 @@ Tensor Value(const LinkRef& link) {
   return link->value;
 }
 
-Tensor ValueOf(const Tensor& t, const frames::Frame& frame) {
-  frames::Wrapper* w = t.defined() ? frames::Own(t, frame) : nullptr;
-  if (!w) return t;
-  w->value = Value(LinkOf(t));
-  return w->value;
+Tensor ValueOf(const Tensor& t, const MicaFrame& frame) {
+  const auto own = layer::OwnOf(t, frame);
+  if (!own) return t;
+  const LinkRef link = LinkIn(own->payload);
+  if (link->generation == link->base->generation && link->value.get() == own->value) return link->value;
+  const Tensor value = Value(link);
+  layer::Check(layer::Table()->set_value(t.get(), &frame, value.get()));
+  return value;
 }
 
 LinkRef LinkAt(const LinkRef& of, Place place) {
+  static const OperatorRef as_strided = OperatorRef::Find("mica::as_strided");
   // as_strided names places in the storage, whatever it is called on: the outermost link of the
   // dtype has most of it.
   LinkRef whole = of;
   while (whole->from && whole->from->place.dtype == of->place.dtype &&
-         !(whole->op->spec().flags & kNotDifferentiable))
+         !whole->op.has(MICA_OPERATOR_NOT_DIFFERENTIABLE))
     whole = whole->from;
   auto link = std::make_shared<Link>();
   link->base = of->base;
   link->from = std::move(whole);
-  link->op = &GetOperator("mica::as_strided");
+  link->op = as_strided;
   link->place = std::move(place);
   link->generation = -1;
   return link;

@@ -4,30 +4,39 @@
 #include <numeric>
 
 #include "keys/functionalize/functional.h"
-#include "mica/ops/arange.h"
-#include "mica/ops/as_strided.h"
-#include "mica/ops/as_strided_copy.h"
-#include "mica/ops/as_strided_scatter.h"
-#include "mica/ops/index_put.h"
-#include "mica/ops/new_zeros.h"
-#include "mica/ops/permute.h"
-#include "mica/ops/permute_copy.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/view_copy.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
-namespace {
+
+using formula::Operator;
 
 Tensor Shaped(const Tensor& t, IntSpan sizes, bool copies) {
-  return copies ? ::mica::ops::op::view_copy::call(t, sizes) : ::mica::ops::op::reshape::call(t, sizes);
+  static const Operator reshape("mica::reshape"), view_copy("mica::view_copy");
+  return (copies ? view_copy : reshape).Call<Tensor>(t, sizes);
 }
+Tensor Flat(const Tensor& t, bool copies) { return Shaped(t, Dims{-1}, copies); }
 Tensor Permuted(const Tensor& t, IntSpan dims, bool copies) {
-  return copies ? ::mica::ops::op::permute_copy::call(t, dims) : ::mica::ops::op::permute::call(t, dims);
+  static const Operator permute("mica::permute"), permute_copy("mica::permute_copy");
+  return (copies ? permute_copy : permute).Call<Tensor>(t, dims);
+}
+Tensor CountUp(int64_t count, const Tensor& like) {
+  static const Operator arange("mica::arange");
+  return arange.Call<Tensor>(formula::Scalar(count), DType::kI64, std::nullopt, like.device(), std::nullopt);
+}
+Tensor Zeros(int64_t count, const Tensor& like) {
+  static const Operator new_zeros("mica::new_zeros");
+  return new_zeros.Call<Tensor>(like, Dims{count}, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+
+namespace {
+
+Tensor StridedCopy(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
+  static const Operator as_strided_copy("mica::as_strided_copy");
+  return as_strided_copy.Call<Tensor>(t, sizes, strides, offset);
 }
 Tensor Strided(const Tensor& t, const Place& p, int64_t offset, bool copies) {
-  return copies ? ::mica::ops::op::as_strided_copy::call(t, p.sizes, p.strides, offset)
-                : ::mica::ops::op::as_strided::call(t, p.sizes, p.strides, offset);
+  static const Operator as_strided("mica::as_strided");
+  return copies ? StridedCopy(t, p.sizes, p.strides, offset)
+                : as_strided.Call<Tensor>(t, p.sizes, p.strides, offset);
 }
 
 bool IsDense(const Place& p) { return IsNonOverlappingAndDense(p.sizes, p.strides); }
@@ -46,10 +55,7 @@ Dims OrderOf(const Place& p) {
 
 // The place of each element in the row, as int64.
 Tensor PlacesOf(const Tensor& like, const Place& of) {
-  const Tensor row = ::mica::ops::op::arange::call(Scalar(ExtentOf(of)), DType::kI64, std::nullopt,
-                                                   like.device(), std::nullopt);
-  return ::mica::ops::op::reshape::call(::mica::ops::op::as_strided_copy::call(row, of.sizes, of.strides, 0),
-                                        Dims{-1});
+  return Flat(StridedCopy(CountUp(ExtentOf(of), like), of.sizes, of.strides, 0), false);
 }
 
 // Calls f(offset from the first element) for each element.
@@ -68,10 +74,10 @@ void CheckInside(const Place& of, const Place& wanted) {
     ForEachOffset(of, 0, 0, [&](int64_t i) { known[static_cast<size_t>(i)] = true; });
     ForEachOffset(wanted, 0, at, [&](int64_t i) { inside = inside && known[static_cast<size_t>(i)]; });
   }
-  MICA_CHECK_IMPLEMENTED(inside, "as_strided of shape ", ShapeText(wanted.sizes), ", strides ",
-                         ShapeText(wanted.strides), " and offset ", wanted.offset,
-                         " reaches memory beyond the tensor of shape ", ShapeText(of.sizes), ", strides ",
-                         ShapeText(of.strides), " and offset ", of.offset,
+  MICA_CHECK_IMPLEMENTED(inside, "as_strided of shape ", formula::Show(wanted.sizes), ", strides ",
+                         formula::Show(wanted.strides), " and offset ", wanted.offset,
+                         " reaches memory beyond the tensor of shape ", formula::Show(of.sizes), ", strides ",
+                         formula::Show(of.strides), " and offset ", of.offset,
                          ", which functionalize knows nothing of once the tensor was written. Give the "
                          "function the whole tensor and make the view inside.");
 }
@@ -88,31 +94,30 @@ int64_t ExtentOf(const Place& place) {
 }
 
 Tensor RowOf(const Tensor& value, const Place& of, bool copies) {
-  if (IsDense(of)) return Shaped(Permuted(value, OrderOf(of), copies), Dims{-1}, copies);
-  const Tensor row = ::mica::ops::op::new_zeros::call(value, Dims{ExtentOf(of)}, std::nullopt, std::nullopt,
-                                                      std::nullopt, std::nullopt);
+  static const Operator index_put("mica::index_put");
+  if (IsDense(of)) return Flat(Permuted(value, OrderOf(of), copies), copies);
+  const Tensor row = Zeros(ExtentOf(of), value);
   const Tensor places = PlacesOf(value, of);
-  return ::mica::ops::op::index_put::call(row, TensorSpan(&places, 1), Shaped(value, Dims{-1}, copies),
-                                          false);
+  return index_put.Call<Tensor>(row, formula::TensorSpan(&places, 1), Flat(value, copies), false);
 }
 
 Tensor ReadPlace(const Tensor& value, const Place& of, const Place& wanted, bool original, bool copies) {
   if (!original) CheckInside(of, wanted);
   const int64_t at = wanted.offset - of.offset;
-  if (value.strides() == IntSpan(of.strides))
-    return Strided(value, wanted, value.storage_offset() + at, copies);
+  if (value.strides() == IntSpan(of.strides)) return Strided(value, wanted, OffsetOf(value) + at, copies);
   CheckInside(of, wanted);
   const Tensor row = RowOf(value, of, copies);
-  return Strided(row, wanted, row.storage_offset() + at, copies);
+  return Strided(row, wanted, OffsetOf(row) + at, copies);
 }
 
 Tensor WritePlace(const Tensor& value, const Place& of, const Place& written, const Tensor& src,
                   bool copies) {
+  static const Operator scatter("mica::as_strided_scatter");
   CheckInside(of, written);
   const Tensor row = RowOf(value, of, copies);
-  const Tensor next = ::mica::ops::op::as_strided_scatter::call(
-      row, src, written.sizes, written.strides, row.storage_offset() + written.offset - of.offset);
-  if (!IsDense(of)) return ::mica::ops::op::as_strided_copy::call(next, of.sizes, of.strides, 0);
+  const Tensor next = scatter.Call<Tensor>(row, src, written.sizes, written.strides,
+                                           OffsetOf(row) + written.offset - of.offset);
+  if (!IsDense(of)) return StridedCopy(next, of.sizes, of.strides, 0);
   const Dims order = OrderOf(of);
   Dims sizes, back(order.size());
   for (size_t i = 0; i < order.size(); ++i) {

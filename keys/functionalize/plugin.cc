@@ -1,49 +1,37 @@
-// The plugin's entry: the kind, its fallback for all operators, views, and what is kept whole.
+// The plugin's entry: the kind, its rule, and the table that whoever enters its frames calls.
 #include <mica/functionalize.h>
-#include <mica/plugin.h>
 
-#include "dispatcher/calls/adapters_return.h"
-#include "dispatcher/plugins/plugins.h"
-#include "dispatcher/plugins/status.h"
-#include "dispatcher/registration/registration.h"
 #include "keys/functionalize/functional.h"
-#include "mica/fingerprint.h"
 
 namespace mica::functionalize {
 namespace {
 
-// Whether a composite runs as one operator: its schema neither writes nor returns a view, and
-// Autograd has a kernel for the whole, whose gradient the parts would not have.
-bool StaysWhole(const Operator& op, const Scope& scope) {
-  const OperatorSpec& spec = op.spec();
-  if (!spec.composite || spec.written_args || spec.form != OpForm::kFunctional) return false;
-  for (const auto& result : op.schema().returns)
-    if (result.alias()) return false;
-  return PreviousSlot(op, "Autograd", scope).fn != spec.composite;
-}
-
 Level& Of(MicaFunctionalLevel* level) { return *reinterpret_cast<Level*>(level); }
 
 void GiveList(std::vector<Tensor> tensors, MicaValue* list) {
+  const auto size = static_cast<int64_t>(tensors.size());
+  MicaTensor** const given = plugin::Host()->tensor_list_create(size);
+  for (int64_t i = 0; i < size; ++i) given[i] = tensors[static_cast<size_t>(i)].release();
   list->tag = MICA_VALUE_TENSORS;
-  list->u.tensors = GiveTensorList(std::move(tensors));
+  list->u.tensors = {given, size};
 }
 
 MicaStatus Enter(int32_t remove_views, MicaFunctionalLevel** level) {
-  return CatchAll([&] { *level = reinterpret_cast<MicaFunctionalLevel*>(new Level(remove_views != 0)); });
+  return plugin::CatchAll(
+      [&] { *level = reinterpret_cast<MicaFunctionalLevel*>(new Level(remove_views != 0)); });
 }
 MicaStatus Lift(MicaFunctionalLevel* level, MicaTensorSpan inputs, MicaValue* list) {
-  return CatchAll([&] { GiveList(Of(level).Lift(AbiType<TensorSpan>::From(inputs)), list); });
+  return plugin::CatchAll([&] { GiveList(Of(level).Lift(inputs), list); });
 }
 MicaStatus Updates(MicaFunctionalLevel* level, MicaValue* list) {
-  return CatchAll([&] { GiveList(Of(level).Updates(), list); });
+  return plugin::CatchAll([&] { GiveList(Of(level).Updates(), list); });
 }
 MicaStatus Apply(MicaFunctionalLevel* level, int32_t inputs) {
-  return CatchAll([&] { Of(level).Apply(inputs != 0); });
+  return plugin::CatchAll([&] { Of(level).Apply(inputs != 0); });
 }
 MicaTensorResult Result(MicaFunctionalLevel* level, MicaTensor* t) {
   MicaTensorResult r{nullptr, nullptr};
-  r.status = CatchAll([&] { r.value = Of(level).Result(Tensor::Ref(t)).release(); });
+  r.status = plugin::CatchAll([&] { r.value = Of(level).Result(Tensor::Borrow(t)).release(); });
   return r;
 }
 
@@ -58,30 +46,15 @@ const MicaFunctionalize kTable = {
 };
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
-  auto& scope = *static_cast<Scope*>(registrar->context);
-  BringKind(scope);
-  EnsureProvider("layer:Autograd");
-  const SourceLocation here{__FILE__, __LINE__};
-  scope.AddBoxedFallback("functionalize", {&RunCall, nullptr, nullptr}, here);
-  for (const Operator* op : AllOperators()) {
-    if (op->spec().view) {
-      scope.AddBoxedKernel(op->name(), "functionalize", {&RunView, nullptr, nullptr}, here);
-    } else if (StaysWhole(*op, scope)) {
-      scope.AddBoxedKernel(op->name(), "functionalize", {&RunWhole, nullptr, nullptr}, here);
-    }
-  }
-  // Composites that make or read memory.
-  for (const char* name : {"mica::empty.memory_format", "mica::empty_strided", "mica::empty_like",
-                           "mica::_linalg_failure", "mica::_linalg_failure_code", "mica::_any_true"})
-    scope.AddBoxedKernel(name, "functionalize", {&RunWhole, nullptr, nullptr}, here);
-  scope.AddBoxedKernel("mica::copy_", "functionalize", {&RunCopy, nullptr, nullptr}, here);
-  scope.AddBoxedKernel("mica::resize_", "functionalize", {&RunResize, nullptr, nullptr}, here);
-  scope.AddBoxedKernel("mica::_become_view_", "functionalize", {&RunBecomeView, nullptr, nullptr}, here);
-  scope.AddExtension(MICA_FUNCTIONALIZE_EXTENSION, &kTable.table);
+  layer::Kind kind(registrar, KindRecord());
+  SetKind(kind.number());
+  layer::Check(layer::Table()->open_layer("Autograd"));  // whose kernels say which composites stay whole
+  kind.Rule<&Choose>();
+  plugin::Registrar(registrar, "").Extension(MICA_FUNCTIONALIZE_EXTENSION, &kTable.table);
 }
 
 }  // namespace
 }  // namespace mica::functionalize
 
-MICA_PLUGIN("functionalize", "Mica", "0.1", "", MICA_CORE_BUILD,
-            "layer:functionalize,extension:mica.functionalize", ::mica::functionalize::Init)
+MICA_PLUGIN("functionalize", "Mica", "0.1", "", "", "layer:functionalize,extension:mica.functionalize",
+            ::mica::functionalize::Init)

@@ -1,75 +1,43 @@
 // Calls without values, on the meta device, of tensors that look as the wrappers do: what a
 // write would throw, and how results would lie in memory.
 #include "keys/functionalize/functional.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
-namespace {
 
-using frames::ForEachTensor;
-
-// While it lives, calls go to backends alone.
-class Bare {
- public:
-  Bare() : saved_(t_state) {
-    t_state.frame = nullptr;
-    t_state.include = t_state.include - KeySet::Of(keys::kFrame);
-    t_state.exclude = t_state.exclude | keys::kAboveBackends;
-  }
-  ~Bare() { t_state = saved_; }
-  Bare(const Bare&) = delete;
-  Bare& operator=(const Bare&) = delete;
-
- private:
-  ThreadState saved_;
-};
-
-// The same tensor without elements.
-Tensor WithoutElements(const Tensor& t) {
-  const Storage storage = Storage::Allocate(t.impl()->storage->nbytes(), Device{keys::kMeta, 0});
-  Tensor twin = Tensor::Steal(
-      TensorImpl::Make(storage, t.storage_offset() * t.itemsize(), t.sizes(), t.strides(), t.dtype()));
-  twin.impl()->flags |= t.impl()->flags & MICA_TENSOR_WRAPPED_NUMBER;
-  return twin;
-}
-
-}  // namespace
-
-void CheckShapes(const Operator& op, const MicaValue* args, int64_t n) {
-  const OperatorSpec& spec = op.spec();
-  if (spec.form == OpForm::kFunctional || spec.composite) return;
+void CheckShapes(const OperatorRef& op, const MicaValue* args, int64_t n) {
+  const MicaOperatorInfo& info = *op.info;
+  if (info.form == MICA_FORM_FUNCTIONAL || op.has(MICA_OPERATOR_COMPOSITE)) return;
+  const bool pointwise = std::string_view(info.class_name) == "pointwise";
   ForEachTensor(args, n, [&](const Tensor& out, int64_t i) {
-    if (!((spec.written_args >> i) & 1) || spec.op_class != OpClass::kPointwise) return;
+    if (!((info.written_args >> i) & 1) || !pointwise) return;
     ForEachTensor(args, n, [&](const Tensor& in, int64_t j) {
-      if (i != j && in.impl()->storage == out.impl()->storage)
-        CheckNoPartialOverlap(out, in, spec.form == OpForm::kInplace ? "self" : "out",
-                              op.schema().arguments[static_cast<size_t>(j)].name.c_str());
+      if (i != j && ShareStorage(in, out))
+        layer::Check(layer::Table()->check_overlap(out.get(), info.form == MICA_FORM_INPLACE ? "self" : "out",
+                                                   in.get(), info.args[j].name));
     });
   });
   bool reads = false;  // else a factory, which makes tensors where it is told to
-  ForEachTensor(args, n, [&](const Tensor&, int64_t i) { reads = reads || !((spec.written_args >> i) & 1); });
-  if (!reads && spec.form == OpForm::kOut) return;
-  const Bare bare;
-  const frames::ReplacedArguments twins(args, n, [](const Tensor& t) { return WithoutElements(t); });
-  ResultRoom results(op);
+  ForEachTensor(args, n, [&](const Tensor&, int64_t i) { reads = reads || !((info.written_args >> i) & 1); });
+  if (!reads && info.form == MICA_FORM_OUT) return;
+  std::vector<MicaValue> results(static_cast<size_t>(info.num_results));
   try {
-    op.CallBoxed(twins.data(), n, results);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kNotImplemented) throw;
+    layer::Check(layer::Table()->call_on_meta(op.handle, args, n, results.data(),
+                                              static_cast<int64_t>(results.size())));
+  } catch (const plugin::Error& e) {
+    if (e.code != MICA_ERROR_NOT_IMPLEMENTED) throw;
   }
 }
 
-std::vector<Place> PlacesOfResults(const Operator& op, const MicaValue* args, int64_t n) {
-  const Bare bare;
-  const frames::ReplacedArguments twins(args, n, [](const Tensor& t) { return WithoutElements(t); });
-  ResultRoom results(op);
+std::vector<Place> PlacesOfResults(const OperatorRef& op, const MicaValue* args, int64_t n) {
+  std::vector<MicaValue> results(static_cast<size_t>(op.info->num_results));
   std::vector<Place> places;
   try {
-    op.CallBoxed(twins.data(), n, results);
-  } catch (const Error&) {  // values decide
+    layer::Check(layer::Table()->call_on_meta(op.handle, args, n, results.data(),
+                                              static_cast<int64_t>(results.size())));
+  } catch (const plugin::Error&) {  // values decide
     return places;
   }
-  ReplaceResults(op, results, [&](Tensor t) {
+  ReplaceResults(*op.info, results.data(), [&](const Tensor& t) {
     places.push_back(Place::Of(t));
     return Tensor();
   });

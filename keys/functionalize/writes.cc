@@ -6,22 +6,12 @@
 // base was computed without one; _keep_history gives it the history of the value before. A
 // detached view has a history of its own, as if it were a base: it ends the way of a recorded
 // write, whose values go on to what it is detached of, without their history.
-#include "dispatcher/calls/given_output.h"
-#include "dispatcher/calls/structured.h"
-#include "dispatcher/calls/write_log.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "keys/functionalize/functional.h"
-#include "mica/ops/as_strided.h"
-#include "mica/ops/cat.h"
-#include "mica/ops/detach.h"
-#include "mica/ops/detach_copy.h"
-#include "mica/ops/new_zeros.h"
-#include "tensor/shape.h"
 
 namespace mica::functionalize {
 namespace {
 
-using frames::ForEachTensor;
+using formula::Operator;
 
 // What Autograd would see of the wrapper: the first value, or a view of it.
 Tensor Probe(const Tensor& wrapper) {
@@ -30,48 +20,55 @@ Tensor Probe(const Tensor& wrapper) {
   if (!link->from) return first;
   const Dims none = {0}, one = {1};
   const bool detached = link->Detached();
-  Tensor probe = MakeViewAs(first, none, one, 0, wrapper.dtype(), detached);
-  if (wrapper.is_view() && !detached)
-    probe.impl()->EnsureExtra().view_creation = wrapper.impl()->extra->view_creation;
+  Tensor probe = layer::Taken(layer::Table()->tensor_view(first.get(), Ints(none), Ints(one), 0,
+                                                          static_cast<int32_t>(wrapper.dtype()), detached));
+  const MicaTensorDetails details = DetailsOf(wrapper);
+  if (details.base && !detached)
+    layer::Check(layer::Table()->set_view_creation(probe.get(), details.view_creation));
   return probe;
+}
+
+// Without a history.
+Tensor Detach(const Tensor& t, bool copies) {
+  static const Operator detach("mica::detach"), detach_copy("mica::detach_copy");
+  return (copies ? detach_copy : detach).Call<Tensor>(t);
 }
 
 }  // namespace
 
-void CheckRecorded(const Operator& op, const char* name, const MicaValue* args, int64_t n, uint64_t written,
-                   const frames::Frame& frame) {
+void CheckRecorded(const OperatorRef& op, const char* name, const MicaValue* args, int64_t n,
+                   uint64_t written, const MicaFrame& frame) {
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if ((written >> i) & 1) CheckWritable(LinkOf(t)->base->first, op.spec());
+    if ((written >> i) & 1)
+      layer::Check(layer::Table()->check_writable(op.handle, LinkOf(t)->base->first.get()));
   });
   bool recorded = false;
-  if (CurrentThread().grad_enabled)
+  if (layer::Table()->grad_enabled())
     ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
       recorded = recorded || RequiresGradHere(ValueOf(t, frame));
     });
   if (!recorded) return;
-  if (op.spec().form == OpForm::kOut) RefuseRecordedOut(op.spec());
   ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if ((written >> i) & 1) GetAutogradInterface().CheckInplace(Probe(t), name);
+    if ((written >> i) & 1)
+      layer::Check(layer::Table()->check_recorded_write(op.handle, name, Probe(t).get()));
   });
 }
 
-void Write(const Operator& op, const Tensor& wrapper, Tensor value, const frames::Frame& frame) {
+void Write(const OperatorRef& op, const Tensor& wrapper, Tensor value, const MicaFrame& frame) {
   const LinkRef link = LinkOf(wrapper);
   Base& base = *link->base;
-  MICA_CHECK_IMPLEMENTED(!base.shares, "Operator ", op.spec().name, " writes an input of functionalize (",
-                         wrapper.ToString(),
+  MICA_CHECK_IMPLEMENTED(!base.shares, "Operator ", op.info->name, " writes an input of functionalize (",
+                         TextOf(wrapper),
                          ") that shares memory with another input, which would not see the write. Give the "
                          "function one of them and make the other inside, as a view.");
   static_cast<void>(Value(link));
-  bool recorded = CurrentThread().grad_enabled;
+  bool recorded = layer::Table()->grad_enabled() != 0;
   const Tensor own = recorded ? value : Tensor();  // with its history
   bool crossed = false;
   LinkRef at = link;
   for (Tensor whole = std::move(value);; at = at->from) {
     if (at->Ends()) {
-      if (crossed)
-        whole =
-            base.copies ? ::mica::ops::op::detach_copy::call(whole) : ::mica::ops::op::detach::call(whole);
+      if (crossed) whole = Detach(whole, base.copies);
       if (!recorded && RequiresGrad(at->value)) whole = KeepHistory(at->value, whole, !crossed);
       at->value = whole;
       at->generation = base.generation + 1;
@@ -89,39 +86,37 @@ void Write(const Operator& op, const Tensor& wrapper, Tensor value, const frames
   base.written = true;
   base.recorded = base.recorded || recorded;
   static_cast<void>(ValueOf(wrapper, frame));
-  wrapper.impl()->storage->BumpVersion();
-  LogWrite(wrapper, op.spec().name);
+  layer::Table()->mark_written(op.handle, wrapper.get());
 }
 
-void Resize(const Operator& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
-            const frames::Frame& frame) {
+void Resize(const OperatorRef& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
+            const MicaFrame& frame) {
+  static const Operator cat("mica::cat"), as_strided("mica::as_strided");
   const LinkRef link = LinkOf(wrapper);
-  const Place wanted{ToDims(sizes), ToDims(strides), wrapper.storage_offset(), wrapper.dtype()};
+  const MicaTensorDetails details = DetailsOf(wrapper);
+  const Place wanted{formula::Own(sizes), formula::Own(strides), details.offset, wrapper.dtype()};
   const LinkRef within = LinkAt(link, wanted);
   const Place& whole = within->from->place;
   if (ExtentOf(wanted) == 0 ||
       (wanted.offset >= whole.offset && wanted.offset + ExtentOf(wanted) <= whole.offset + ExtentOf(whole))) {
     static_cast<void>(Value(within));
-    SetLink(wrapper, within);
+    SetLink(wrapper, within, frame);
     return;
   }
-  MICA_CHECK(!link->from && wrapper.impl()->storage->use_count() == 1, "Operator ", op.spec().name,
-             " would give a tensor (", wrapper.ToString(), ") the shape ", ShapeText(sizes),
+  MICA_CHECK(!link->from && details.holders == 1, "Operator ", op.info->name, " would give a tensor (",
+             TextOf(wrapper), ") the shape ", formula::Show(sizes),
              ", for which its memory must grow, and views or a transform share that; resize a clone.");
   const Tensor row = RowOf(link->value, link->place, link->base->copies);
-  const Tensor more = ::mica::ops::op::new_zeros::call(
-      row, Dims{ExtentOf(wanted) - row.numel()}, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
-  const Tensor both[2] = {row, more};
-  const Tensor value = ::mica::ops::op::as_strided::call(::mica::ops::op::cat::call(TensorSpan(both, 2), 0),
-                                                         sizes, strides, 0);
+  const Tensor both[2] = {row, Zeros(ExtentOf(wanted) - row.numel(), row)};
+  const Tensor longer = cat.Call<Tensor>(formula::TensorSpan(both, 2), 0);
+  const Tensor value = as_strided.Call<Tensor>(longer, sizes, strides, 0);
   const Tensor fresh = LiftRoot(value, frame);  // for its storage
   link->place = LinkOf(fresh)->place;
   link->value = value;
   link->generation = ++link->base->generation;
   link->base->written = link->base->resized = true;
-  wrapper.impl()->MoveTo(fresh.impl()->storage);
-  wrapper.impl()->dl.data = fresh.data();
-  wrapper.impl()->SetSizesStrides(sizes, strides);
+  layer::Check(
+      layer::Table()->show_memory(wrapper.get(), fresh.get(), Ints(sizes), Ints(strides), OffsetOf(fresh)));
   static_cast<void>(ValueOf(wrapper, frame));
 }
 

@@ -71,8 +71,8 @@ typedef struct MicaLayerChoice {
 } MicaLayerChoice;
 
 /* For all operators that have no kernel of their own at `key`. Asked once an operator, when
- * its table is made, under a lock of the host's: `choose` may call operator_policy and
- * operator_info, and nothing else. */
+ * its table is made, under a lock of the host's: `choose` may call operator_policy, operator_info
+ * and operator_at, and nothing else. */
 typedef struct MicaLayerRuleRecord {
   uint64_t struct_size;
   const char* key;
@@ -183,7 +183,7 @@ typedef struct MicaOperatorInfo {
   int32_t form;
   int32_t num_args;
   int32_t num_results;
-  int32_t reserved;
+  int32_t dtype_arg; /* the argument that says what dtype is computed in, -1 if none does */
   uint64_t flags;
   uint64_t schema_hash;
   uint64_t written_args;          /* bit i: argument i is written */
@@ -197,7 +197,38 @@ typedef struct MicaOperatorInfo {
   const MicaResultInfo* results;  /* num_results */
 } MicaOperatorInfo;
 
+/* What stands for an operator at a layer or backend. */
+#define MICA_AT_NOTHING 0       /* nothing, or the call passes it */
+#define MICA_AT_DECOMPOSITION 1 /* the decomposition, in any case */
+#define MICA_AT_KERNEL 2
+
 /* --- tensors ------------------------------------------------------------- */
+
+/* How a view was made, which says whether it may be written while gradients are recorded. */
+#define MICA_VIEW_DEFAULT 0
+#define MICA_VIEW_WITHOUT_GRAD 1
+#define MICA_VIEW_IN_INFERENCE 2
+#define MICA_VIEW_OF_MANY 3     /* its operator returns several */
+#define MICA_VIEW_OF_FUNCTION 4 /* a custom function returned it */
+
+/* How the memory of two tensors overlaps. FULL: the same elements in the same places. */
+#define MICA_OVERLAP_NONE 0
+#define MICA_OVERLAP_FULL 1
+#define MICA_OVERLAP_PARTIAL 2
+#define MICA_OVERLAP_UNKNOWN 3 /* strides too tangled to tell */
+
+/* Where a tensor lies and what it is a view of. Borrowed. */
+typedef struct MicaTensorDetails {
+  const void* storage;   /* tells its memory from that of other tensors, nothing else: equal for all views */
+  int64_t holders;       /* references to the storage: 1 where one tensor alone lies in it */
+  int64_t nbytes;        /* of the storage */
+  int64_t offset;        /* of the first element, in elements from where the storage begins */
+  MicaTensor* base;      /* what it is a view of, which is no view itself; or NULL */
+  int32_t view_creation; /* of a view: MICA_VIEW_... */
+  int32_t requires_grad; /* itself, whether or not this thread records */
+  int32_t base_requires_grad;
+  int32_t reserved;
+} MicaTensorDetails;
 
 #define MICA_TRAIT_REQUIRES_GRAD UINT64_C(1)
 #define MICA_TRAIT_LEAF UINT64_C(2) /* no operator that is recorded made it */
@@ -294,10 +325,57 @@ typedef struct MicaLayers {
   /* Another payload for a wrapper of `frame`; `hidden` must be what it was. Other tensors stay as they are.
    */
   MicaStatus (*set_payload)(MicaTensor* wrapper, const MicaFrame* frame, const MicaPayload*);
-  /* Another value, of the same shape, dtype and device, for a wrapper of `frame`. */
+  /* Another value, of the shape, dtype and device that it shows, for a wrapper of `frame`. */
   MicaStatus (*set_value)(MicaTensor* wrapper, const MicaFrame* frame, MicaTensor* value);
   /* Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta). */
   MicaStatus (*show_device)(MicaTensor* wrapper, MicaDevice device);
+  /* functionalize's needs */
+  /* Whether this thread's calls are recorded for gradients from here on; what was before. */
+  int32_t (*exchange_grad_enabled)(int32_t on);
+  /* 1 in inference mode, in which results have no history and no version */
+  int32_t (*inference_mode)(void);
+  /* Opens the plugin that brings the layer ("Autograd"), where there is one that is not open yet. */
+  MicaStatus (*open_layer)(const char* name);
+  /* As op_find, but NULL where there is none. */
+  void* (*find_operator)(const char* name);
+  /* In a rule alone (MicaLayerRuleRecord): MICA_AT_... of an operator at another layer or backend. Where that
+   * changes, the rule is asked again. */
+  int32_t (*operator_at)(void* op, const char* key);
+  void (*tensor_details)(MicaTensor*, MicaTensorDetails* out);
+  /* A view of a tensor's memory, from element `offset` of the storage on and of any dtype, seen by no layer
+   * and no frame. `detached`: no gradient flows through it, and it is no view to Autograd. Raises where it
+   * leaves the storage. */
+  MicaTensorResult (*tensor_view)(MicaTensor*, MicaIntSpan sizes, MicaIntSpan strides, int64_t offset,
+                                  int32_t dtype, int32_t detached);
+  /* What a view operator makes of its first argument, by its sizes, strides and offset alone: as tensor_view,
+   * detached. */
+  MicaTensorResult (*view_by)(void* op, const MicaValue* args, int64_t num_args);
+  MicaStatus (*set_view_creation)(MicaTensor* view, int32_t creation);
+  /* Makes a wrapper lie elsewhere: with these sizes and strides, from element `offset` on in the memory of
+   * `of` (which may be the wrapper). NULL: in a storage of its own over the memory that it lies in, whose
+   * versions nobody else counts. */
+  MicaStatus (*show_memory)(MicaTensor* wrapper, MicaTensor* of, MicaIntSpan sizes, MicaIntSpan strides,
+                            int64_t offset);
+  /* The call without values: on tensors of the meta device that lie as the arguments do, seen by no layer and
+   * no frame. Throws what shapes, dtypes and memory make it throw; results are of the meta device. */
+  MicaStatus (*call_on_meta)(void* op, const MicaValue* args, int64_t num_args, MicaValue* results,
+                             int64_t num_results);
+  /* MICA_OVERLAP_... */
+  int32_t (*overlap)(MicaTensor* a, MicaTensor* b);
+  /* What a pointwise kernel throws that writes `output` and reads `input`, by these arguments' names, where
+   * the two overlap in part; with NULL, where elements of `output` share a place. */
+  MicaStatus (*check_overlap)(MicaTensor* output, const char* output_name, MicaTensor* input,
+                              const char* input_name);
+  /* What a write by the operator throws where the tensor is read-only or was made in inference mode; who
+   * watches the tensor is told that it is written next. */
+  MicaStatus (*check_writable)(void* op, MicaTensor*);
+  /* What Autograd throws for a write by the operator, named `name` (NULL: its own name), that it would
+   * record. */
+  MicaStatus (*check_recorded_write)(void* op, const char* name, MicaTensor*);
+  /* Throws that the operator writes a tensor which the function of `frame` captured. */
+  MicaStatus (*refuse_captured)(void* op, const MicaFrame* frame, MicaTensor* written);
+  /* After a write: the tensor's next version, which errors say that the operator made (NULL: nobody). */
+  void (*mark_written)(void* op, MicaTensor*);
 } MicaLayers;
 
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
@@ -309,6 +387,7 @@ MICA_LAYOUT_ASSERT(sizeof(MicaFrame) == 24);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameScope) == 96);
 MICA_LAYOUT_ASSERT(sizeof(MicaPayload) == 40);
 MICA_LAYOUT_ASSERT(sizeof(MicaArgumentInfo) == 32);
+MICA_LAYOUT_ASSERT(sizeof(MicaTensorDetails) == 56);
 MICA_LAYOUT_ASSERT(offsetof(MicaLayers, register_layer) == 16);
 
 #ifdef __cplusplus
