@@ -286,21 +286,4 @@ absl::Status Scope::Enable(Scope* replaced) {
   return absl::OkStatus();
 }
 
-Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope) {
-  const int bit = KeyByName(key);
-  Dispatcher& d = Dispatcher::Get();
-  std::lock_guard lock(d.mutex);
-  // What the slot would hold without this scope's kernels and what came later.
-  OperatorState& state = d.StateOf(op);
-  std::vector<KernelEntry> saved = state.kernels;
-  auto first = std::find_if(state.kernels.begin(), state.kernels.end(),
-                            [&](const KernelEntry& e) { return e.scope == &scope && e.key == bit; });
-  state.kernels.erase(
-      std::remove_if(first, state.kernels.end(), [bit](const KernelEntry& e) { return e.key == bit; }),
-      state.kernels.end());
-  const Resolution r = d.ResolveSlot(op, bit);
-  state.kernels = std::move(saved);
-  return r.fallthrough || r.reason == SlotReason::kMissing ? Slot{nullptr, nullptr} : r.slot;
-}
-
 }  // namespace mica

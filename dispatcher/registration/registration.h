@@ -135,8 +135,4 @@ class Scope {
   std::unique_ptr<Impl> impl_;
 };
 
-// For an override: the kernel that stood at (op, key) before `scope` put its own
-// there, as a slot in layer convention; context NULL and fn NULL if none.
-Slot PreviousSlot(const Operator& op, std::string_view key, const Scope& scope);
-
 }  // namespace mica
