@@ -54,7 +54,7 @@ ARROWS: dict[str, list[str] | None] = {
 # Folders below these are modules of their own: keys/autograd does not see keys/trace.
 FOLDERS_OF_MODULES = {"keys", "plugins"}
 # Layers that are plugins as a third party's are.
-SDK_LAYERS = {"keys/autocast", "keys/functionalize", "keys/trace"}
+SDK_LAYERS = {f"keys/{name}" for name in ("autocast", "batched", "functionalize", "trace")}
 # What several plugins share, and who may see it.
 SHARED_PLUGINS = {f"plugins/{name}": "plugins/gpu" for name in ("cuda", "rocm", "simt")}
 # Libraries that stay in their folder.

@@ -46,28 +46,30 @@ void Release(MicaValue& v) {
   v = MicaValue{};
 }
 
-}  // namespace
-
-bool GivesResults(const Operator& op) {
+bool Gives(const Operator& op, const schema::FunctionSchema& schema) {
   const OperatorSpec& spec = op.spec();
-  const schema::FunctionSchema& schema = op.schema();
   if (spec.form != OpForm::kFunctional || schema.returns.empty()) return false;
   if (!spec.written_args && spec.num_args <= 64) return true;  // nearly all of them
   return !schema.is_mutable() || schema.is_view() || schema.ReturnsAliasOfArgument(0) < 0;
 }
+
+}  // namespace
+
+bool GivesResults(const Operator& op) { return Gives(op, op.schema()); }
 
 void ReleaseResults(const Operator& op, MicaValue* results) {
   if (!GivesResults(op)) return;
   for (size_t i = 0; i < op.schema().returns.size(); ++i) Release(results[i]);
 }
 
-void ExpectResults(const Operator& op, MicaValue* results) {
-  if (!GivesResults(op)) return;
-  for (size_t i = 0; i < op.schema().returns.size(); ++i) results[i] = {kNothing, 0, {}};
+bool ExpectResults(const Operator& op, MicaValue* results) {
+  const schema::FunctionSchema& schema = op.schema();
+  if (!Gives(op, schema)) return false;
+  for (size_t i = 0; i < schema.returns.size(); ++i) results[i] = {kNothing, 0, {}};
+  return true;
 }
 
 void CheckResults(const Operator& op, std::string_view whose, MicaValue* results) {
-  if (!GivesResults(op)) return;
   const std::vector<schema::Return>& returns = op.schema().returns;
   for (size_t i = 0; i < returns.size(); ++i) {
     if (Fits(results[i], returns[i].type)) continue;

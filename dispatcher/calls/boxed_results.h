@@ -34,10 +34,11 @@ inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_res
 // Whether a kernel of the operator writes results. In-place and out= forms do not, nor do operators that were
 // defined at run time and return what they write: there the written arguments are the results.
 bool GivesResults(const Operator& op);
-// Before a boxed kernel from elsewhere (a plugin's): every result is one that nothing was written to.
-void ExpectResults(const Operator& op, MicaValue* results);
-// After it: throws a kRuntime Error, with the results released, where one is not of its type. `whose` names
-// the backend or layer.
+// Before a boxed kernel from elsewhere (a plugin's): every result is one that nothing was written to. False
+// where it gives none.
+bool ExpectResults(const Operator& op, MicaValue* results);
+// After it, where it gives some: throws a kRuntime Error, with the results released, where one is not of its
+// type. `whose` names the backend or layer.
 void CheckResults(const Operator& op, std::string_view whose, MicaValue* results);
 // Drops what a boxed call returned.
 void ReleaseResults(const Operator& op, MicaValue* results);

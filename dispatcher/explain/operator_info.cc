@@ -107,12 +107,17 @@ std::unique_ptr<Kept> Make(const Operator& op) {
   if (spec.view) info.flags |= MICA_OPERATOR_VIEW;
   if (spec.composite) info.flags |= MICA_OPERATOR_COMPOSITE;
   if (spec.flags & kNotDifferentiable) info.flags |= MICA_OPERATOR_NOT_DIFFERENTIABLE;
+  if (spec.adapters || ClassMeta(spec.op_class)) info.flags |= MICA_OPERATOR_BY_CLASS;
+  if (spec.meta) info.flags |= MICA_OPERATOR_META;
   info.schema_hash = schema::Hash(schema);
   info.written_args = spec.written_args;
   info.args = kept->args.data();
   std::copy(std::begin(spec.programs), std::end(spec.programs), info.programs);
   info.equation = EquationOf(spec);
   info.results = kept->results.data();
+  info.dims_arg = spec.dims_arg;
+  info.keepdim_arg = spec.keepdim_arg;
+  info.none_dims = spec.none_dims;
   return kept;
 }
 

@@ -14,6 +14,7 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/layers/layers_tensors.h"
+#include "dispatcher/layers/layers_wrappers.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/plugins/status.h"
@@ -51,9 +52,9 @@ void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys
                               const_cast<Operator*>(&op)};
   const auto count = static_cast<int64_t>(op.schema().returns.size());
   for (int64_t i = 0; i < count; ++i) results[i] = MicaValue{};
-  ExpectResults(op, results);
+  const bool gives = ExpectResults(op, results);
   ThrowIfError(f.function(keys, &call, args, n, results, count));
-  CheckResults(op, "a plugin's layer", results);
+  if (gives) CheckResults(op, "a plugin's layer", results);
 }
 void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                       MicaValue* results) {
@@ -371,7 +372,8 @@ MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor
                      ") leading dimensions of a value (", inner.ToString(), "), which has fewer.");
     Tensor wrapper =
         frames::Wrap(inner, Named(*frame), base ? Tensor::Borrow(base) : Tensor(), static_cast<int>(hidden));
-    if (payload) Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
+    if (payload && (payload->second || payload->number || opaque))
+      Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
     return wrapper;
   });
 }
@@ -393,25 +395,6 @@ MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* 
     MICA_CHECK_VALUE(payload->hidden == w->hidden, "A payload that hides (", payload->hidden,
                      ") dimensions is put on a wrapper that hides (", w->hidden, "); wrap the value anew.");
     Put(*payload, std::move(opaque), *w);
-  });
-}
-
-MicaStatus SetValue(MicaTensor* t, const MicaFrame* frame, MicaTensor* value) {
-  return CatchAll([&] {
-    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
-    const Tensor& given = Tensor::Ref(value);
-    // What the wrapper shows may have changed first (show_memory).
-    const IntSpan sizes = !w ? IntSpan() : w->hidden ? w->value.sizes() : Tensor::Ref(t).sizes();
-    MICA_CHECK_VALUE(
-        w && given.defined() && given.sizes() == sizes && given.dtype() == Tensor::Ref(t).dtype(),
-        "Another value of a wrapper has its frame, its shape and its dtype.");
-    w->value = given;
-  });
-}
-MicaStatus ShowDevice(MicaTensor* t, MicaDevice device) {
-  return CatchAll([&] {
-    MICA_CHECK_VALUE(frames::IsWrapper(Tensor::Ref(t)), "Only wrappers of a frame show another device.");
-    frames::ShowDevice(Tensor::Ref(t), Device::FromAbi(device));
   });
 }
 
@@ -469,9 +452,8 @@ const MicaLayers* LayersExtension() {
                                    .unwrap = &UnwrapValue,
                                    .call_in_parent = &CallInParentOf,
                                    .set_payload = &SetPayload,
-                                   .set_value = &SetValue,
-                                   .show_device = &ShowDevice,
-                                   // functionalize's needs
+                                   .set_value = &layers::SetValue,
+                                   .show_device = &layers::ShowDevice,
                                    .exchange_grad_enabled = &ExchangeGradEnabled,
                                    .inference_mode = &InferenceMode,
                                    .open_layer = &OpenLayer,
@@ -488,7 +470,17 @@ const MicaLayers* LayersExtension() {
                                    .check_writable = &layers::CheckWritableBy,
                                    .check_recorded_write = &layers::CheckRecordedWrite,
                                    .refuse_captured = &layers::RefuseCaptured,
-                                   .mark_written = &layers::MarkWrittenBy};
+                                   .mark_written = &layers::MarkWrittenBy,
+                                   .views_of = &layers::ViewsOf,
+                                   .raise_version = &layers::RaiseVersion,
+                                   .frame_of = &layers::FrameOf,
+                                   .move_wrapper = &layers::MoveWrapper,
+                                   .settle = &layers::Settle,
+                                   .check_readable = &layers::CheckReadable,
+                                   .describe = &layers::Describe,
+                                   .has_own_class = &layers::HasOwnClass,
+                                   .warn_once = &layers::WarnOnceOf,
+                                   .take_list = &layers::TakeList};
   static_assert(MICA_KEYS_OF_BACKENDS == keys::kBackends.bits());
   return &table;
 }

@@ -2,6 +2,7 @@
 
 #include <new>
 #include <string>
+#include <typeinfo>
 
 #include "absl/strings/str_cat.h"
 
@@ -69,6 +70,18 @@ void ThrowStatus(MicaStatus status) {
   status->destroy(status);
   if (exception) std::rethrow_exception(exception);
   throw Error(kind, std::move(message), "", 0);
+}
+
+bool HasOwnClass(MicaStatus status) {
+  const std::exception_ptr exception = IsBareCode(status) ? nullptr : ExceptionOf(status);
+  if (!exception) return false;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& e) {
+    return typeid(e) != typeid(Error);
+  } catch (...) {
+    return true;
+  }
 }
 
 MicaStatus MakeStatus(ErrorKind kind, std::string_view message, const char* file, int line) {

@@ -19,6 +19,8 @@ inline void ThrowIfError(MicaStatus status) {
 MicaStatus MakeStatus(ErrorKind kind, std::string_view message, const char* file, int line);
 // The status of the exception being handled; for use in a catch block.
 MicaStatus StatusOfCurrentException() noexcept;
+// Whether the exception that a status was made of is of a class of its own (a PythonException).
+bool HasOwnClass(MicaStatus status);
 constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
 inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
 

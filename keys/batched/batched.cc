@@ -2,139 +2,129 @@
 // and out= forms without a rule of their own go through the functional form; the rest has
 // a rule, or the loop.
 #include "keys/batched/batched.h"
-
-#include <typeinfo>
-
-#include "dispatcher/calls/boxed_results.h"
-#include "mica/ops/_local_scalar_dense.h"
-#include "mica/ops/all.h"
-#include "mica/ops/copy_.h"
-#include "mica/ops/eq.h"
-#include "mica/ops/select.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
-using frames::ForEachTensor;
-using frames::Frame;
-
-bool IsConstant(const Tensor& t, const frames::Wrapper& w) {
-  Frame named;  // carries the tag alone
-  named.tag = w.tag;
-  return !IsBatched(t, named);
+int32_t IsConstant(void*, MicaTensor* wrapper) {
+  MicaPayload payload{};
+  layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
+  if (payload.hidden || !MemoryOf(wrapper).base) return !payload.hidden;
+  MicaFrame frame;
+  layer::Table()->frame_of(wrapper, &frame);
+  return !IsBatched(wrapper, frame);
 }
 
-bool AnyBatched(const MicaValue* args, int64_t n, const Frame& frame) {
+bool AnyBatched(const layer::Call& call, const MicaFrame& frame) {
   bool any = false;
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t) { any = any || IsBatched(t, frame); });
+  call.ForEachTensor([&](MicaTensor* t, int64_t) { any = any || IsBatched(t, frame); });
   return any;
 }
 
 // In-place and out=: what the functional form returns is copied. False: there is none.
-bool RunThroughFunctional(const Operator& op, const MicaValue* args, int64_t n) {
-  const OperatorSpec& spec = op.spec();
-  const Operator* functional = spec.functional_name ? FindOperator(spec.functional_name) : nullptr;
-  if (!functional || functional == &op) return false;
-  ResultRoom results(*functional);
-  const auto taken = static_cast<int64_t>(functional->schema().arguments.size());
-  functional->CallBoxed(args, taken, results);
+bool RunThroughFunctional(const Op& op, const layer::Call& call) {
+  const Op* const functional = op.functional;
+  if (!functional) return false;
+  Results results(static_cast<size_t>(functional->info->num_results));
+  CallBoxed(*functional, call.args(), functional->info->num_args, results.data());
   size_t next = 0;
-  ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
-    if (!((spec.written_args >> i) & 1)) return;
-    const Tensor value = TakeTensor(results[next++]);
+  call.ForEachTensor([&](MicaTensor* raw, int64_t i) {
+    if (!((op.info->written_args >> i) & 1)) return;
+    const Tensor t = Tensor::Borrow(raw), value = formula::Unboxed<Tensor>::Take(results[next++]);
     if (!(t.sizes() == value.sizes())) {
-      const frames::LeaveFrame left;
-      RefuseAsTheLoop(op, args, n, left.frame());
+      const layer::LeaveFrame left;
+      RefuseAsTheLoop(op, call.args(), call.size(), left.frame());
     }
-    MICA_CHECK_IMPLEMENTED(t.sizes() == value.sizes(), "Operator ", spec.name, " would resize a tensor (",
-                           t.ToString(), ") to ", ShapeText(value.sizes()),
+    MICA_CHECK_IMPLEMENTED(t.sizes() == value.sizes(), "Operator ", op.name(), " would resize a tensor (",
+                           TextOf(t), ") to ", Show(value.sizes()),
                            " under vmap, which cannot; call the functional form.");
-    ::mica::ops::op::copy_::call(t, value, false);
+    ops::copy_(t, value, false);
   });
   return true;
 }
 
 // The call of one example, as its meta function checks it, for its wrappers have one example's ranks and
 // sizes: in the batched call the batch could stand in for a dimension that the examples lack.
-void CheckExample(const OperatorSpec& spec, const MicaValue* args) {
-  if (!spec.meta || spec.form != OpForm::kFunctional) return;
-  MetaResult unused;
-  spec.meta(spec, args, unused);
+void CheckExample(const Op& op, const MicaValue* args, int64_t n) {
+  if (!op.has(MICA_OPERATOR_META) || op.info->form != MICA_FORM_FUNCTIONAL) return;
+  int32_t unused;
+  layer::Check(layer::Table()->compute_dtype(op.handle, args, n, &unused));
 }
 
 // Errors that say what is wrong with the arguments; not what a hook or a handler in Python raised,
 // which comes as a class of its own.
-bool IsOfTheCaller(const Error& error) {
-  const ErrorKind kind = error.kind();
-  return typeid(error) == typeid(Error) && (kind == ErrorKind::kRuntime || kind == ErrorKind::kValue ||
-                                            kind == ErrorKind::kType || kind == ErrorKind::kIndex);
+bool IsOfTheCaller(const plugin::Error& error) {
+  if (error.status() && layer::Table()->has_own_class(error.status())) return false;
+  return error.code == MICA_ERROR_RUNTIME || error.code == MICA_ERROR_VALUE ||
+         error.code == MICA_ERROR_TYPE || error.code == MICA_ERROR_INDEX;
 }
 
-[[noreturn]] void Refuse(const Operator& op) {
-  MICA_THROW(kRuntime, "Operator ", op.spec().name,
-             " returns a shape that depends on the values, and under vmap each example has its own values. "
-             "Use a form of fixed shape (mica.where with a mask), or call it outside of vmap.");
+[[noreturn]] void Refuse(const Op& op) {
+  formula::Throw(
+      MICA_ERROR_RUNTIME, "Operator ", op.name(),
+      " returns a shape that depends on the values, and under vmap each example has its own values. "
+      "Use a form of fixed shape (mica.where with a mask), or call it outside of vmap.");
 }
 
 }  // namespace
 
-void BringKind(Scope& scope) {
-  scope.BringKind({.name = "vmap",
-                   .after_escape = "Return it from the function, or keep what vmap returned instead.",
-                   .is_constant = &IsConstant,
-                   .settle = &SettleLate,
-                   .moves_memory = true});
+MicaFrameKindRecord KindRecord() {
+  MicaFrameKindRecord k{};
+  k.struct_size = sizeof(k);
+  k.name = "vmap";
+  k.after_escape = "Return it from the function, or keep what vmap returned instead.";
+  k.flags = MICA_KIND_MOVES_MEMORY;
+  k.is_constant = &IsConstant;
+  k.settle = &SettleLate;
+  return k;
 }
 
-bool IsBatched(const Tensor& t, const Frame& frame) {
-  const frames::Wrapper* w = frames::Own(t, frame);
-  if (!w) return false;
-  if (w->hidden || !t.is_view()) return w->hidden != 0;
-  const frames::Wrapper* root = frames::Own(Tensor(t.view_base()), frame);
-  return root && root->hidden;
+bool IsBatched(MicaTensor* t, const MicaFrame& frame) {
+  const std::optional<layer::Own> w = layer::OwnOf(t, frame);
+  if (!w || w->payload.hidden) return w.has_value();
+  MicaTensor* const base = MemoryOf(t).base;
+  if (!base) return false;
+  const std::optional<layer::Own> root = layer::OwnOf(base, frame);
+  return root && root->payload.hidden;
 }
 
 // What an operator reads to check its arguments ("the matrix is finite") mostly is the same
 // for all examples, and then each has its own answer. The binding's item() does not come here.
-void RunRead(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-             MicaValue* results) {
-  if (!AnyBatched(args, n, *frames::Current())) return frames::CallInParent(op, args, n, results);
-  Call call(op, args, n, results);
-  const Tensor& value = call.PartAt(0).value;
+void RunRead(layer::Call& called) {
+  if (!AnyBatched(called, layer::CurrentFrame())) return called.InParent();
+  Call call(OpOf(called.op()), called.args(), called.size(), called.results());
+  const Tensor value = call.PartAt(0).value;
   bool same = call.batch() > 0;
   if (same) {
-    call.Set(0, ::mica::ops::op::select_int::call(value, 0, 0));
-    const Tensor equal = ::mica::ops::op::eq_Tensor::call(value, Tensor::Ref(call[0].u.tensor));
-    same = ::mica::ops::op::_local_scalar_dense::call(::mica::ops::op::all::call(equal)).ToBool();
+    const Tensor first = ops::select(value, 0, 0);
+    call.Set(0, first);
+    same = ops::_local_scalar_dense(ops::all(ops::eq(value, first))).ToInt() != 0;
   }
-  if (!same) frames::CheckReadable(Tensor::Ref(args[0].u.tensor), "what reads one element");
+  if (!same) layer::Check(layer::Table()->check_readable(called[0].u.tensor, "what reads one element"));
   call.Run();
 }
 
-void RunBatched(const BoxedKernel&, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
-                MicaValue* results) {
-  const Frame& frame = *frames::Current();
-  if (!AnyBatched(args, n, frame)) return frames::CallInParent(op, args, n, results);
-  const RuleEntry entry = RuleOf(op);
+void RunBatched(layer::Call& called) {
+  if (!AnyBatched(called, layer::CurrentFrame())) return called.InParent();
+  const Op& op = OpOf(called.op());
+  const RuleEntry entry = op.entry;
   if (entry.source == Source::kRefused) Refuse(op);
-  if (op.spec().form != OpForm::kFunctional && entry.rule != &Pointwise && entry.rule != &BecomeView &&
-      entry.rule != &Resize && RunThroughFunctional(op, args, n))
+  if (op.info->form != MICA_FORM_FUNCTIONAL && entry.rule != &Pointwise && entry.rule != &BecomeView &&
+      entry.rule != &Resize && RunThroughFunctional(op, called))
     return;
   if (entry.rule) {
-    CheckExample(op.spec(), args);
-    Call call(op, args, n, results);
+    CheckExample(op, called.args(), called.size());
+    Call call(op, called.args(), called.size(), called.results());
     try {
       if (entry.rule(call)) return;
-    } catch (const Error& error) {
-      if (IsOfTheCaller(error)) RefuseAsTheLoop(op, args, n, call.frame());
+    } catch (const plugin::Error& error) {
+      if (IsOfTheCaller(error)) RefuseAsTheLoop(op, called.args(), called.size(), call.frame());
       throw;
     }
   }
-  const OperatorSpec& spec = op.spec();
-  if (entry.source != Source::kLoop && spec.composite && spec.adapters)
-    return spec.adapters->call_slot({spec.composite, nullptr}, keys, args, results);
-  Loop(op, args, n, results);
+  if (entry.source != Source::kLoop && op.has(MICA_OPERATOR_COMPOSITE)) return called.Decompose();
+  Loop(op, called.args(), called.size(), called.results());
 }
 
 }  // namespace mica::batched

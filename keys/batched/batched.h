@@ -1,5 +1,5 @@
 // Batched: the frame kind "vmap". A wrapper stands for one example of a batch: its value
-// has the batch as dimension 0 (Wrapper::hidden is 1), or is the same for all examples and
+// has the batch as dimension 0 (MicaPayload::hidden is 1), or is the same for all examples and
 // has no such dimension (hidden 0: what the function made without batched tensors).
 //
 // A rule computes an operator for the whole batch at once. Rules belong to classes, not to
@@ -14,25 +14,56 @@
 // What has no rule runs example by example (Loop), with one warning that names it.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <forward_list>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <mica/batched.h>
-
-#include "absl/container/inlined_vector.h"
-#include "dispatcher/calls/adapters.h"
-#include "dispatcher/frames/frames.h"
-#include "dispatcher/registration/registration.h"
+#include <mica/frame.h>
+#include "keys/batched/few.h"
 
 namespace mica::batched {
 
-void BringKind(Scope& scope);
-inline const MicaBatch& BatchOf(const frames::Frame& frame) {
+using formula::Device;
+using formula::Dims;
+using formula::DType;
+using formula::IntSpan;
+using formula::MemoryFormat;
+using formula::Own;
+using formula::Scalar;
+using formula::Show;
+using formula::Tensor;
+using formula::WrapDim;
+
+MicaFrameKindRecord KindRecord();
+
+inline const MicaBatch& BatchOf(const MicaFrame& frame) {
   return *static_cast<const MicaBatch*>(frame.payload);
 }
+
+// What error messages say of a tensor.
+std::string TextOf(MicaTensor* t);
+inline std::string TextOf(const Tensor& t) { return TextOf(t.get()); }
+
+// Of what is borrowed, without a reference.
+inline IntSpan SizesOf(MicaTensor* t) { return {t->dl.shape, t->dl.ndim}; }
+inline IntSpan SizesOf(const MicaValue& v) { return SizesOf(v.u.tensor); }
+inline IntSpan StridesOf(MicaTensor* t) { return {t->dl.strides, t->dl.ndim}; }
+inline MicaTensorDetails MemoryOf(MicaTensor* t) {
+  MicaTensorDetails details;
+  layer::Table()->tensor_details(t, &details);
+  return details;
+}
+inline IntSpan IntsOf(const MicaValue& v) { return {v.u.ints.data, v.u.ints.size}; }
+// Each as WrapDim says, none twice.
+Dims WrapDims(IntSpan dims, int64_t rank);
+// `first`, and the rest behind it.
+Dims Prepended(int64_t first, IntSpan rest);
 
 // A tensor among the arguments, opened.
 struct Part {
@@ -41,15 +72,52 @@ struct Part {
   int64_t rank = 0;      // of one example
 };
 
+class Call;
+struct Op;
+// False: this call is not for the rule; its decomposition takes it, or the loop.
+using Rule = bool (*)(Call& call);
+
+// Where a rule comes from, for the statistics.
+enum class Source : uint8_t { kClass, kByHand, kDecomposition, kLoop, kRefused };
+const char* Name(Source s);
+
+struct RuleEntry {
+  Rule rule = nullptr;  // NULL: Loop, or an error
+  Source source = Source::kLoop;
+};
+
+// What is asked of an operator at each call; made once and kept for good.
+struct Op {
+  void* handle = nullptr;
+  const MicaOperatorInfo* info = nullptr;
+  std::string_view text;  // its name, "mica::add.Tensor"
+  RuleEntry entry;
+  const Op* functional = nullptr;                       // of another form; NULL if there is none
+  mutable std::atomic<const Op*> dimensional{nullptr};  // once it was looked for: reduction.cc
+  std::string_view name() const { return text; }
+  bool has(uint64_t flag) const { return (info->flags & flag) != 0; }
+  bool is_class(std::string_view c) const { return c == info->class_name; }
+  // The number of the argument of that name; -1 if there is none.
+  int64_t Find(std::string_view argument) const;
+};
+// Takes no lock after the first time.
+const Op& OpOf(void* handle);
+// By name; NULL if there is none.
+const Op* FindOp(std::string_view name);
+RuleEntry RuleOf(void* handle);
+
 // Whether `t` is of the frame and has a value for each example.
-bool IsBatched(const Tensor& t, const frames::Frame& frame);
-// The wrapper of the frame behind `t`, brought up to date with its base; NULL of others. In the parent.
-frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame);
+bool IsBatched(MicaTensor* t, const MicaFrame& frame);
+// What stands behind `t` as a wrapper of the frame, brought up to date with its base; nothing of others. In
+// the parent.
+std::optional<layer::Own> Opened(MicaTensor* t, const MicaFrame& frame);
 // Gives a wrapper that is the same for all examples a value for each, so that it can be
 // written; raises where the frame did not make `t`. In the parent.
-void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame);
-// Kind::settle of vmap: a view made before its base got a batch takes its place in it.
-void SettleLate(const Tensor& wrapper);
+void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame);
+// The kind's `settle`: a view made before its base got a batch takes its place in it.
+MicaStatus SettleLate(void*, MicaTensor* wrapper);
+// A wrapper of the frame, less `hidden` dimensions; with `base` a view of it. Undefined of what is undefined.
+Tensor Wrapped(const Tensor& value, const MicaFrame& frame, int64_t hidden = 1, MicaTensor* base = nullptr);
 
 // A batch of a tensor: its dimension 0 is one, which `rank` - t.rank ones follow.
 Tensor Aligned(const Part& t, int64_t rank);
@@ -62,10 +130,10 @@ Tensor Unfold(const Tensor& t, int64_t size);
 // One operator's call while it is computed in the parent frame.
 class Call {
  public:
-  Call(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
+  Call(const Op& op, const MicaValue* args, int64_t n, MicaValue* results);
 
-  const Operator& op() const { return op_; }
-  const frames::Frame& frame() const { return left_.frame(); }
+  const Op& op() const { return op_; }
+  const MicaFrame& frame() const { return left_.frame(); }
   int64_t batch() const { return BatchOf(frame()).size; }
   const MicaValue* given() const { return given_; }  // the caller's arguments, wrappers and all
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
@@ -75,7 +143,7 @@ class Call {
   Part PartAt(int64_t i) const;
   std::vector<Part> PartsAt(int64_t i) const;
   // The number of the argument of that name; -1 if there is none.
-  int64_t Find(std::string_view name) const { return op_.schema().FindArgument(name); }
+  int64_t Find(std::string_view name) const { return op_.Find(name); }
   const MicaValue& operator[](int64_t i) const { return values_[static_cast<size_t>(i)]; }
 
   void Set(int64_t i, Tensor t);
@@ -93,41 +161,60 @@ class Call {
   // returns after `then` changed it.
   using Then = std::function<Tensor(Tensor)>;
   bool Run(const Then& then = nullptr) { return Run(op_, values_.data(), size(), then); }
-  bool Run(const Operator& other, const MicaValue* args, int64_t n, const Then& then = nullptr);
+  bool Run(const Op& other, const MicaValue* args, int64_t n, const Then& then = nullptr);
   // The results instead.
   bool Return(Tensor result, int i = 0);
   // A view of the memory of argument 0.
   bool ReturnView(Tensor result);
 
  private:
-  const Operator& op_;
+  const Op& op_;
   const MicaValue* given_;
   MicaValue* results_;
-  frames::LeaveFrame left_;
-  absl::InlinedVector<MicaValue, 12> values_;
-  absl::InlinedVector<Tensor, 6> kept_;
+  layer::LeaveFrame left_;
+  Few<MicaValue, 12> values_;
+  Few<Tensor, 6> kept_;
   std::forward_list<std::vector<Tensor>> lists_;  // keeps addresses
   std::forward_list<Dims> ints_;
 };
 
-// False: this call is not for the rule; its decomposition takes it, or the loop.
-using Rule = bool (*)(Call& call);
-
-// Where a rule comes from, for the statistics.
-enum class Source : uint8_t { kClass, kByHand, kDecomposition, kLoop, kRefused };
-const char* Name(Source s);
-
-struct RuleEntry {
-  Rule rule = nullptr;  // NULL: Loop, or an error
-  Source source = Source::kLoop;
-};
-RuleEntry RuleOf(const Operator& op);
+// Calls the operator boxed. Its results are the caller's.
+void CallBoxed(const Op& op, const MicaValue* args, int64_t n, MicaValue* results);
+// A result, with its reference.
+inline MicaValue Given(Tensor t) {
+  const MicaValue v = formula::Box(t);
+  static_cast<void>(t.release());
+  return v;
+}
+// Puts f(tensor) in the place of each tensor among the results of a functional form, a list's undefined ones
+// left out.
+template <typename F>
+void ReplaceResults(const Op& op, MicaValue* results, F&& f) {
+  if (op.info->form != MICA_FORM_FUNCTIONAL) return;
+  for (int32_t i = 0; i < op.info->num_results; ++i) {
+    MicaValue& r = results[i];
+    if (r.tag == MICA_VALUE_TENSOR) {
+      r = Given(f(Tensor::Steal(r.u.tensor)));
+    } else if (r.tag == MICA_VALUE_TENSORS) {
+      for (int64_t j = 0; j < r.u.tensors.size; ++j) {
+        MicaTensor*& t = const_cast<MicaTensor**>(r.u.tensors.data)[j];
+        if (t) t = f(Tensor::Steal(t)).release();
+      }
+    }
+  }
+}
+using Results = Few<MicaValue, 4>;
+// f(tensor, argument number) for each tensor among boxed arguments.
+template <typename F>
+void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
+  layer::Call(0, nullptr, args, n, nullptr, 0).ForEachTensor(f);
+}
 
 // Of a batched call that raised: runs `op` on the examples until one raises as it does in a loop, where
 // dimensions and sizes are those that the caller knows. In the frame's parent; changes nothing.
-void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const frames::Frame& frame);
+void RefuseAsTheLoop(const Op& op, const MicaValue* args, int64_t n, const MicaFrame& frame);
 // Runs `op` once an example and stacks the results; in the frame, which it leaves.
-void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results);
+void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results);
 
 // Rules, by class.
 bool Pointwise(Call&);  // pointwise.cc
@@ -174,13 +261,10 @@ bool LayerNorm(Call&);  // composites.cc
 bool Attention(Call&);
 
 // The kernel of random operators, which also runs without batched arguments: random.cc.
-void RunRandom(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-               MicaValue* results);
+void RunRandom(layer::Call& call);
 // Of reading one element: raises where the examples differ.
-void RunRead(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-             MicaValue* results);
+void RunRead(layer::Call& call);
 // The kind's kernel for all other operators: batched.cc.
-void RunBatched(const BoxedKernel&, const Operator& op, KeySet, const MicaValue* args, int64_t n,
-                MicaValue* results);
+void RunBatched(layer::Call& call);
 
 }  // namespace mica::batched

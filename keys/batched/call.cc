@@ -7,31 +7,20 @@
 // before, are wrappers of the old memory; they take their place in the new one when they
 // are next opened.
 #include "keys/batched/batched.h"
-
-#include "dispatcher/calls/boxed_results.h"
-#include "mica/ops/as_strided.h"
-#include "mica/ops/copy_.h"
-#include "mica/ops/detach.h"
-#include "mica/ops/empty_strided.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/unsqueeze.h"
-#include "mica/ops/view.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
 // The place in the memory of `root`, which has a batch in front, that `view` had in its
 // base's, when that began at `began`.
-Tensor PlaceIn(const Tensor& root, int64_t began, const Tensor& view) {
-  MICA_CHECK_IMPLEMENTED(view.dtype() == root.dtype(), "A view of another dtype (", view.ToString(),
+Tensor PlaceIn(MicaTensor* root, int64_t began, MicaTensor* view) {
+  MICA_CHECK_IMPLEMENTED(plugin::TensorRef(view).dtype() == plugin::TensorRef(root).dtype(),
+                         "A view of another dtype (", TextOf(view),
                          ") is used after its base got a batch under vmap; make the view again.");
-  Dims sizes = {root.sizes()[0]}, strides = {root.strides()[0]};
-  sizes.insert(sizes.end(), view.sizes().begin(), view.sizes().end());
-  strides.insert(strides.end(), view.strides().begin(), view.strides().end());
-  const int64_t offset = root.storage_offset() + view.storage_offset() - began;
-  return ::mica::ops::op::as_strided::call(root, sizes, strides, offset);
+  const int64_t offset = MemoryOf(root).offset + MemoryOf(view).offset - began;
+  return ops::as_strided(Tensor::Borrow(root), Prepended(SizesOf(root)[0], SizesOf(view)),
+                         Prepended(StridesOf(root)[0], StridesOf(view)), offset);
 }
 
 // A new value of the base, its strides kept, for each example.
@@ -41,74 +30,116 @@ Tensor Spread(const Tensor& value, int64_t size) {
     if (value.sizes()[i] > 1 && value.strides()[i] == 0) return Tensor();
     extent += std::max<int64_t>(value.sizes()[i] - 1, 0) * value.strides()[i];
   }
-  Dims sizes = {size}, strides = {extent};
-  sizes.insert(sizes.end(), value.sizes().begin(), value.sizes().end());
-  strides.insert(strides.end(), value.strides().begin(), value.strides().end());
-  const Tensor spread = ::mica::ops::op::empty_strided::call(sizes, strides, value.dtype(), std::nullopt,
-                                                             value.device(), std::nullopt);
-  ::mica::ops::op::copy_::call(spread, value, false);
+  Tensor spread = ops::empty_strided(Prepended(size, value.sizes()), Prepended(extent, value.strides()),
+                                     value.dtype(), value.device());
+  ops::copy_(spread, value, false);
   return spread;
+}
+
+void Move(MicaTensor* wrapper, const MicaFrame& frame, const Tensor& value) {
+  layer::Check(layer::Table()->move_wrapper(wrapper, &frame, value.get(), 1));
 }
 
 }  // namespace
 
-frames::Wrapper* Opened(const Tensor& t, const frames::Frame& frame) {
-  frames::Wrapper* w = frames::Own(t, frame);
-  if (!w || w->hidden || !t.is_view()) return w;
-  const Tensor base = t.view_base();
-  const frames::Wrapper* root = frames::Own(base, frame);
-  if (!root || !root->hidden) return w;
-  w->value = PlaceIn(root->value, root->number, t);  // Note [Late batches]
+std::optional<layer::Own> Opened(MicaTensor* t, const MicaFrame& frame) {
+  std::optional<layer::Own> w = layer::OwnOf(t, frame);
+  if (!w || w->payload.hidden) return w;
+  const MicaTensorDetails view = MemoryOf(t);
+  const std::optional<layer::Own> root = layer::OwnOf(view.base, frame);
+  if (!root || !root->payload.hidden) return w;
+  Tensor value = PlaceIn(root->value, root->payload.number, t);  // Note [Late batches]
   // One without history, as detach gives, stays so.
-  if (t.impl()->extra->view_creation == static_cast<uint8_t>(ViewCreation::kNoGrad))
-    w->value = ::mica::ops::op::detach::call(w->value);
-  w->hidden = 1;
-  frames::Refresh(t);
-  return w;
+  if (view.view_creation == MICA_VIEW_WITHOUT_GRAD) value = ops::detach(value);
+  Move(t, frame, value);
+  return layer::OwnOf(t, frame);
 }
 
 namespace {
 // Opens a late view outside of its frame and those entered in it, where its values are.
-void OpenOutside(const Tensor& wrapper, uint64_t tag) {
-  const frames::Frame* f = frames::Current();
-  while (f && f->tag != tag) f = f->parent;
-  if (f) {
-    const frames::LeaveFrame left;
-    return OpenOutside(wrapper, tag);
+void OpenOutside(MicaTensor* wrapper) {
+  MicaFrame frame;
+  if (layer::Table()->frame_of(wrapper, &frame)) {
+    const layer::LeaveFrame left;
+    return OpenOutside(wrapper);
   }
-  frames::Frame named;
-  named.tag = tag;
-  static_cast<void>(Opened(wrapper, named));
+  static_cast<void>(Opened(wrapper, frame));
+}
+
+int64_t HiddenOf(MicaTensor* wrapper) {
+  MicaPayload payload{};
+  layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
+  return payload.hidden;
 }
 }  // namespace
 
-void SettleLate(const Tensor& wrapper) {
-  const frames::Wrapper& w = frames::WrapperOf(wrapper);
-  frames::Settle(w.value);
-  if (w.hidden || !wrapper.is_view() || !frames::WrapperOf(wrapper.view_base()).hidden) {
-    if (wrapper.impl()->storage != w.value.impl()->storage) frames::Refresh(wrapper);
-    return;
-  }
-  OpenOutside(wrapper, w.tag);
+MicaStatus SettleLate(void*, MicaTensor* wrapper) {
+  return plugin::CatchAll([&] {
+    MicaTensor* value = nullptr;
+    MicaPayload payload{};
+    layer::Table()->unwrap(wrapper, nullptr, &value, &payload);
+    layer::Check(layer::Table()->settle(value));
+    const MicaTensorDetails memory = MemoryOf(wrapper);
+    if (!payload.hidden && memory.base && HiddenOf(memory.base)) return OpenOutside(wrapper);
+    if (memory.storage == MemoryOf(value).storage) return;
+    MicaFrame frame;
+    layer::Table()->frame_of(wrapper, &frame);
+    layer::Check(layer::Table()->move_wrapper(wrapper, &frame, nullptr, 0));
+  });
 }
 
-void Promote(const Operator& op, const Tensor& t, const frames::Frame& frame) {
-  frames::Wrapper* w = Opened(t, frame);
-  if (w && w->hidden) return;
-  const Tensor base = w && t.is_view() ? t.view_base() : t;
-  frames::Wrapper* root = w ? frames::Own(base, frame) : nullptr;
-  const Tensor spread = root ? Spread(root->value, BatchOf(frame).size) : Tensor();
-  MICA_CHECK(spread.defined(), "Operator ", op.spec().name, " writes values of a batch into a tensor (",
-             t.ToString(), ") that ", root ? "is expanded" : "the function of vmap captured from outside",
+void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame) {
+  const std::optional<layer::Own> w = Opened(t, frame);
+  if (w && w->payload.hidden) return;
+  MicaTensor* base = w ? MemoryOf(t).base : t;
+  if (!base) base = t;
+  const std::optional<layer::Own> root = w ? layer::OwnOf(base, frame) : std::nullopt;
+  const Tensor old = Tensor::Borrow(root ? root->value : nullptr);
+  const Tensor spread = root ? Spread(old, BatchOf(frame).size) : Tensor();
+  MICA_CHECK(spread.defined(), "Operator ", op.name(), " writes values of a batch into a tensor (", TextOf(t),
+             ") that ", root ? "is expanded" : "the function of vmap captured from outside",
              ", which has no place for one value an example. Make it inside of the function from a batched "
              "tensor (x.new_zeros(...)), or use the functional form of the operator.");
-  root->number = root->value.storage_offset();
+  layer::SetNumber(Tensor::Borrow(base), frame, MemoryOf(old.get()).offset);
   // Later than every version of the old memory, for those who compare.
-  for (uint32_t v = spread.version(); v <= root->value.version(); ++v) spread.impl()->storage->BumpVersion();
-  root->value = spread;
-  root->hidden = 1;
-  frames::Refresh(base);
+  layer::Table()->raise_version(spread.get(), layer::Table()->tensor_version(old.get()) + 1);
+  Move(base, frame, spread);
   static_cast<void>(Opened(t, frame));
+}
+
+Tensor Wrapped(const Tensor& value, const MicaFrame& frame, int64_t hidden, MicaTensor* base) {
+  if (!value.defined()) return Tensor();
+  MicaPayload payload{};
+  payload.hidden = hidden;
+  return layer::Taken(layer::Table()->wrap(value.get(), &frame, base, &payload));
+}
+
+std::string TextOf(MicaTensor* t) {
+  char text[256];
+  const int64_t size = layer::Table()->describe(t, text, sizeof(text));
+  if (size <= static_cast<int64_t>(sizeof(text))) return std::string(text, static_cast<size_t>(size));
+  std::string longer(static_cast<size_t>(size), ' ');
+  layer::Table()->describe(t, longer.data(), size);
+  return longer;
+}
+
+Dims Prepended(int64_t first, IntSpan rest) {
+  Dims all;
+  all.reserve(static_cast<size_t>(rest.size() + 1));
+  all.push_back(first);
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+Dims WrapDims(IntSpan dims, int64_t rank) {
+  Dims out;
+  for (const int64_t d : dims) {
+    const int64_t dim = WrapDim(d, rank);
+    MICA_CHECK(!formula::Contains(out, dim), "The dim ", dim, " appears multiple times in the list of dims, ",
+               Show(dims), "; dims must be unique.");
+    out.push_back(dim);
+  }
+  return out;
 }
 
 Tensor Aligned(const Part& t, int64_t rank) {
@@ -117,34 +148,33 @@ Tensor Aligned(const Part& t, int64_t rank) {
   Dims shape(static_cast<size_t>(rank + 1), 1);
   shape[0] = sizes[0];
   for (int64_t i = 0; i < t.rank; ++i) shape[static_cast<size_t>(1 + rank - t.rank + i)] = sizes[1 + i];
-  return ::mica::ops::op::reshape::call(t.value, shape);
+  return ops::reshape(t.value, shape);
 }
 
 Tensor WithBatch(const Part& t, int64_t size) {
   if (t.batched || !t.value.defined()) return t.value;
-  Dims sizes = {size};
-  sizes.insert(sizes.end(), t.value.sizes().begin(), t.value.sizes().end());
-  return ::mica::ops::op::expand::call(t.value, sizes, false);
+  return ops::expand(t.value, Prepended(size, t.value.sizes()), false);
 }
 
 Tensor Fold(const Tensor& t) {
   Dims sizes(t.sizes().begin() + 1, t.sizes().end());
   sizes[0] *= t.sizes()[0];
-  return ::mica::ops::op::reshape::call(t, sizes);
+  return ops::reshape(t, sizes);
 }
 
 Tensor Unfold(const Tensor& t, int64_t size) {
-  Dims sizes = {size};
-  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  Dims sizes = Prepended(size, t.sizes());
   sizes[1] = size ? sizes[1] / size : 0;
-  return ::mica::ops::op::reshape::call(t, sizes);
+  return ops::reshape(t, sizes);
 }
 
-Call::Call(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results)
-    : op_(op), given_(args), results_(results), values_(args, args + n) {
+Call::Call(const Op& op, const MicaValue* args, int64_t n, MicaValue* results)
+    : op_(op), given_(args), results_(results), values_(static_cast<size_t>(n)) {
+  std::copy_n(args, n, values_.data());
   for (int64_t i = 0; i < n; ++i) {
     if (IsTensor(i)) {
-      values_[static_cast<size_t>(i)].u.tensor = PartAt(i).value.impl();
+      const std::optional<layer::Own> w = Opened(given_[i].u.tensor, frame());
+      if (w) values_[static_cast<size_t>(i)].u.tensor = w->value;
     } else if (IsTensors(i)) {
       std::vector<Tensor> list;
       for (Part& p : PartsAt(i)) list.push_back(std::move(p.value));
@@ -154,30 +184,28 @@ Call::Call(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resu
 }
 
 namespace {
-Part PartOf(const Tensor& t, const frames::Frame& frame) {
-  if (!t.defined()) return {};
-  const frames::Wrapper* w = Opened(t, frame);
-  if (!w) return {t, false, t.ndim()};
-  return {w->value, w->hidden != 0, t.ndim()};
+Part PartOf(MicaTensor* t, const MicaFrame& frame) {
+  if (!t) return {};
+  const std::optional<layer::Own> w = Opened(t, frame);
+  if (!w) return {Tensor::Borrow(t), false, t->dl.ndim};
+  return {Tensor::Borrow(w->value), w->payload.hidden != 0, t->dl.ndim};
 }
 }  // namespace
 
-Part Call::PartAt(int64_t i) const {
-  return IsTensor(i) ? PartOf(Tensor::Ref(given_[i].u.tensor), frame()) : Part{};
-}
+Part Call::PartAt(int64_t i) const { return IsTensor(i) ? PartOf(given_[i].u.tensor, frame()) : Part{}; }
 
 std::vector<Part> Call::PartsAt(int64_t i) const {
   std::vector<Part> parts;
   if (!IsTensors(i)) return parts;
   const MicaTensorSpan list = given_[i].u.tensors;
-  for (int64_t j = 0; j < list.size; ++j) parts.push_back(PartOf(Tensor::Ref(list.data[j]), frame()));
+  for (int64_t j = 0; j < list.size; ++j) parts.push_back(PartOf(list.data[j], frame()));
   return parts;
 }
 
 void Call::Set(int64_t i, Tensor t) {
   MicaValue& v = values_[static_cast<size_t>(i)];
   v.tag = t.defined() ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
-  v.u.tensor = t.impl();
+  v.u.tensor = t.get();
   kept_.push_back(std::move(t));
 }
 
@@ -223,27 +251,29 @@ void Call::AllAligned() {
   }
 }
 
-bool Call::Run(const Operator& other, const MicaValue* args, int64_t n, const Then& then) {
-  other.CallBoxed(args, n, results_);
+void CallBoxed(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
+  layer::Check(plugin::Host()->op_call_boxed(op.handle, args, n, results, op.info->num_results));
+}
+
+bool Call::Run(const Op& other, const MicaValue* args, int64_t n, const Then& then) {
+  CallBoxed(other, args, n, results_);
   ReplaceResults(op_, results_, [&](Tensor t) {
     if (!t.defined()) return t;
     if (then) t = then(std::move(t));
     // A result that an option leaves out is empty, without a batch.
     const bool left_out = t.numel() == 0 && (t.ndim() == 0 || t.sizes()[0] != batch());
-    return frames::Wrap(std::move(t), frame(), Tensor(), left_out ? 0 : 1);
+    return Wrapped(t, frame(), left_out ? 0 : 1);
   });
   return true;
 }
 
 bool Call::Return(Tensor result, int i) {
-  results_[i] =
-      OwnedTensorValue(result.defined() ? frames::Wrap(std::move(result), frame(), Tensor(), 1) : Tensor());
+  results_[i] = Given(Wrapped(result, frame()));
   return true;
 }
 
 bool Call::ReturnView(Tensor result) {
-  results_[0] =
-      OwnedTensorValue(frames::Wrap(std::move(result), frame(), Tensor::Ref(given_[0].u.tensor), 1));
+  results_[0] = Given(Wrapped(result, frame(), 1, given_[0].u.tensor));
   return true;
 }
 

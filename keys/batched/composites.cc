@@ -1,11 +1,7 @@
 // Composites that stay whole: their own gradient, or a fused kernel, is better than that of
 // their parts. A call that does not fit is decomposed (false).
 #include "keys/batched/batched.h"
-
-#include "mica/ops/add.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/mul.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 
@@ -20,8 +16,8 @@ bool LayerNorm(Call& call) {
   bool first = true;
   return call.Run([&](Tensor t) {
     if (!std::exchange(first, false)) return t;
-    if (weight.value.defined()) t = ::mica::ops::mul(t, Aligned(weight, input.rank));
-    if (bias.value.defined()) t = ::mica::ops::add(t, Aligned(bias, input.rank));
+    if (weight.value.defined()) t = ops::mul(t, Aligned(weight, input.rank));
+    if (bias.value.defined()) t = ops::add(t, Aligned(bias, input.rank));
     return t;
   });
 }
@@ -39,9 +35,9 @@ bool Attention(Call& call) {
     p.batched = true;
     Tensor whole = Aligned(p, rank);
     if (rank == 4) {
-      Dims sizes = ToDims(whole.sizes());
+      Dims sizes = Own(whole.sizes());
       if (i == mask) sizes[1] = call.PartAt(0).value.sizes()[call.PartAt(0).batched ? 1 : 0];
-      whole = Fold(::mica::ops::op::expand::call(whole, sizes, false));
+      whole = Fold(ops::expand(whole, sizes, false));
     }
     call.Set(i, whole);
   }

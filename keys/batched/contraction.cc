@@ -1,33 +1,22 @@
 // Products of matrices and vectors, and operators of the last dimensions alone: a batch in
 // front is what they have anyway.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/addmm.h"
-#include "mica/ops/baddbmm.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/matmul.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/squeeze.h"
-#include "mica/ops/t.h"
-#include "mica/ops/unsqueeze.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
-Scalar ScalarAt(const Call& call, std::string_view name) {
-  return Scalar::FromAbi(call[call.Find(name)].u.scalar);
-}
+Scalar ScalarAt(const Call& call, std::string_view name) { return Scalar(call[call.Find(name)].u.scalar); }
 
 // beta * self + alpha * a @ b, where a has rows for each example and the rest is shared: one
 // product of all the rows.
 bool SharedMatrix(Call& call, const Part& self, const Part& a, const Part& b) {
   if (!a.batched || b.batched || a.rank != 2 || self.batched || self.rank > 1) return false;
   const int64_t rows = a.value.sizes()[1];
-  const Tensor flat = ::mica::ops::op::reshape::call(a.value, {call.batch() * rows, a.value.sizes()[2]});
-  const Tensor product = ::mica::ops::op::addmm::call(self.value, flat, b.value, ScalarAt(call, "beta"),
-                                                      ScalarAt(call, "alpha"));
-  return call.Return(::mica::ops::op::reshape::call(product, {call.batch(), rows, b.value.sizes()[1]}));
+  const Tensor flat = ops::reshape(a.value, {call.batch() * rows, a.value.sizes()[2]});
+  const Tensor product =
+      ops::addmm(self.value, flat, b.value, ScalarAt(call, "beta"), ScalarAt(call, "alpha"));
+  return call.Return(ops::reshape(product, {call.batch(), rows, b.value.sizes()[1]}));
 }
 
 // addmm and baddbmm.
@@ -44,25 +33,23 @@ bool AddedProduct(Call& call) {
   };
   Tensor x = joined(self, a.rank), m1 = joined(a, a.rank), m2 = joined(b, a.rank);
   if (!fold) {
-    return call.Return(
-        ::mica::ops::op::baddbmm::call(x, m1, m2, ScalarAt(call, "beta"), ScalarAt(call, "alpha")));
+    return call.Return(ops::baddbmm(x, m1, m2, ScalarAt(call, "beta"), ScalarAt(call, "alpha")));
   }
   Dims sizes = {size, a.value.sizes()[a.batched ? 1 : 0]};
   sizes.push_back(m1.sizes()[2]);
   sizes.push_back(m2.sizes()[3]);
-  x = ::mica::ops::op::expand::call(x, sizes, false);
-  const Tensor all = ::mica::ops::op::baddbmm::call(Fold(x), Fold(m1), Fold(m2), ScalarAt(call, "beta"),
-                                                    ScalarAt(call, "alpha"));
+  x = ops::expand(x, sizes, false);
+  const Tensor all =
+      ops::baddbmm(Fold(x), Fold(m1), Fold(m2), ScalarAt(call, "beta"), ScalarAt(call, "alpha"));
   return call.Return(Unfold(all, size));
 }
 
 // The product where the examples can be the rows of one matrix, since one side is shared and one
 // a vector; undefined where they cannot.
 Tensor AsRows(const Part& a, const Part& b) {
-  if (a.batched && !b.batched && (a.rank == 1 || b.rank == 1))
-    return ::mica::ops::op::matmul::call(a.value, b.value);
+  if (a.batched && !b.batched && (a.rank == 1 || b.rank == 1)) return ops::matmul(a.value, b.value);
   if (!a.batched && b.rank == 1 && a.rank <= 2)
-    return ::mica::ops::op::matmul::call(b.value, a.rank == 2 ? ::mica::ops::op::t::call(a.value) : a.value);
+    return ops::matmul(b.value, a.rank == 2 ? ops::t(a.value) : a.value);
   return Tensor();
 }
 
@@ -74,17 +61,17 @@ bool Contraction(Call& call) {
   if (Tensor rows = AsRows(a, b); rows.defined()) return call.Return(std::move(rows));
   // A vector is a matrix of one row on the left, of one column on the right.
   Tensor left = a.value, right = b.value;
-  if (a.rank == 1) left = ::mica::ops::op::unsqueeze::call(left, -2);
-  if (b.rank == 1) right = ::mica::ops::op::unsqueeze::call(right, -1);
-  Tensor product = ::mica::ops::op::matmul::call(left, right);
-  if (b.rank == 1) product = ::mica::ops::op::squeeze_dim::call(product, -1);
-  if (a.rank == 1) product = ::mica::ops::op::squeeze_dim::call(product, -1);
+  if (a.rank == 1) left = ops::unsqueeze(left, -2);
+  if (b.rank == 1) right = ops::unsqueeze(right, -1);
+  Tensor product = ops::matmul(left, right);
+  if (b.rank == 1) product = ops::squeeze(product, -1);
+  if (a.rank == 1) product = ops::squeeze(product, -1);
   return call.Return(product);
 }
 
 // Composites have no meta function that refused an example of too low a rank: their parts do.
 bool Trailing(Call& call) {
-  for (int64_t i = 0; !call.op().spec().meta && i < call.size(); ++i)
+  for (int64_t i = 0; !call.op().has(MICA_OPERATOR_META) && i < call.size(); ++i)
     if (call.IsTensor(i) && call.PartAt(i).rank < 2) return false;
   call.AllAligned();
   return call.Run();
@@ -92,7 +79,7 @@ bool Trailing(Call& call) {
 
 bool SquareMatrices(Call& call) {
   const Part self = call.PartAt(0);
-  const IntSpan sizes = Tensor::Ref(call.given()[0].u.tensor).sizes();
+  const IntSpan sizes = SizesOf(call.given()[0]);
   if (self.rank < 2 || sizes[self.rank - 1] != sizes[self.rank - 2]) return false;  // its parts say why
   return call.Run();
 }
@@ -112,10 +99,10 @@ bool LdlSolve(Call& call) {
 bool Whole(Call& call) { return call.Run(); }
 
 bool ByOperator(Call& call) {
-  const std::string_view name = PolicyOf(call.op().spec(), "batch_rule");
-  const Operator* rule = FindOperator(name);
+  const std::string_view name = layer::Table()->operator_policy(call.op().handle, "batch_rule");
+  const Op* rule = FindOp(name);
   MICA_CHECK(
-      rule, "The batch rule (", std::string(name), ") of the operator ", call.op().spec().name,
+      rule, "The batch rule (", name, ") of the operator ", call.op().name(),
       " is no operator; its plugin must define one of that name, of the same arguments with a batch in "
       "front of each tensor.");
   call.AllBatched();
@@ -129,9 +116,9 @@ bool Sorted(Call& call) {
   call.AllBatched();
   if (sequence.rank == self.rank) return call.Run();
   if (sequence.rank != 1) return false;
-  const Dims sizes = ToDims(Tensor::Ref(call[1].u.tensor).sizes());
-  call.Set(1, ::mica::ops::op::reshape::call(Tensor::Ref(call[1].u.tensor), {call.batch(), -1}));
-  return call.Run([&](Tensor t) { return ::mica::ops::op::reshape::call(t, sizes); });
+  const Dims sizes = Own(SizesOf(call[1]));
+  call.Set(1, ops::reshape(Tensor::Borrow(call[1].u.tensor), {call.batch(), -1}));
+  return call.Run([&](Tensor t) { return ops::reshape(t, sizes); });
 }
 
 bool Transform(Call& call) {

@@ -1,27 +1,10 @@
 // Operators that count through an example: masked_scatter takes the next value at each true
 // element, bincount adds to the bin that each element names.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/amax.h"
-#include "mica/ops/amin.h"
-#include "mica/ops/clamp_min.h"
-#include "mica/ops/constant_pad_nd.h"
-#include "mica/ops/cumsum.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/gather.h"
-#include "mica/ops/item.h"
-#include "mica/ops/ones.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/scatter_add.h"
-#include "mica/ops/to.h"
-#include "mica/ops/where.h"
-#include "mica/ops/zeros.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
-
-namespace op = ::mica::ops;
 
 // Elements of one example of a batch.
 int64_t Count(const Tensor& t) {
@@ -30,7 +13,7 @@ int64_t Count(const Tensor& t) {
   return count;
 }
 
-int64_t Read(const Tensor& t) { return op::item(t).ToInt(); }
+int64_t Read(const Tensor& t) { return ops::item(t).ToInt(); }
 
 }  // namespace
 
@@ -44,15 +27,14 @@ bool MaskedScatter(Call& call) {
   Part masks = mask;
   masks.value = WithBatch(mask, call.batch());
   masks.batched = true;
-  const Tensor chosen = op::op::expand::call(Aligned(masks, self.rank), whole.sizes(), false);
-  const Tensor flat = op::op::reshape::call(chosen, {call.batch(), Count(whole)});
-  const Tensor place = op::where(flat, op::cumsum(flat, 1), Scalar(int64_t{0}));
+  const Tensor chosen = ops::expand(Aligned(masks, self.rank), whole.sizes(), false);
+  const Tensor flat = ops::reshape(chosen, {call.batch(), Count(whole)});
+  const Tensor place = ops::where(flat, ops::cumsum(flat, 1), Scalar(int64_t{0}));
   const Tensor values = WithBatch(source, call.batch());
   const int64_t count = Count(values);
-  const Tensor from =
-      op::op::constant_pad_nd::call(op::op::reshape::call(values, {call.batch(), count}), {1, 0}, Scalar(0));
-  const Tensor taken = op::op::gather::call(from, 1, place, false);
-  return call.Return(op::where(chosen, op::op::reshape::call(taken, whole.sizes()), whole));
+  const Tensor from = ops::constant_pad_nd(ops::reshape(values, {call.batch(), count}), {1, 0}, Scalar(0));
+  const Tensor taken = ops::gather(from, 1, place, false);
+  return call.Return(ops::where(chosen, ops::reshape(taken, whole.sizes()), whole));
 }
 
 // How many bins there are depends on the values, and must be the same for all examples.
@@ -62,15 +44,15 @@ bool Bincount(Call& call) {
   const bool weighted = weights.value.defined();
   const DType dtype = self.value.dtype();
   if (self.rank != 1 || minlength < 0 || IsDifferentiable(dtype) || dtype == DType::kBool) return false;
-  const Tensor bins = op::to(WithBatch(self, size), DType::kI64);
+  const Tensor bins = ops::to(WithBatch(self, size), DType::kI64);
   const Tensor amounts = WithBatch(weights, size);
   if (weighted && amounts.sizes() != bins.sizes()) return false;
   int64_t count = minlength;
   if (bins.numel() > 0) {
-    if (Read(op::amin(bins)) < 0) return false;
-    const Tensor last = op::clamp_min(op::amax(bins, IntSpan({1}), false), Scalar(minlength - 1));
-    count = Read(op::amax(last)) + 1;
-    const int64_t least = Read(op::amin(last)) + 1;
+    if (Read(ops::amin(bins)) < 0) return false;
+    const Tensor last = ops::clamp_min(ops::amax(bins, IntSpan({1})), Scalar(minlength - 1));
+    count = Read(ops::amax(last)) + 1;
+    const int64_t least = Read(ops::amin(last)) + 1;
     MICA_CHECK(least == count, "Operator bincount makes (", least, ") bins for one example of a batch and (",
                count, ") for another, which cannot become one tensor. Give `minlength` (", count,
                ") or more.");
@@ -79,10 +61,9 @@ bool Bincount(Call& call) {
   const DType sums = !of_floats                             ? DType::kI64
                      : weights.value.dtype() == DType::kF32 ? DType::kF32
                                                             : DType::kF64;
-  const Tensor added =
-      of_floats ? op::to(amounts, sums) : op::ones(bins.sizes(), sums, std::nullopt, bins.device());
-  const Tensor none = op::zeros({size, count}, sums, std::nullopt, bins.device());
-  return call.Return(op::op::scatter_add::call(none, 1, bins, added));
+  const Tensor added = of_floats ? ops::to(amounts, sums) : ops::ones(bins.sizes(), sums, bins.device());
+  const Tensor none = ops::zeros({size, count}, sums, bins.device());
+  return call.Return(ops::scatter_add(none, 1, bins, added));
 }
 
 }  // namespace mica::batched

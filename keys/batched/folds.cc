@@ -1,9 +1,6 @@
 // Operators over a list of tensors: cat and stack, along a dimension shifted by one; block_diag.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/cat.h"
-#include "mica/ops/constant_pad_nd.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 
@@ -38,10 +35,10 @@ bool Diagonal(Call& call) {
   }
   for (Tensor& block : rows) {
     const int64_t width = block.sizes()[2];
-    block = ::mica::ops::op::constant_pad_nd::call(block, {before, columns - before - width}, Scalar(0));
+    block = ops::constant_pad_nd(block, {before, columns - before - width}, Scalar(0));
     before += width;
   }
-  return rows.empty() ? false : call.Return(::mica::ops::op::cat::call(rows, 1));
+  return rows.empty() ? false : call.Return(ops::cat(rows, 1));
 }
 
 }  // namespace mica::batched

@@ -1,30 +1,7 @@
 // Reading and writing at indices. A batched index gets a partner that counts the examples,
 // so that each finds its own.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/_index.h"
-#include "mica/ops/_index_put.h"
-#include "mica/ops/add.h"
-#include "mica/ops/arange.h"
-#include "mica/ops/embedding.h"
-#include "mica/ops/embedding_dense_backward.h"
-#include "mica/ops/eq.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/gather.h"
-#include "mica/ops/index_select.h"
-#include "mica/ops/movedim.h"
-#include "mica/ops/mul.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/scatter.h"
-#include "mica/ops/scatter_add.h"
-#include "mica/ops/select.h"
-#include "mica/ops/slice.h"
-#include "mica/ops/squeeze.h"
-#include "mica/ops/to.h"
-#include "mica/ops/unsqueeze.h"
-#include "mica/ops/where.h"
-#include "mica/ops/zeros.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
@@ -33,17 +10,16 @@ namespace {
 Tensor Examples(int64_t size, int64_t rank, Device device) {
   Dims shape(static_cast<size_t>(rank + 1), 1);
   shape[0] = size;
-  return ::mica::ops::op::reshape::call(::mica::ops::arange(Scalar(size), DType::kI64, std::nullopt, device),
-                                        shape);
+  return ops::reshape(ops::arange(Scalar(size), DType::kI64, device), shape);
 }
 
 // An index (B, n) as one of `like` (B, ...) along `dim` (of the batch).
 Tensor Spread(const Tensor& index, const Tensor& like, int64_t dim) {
-  Dims shape(static_cast<size_t>(like.ndim()), 1), sizes = ToDims(like.sizes());
+  Dims shape(static_cast<size_t>(like.ndim()), 1), sizes = Own(like.sizes());
   const int64_t n = index.ndim() > 1 ? index.sizes()[1] : 1;
   shape[0] = index.sizes()[0];
   shape[static_cast<size_t>(dim)] = sizes[static_cast<size_t>(dim)] = n;
-  return ::mica::ops::op::expand::call(::mica::ops::op::reshape::call(index, shape), sizes, false);
+  return ops::expand(ops::reshape(index, shape), sizes, false);
 }
 
 // Which dimensions of an example have an index, and how the indices lie.
@@ -58,7 +34,7 @@ struct Places {
 Places PlacesOf(const Call& call) {
   const std::vector<Part> parts = call.PartsAt(1);
   Places p;
-  Device device;
+  Device device{};
   int64_t last = -1;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].value.defined()) continue;
@@ -84,18 +60,18 @@ bool Index(Call& call) {
   const Places places = PlacesOf(call);
   if (places.first < 0) return false;
   if (!places.batched) {
-    Tensor result = ::mica::ops::op::_index::call(self.value, places.indices);
-    if (!places.adjacent) result = ::mica::ops::op::movedim_int::call(result, places.rank, 0);
+    Tensor result = ops::_index(self.value, places.indices);
+    if (!places.adjacent) result = ops::movedim(result, places.rank, 0);
     return call.Return(result);
   }
-  Tensor result = ::mica::ops::op::_index::call(WithBatch(self, call.batch()), places.indices);
+  Tensor result = ops::_index(WithBatch(self, call.batch()), places.indices);
   if (places.adjacent && places.first > 0) {
     Dims from, to;
     for (int64_t i = 0; i < places.rank; ++i) {
       from.push_back(1 + i);
       to.push_back(1 + places.first + i);
     }
-    result = ::mica::ops::op::movedim_intlist::call(result, from, to);
+    result = ops::movedim(result, from, to);
   }
   return call.Return(result);
 }
@@ -114,7 +90,7 @@ bool IndexPut(Call& call) {
       if (t.defined() && t.ndim() < places.rank) {
         Dims shape(static_cast<size_t>(places.rank), 1);
         std::copy(t.sizes().begin(), t.sizes().end(), shape.end() - t.ndim());
-        t = ::mica::ops::op::reshape::call(t, shape);
+        t = ops::reshape(t, shape);
       }
     }
   }
@@ -132,9 +108,9 @@ bool IndexPut(Call& call) {
       from.push_back(1 + places.first + i);
       to.push_back(1 + i);
     }
-    source = ::mica::ops::op::movedim_intlist::call(source, from, to);
+    source = ops::movedim(source, from, to);
   }
-  return call.Return(::mica::ops::op::_index_put::call(whole, places.indices, source, accumulate));
+  return call.Return(ops::_index_put(whole, places.indices, source, accumulate));
 }
 
 namespace {
@@ -143,20 +119,20 @@ namespace {
 Part Vector(const Call& call, int64_t i) {
   Part p = call.PartAt(i);
   if (p.rank > 0 || !p.value.defined()) return p;
-  return {::mica::ops::op::unsqueeze::call(p.value, p.batched ? 1 : 0), p.batched, 1};
+  return {ops::unsqueeze(p.value, p.batched ? 1 : 0), p.batched, 1};
 }
 
 Tensor Selected(const Part& self, const Part& index, int64_t dim, int64_t size) {
-  if (!index.batched) return ::mica::ops::op::index_select::call(self.value, dim + 1, index.value);
+  if (!index.batched) return ops::index_select(self.value, dim + 1, index.value);
   if (!self.batched) {  // all examples' indices in one row
-    const Tensor flat = ::mica::ops::op::reshape::call(index.value, {-1});
-    const Tensor picked = ::mica::ops::op::index_select::call(self.value, dim, flat);
-    Dims sizes = ToDims(picked.sizes());
+    const Tensor flat = ops::reshape(index.value, {-1});
+    const Tensor picked = ops::index_select(self.value, dim, flat);
+    Dims sizes = Own(picked.sizes());
     sizes[static_cast<size_t>(dim)] = size;
     sizes.insert(sizes.begin() + dim + 1, index.value.sizes()[1]);
-    return ::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(picked, sizes), dim, 0);
+    return ops::movedim(ops::reshape(picked, sizes), dim, 0);
   }
-  return ::mica::ops::op::gather::call(self.value, dim + 1, Spread(index.value, self.value, dim + 1), false);
+  return ops::gather(self.value, dim + 1, Spread(index.value, self.value, dim + 1), false);
 }
 
 int64_t SizeOf(const Part& p, int64_t d) { return p.value.sizes()[d + (p.batched ? 1 : 0)]; }
@@ -178,7 +154,7 @@ bool WriteAtIndex(Call& call, SpreadIndex&& spread) {
   const int64_t dim = WrapDim(call[1].u.i, self.rank) + 1;
   if (!SlicesFit(self, dim - 1, index, source)) return false;  // the operator says what is wrong
   const Tensor to = WithBatch(self, call.batch()), from = WithBatch(source, call.batch());
-  const auto lowered = [&](Tensor t) { return scalar ? ::mica::ops::op::squeeze_dim::call(t, 1) : t; };
+  const auto lowered = [&](Tensor t) { return scalar ? ops::squeeze(t, 1) : t; };
   if (index.batched) return call.Return(lowered(spread(to, dim, Spread(index.value, from, dim), from)));
   call.Set(0, to);
   call.SetInt(1, dim);
@@ -194,20 +170,20 @@ bool IndexSelect(Call& call) {
   const Part self = Vector(call, 0), index = Vector(call, 2);
   if (index.rank > 1) return false;
   const Tensor found = Selected(self, index, WrapDim(call[1].u.i, self.rank), call.batch());
-  return call.Return(scalar ? ::mica::ops::op::squeeze_dim::call(found, 1) : found);
+  return call.Return(scalar ? ops::squeeze(found, 1) : found);
 }
 
 bool IndexAdd(Call& call) {
   return WriteAtIndex(call, [&](const Tensor& to, int64_t dim, const Tensor& index, const Tensor& from) {
-    const Tensor product = ::mica::ops::mul(from, Scalar::FromAbi(call[4].u.scalar));
-    const Tensor scaled = product.dtype() == from.dtype() ? product : ::mica::ops::to(product, from.dtype());
-    return ::mica::ops::op::scatter_add::call(to, dim, index, scaled);
+    const Tensor product = ops::mul(from, Scalar(call[4].u.scalar));
+    const Tensor scaled = product.dtype() == from.dtype() ? product : ops::to(product, from.dtype());
+    return ops::scatter_add(to, dim, index, scaled);
   });
 }
 
 bool IndexCopy(Call& call) {
   return WriteAtIndex(call, [&](const Tensor& to, int64_t dim, const Tensor& index, const Tensor& from) {
-    return ::mica::ops::op::scatter_src::call(to, dim, index, from);
+    return ops::scatter(to, dim, index, from);
   });
 }
 
@@ -216,21 +192,19 @@ bool Embedding(Call& call) {
   if (!weight.batched) return call.Run();
   const std::vector<Tensor> rows = {Examples(call.batch(), indices.rank, weight.value.device()),
                                     indices.value};
-  const Tensor found = ::mica::ops::op::_index::call(weight.value, rows);
+  const Tensor found = ops::_index(weight.value, rows);
   const int64_t padding = call[2].u.i;
   if (padding < 0) return call.Return(found);
   // The row at padding_idx has a tangent and no gradient, as a table of that row alone says.
-  const Tensor skipped = ::mica::ops::op::select_int::call(weight.value, 1, padding);  // (B, D)
-  const Tensor first = ::mica::ops::zeros({1}, DType::kI64, std::nullopt, skipped.device());
+  const Tensor skipped = ops::select(weight.value, 1, padding);  // (B, D)
+  const Tensor first = ops::zeros({1}, DType::kI64, skipped.device());
   Dims shape(static_cast<size_t>(indices.rank + 2), 1);
   shape[0] = call.batch();
   shape.back() = skipped.sizes()[1];
-  const Tensor constant = ::mica::ops::op::reshape::call(
-      ::mica::ops::op::embedding::call(::mica::ops::op::reshape::call(skipped, {1, -1}), first, 0, false,
-                                       false),
-      shape);
-  const Tensor padded = ::mica::ops::op::unsqueeze::call(::mica::ops::eq(indices.value, Scalar(padding)), -1);
-  return call.Return(::mica::ops::where(padded, constant, found));
+  const Tensor constant =
+      ops::reshape(ops::embedding(ops::reshape(skipped, {1, -1}), first, 0, false, false), shape);
+  const Tensor padded = ops::unsqueeze(ops::eq(indices.value, Scalar(padding)), -1);
+  return call.Return(ops::where(padded, constant, found));
 }
 
 // Each example counts in rows of its own.
@@ -238,17 +212,17 @@ bool EmbeddingBackward(Call& call) {
   const Part grad = call.PartAt(0), indices = call.PartAt(1);
   const int64_t rows = call[2].u.i, padding = call[3].u.i, size = call.batch();
   const Tensor own = WithBatch(indices, size);
-  const Tensor offsets = ::mica::ops::mul(Examples(size, indices.rank, own.device()), Scalar(rows));
-  Tensor index = ::mica::ops::add(own, offsets);
+  const Tensor offsets = ops::mul(Examples(size, indices.rank, own.device()), Scalar(rows));
+  Tensor index = ops::add(own, offsets);
   int64_t skipped = -1;
   if (padding >= 0) {  // one more row takes what is left out
     skipped = rows * size;
-    const Tensor mask = ::mica::ops::eq(own, Scalar(padding));
-    index = ::mica::ops::where(mask, Scalar(skipped), index);
+    const Tensor mask = ops::eq(own, Scalar(padding));
+    index = ops::where(mask, Scalar(skipped), index);
   }
-  const Tensor all = ::mica::ops::op::embedding_dense_backward::call(
+  const Tensor all = ops::embedding_dense_backward(
       WithBatch(grad, size), index, rows * size + (padding >= 0 ? 1 : 0), skipped, call[4].u.i != 0);
-  const Tensor kept = padding >= 0 ? ::mica::ops::slice(all, 0, 0, rows * size, 1) : all;
+  const Tensor kept = padding >= 0 ? ops::slice(all, 0, 0, rows * size, 1) : all;
   return call.Return(Unfold(kept, size));
 }
 

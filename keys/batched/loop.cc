@@ -1,70 +1,83 @@
 // What has no rule: the operator once an example, the results stacked.
 #include "keys/batched/batched.h"
-
-#include "absl/strings/str_cat.h"
-#include "dispatcher/calls/boxed_results.h"
-#include "dispatcher/calls/warn_once.h"
-#include "mica/ops/clone.h"
-#include "mica/ops/select.h"
-#include "mica/ops/stack.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
 std::vector<Tensor> Taken(MicaValue& v) {
-  if (v.tag == MICA_VALUE_TENSORS) return TakeTensorList(v.u.tensors);
-  std::vector<Tensor> one;
-  if (v.tag == MICA_VALUE_TENSOR) one.push_back(TakeTensor(v));
-  return one;
+  std::vector<Tensor> taken(v.tag == MICA_VALUE_TENSORS  ? static_cast<size_t>(v.u.tensors.size)
+                            : v.tag == MICA_VALUE_TENSOR ? 1
+                                                         : 0);
+  if (v.tag == MICA_VALUE_TENSORS)
+    layer::Table()->take_list(&v, reinterpret_cast<MicaTensor**>(taken.data()));
+  else if (!taken.empty())
+    taken[0] = formula::Unboxed<Tensor>::Take(v);
+  return taken;
+}
+
+MicaValue GivenList(std::vector<Tensor> list) {
+  const auto size = static_cast<int64_t>(list.size());
+  MicaTensor** const given = plugin::Host()->tensor_list_create(size);
+  for (int64_t i = 0; i < size; ++i) given[i] = list[static_cast<size_t>(i)].release();
+  MicaValue v{};
+  v.tag = MICA_VALUE_TENSORS;
+  v.u.tensors = {given, size};
+  return v;
 }
 
 // Example `e` of a batch; what is no batch itself. In the frame's parent.
-Tensor ExampleOf(const Tensor& t, int64_t e, const frames::Frame& frame) {
-  const frames::Wrapper* w = Opened(t, frame);
+Tensor ExampleOf(const Tensor& t, int64_t e, const MicaFrame& frame) {
+  const std::optional<layer::Own> w = Opened(t.get(), frame);
   if (!w) return t;
-  return w->hidden ? ::mica::ops::op::select_int::call(w->value, 0, e) : w->value;
+  Tensor value = Tensor::Borrow(w->value);
+  return w->payload.hidden ? ops::select(value, 0, e) : value;
+}
+
+void WarnOnce(const std::string& key, const std::string& message) {
+  layer::Table()->warn_once(plugin::Str(key), plugin::Str(message));
 }
 
 }  // namespace
 
-void RefuseAsTheLoop(const Operator& op, const MicaValue* args, int64_t n, const frames::Frame& frame) {
+void RefuseAsTheLoop(const Op& op, const MicaValue* args, int64_t n, const MicaFrame& frame) {
   for (int64_t e = 0; e < BatchOf(frame).size; ++e) {
-    const frames::ReplacedArguments example(args, n, [&](const Tensor& t) {
+    const layer::ReplacedArguments example(args, n, [&](const Tensor& t) {
       const Tensor one = ExampleOf(t, e, frame);
-      return op.spec().written_args ? ::mica::ops::op::clone::call(one, std::nullopt) : one;
+      return op.info->written_args ? ops::clone(one, std::nullopt) : one;
     });
-    ResultRoom results(op);
-    op.CallBoxed(example.data(), n, results);
-    ReplaceResults(op, results, [](const Tensor&) { return Tensor(); });
+    Results results(static_cast<size_t>(op.info->num_results));
+    CallBoxed(op, example.data(), n, results.data());
+    ReplaceResults(op, results.data(), [](const Tensor&) { return Tensor(); });
   }
 }
 
-void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* results) {
-  WarnOnce(absl::StrCat("vmap ", op.spec().name),
-           absl::StrCat("vmap has no batch rule for the operator ", op.spec().name,
-                        " and runs it once for each example, which is slow."));
-  const frames::LeaveFrame left;
-  const frames::Frame& frame = left.frame();
+void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
+  WarnOnce("vmap " + std::string(op.name()), "vmap has no batch rule for the operator " +
+                                                 std::string(op.name()) +
+                                                 " and runs it once for each example, which is slow.");
+  const layer::LeaveFrame left;
+  const MicaFrame& frame = left.frame();
   const int64_t size = BatchOf(frame).size;
-  MICA_CHECK_IMPLEMENTED(size > 0, "Operator ", op.spec().name,
+  MICA_CHECK_IMPLEMENTED(size > 0, "Operator ", op.name(),
                          " has no batch rule, and an empty batch has no example to learn its results from.");
-  const uint64_t written = op.spec().written_args;
-  frames::ForEachTensor(args, n, [&](const Tensor& t, int64_t i) {
+  const uint64_t written = op.info->written_args;
+  ForEachTensor(args, n, [&](MicaTensor* t, int64_t i) {
     if ((written >> i) & 1) Promote(op, t, frame);
   });
-  const size_t count = op.schema().returns.size();
-  const bool functional = op.spec().form == OpForm::kFunctional;
+  const size_t count = static_cast<size_t>(op.info->num_results);
+  const bool functional = op.info->form == MICA_FORM_FUNCTIONAL;
   std::vector<std::vector<std::vector<Tensor>>> made(count);  // result, element of a list, example
   std::vector<bool> lists(count);
   for (int64_t e = 0; e < size; ++e) {
-    const frames::ReplacedArguments example(args, n, [&](const Tensor& t) { return ExampleOf(t, e, frame); });
-    ResultRoom values(op);
-    op.CallBoxed(example.data(), n, values);
+    const layer::ReplacedArguments example(args, n, [&](const Tensor& t) { return ExampleOf(t, e, frame); });
+    Results values(count);
+    CallBoxed(op, example.data(), n, values.data());
     for (size_t r = 0; functional && r < count; ++r) {
       const int32_t tag = values[r].tag;
       MICA_CHECK_IMPLEMENTED(
           tag == MICA_VALUE_TENSOR || tag == MICA_VALUE_TENSORS || tag == MICA_VALUE_NONE, "Operator ",
-          op.spec().name,
+          op.name(),
           " returns a number or a truth value, of which a batch has one an example; call it "
           "outside of vmap.");
       lists[r] = tag == MICA_VALUE_TENSORS;
@@ -82,17 +95,16 @@ void Loop(const Operator& op, const MicaValue* args, int64_t n, MicaValue* resul
       }
       for (const Tensor& t : examples) {
         MICA_CHECK(
-            t.sizes() == examples[0].sizes(), "Operator ", op.spec().name,
+            t.sizes() == examples[0].sizes(), "Operator ", op.name(),
             " returns tensors of different shapes for the examples of a batch, which cannot become one "
             "tensor; call it outside of vmap.");
       }
-      wrapped.push_back(frames::Wrap(::mica::ops::op::stack::call(examples, 0), frame, Tensor(), 1));
+      wrapped.push_back(Wrapped(ops::stack(examples, 0), frame));
     }
     if (lists[r]) {
-      results[r].tag = MICA_VALUE_TENSORS;
-      results[r].u.tensors = GiveTensorList(std::move(wrapped));
+      results[r] = GivenList(std::move(wrapped));
     } else {
-      results[r] = OwnedTensorValue(wrapped.empty() ? Tensor() : std::move(wrapped[0]));
+      results[r] = Given(wrapped.empty() ? Tensor() : std::move(wrapped[0]));
     }
   }
 }

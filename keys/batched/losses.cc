@@ -1,26 +1,9 @@
 // Losses that reduce an example to a number: by the steps that they are made of.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/detach.h"
-#include "mica/ops/div.h"
-#include "mica/ops/gather.h"
-#include "mica/ops/movedim.h"
-#include "mica/ops/mul.h"
-#include "mica/ops/ne.h"
-#include "mica/ops/neg.h"
-#include "mica/ops/reshape.h"
-#include "mica/ops/scatter.h"
-#include "mica/ops/squeeze.h"
-#include "mica/ops/sum.h"
-#include "mica/ops/to.h"
-#include "mica/ops/unsqueeze.h"
-#include "mica/ops/where.h"
-#include "mica/ops/zeros.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
-
-namespace op = ::mica::ops;
 
 constexpr int64_t kMean = 1, kSum = 2;
 
@@ -34,18 +17,18 @@ struct Classes {
 
 Tensor Rows(const Part& p, int64_t size, int64_t rank) {
   const Tensor whole = WithBatch(p, size);
-  return p.rank < rank ? op::op::unsqueeze::call(whole, 1) : whole;
+  return p.rank < rank ? ops::unsqueeze(whole, 1) : whole;
 }
 
 Classes ClassesOf(const Part& target, const Part& weight, int64_t ignored, int64_t size, DType dtype) {
   Classes c;
   const Tensor index = Rows(target, size, 1);
-  c.valid = op::ne(index, Scalar(ignored));
-  const Tensor safe = op::where(c.valid, index, Scalar(int64_t{0}));
-  c.index = op::op::unsqueeze::call(safe, 2);
-  const Tensor counts = op::to(c.valid, dtype);
+  c.valid = ops::ne(index, Scalar(ignored));
+  const Tensor safe = ops::where(c.valid, index, Scalar(int64_t{0}));
+  c.index = ops::unsqueeze(safe, 2);
+  const Tensor counts = ops::to(c.valid, dtype);
   c.weight = weight.value.defined()
-                 ? op::mul(op::op::gather::call(op::detach(WithBatch(weight, size)), 1, safe, false), counts)
+                 ? ops::mul(ops::gather(ops::detach(WithBatch(weight, size)), 1, safe, false), counts)
                  : counts;
   return c;
 }
@@ -58,15 +41,14 @@ bool NllLoss(Call& call) {
   const int64_t reduction = call[3].u.i, size = call.batch();
   const Tensor x = Rows(self, size, 2);
   const Classes c = ClassesOf(target, weight, call[4].u.i, size, x.dtype());
-  const Tensor picked = op::op::squeeze_dim::call(op::op::gather::call(x, 2, c.index, false), 2);
-  const Tensor zero = op::zeros({}, x.dtype(), std::nullopt, x.device());
-  Tensor losses = op::where(c.valid, op::neg(op::mul(picked, c.weight)), zero);
+  const Tensor picked = ops::squeeze(ops::gather(x, 2, c.index, false), 2);
+  const Tensor zero = ops::zeros({}, x.dtype(), x.device());
+  Tensor losses = ops::where(c.valid, ops::neg(ops::mul(picked, c.weight)), zero);
   const bool reduced = reduction == kMean || reduction == kSum;
-  const Tensor total =
-      op::sum(reduced ? c.weight : op::mul(c.weight, Scalar(int64_t{0})), IntSpan({1}), false);
-  if (reduced) losses = op::sum(losses, IntSpan({1}), false);
-  if (reduction == kMean) losses = op::div(losses, total);
-  if (!reduced && self.rank == 1) losses = op::op::squeeze_dim::call(losses, 1);
+  const Tensor total = ops::sum(reduced ? c.weight : ops::mul(c.weight, Scalar(int64_t{0})), IntSpan({1}));
+  if (reduced) losses = ops::sum(losses, IntSpan({1}));
+  if (reduction == kMean) losses = ops::div(losses, total);
+  if (!reduced && self.rank == 1) losses = ops::squeeze(losses, 1);
   call.Return(losses, 0);
   return call.Return(total, 1);
 }
@@ -78,12 +60,12 @@ bool NllLossBackward(Call& call) {
   const Tensor x = Rows(self, size, 2);
   const Classes c = ClassesOf(target, weight, call[5].u.i, size, x.dtype());
   Tensor g = Rows(grad, size, 1);  // (B, N) or (B, 1)
-  if (reduction == kMean) g = op::div(g, Rows(call.PartAt(6), size, 1));
-  const Tensor zero = op::zeros({}, x.dtype(), std::nullopt, x.device());
-  const Tensor values = op::where(c.valid, op::neg(op::mul(g, c.weight)), zero);
-  const Tensor zeros = op::zeros(x.sizes(), x.dtype(), std::nullopt, x.device());
-  const Tensor result = op::op::scatter_src::call(zeros, 2, c.index, op::op::unsqueeze::call(values, 2));
-  return call.Return(self.rank == 1 ? op::op::squeeze_dim::call(result, 1) : result);
+  if (reduction == kMean) g = ops::div(g, Rows(call.PartAt(6), size, 1));
+  const Tensor zero = ops::zeros({}, x.dtype(), x.device());
+  const Tensor values = ops::where(c.valid, ops::neg(ops::mul(g, c.weight)), zero);
+  const Tensor zeros = ops::zeros(x.sizes(), x.dtype(), x.device());
+  const Tensor result = ops::scatter(zeros, 2, c.index, ops::unsqueeze(values, 2));
+  return call.Return(self.rank == 1 ? ops::squeeze(result, 1) : result);
 }
 
 // ---- ctc_loss: its sequences are a batch already, which the examples join
@@ -91,14 +73,14 @@ namespace {
 
 // (B, T, N, C) as (T, B * N, C).
 Tensor Sequences(const Part& p, int64_t size) {
-  const Tensor t = op::op::movedim_int::call(WithBatch(p, size), 0, 1);
+  const Tensor t = ops::movedim(WithBatch(p, size), 0, 1);
   const IntSpan s = t.sizes();
-  return op::op::reshape::call(t, {s[0], s[1] * s[2], s[3]});
+  return ops::reshape(t, {s[0], s[1] * s[2], s[3]});
 }
 
 // Argument `at`, the lengths of the sequences of one example, for all.
 void RepeatLengths(Call& call, int64_t at) {
-  const IntSpan one(call[at].u.ints.data, call[at].u.ints.size);
+  const IntSpan one = IntsOf(call[at]);
   Dims all;
   for (int64_t e = 0; e < call.batch(); ++e) all.insert(all.end(), one.begin(), one.end());
   call.SetInts(at, std::move(all));
@@ -126,8 +108,8 @@ bool CtcLossBackward(Call& call) {
   for (const int64_t i : {0, 5, 6}) call.Set(i, Fold(WithBatch(call.PartAt(i), call.batch())));
   return call.Run([&](Tensor t) {
     const IntSpan s = t.sizes();
-    const Tensor all = op::op::reshape::call(t, {s[0], call.batch(), s[1] / call.batch(), s[2]});
-    return op::op::movedim_int::call(all, 1, 0);
+    const Tensor all = ops::reshape(t, {s[0], call.batch(), s[1] / call.batch(), s[2]});
+    return ops::movedim(all, 1, 0);
   });
 }
 

@@ -1,19 +1,14 @@
 // Pointwise operators, copy_ among them: batches in front, ranks aligned, so that
 // broadcasting does the rest.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/clone.h"
-#include "mica/ops/expand.h"
-#include "mica/ops/to.h"
-#include "mica/ops/where.h"
-#include "tensor/shape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
 // A 0-d tensor counts less in type promotion than others, and a batch of 0-d tensors is
 // none any more: where dtypes differ, all get the dtype that one example computes in.
-void Promoted(Call& call, absl::InlinedVector<Part, 4>& parts, uint64_t written) {
+void Promoted(Call& call, Few<Part, 6>& parts, uint64_t written) {
   bool scalars = false, differ = false;
   const Part* first = nullptr;
   for (const Part& p : parts) {
@@ -22,16 +17,15 @@ void Promoted(Call& call, absl::InlinedVector<Part, 4>& parts, uint64_t written)
     first = first ? first : &p;
     differ = differ || p.value.dtype() != first->value.dtype();
   }
-  const OperatorSpec& spec = call.op().spec();
-  if (!scalars || !differ || !spec.meta) return;
-  MetaResult meta;
-  spec.meta(spec, call.given(), meta);
-  if (meta.compute_dtype == MICA_DTYPE_NONE) return;
-  const auto dtype = static_cast<DType>(meta.compute_dtype);
+  if (!scalars || !differ || !call.op().has(MICA_OPERATOR_META)) return;
+  int32_t computed = MICA_DTYPE_NONE;
+  layer::Check(layer::Table()->compute_dtype(call.op().handle, call.given(), call.size(), &computed));
+  if (computed == MICA_DTYPE_NONE) return;
+  const auto dtype = static_cast<DType>(computed);
   for (size_t i = 0; i < parts.size(); ++i) {
     Tensor& t = parts[i].value;
     if (!t.defined() || ((written >> i) & 1) || t.dtype() == dtype || t.dtype() == DType::kBool) continue;
-    t = ::mica::ops::op::to_dtype::call(t, dtype, false, false, std::nullopt);
+    t = ops::to(t, dtype);
   }
 }
 
@@ -40,17 +34,16 @@ void Promoted(Call& call, absl::InlinedVector<Part, 4>& parts, uint64_t written)
 void CheckWritten(const Call& call, uint64_t written) {
   for (int64_t w = 0; w < call.size(); ++w) {
     if (!((written >> w) & 1) || !call.IsTensor(w)) continue;
-    const IntSpan to = Tensor::Ref(call.given()[w].u.tensor).sizes();
+    const IntSpan to = SizesOf(call.given()[w]);
     for (int64_t i = 0; i < call.size(); ++i) {
       if (i == w || !call.IsTensor(i)) continue;
-      const IntSpan from = Tensor::Ref(call.given()[i].u.tensor).sizes();
+      const IntSpan from = SizesOf(call.given()[i]);
       bool fits = from.size() <= to.size();
       for (int64_t d = 1; fits && d <= from.size(); ++d)
         fits = from[from.size() - d] == 1 || from[from.size() - d] == to[to.size() - d];
-      MICA_CHECK(fits, "Operator ", call.op().spec().name, " writes `",
-                 call.op().schema().arguments[static_cast<size_t>(w)].name, "` of shape ", ShapeText(to),
-                 ", to which the shape ", ShapeText(from), " of `",
-                 call.op().schema().arguments[static_cast<size_t>(i)].name, "` does not broadcast.");
+      MICA_CHECK(fits, "Operator ", call.op().name(), " writes `", call.op().info->args[w].name,
+                 "` of shape ", Show(to), ", to which the shape ", Show(from), " of `",
+                 call.op().info->args[i].name, "` does not broadcast.");
     }
   }
 }
@@ -58,14 +51,14 @@ void CheckWritten(const Call& call, uint64_t written) {
 }  // namespace
 
 bool Pointwise(Call& call) {
-  const uint64_t written = call.op().spec().written_args;
+  const uint64_t written = call.op().info->written_args;
   const int64_t n = call.size();
-  absl::InlinedVector<Part, 4> parts(static_cast<size_t>(n));
+  Few<Part, 6> parts(static_cast<size_t>(n));
   int64_t rank = 0;
   if (written) CheckWritten(call, written);
   for (int64_t i = 0; i < n; ++i) {
     if (!call.IsTensor(i)) continue;
-    if ((written >> i) & 1) Promote(call.op(), Tensor::Ref(call.given()[i].u.tensor), call.frame());
+    if ((written >> i) & 1) Promote(call.op(), call.given()[i].u.tensor, call.frame());
     Part& p = parts[static_cast<size_t>(i)] = call.PartAt(i);
     rank = std::max(rank, p.rank);
   }
@@ -79,8 +72,7 @@ bool Pointwise(Call& call) {
 
 namespace {
 Part InDType(Part p, DType dtype) {
-  if (p.value.dtype() != dtype)
-    p.value = ::mica::ops::op::to_dtype::call(p.value, dtype, false, false, std::nullopt);
+  if (p.value.dtype() != dtype) p.value = ops::to(p.value, dtype);
   return p;
 }
 }  // namespace
@@ -92,16 +84,15 @@ bool Filled(Call& call) {
   if (!number.batched) return call.Run();
   const Tensor value = Aligned(InDType(number, self.value.dtype()), self.rank);
   const Tensor whole = WithBatch(self, call.batch());
-  return call.Return(::mica::ops::op::clone::call(::mica::ops::op::expand::call(value, whole.sizes(), false),
-                                                  MemoryFormat::kContiguous));
+  return call.Return(ops::clone(ops::expand(value, whole.sizes(), false), MemoryFormat::kContiguous));
 }
 
 bool MaskedFilled(Call& call) {
   const Part self = call.PartAt(0), mask = call.PartAt(1), number = call.PartAt(2);
   if (number.rank != 0) return false;
   const int64_t rank = std::max(self.rank, mask.rank);
-  return call.Return(::mica::ops::op::where_self::call(
-      Aligned(mask, rank), Aligned(InDType(number, self.value.dtype()), rank), Aligned(self, rank)));
+  return call.Return(ops::where(Aligned(mask, rank), Aligned(InDType(number, self.value.dtype()), rank),
+                                Aligned(self, rank)));
 }
 
 bool Copied(Call& call) {

@@ -1,26 +1,23 @@
 // Operators on images: the batch joins the images' own, or stands for it.
 #include "keys/batched/batched.h"
-
-#include "mica/ops/convolution.h"
-#include "mica/ops/movedim.h"
-#include "mica/ops/reshape.h"
+#include "keys/batched/ops.h"
 
 namespace mica::batched {
 namespace {
 
 // Dimension 0 of (B, N, C, ...) joins 2: (N, B * C, ...).
 Tensor IntoChannels(const Tensor& t) {
-  const Tensor moved = ::mica::ops::op::movedim_int::call(t, 0, 1);
+  const Tensor moved = ops::movedim(t, 0, 1);
   Dims sizes = {moved.sizes()[0], moved.sizes()[1] * moved.sizes()[2]};
   sizes.insert(sizes.end(), moved.sizes().begin() + 3, moved.sizes().end());
-  return ::mica::ops::op::reshape::call(moved, sizes);
+  return ops::reshape(moved, sizes);
 }
 
 // (N, B * C, ...) back to (B, N, C, ...).
 Tensor OutOfChannels(const Tensor& t, int64_t size) {
   Dims sizes = {t.sizes()[0], size, t.sizes()[1] / size};
   sizes.insert(sizes.end(), t.sizes().begin() + 2, t.sizes().end());
-  return ::mica::ops::op::movedim_int::call(::mica::ops::op::reshape::call(t, sizes), 1, 0);
+  return ops::movedim(ops::reshape(t, sizes), 1, 0);
 }
 
 Dims IntsAt(const Call& call, std::string_view name) {
@@ -34,7 +31,7 @@ void ScaleGroups(Call& call) {
 }
 
 // Rank of an operator's images with their own batch: 4 where the kernel has two sizes.
-int64_t ImageRank(const Operator& op) { return op.name().find("3d") != std::string_view::npos ? 5 : 4; }
+int64_t ImageRank(const Op& op) { return op.name().find("3d") != std::string_view::npos ? 5 : 4; }
 
 }  // namespace
 

@@ -323,7 +323,50 @@ print(json.dumps([ours, theirs, pure and "a leaf Variable that requires grad" in
 """
 
 
-OWN = {"autocast": AUTOCAST, "functionalize": FUNCTIONALIZE, "trace": TRACE}
+BATCHED = """
+import warnings
+from mica.func import grad, vmap
+x, w, rows = mica.randn(3, 4, 5), mica.randn(5, 6), mica.tensor([[0, 2], [1, 1], [3, 0]])
+def late(a):
+    made = a.new_zeros(4)
+    part = made[1:]
+    made[0] = a.sum()
+    return part + made.sum(), made
+def error(f):
+    try:
+        f()
+    except Exception as e:
+        return [type(e).__name__, str(e)]
+def run():
+    warnings.simplefilter("error")  # nothing runs example by example
+    made = vmap(lambda a: mica.zeros(4).index_add(0, mica.tensor([1]), a.sum().reshape(1)))(x)
+    mica.manual_seed(3)
+    values = [
+        vmap(lambda a: (a @ w).relu().sum())(x),
+        vmap(lambda a, i: mica.nn.functional.softmax(a[i].t(), 0).var())(x, rows),
+        vmap(grad(lambda a: mica.nn.functional.layer_norm(a, (5,)).sin().sum()))(x),
+        vmap(lambda a: mica.cat(a.clone().mul_(2).split(1), 1), in_dims=1, out_dims=1)(x),
+        vmap(lambda a: a + mica.rand(2, 1, 5), randomness="different")(x[:, :1]),
+        *vmap(late)(x),
+        made,
+    ]
+    errors = [
+        error(lambda: vmap(lambda a: a.nonzero())(x)),
+        error(lambda: vmap(lambda a: a @ mica.ones(4, 4))(x)),
+        error(lambda: vmap(lambda a: a + mica.rand(5))(x)),
+        error(lambda: vmap(lambda a: a if a.sum() > 0 else -a)(x)),
+    ]
+    return [[v.tolist(), list(v.stride())] for v in values], errors
+ours = run()
+mica.replace_plugin(sys.argv[1])
+theirs = run()
+where = [p["path"] for p in mica.plugins() if p["name"] == "batched" and p["state"] == "loaded"]
+right = ours[0][0][0] == (x @ w).relu().sum((1, 2)).tolist() and all(ours[1])
+print(json.dumps([ours, theirs, right, where]))
+"""
+
+
+OWN = {"autocast": AUTOCAST, "batched": BATCHED, "functionalize": FUNCTIONALIZE, "trace": TRACE}
 
 
 @pytest.mark.parametrize("compiler", [CXX, LIBCXX], ids=["g++", "clang with libc++"])

@@ -19,7 +19,7 @@ import pytest
 BUILD = Path(os.environ["MICA_BUILD_DIR"])
 PLUGINS = BUILD / "lib" / "mica" / "plugins"
 ENTRY_SYMBOLS = {"mica_plugin_query_v1", "mica_plugin_init_v1"}
-PLUGINS_OF_THE_SDK = ["mica_cpu.so", "mica_autocast.so", "mica_functionalize.so", "mica_trace.so"]
+PLUGINS_OF_THE_SDK = [f"mica_{name}.so" for name in ("cpu", "autocast", "batched", "functionalize", "trace")]
 
 
 def read(*command: str) -> str:

@@ -26,11 +26,12 @@ struct Own {
   MicaTensor* value = nullptr;
   MicaPayload payload{};
 };
-inline std::optional<Own> OwnOf(const Tensor& t, const MicaFrame& frame) {
+inline std::optional<Own> OwnOf(MicaTensor* t, const MicaFrame& frame) {
   Own own;
-  if (!t.defined() || !Table()->unwrap(t.get(), &frame, &own.value, &own.payload)) return std::nullopt;
+  if (!t || !Table()->unwrap(t, &frame, &own.value, &own.payload)) return std::nullopt;
   return own;
 }
+inline std::optional<Own> OwnOf(const Tensor& t, const MicaFrame& frame) { return OwnOf(t.get(), frame); }
 inline Tensor Wrap(const Tensor& value, const MicaFrame& frame) {
   return Taken(Table()->wrap(value.get(), &frame, nullptr, nullptr));
 }

@@ -151,6 +151,12 @@ typedef struct MicaPayload {
 #define MICA_OPERATOR_VIEW UINT64_C(1)               /* its results share memory with its first argument */
 #define MICA_OPERATOR_COMPOSITE UINT64_C(2)          /* has a decomposition into others */
 #define MICA_OPERATOR_NOT_DIFFERENTIABLE UINT64_C(4) /* has no gradient by its entry */
+#define MICA_OPERATOR_BY_CLASS                                            \
+  UINT64_C(8) /* its class says what it computes; of an operator that was \
+                 defined at run time only where it runs from data */
+#define MICA_OPERATOR_META                                         \
+  UINT64_C(16) /* has a meta function, which checks the arguments: \
+                  compute_dtype calls it */
 
 #define MICA_ARGUMENT_WRITTEN UINT64_C(1)
 #define MICA_ARGUMENT_OPTIONAL UINT64_C(2)
@@ -195,6 +201,11 @@ typedef struct MicaOperatorInfo {
                                      their order; "" otherwise. The operator is linear in each operand,
                                      and in its other tensors */
   const MicaResultInfo* results;  /* num_results */
+  /* reduction, scan, row: the argument that names dimensions, and `keepdim`; -1 if there is none */
+  int32_t dims_arg;
+  int32_t keepdim_arg;
+  int32_t none_dims; /* reduction: 1 where an empty list of dimensions means all */
+  int32_t reserved2;
 } MicaOperatorInfo;
 
 /* What stands for an operator at a layer or backend. */
@@ -241,6 +252,9 @@ typedef struct MicaTensorDetails {
 
 /* A boxed value that is kept. */
 typedef struct MicaKeptValue MicaKeptValue;
+
+/* One view: `byte_offset` from the beginning of the memory. Lists are borrowed. */
+typedef void (*MicaViewReceiver)(void* context, MicaIntSpan sizes, MicaIntSpan strides, int64_t byte_offset);
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -329,7 +343,7 @@ typedef struct MicaLayers {
   MicaStatus (*set_value)(MicaTensor* wrapper, const MicaFrame* frame, MicaTensor* value);
   /* Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta). */
   MicaStatus (*show_device)(MicaTensor* wrapper, MicaDevice device);
-  /* functionalize's needs */
+  /* What functionalize needs beside. */
   /* Whether this thread's calls are recorded for gradients from here on; what was before. */
   int32_t (*exchange_grad_enabled)(int32_t on);
   /* 1 in inference mode, in which results have no history and no version */
@@ -376,6 +390,33 @@ typedef struct MicaLayers {
   MicaStatus (*refuse_captured)(void* op, const MicaFrame* frame, MicaTensor* written);
   /* After a write: the tensor's next version, which errors say that the operator made (NULL: nobody). */
   void (*mark_written)(void* op, MicaTensor*);
+  /* What batched needs beside. */
+  /* What a view operator makes of these arguments, which it checks: receive(context, ...) for each. */
+  MicaStatus (*views_of)(void* op, const MicaValue* args, int64_t num_args, MicaViewReceiver receive,
+                         void* context);
+  /* Its version, as of tensor_version, becomes `to` where it is less. */
+  void (*raise_version)(MicaTensor*, uint64_t to);
+  /* Whether the frame that made the wrapper is entered on this thread: its kind, tag and payload (NULL where
+   * it is not). Kind -1 where the tensor is no wrapper. */
+  int32_t (*frame_of)(MicaTensor* wrapper, MicaFrame* out);
+  /* Another value, less its first `hidden` dimensions, for a wrapper of `frame`, which shows its memory,
+   * sizes and strides from now on; NULL: the value that it has, which changed. */
+  MicaStatus (*move_wrapper)(MicaTensor* wrapper, const MicaFrame* frame, MicaTensor* value, int64_t hidden);
+  /* Before the memory or the version of a tensor is compared: what it shows is brought up to date. */
+  MicaStatus (*settle)(MicaTensor*);
+  /* Raises where the tensor has no single elements to read: `what`, as in "item()", reads them. */
+  MicaStatus (*check_readable)(MicaTensor*, const char* what);
+  /* What error messages say of a tensor, "float32[2, 3] on cpu": at most `room` bytes of it; how long it is.
+   */
+  int64_t (*describe)(MicaTensor*, char* text, int64_t room);
+  /* 1 where the host's error has a class of its own, as what a hook or a handler in Python raised: it is to
+   * reach the user as it is. */
+  int32_t (*has_own_class)(MicaStatus);
+  /* As MicaHost::warn, once in a process for each `key`. */
+  void (*warn_once)(MicaStr key, MicaStr message);
+  /* Of a list of tensors that a boxed call gave: its references, into `out` of its size. A list for a result
+   * comes from MicaHost::tensor_list_create. */
+  void (*take_list)(MicaValue* result, MicaTensor** out);
 } MicaLayers;
 
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);

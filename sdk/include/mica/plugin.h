@@ -46,7 +46,9 @@ class Error : public std::runtime_error {
               status->file, status->line) {
     status_ = std::make_shared<Status>(status);
   }
-  // The host's status, once; NULL where there is none.
+  // The host's status, borrowed; NULL where there is none.
+  MicaStatus status() const { return status_ ? status_->status : nullptr; }
+  // The same, to give away, once.
   MicaStatus TakeStatus() const { return status_ ? std::exchange(status_->status, nullptr) : nullptr; }
   int64_t code;
   std::string file;  // its own: a status takes its text along when it is destroyed
