@@ -3,10 +3,10 @@
 //
 // The operator runs with its cast arguments and without this layer. Composites without a
 // policy decompose here, so that their parts get their own (docs/design.md, "Composites").
-#include <deque>
 #include <string_view>
-#include <vector>
+#include <utility>
 
+#include <mica/frame.h>
 #include <mica/layer.h>
 #include "keys/autocast/cache.h"
 #include "keys/autocast/state.h"
@@ -62,33 +62,10 @@ Decision Decide(const layer::Call& call) {
   return d;
 }
 
-// The arguments of one call with their tensors cast.
-class CastArguments {
- public:
-  CastArguments(const layer::Call& call, int32_t dtype) : values_(call.args(), call.args() + call.size()) {
-    for (MicaValue& v : values_) {
-      if (v.tag == MICA_VALUE_TENSOR) {
-        v.u.tensor = Cast(v.u.tensor, dtype);
-      } else if (v.tag == MICA_VALUE_TENSORS) {
-        std::vector<MicaTensor*>& list = lists_.emplace_back();
-        for (int64_t j = 0; j < v.u.tensors.size; ++j) list.push_back(Cast(v.u.tensors.data[j], dtype));
-        v.u.tensors.data = list.data();
-      }
-    }
-  }
-  const MicaValue* data() const { return values_.data(); }
-
- private:
-  MicaTensor* Cast(MicaTensor* t, int32_t dtype) {
-    if (!t || !IsEligible(t) || plugin::TensorRef(t).dtype() == dtype) return t;
-    kept_.push_back(CachedCast(t, dtype));
-    return kept_.back().get();
-  }
-
-  std::vector<MicaValue> values_;
-  std::vector<formula::Tensor> kept_;
-  std::deque<std::vector<MicaTensor*>> lists_;  // keeps addresses
-};
+formula::Tensor Cast(formula::Tensor t, int32_t dtype) {
+  if (!IsEligible(t.get()) || plugin::TensorRef(t.get()).dtype() == dtype) return t;
+  return CachedCast(t.get(), dtype);
+}
 
 void Run(layer::Call& call) {
   const Decision decision = Decide(call);
@@ -99,7 +76,8 @@ void Run(layer::Call& call) {
     const NoAutocast guard;
     return call.Redispatch(below, call.args());
   }
-  const CastArguments cast(call, decision.dtype);
+  const layer::ReplacedArguments cast(call.args(), call.size(),
+                                      [&](formula::Tensor t) { return Cast(std::move(t), decision.dtype); });
   const NoAutocast guard;
   call.NextOf(Bit(), cast.data());
 }

@@ -25,7 +25,6 @@
 
 #include <mica/batched.h>
 #include <mica/frame.h>
-#include "keys/batched/few.h"
 
 namespace mica::batched {
 
@@ -172,8 +171,8 @@ class Call {
   const MicaValue* given_;
   MicaValue* results_;
   layer::LeaveFrame left_;
-  Few<MicaValue, 12> values_;
-  Few<Tensor, 6> kept_;
+  layer::Few<MicaValue, 12> values_;
+  layer::Few<Tensor, 6> kept_;
   std::forward_list<std::vector<Tensor>> lists_;  // keeps addresses
   std::forward_list<Dims> ints_;
 };
@@ -203,7 +202,7 @@ void ReplaceResults(const Op& op, MicaValue* results, F&& f) {
     }
   }
 }
-using Results = Few<MicaValue, 4>;
+using Results = layer::Few<MicaValue, 4>;
 // f(tensor, argument number) for each tensor among boxed arguments.
 template <typename F>
 void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {

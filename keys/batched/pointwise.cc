@@ -8,7 +8,7 @@ namespace {
 
 // A 0-d tensor counts less in type promotion than others, and a batch of 0-d tensors is
 // none any more: where dtypes differ, all get the dtype that one example computes in.
-void Promoted(Call& call, Few<Part, 6>& parts, uint64_t written) {
+void Promoted(Call& call, layer::Few<Part, 6>& parts, uint64_t written) {
   bool scalars = false, differ = false;
   const Part* first = nullptr;
   for (const Part& p : parts) {
@@ -53,7 +53,7 @@ void CheckWritten(const Call& call, uint64_t written) {
 bool Pointwise(Call& call) {
   const uint64_t written = call.op().info->written_args;
   const int64_t n = call.size();
-  Few<Part, 6> parts(static_cast<size_t>(n));
+  layer::Few<Part, 6> parts(static_cast<size_t>(n));
   int64_t rank = 0;
   if (written) CheckWritten(call, written);
   for (int64_t i = 0; i < n; ++i) {

@@ -44,7 +44,7 @@ bool ReduceAll(Call& call) {
   MICA_FORMULA_CHECK_(MICA_ERROR_INTERNAL, other, "a reduction has no overload of dimensions.");
   const Tensor flat = Flattened(call.PartAt(0).value);
   static constexpr int64_t kOne = 1;
-  Few<MicaValue, 6> args;
+  layer::Few<MicaValue, 6> args;
   for (int32_t at = 0; at < other->info->num_args; ++at) {
     const MicaArgumentInfo& a = other->info->args[at];
     MicaValue v{};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <mica/few.h>
 #include <mica/formula.h>
 #include <mica/layer.h>
 
@@ -46,21 +47,21 @@ inline void SetNumber(const Tensor& wrapper, const MicaFrame& frame, int64_t num
 class ReplacedArguments {
  public:
   template <typename F>
-  ReplacedArguments(const MicaValue* args, int64_t n, F&& f) : values_(args, args + n) {
-    size_t count = 0;
-    for (const MicaValue& v : values_) count += v.tag == MICA_VALUE_TENSORS ? Size(v) : 1;
-    kept_.reserve(count);  // lists are spans into it
-    for (MicaValue& v : values_) {
+  ReplacedArguments(const MicaValue* args, int64_t n, F&& f)
+      : values_(static_cast<size_t>(n)), kept_(Count(args, n)) {
+    size_t next = 0;  // in kept_, of which lists are spans
+    for (size_t i = 0; i < values_.size(); ++i) {
+      MicaValue& v = values_[i] = args[i];
       if (v.tag == MICA_VALUE_TENSOR && v.u.tensor) {
-        kept_.push_back(f(Tensor::Borrow(v.u.tensor)));
-        v.u.tensor = kept_.back().get();
+        Tensor& kept = kept_[next++] = f(Tensor::Borrow(v.u.tensor));
+        v.u.tensor = kept.get();
       } else if (v.tag == MICA_VALUE_TENSORS) {
-        const size_t first = kept_.size();
-        for (size_t j = 0; j < Size(v); ++j) {
+        Tensor* const first = kept_.data() + next;
+        for (int64_t j = 0; j < v.u.tensors.size; ++j) {
           Tensor t = Tensor::Borrow(v.u.tensors.data[j]);
-          kept_.push_back(t.defined() ? f(std::move(t)) : Tensor());
+          kept_[next++] = t.defined() ? f(std::move(t)) : Tensor();
         }
-        v.u.tensors.data = reinterpret_cast<MicaTensor* const*>(kept_.data() + first);
+        v.u.tensors.data = reinterpret_cast<MicaTensor* const*>(first);
       }
     }
   }
@@ -71,9 +72,13 @@ class ReplacedArguments {
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
 
  private:
-  static size_t Size(const MicaValue& v) { return static_cast<size_t>(v.u.tensors.size); }
-  std::vector<MicaValue> values_;
-  std::vector<Tensor> kept_;
+  static size_t Count(const MicaValue* args, int64_t n) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += args[i].tag == MICA_VALUE_TENSORS ? args[i].u.tensors.size : 1;
+    return static_cast<size_t>(count);
+  }
+  Few<MicaValue, 12> values_;
+  Few<Tensor, 12> kept_;
 };
 
 // A copy of one boxed argument, with what it points to.

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-namespace mica::batched {
+namespace mica {
+namespace layer {
 
 template <typename T, size_t N>
 class Few {
@@ -41,4 +42,5 @@ class Few {
   std::vector<T> many_;
 };
 
-}  // namespace mica::batched
+}  // namespace layer
+}  // namespace mica
