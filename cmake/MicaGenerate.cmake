@@ -60,7 +60,7 @@ add_custom_command(
 add_custom_target(mica_fingerprint
   COMMAND ${CMAKE_COMMAND}
     "-DFOLDERS=${PROJECT_SOURCE_DIR}/sdk/include\;${PROJECT_SOURCE_DIR}/tensor\;${PROJECT_SOURCE_DIR}/schema\;${PROJECT_SOURCE_DIR}/dispatcher"
-    "-DFLAGS=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MICA_SANITIZE}"
+    "-DFLAGS=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE} ${MICA_SANITIZE}"
     -DOUT=${out}/fingerprint.h -P ${PROJECT_SOURCE_DIR}/cmake/Fingerprint.cmake
   BYPRODUCTS ${out}/fingerprint.h
   VERBATIM)

@@ -35,7 +35,10 @@ __attribute__((always_inline)) inline const TensorImpl* FirstAlike(const Operato
         return nullptr;
       }
     } else if (v->tag == MICA_VALUE_SCALAR) {
-      if (!first || PromotionRank(v->u.scalar) > PromotionRank(first->dtype())) return nullptr;
+      // Truth values among numbers are for the general way to judge.
+      const int rank = first ? PromotionRank(v->u.scalar) : 0;
+      if (!first || rank > PromotionRank(first->dtype()) || (rank == 0 && first->dtype() != DType::kBool))
+        return nullptr;
     }
   }
   return first;

@@ -64,7 +64,7 @@ const char* EquationOf(const OperatorSpec& spec) {
 // The equation's operands are the last of the operator's tensors: addmm(self, mat1, mat2).
 void MarkOperands(const OperatorSpec& spec, Kept& kept) {
   const std::string_view equation = EquationOf(spec);
-  if (equation.empty()) return;
+  if (equation.empty() || !spec.programs[static_cast<int>(DTypeKind::kFloating)]) return;
   int operands = 1;
   for (const char c : equation.substr(0, equation.find("->"))) operands += c == ',';
   const MicaProgram& p = *spec.programs[static_cast<int>(DTypeKind::kFloating)];

@@ -2,12 +2,12 @@
 // functions stand behind one kernel of the host, and frames are those of frames.h.
 #include "dispatcher/layers/layers_extension.h"
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/boxed_results.h"
@@ -39,11 +39,9 @@ struct LayerFunction {
 };
 LayerFunction* Keep(MicaLayerFunction function, void* context) {
   static auto& mutex = *new std::mutex();
-  static auto& kept = *new std::deque<LayerFunction>();
+  static auto& kept = *new absl::node_hash_map<std::pair<MicaLayerFunction, void*>, LayerFunction>();
   const std::lock_guard lock(mutex);
-  for (LayerFunction& k : kept)
-    if (k.function == function && k.context == context) return &k;
-  return &kept.emplace_back(LayerFunction{function, context});
+  return &kept.try_emplace({function, context}, LayerFunction{function, context}).first->second;
 }
 
 void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys, const MicaValue* args,
@@ -51,10 +49,15 @@ void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys
   const MicaLayerCall call = {sizeof(call), HostTable(), LayersExtension(), f.context,
                               const_cast<Operator*>(&op)};
   const auto count = static_cast<int64_t>(op.schema().returns.size());
-  for (int64_t i = 0; i < count; ++i) results[i] = MicaValue{};
-  const bool gives = ExpectResults(op, results);
-  ThrowIfError(f.function(keys, &call, args, n, results, count));
-  if (gives) CheckResults(op, "a plugin's layer", results);
+  if (!ExpectResults(op, results)) {  // an out form's caller has no room for what the schema returns
+    ResultRoom unused(op);
+    return ThrowIfError(f.function(keys, &call, args, n, unused, count));
+  }
+  if (const MicaStatus failed = f.function(keys, &call, args, n, results, count)) {
+    ReleaseResults(op, results);
+    ThrowStatus(failed);
+  }
+  CheckResults(op, "a plugin's layer", results);
 }
 void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                       MicaValue* results) {

@@ -50,8 +50,13 @@ absl::Status Scope::Impl::Check(Dispatcher& d, bool may_replace) const {
   }
   for (const NamedClass& c : classes)
     if (auto bit = KeyOf(c.backend); !bit.ok()) return bit.status();
-  for (const NamedRule& r : rules)
-    if (auto bit = KeyOf(r.key); !bit.ok()) return bit.status();
+  for (const NamedRule& r : rules) {
+    const absl::StatusOr<int> key = KeyOf(r.key);
+    if (!key.ok()) return key.status();
+    if (*key < keys::kBackendCount || *key == kCompositeKey)
+      return absl::InvalidArgumentError(absl::StrCat("Plugin (", name, ") registers a rule for (", r.key,
+                                                     "), which is neither a layer nor a frame kind."));
+  }
   for (const NamedFallback& f : fallbacks)
     if (auto bit = KeyOf(f.key); !bit.ok()) return bit.status();
   for (const std::string& layer : decompose)

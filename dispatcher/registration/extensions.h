@@ -1,7 +1,7 @@
 // Tables that plugins offer each other and the binding, by name: "mica.autograd".
 //
-// A plugin offers one by its scope (Scope::AddExtension), so that it is there as soon as the
-// plugin's kernels are, never before, and gone while the plugin is disabled. Who asks knows the
+// A plugin offers one by its scope (Scope::AddExtension; Autograd, AddInterface), so that it is there as soon
+// as the plugin's kernels are, never before, and gone while the plugin is disabled. Who asks knows the
 // table's type from the header that the two share. They begin with a
 // MicaTable and are found through the ABI, too; Autograd alone offers C++ of the same build.
 #pragma once

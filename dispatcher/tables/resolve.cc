@@ -334,9 +334,14 @@ bool Dispatcher::ResolveDecomposition(const Operator& op, int bit, Resolution& r
 
 // What the layer's or kind's rule says of the operator.
 bool Dispatcher::ResolveRule(const Operator& op, int key, Resolution& r) {
-  if (rules[key].empty()) return false;
-  const RuleEntry& rule = rules[key].back();
-  const LayerChoice choice = rule.rule(rule.context, op);
+  const RuleEntry* rule = nullptr;
+  LayerChoice choice;
+  // The youngest that says something: another plugin's rule at the key leaves the others as they are.
+  for (auto it = rules[key].rbegin(); it != rules[key].rend() && choice.what == LayerChoice::What::kNothing;
+       ++it) {
+    rule = &*it;
+    choice = rule->rule(rule->context, op);
+  }
   if (choice.what == LayerChoice::What::kNothing) return false;
   const bool passes = choice.what == LayerChoice::What::kPass;
   r = passes ? Found({nullptr, nullptr}, SlotReason::kFallthrough,
@@ -344,7 +349,7 @@ bool Dispatcher::ResolveRule(const Operator& op, int key, Resolution& r) {
              : Found(BoxedSlot(op, choice.kernel), SlotReason::kKernel,
                      "the kernel that the layer's rule chooses for this operator");
   r.fallthrough = passes;
-  r.scope = rule.scope;
+  r.scope = rule->scope;
   r.where = {op.spec().file ? op.spec().file : "", op.spec().line};
   return true;
 }

@@ -22,7 +22,9 @@ struct State {
     for (int8_t& dtype : lower) dtype = MICA_F16;
     lower[0] = MICA_BF16;  // the CPU's
   }
-  bool is_on(int32_t backend) const { return backend >= 0 && (enabled >> backend & 1) != 0; }
+  bool is_on(int32_t backend) const {
+    return backend >= 0 && backend < kMaxBackends && (enabled >> backend & 1) != 0;
+  }
 };
 // Small, so that it fits the static TLS reserve of an object that is opened late, and costs one load.
 inline State& CurrentState() {

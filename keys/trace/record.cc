@@ -157,13 +157,14 @@ Tensor Enter(const Tensor& t, bool as_input) {
     layer::SetNumber(wrapper, frame, tape.NewValue(wrapper));
     return wrapper;
   }
-  const auto [found, is_new] = tape.captured.emplace(t.get(), tape.constants.size());
-  if (!is_new) return tape.constants[found->second].wrapper;
-  Tensor wrapper = WrapNew(t, frame, tape);
+  if (const auto found = tape.captured.find(t.get()); found != tape.captured.end())
+    return tape.constants[found->second].wrapper;
+  Tensor wrapper = WrapNew(t, frame, tape);  // may raise: nothing is noted before
   const int64_t number = tape.NewValue(wrapper);
   layer::SetNumber(wrapper, frame, number);
   const Tensor value = Tensor::Borrow(layer::OwnOf(wrapper, frame)->value);
   tape.constants.push_back({number, t, wrapper, value, layer::Table()->tensor_version(value.get()), false});
+  tape.captured.emplace(t.get(), tape.constants.size() - 1);
   if (layer::TraitsOf(wrapper) & MICA_TRAIT_REQUIRES_GRAD) {  // backward adds to the gradient that it has
     const Tensor grad = layer::Taken(layer::Table()->gradient(t.get()));
     if (grad.defined()) layer::Check(layer::Table()->set_gradient(wrapper.get(), Enter(grad, false).get()));

@@ -64,6 +64,8 @@ struct Tape : MicaTape {
 };
 
 inline Tape& TapeOf(const MicaFrame& frame) {
+  MICA_CHECK(frame.payload,
+             "A frame of the kind trace is entered without a tape; mica.fx.make_fx gives it one.");
   return *static_cast<Tape*>(static_cast<MicaTape*>(frame.payload));
 }
 

@@ -37,6 +37,7 @@ ERRORS = {
     "a rule's record of a wrong size": (["-DRULE=8"], "registers a rule by a record that is NULL, too small"),
     "a rule without a function": (["-DRULE=sizeof rule, LAYER"], "without a key or a function"),
     "a rule at an unknown key": (["-DRULE=sizeof rule, \"nobodys\", &choose"], r"\(nobodys\), which is neither a layer nor"),
+    "a rule for a backend": (['-DRULE=sizeof rule, "cpu", &choose'], r"a rule for \(cpu\), which is neither a layer nor"),
     "another version of the table": (["-DMINOR=77"], "failed to start: this Mica has no such table of layers"),
     "an init that fails at its end": (["-DLIE_HALFWAY"], "failed to start: the licence is not there"),
 }  # fmt: skip
@@ -195,6 +196,45 @@ def test_a_rule_chooses_for_each_operator() -> None:
     passed, explained = answer_of(RULE, "-DRULE=sizeof rule, LAYER, &choose")
     assert passed == [0, 1, 1, 1]
     assert "test.count: by the layer's rule it has nothing to do for this operator" in explained
+
+
+OTHERS_RULE = """
+mica.load_plugin(sys.argv[1])
+x = mica.ones(2, 2)
+with mica.autocast("cpu"):
+    print(json.dumps([str((x @ x).dtype), str(x.exp().dtype)]))
+"""
+
+
+def test_a_rule_at_anothers_key_leaves_the_owners_in_place() -> None:
+    """It is asked first, and what it has no word for is the owner's."""
+    assert answer_of(OTHERS_RULE, '-DRULE=sizeof rule, "Autocast", &choose') == [
+        "mica.bfloat16",
+        "mica.float32",
+    ]
+
+
+OUT_FORMS = """
+mica.load_plugin(sys.argv[1])
+x = mica.arange(12.0).reshape(3, 4)
+def largest(a):
+    values, places = mica.empty(4), mica.empty(4, dtype=mica.int64)
+    mica.max(a, 0, out=(values, places))
+    least, most = mica.empty(()), mica.empty(())
+    mica.aminmax(a, out=(least, most))
+    return [t.tolist() for t in (values, places, least, most)]
+plain = largest(x)
+with mica.library.layer("test.count"):
+    within = largest(x)
+print(json.dumps([plain, within]))
+"""
+
+
+def test_an_out_form_of_several_results_passes_a_layer() -> None:
+    """Its caller has no room for what the schema returns: that is the arguments that it was given."""
+    plain, within = answer_of(OUT_FORMS)
+    assert plain == [[8, 9, 10, 11], [2, 2, 2, 2], 0, 11]
+    assert within == plain
 
 
 ERRORS_BELOW = """

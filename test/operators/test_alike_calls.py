@@ -219,3 +219,13 @@ def test_inference_tensors_are_not_written_outside() -> None:
         x.mul_(x)
     with pytest.raises(RuntimeError, match="inference"):
         mica.mul(mica.ones(4), mica.ones(4), out=x)
+
+
+@pytest.mark.parametrize("name", ["add", "sub"])
+@pytest.mark.parametrize("make", [lambda x: x, apart], ids=["dense", "not dense"])
+def test_a_truth_value_is_no_factor_of_numbers(name: str, make: Any) -> None:
+    x = make(mica.ones(2, 3))
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+        getattr(mica, name)(x, x, alpha=True)
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+        getattr(x, name + "_")(x, alpha=True)

@@ -107,6 +107,9 @@ model = mica.nn.Sequential(mica.nn.Linear(4, 8), mica.nn.ReLU(), mica.nn.Linear(
 optimizer = mica.optim.Adam(model.parameters())
 model(x).sum().backward()
 optimizer.step()
+with mica.autocast("cpu", enabled=False):
+    model(x)
+mica.is_autocast_enabled("cpu"), mica.get_autocast_dtype("cpu")
 for need in sys.argv[1:]:
     try:
         eval(need)

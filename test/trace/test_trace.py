@@ -496,3 +496,27 @@ def test_source_of_a_trace_that_ends_stays_while_linecache_goes_through_its_entr
     assert all(linecache.cache[name] for name in names)
     make_fx(lambda x: x + 1)(mica.ones(1))
     assert len(linecache.cache) < len(names) + 1
+
+
+def test_a_capture_that_raises_leaves_no_place_on_the_tape() -> None:
+    escaped = []
+    mica.func.vmap(lambda row: escaped.append(row) or row)(mica.ones(2, 3))
+    (bad,) = escaped
+    constant = mica.full((3,), 41.0)
+
+    def f(x: mica.Tensor) -> mica.Tensor:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="escaped"):
+                x + bad
+        y = x + constant
+        with pytest.raises(RuntimeError, match="escaped"):
+            x + bad
+        return y
+
+    assert make_fx(f)(mica.ones(3))(mica.ones(3)).tolist() == [42, 42, 42]
+
+
+def test_a_trace_frame_without_a_tape_is_refused() -> None:
+    with mica.library.frame("trace"), pytest.raises(RuntimeError, match="without a tape"):
+        mica.ones(2)
+    assert mica.ones(2).tolist() == [1, 1]

@@ -22,6 +22,7 @@ from mica.func import (
     stack_module_state,
     vjp,
 )
+from mica.fx import make_fx
 
 
 def scalar(value: float) -> mica.Tensor:
@@ -432,3 +433,27 @@ def test_frames_are_left_in_order():
     assert mica._C._frame_depth() == 0
     with pytest.raises(RuntimeError, match="left twice"):
         mica._C._frame_exit(inner)
+
+
+def several_outs(a: mica.Tensor) -> tuple[mica.Tensor, ...]:
+    values, places = a.new_empty(a.shape[1]), mica.empty(a.shape[1], dtype=mica.int64)
+    mica.max(a, 0, out=(values, places))
+    least, most = a.new_empty(()), a.new_empty(())
+    mica.aminmax(a, out=(least, most))
+    return values, places, least, most
+
+
+@pytest.mark.parametrize("transform", ["functionalize", "make_fx", "vmap", "nested"])
+def test_out_forms_of_several_results(transform: str) -> None:
+    x = mica.arange(12.0).reshape(3, 4)
+    expected = several_outs(x)
+    if transform == "functionalize":
+        results = mica.func.functionalize(several_outs)(x)
+    elif transform == "make_fx":
+        results = make_fx(several_outs)(x)(x)
+    elif transform == "nested":
+        results = make_fx(mica.func.functionalize(several_outs))(x)(x)
+    else:
+        results = [t[0] for t in mica.func.vmap(several_outs)(x[None])]
+    for result, plain in zip(results, expected, strict=True):
+        assert result.tolist() == plain.tolist()

@@ -20,9 +20,9 @@ typedef struct MicaAutocast {
   MicaTable table;
   /* 1 where it is on, for any backend with -1 */
   int32_t (*enabled)(int32_t backend);
-  void (*set_enabled)(int32_t backend, int32_t on);
+  MicaStatus (*set_enabled)(int32_t backend, int32_t on);
   int32_t (*lower_dtype)(int32_t backend);
-  /* MICA_ERROR_VALUE for others than MICA_F16 and MICA_BF16 */
+  /* MICA_ERROR_VALUE for others than MICA_F16 and MICA_BF16, as for a backend's index that there is not */
   MicaStatus (*set_lower_dtype)(int32_t backend, int32_t dtype);
   /* Contexts: the new depth. Leaving the outermost one empties the cache. */
   int32_t (*enter)(void);

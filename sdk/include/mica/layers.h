@@ -277,7 +277,7 @@ typedef struct MicaLayers {
   /* Operators. `info` is of an operator's handle. */
   const MicaOperatorInfo* (*operator_info)(void* op);
   /* What the entry says to one layer: operator_policy(op, "autocast") is "lower"; NULL where it says nothing.
-   * The same for all forms of an entry. */
+   * The same for all forms of an entry of Mica's; a plugin's says it of the functional form. */
   const char* (*operator_policy)(void* op, const char* name);
   /* the dtype that a pointwise, reduction, ... operator computes in for these arguments of the
    * functional form; MICA_DTYPE_NONE where the entry gives none */

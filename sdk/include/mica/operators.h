@@ -34,7 +34,7 @@ typedef struct MicaOperatorRecord {
   const char* file; /* of the YAML entry, for explain */
   int64_t line;
   /* The policies that the entry names, kept for the layers that read them. */
-  const char* autocast;   /* "lower", "float32", "promote", "none", "parts" */
+  const char* autocast;   /* "lower", "float32", "promote", "whole", "none", "parts" */
   const char* batch_rule; /* the plugin's name of a rule, "" if none */
   /* Shapes and dtypes: a boxed kernel that runs on tensors of the meta device and
    * gives results there. NULL where there is a composite. */

@@ -9,16 +9,19 @@
 namespace mica::python {
 namespace {
 
-// The table that was used last, which is good also where its plugin was disabled since, so that contexts can
-// be left. NULL: nobody ever asked for the layer.
-std::atomic<const MicaAutocast*> g_used{nullptr};
-const MicaAutocast* Used() { return g_used.load(std::memory_order_acquire); }
-// The layer's, with its plugin opened on first use.
-const MicaAutocast& Use() {
-  const auto& layer = LayerTable<MicaAutocast>(MICA_AUTOCAST_EXTENSION, "layer:Autocast",
-                                               "Autocast needs the autocast plugin.");
-  g_used.store(&layer, std::memory_order_release);
-  return layer;
+// The layer's table, with its plugin opened on first use.
+const MicaAutocast& Layer() {
+  return LayerTable<MicaAutocast>(MICA_AUTOCAST_EXTENSION, "layer:Autocast",
+                                  "Autocast needs the autocast plugin.");
+}
+// The table that is there, else the one that was there last, by which contexts are left also where the plugin
+// was disabled since. NULL: there was none yet.
+const MicaAutocast* Known() {
+  static const std::atomic<const void*>& place = ExtensionPlace(MICA_AUTOCAST_EXTENSION);
+  static std::atomic<const void*> last{nullptr};
+  const void* const now = place.load(std::memory_order_acquire);
+  if (now) last.store(now, std::memory_order_release);
+  return static_cast<const MicaAutocast*>(now ? now : last.load(std::memory_order_acquire));
 }
 
 // The number of the backend of that name; raises where no plugin provides it.
@@ -35,14 +38,15 @@ int BackendNamed(PyObject* name) {
 PyObject* IsEnabled(PyObject*, PyObject* name) {
   return Guarded([&] {
     const int backend = name == Py_None ? -1 : BackendNamed(name);
-    return NewBool(Used() && Used()->enabled(backend) != 0);
+    return NewBool(Known() && Known()->enabled(backend) != 0);
   });
 }
 
 PyObject* LowerDType(PyObject*, PyObject* name) {
   return Guarded([&] {
     const int backend = BackendNamed(name);
-    return FromDType(static_cast<DType>(Use().lower_dtype(backend)));
+    const DType unset = backend == keys::kCpu ? DType::kBF16 : DType::kF16;
+    return FromDType(Known() ? static_cast<DType>(Known()->lower_dtype(backend)) : unset);
   });
 }
 
@@ -56,29 +60,34 @@ PyObject* Set(PyObject*, PyObject* args) {
     const DType dtype = ToDType(object);
     MICA_CHECK_VALUE(dtype == DType::kF16 || dtype == DType::kBF16, "The dtype (", Name(dtype),
                      ") of autocast is not one that it casts to; expected float16 or bfloat16.");
-    const MicaAutocast& layer = enabled || !Used() ? Use() : *Used();
-    ThrowIfError(layer.set_lower_dtype(backend, static_cast<int32_t>(dtype)));
-    layer.set_enabled(backend, enabled);
+    // What is off, and as it is anyway, needs no layer.
+    const DType unset = backend == keys::kCpu ? DType::kBF16 : DType::kF16;
+    const MicaAutocast* const layer = enabled || (!Known() && dtype != unset) ? &Layer() : Known();
+    if (!layer) return NewNone();
+    ThrowIfError(layer->set_lower_dtype(backend, static_cast<int32_t>(dtype)));
+    ThrowIfError(layer->set_enabled(backend, enabled));
     return NewNone();
   });
 }
 
 PyObject* Enter(PyObject*, PyObject*) {
-  return Guarded([] { return PyLong_FromLong(Use().enter()); });
+  return Guarded([] { return PyLong_FromLong(Known() ? Known()->enter() : 0); });
 }
 PyObject* Leave(PyObject*, PyObject*) {
-  return Guarded([] { return PyLong_FromLong(Used() ? Used()->leave() : 0); });
+  return Guarded([] { return PyLong_FromLong(Known() ? Known()->leave() : 0); });
 }
 PyObject* ClearCache(PyObject*, PyObject*) {
   return Guarded([] {
-    if (Used()) Used()->clear_cache();
+    if (Known()) Known()->clear_cache();
     return NewNone();
   });
 }
-PyObject* IsCacheEnabled(PyObject*, PyObject*) { return NewBool(!Used() || Used()->cache_enabled() != 0); }
+PyObject* IsCacheEnabled(PyObject*, PyObject*) { return NewBool(!Known() || Known()->cache_enabled() != 0); }
 PyObject* SetCacheEnabled(PyObject*, PyObject* on) {
   return Guarded([&] {
-    (Used() ? *Used() : Use()).set_cache_enabled(ToBool(on));
+    const bool enabled = ToBool(on);
+    if (!Known() && enabled) return NewNone();  // as it is
+    (Known() ? *Known() : Layer()).set_cache_enabled(enabled);
     return NewNone();
   });
 }

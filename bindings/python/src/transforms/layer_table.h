@@ -16,6 +16,11 @@ const Table& LayerTable(const char* extension, const char* layer, const char* ne
   static const std::atomic<const void*>& place = ExtensionPlace(extension);
   const void* table = ProvidedExtension(place, layer);
   MICA_CHECK(table, need, " ", MissingProviderSentence(layer));
+  const auto* head = static_cast<const MicaTable*>(table);
+  MICA_CHECK(head->major == 1 && head->struct_size >= sizeof(Table), need, " The one that is loaded offers (",
+             extension, ") in version (", head->major, ".", head->minor, ") of (", head->struct_size,
+             ") bytes, and this Mica asks for version 1 of (", sizeof(Table),
+             "); build or install the two together.");
   return *static_cast<const Table*>(table);
 }
 

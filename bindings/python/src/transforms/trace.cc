@@ -269,7 +269,7 @@ Origin OriginOf(const Tensor& t) {
     for (const Frame* f = frames::Current(); f; f = f->parent) {
       if (f->tag != w.tag || frames::KindOf(f->kind).name != "trace") continue;
       const auto* tape = static_cast<const MicaTape*>(f->payload);
-      if (tape->owner && w.number != 0) return {tape, w.number, found.hidden};
+      if (tape && tape->owner && w.number != 0) return {tape, w.number, found.hidden};
     }
     found.hidden += w.hidden;
   }
