@@ -53,10 +53,7 @@ void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys
     ResultRoom unused(op);
     return ThrowIfError(f.function(keys, &call, args, n, unused, count));
   }
-  if (const MicaStatus failed = f.function(keys, &call, args, n, results, count)) {
-    ReleaseResults(op, results);
-    ThrowStatus(failed);
-  }
+  ThrowIfError(f.function(keys, &call, args, n, results, count));
   CheckResults(op, "a plugin's layer", results);
 }
 void RunLayerFunction(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,

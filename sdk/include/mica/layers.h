@@ -39,7 +39,7 @@ typedef struct MicaLayerCall {
 } MicaLayerCall;
 
 /* `keys`: the key set that the call came with. The kernel redispatches with those of them
- * that are below its own layer. */
+ * that are below its own layer. One that fails leaves nothing in `results` that the host would release. */
 typedef MicaStatus (*MicaLayerFunction)(uint64_t keys, const MicaLayerCall* call, const MicaValue* args,
                                         int64_t num_args, MicaValue* results, int64_t num_results);
 
