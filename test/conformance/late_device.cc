@@ -79,7 +79,7 @@ class Queue {
         job = std::move(jobs_.front());
         jobs_.pop_front();
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       job();
       const std::lock_guard<std::mutex> lock(mutex_);
       --left_;
