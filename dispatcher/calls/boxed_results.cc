@@ -17,27 +17,12 @@ bool IsFilledList(const MicaTensorSpan& list) { return list.size == 0 || (list.s
 // Whether the value is what a result of the type holds. A Tensor may be undefined, as a gradient is that
 // nobody asked for.
 bool Fits(const MicaValue& v, const schema::Type& type) {
-  using schema::TypeKind;
   if (v.tag == kNothing) return false;
   if (v.tag == MICA_VALUE_NONE) return type.is_optional() || type.is_tensor();
-  if (type.is_tensor_list()) return v.tag == MICA_VALUE_TENSORS && IsFilledList(v.u.tensors);
-  switch (type.unwrapped().kind) {
-    case TypeKind::kTensor:
-      return v.tag == MICA_VALUE_TENSOR;
-    case TypeKind::kInt:
-    case TypeKind::kSymInt:
-      return v.tag == MICA_VALUE_INT;
-    case TypeKind::kBool:
-      return v.tag == MICA_VALUE_BOOL;
-    case TypeKind::kFloat:
-      return v.tag == MICA_VALUE_FLOAT;
-    case TypeKind::kScalar:
-      return v.tag == MICA_VALUE_SCALAR || v.tag == MICA_VALUE_COMPLEX;
-    case TypeKind::kScalarType:
-      return v.tag == MICA_VALUE_DTYPE;
-    default:
-      return true;
-  }
+  const int32_t tag = TagOfType(type);
+  if (tag == MICA_VALUE_TENSORS) return v.tag == tag && IsFilledList(v.u.tensors);
+  if (tag == MICA_VALUE_SCALAR) return v.tag == tag || v.tag == MICA_VALUE_COMPLEX;
+  return tag == MICA_VALUE_NONE || v.tag == tag;
 }
 
 void Release(MicaValue& v) {
@@ -54,6 +39,40 @@ bool Gives(const Operator& op, const schema::FunctionSchema& schema) {
 }
 
 }  // namespace
+
+int32_t TagOfType(const schema::Type& type) {
+  using schema::TypeKind;
+  const schema::Type& t = type.unwrapped();
+  const bool list = t.is(TypeKind::kList);
+  switch ((list ? t.elements[0].unwrapped() : t).kind) {
+    case TypeKind::kTensor:
+      return list ? MICA_VALUE_TENSORS : MICA_VALUE_TENSOR;
+    case TypeKind::kInt:
+    case TypeKind::kSymInt:
+      return list ? MICA_VALUE_INTS : MICA_VALUE_INT;
+    case TypeKind::kFloat:
+    case TypeKind::kSymFloat:
+      return list ? MICA_VALUE_FLOATS : MICA_VALUE_FLOAT;
+    case TypeKind::kBool:
+      return list ? MICA_VALUE_BOOLS : MICA_VALUE_BOOL;
+    case TypeKind::kScalar:
+      return list ? MICA_VALUE_SCALARS : MICA_VALUE_SCALAR;
+    case TypeKind::kStr:
+      return MICA_VALUE_STR;
+    case TypeKind::kDevice:
+      return MICA_VALUE_DEVICE;
+    case TypeKind::kScalarType:
+      return MICA_VALUE_DTYPE;
+    case TypeKind::kLayout:
+      return MICA_VALUE_LAYOUT;
+    case TypeKind::kMemoryFormat:
+      return MICA_VALUE_MEMORY_FORMAT;
+    case TypeKind::kGenerator:
+      return MICA_VALUE_GENERATOR;
+    default:
+      return MICA_VALUE_NONE;
+  }
+}
 
 bool GivesResults(const Operator& op) { return Gives(op, op.schema()); }
 

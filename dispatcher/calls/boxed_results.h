@@ -31,6 +31,9 @@ inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_res
                   " gives (", given, ") results, and a plugin has room for (", num_results, ").");
 }
 
+// The MICA_VALUE_... of what an argument or a result of the type holds where it is given; MICA_VALUE_NONE of
+// types that no value has.
+int32_t TagOfType(const schema::Type& type);
 // Whether a kernel of the operator writes results. In-place and out= forms do not, nor do operators that were
 // defined at run time and return what they write: there the written arguments are the results.
 bool GivesResults(const Operator& op);

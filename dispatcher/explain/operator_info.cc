@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/tables/dispatcher.h"
 
@@ -20,40 +21,6 @@ struct Kept {
   std::vector<MicaArgumentInfo> args;
   std::vector<MicaResultInfo> results;
 };
-
-int32_t TagOf(const schema::Type& type) {
-  using schema::TypeKind;
-  const schema::Type& t = type.unwrapped();
-  const bool list = t.is(TypeKind::kList);
-  switch ((list ? t.elements[0].unwrapped() : t).kind) {
-    case TypeKind::kTensor:
-      return list ? MICA_VALUE_TENSORS : MICA_VALUE_TENSOR;
-    case TypeKind::kInt:
-    case TypeKind::kSymInt:
-      return list ? MICA_VALUE_INTS : MICA_VALUE_INT;
-    case TypeKind::kFloat:
-    case TypeKind::kSymFloat:
-      return list ? MICA_VALUE_FLOATS : MICA_VALUE_FLOAT;
-    case TypeKind::kBool:
-      return list ? MICA_VALUE_BOOLS : MICA_VALUE_BOOL;
-    case TypeKind::kScalar:
-      return list ? MICA_VALUE_SCALARS : MICA_VALUE_SCALAR;
-    case TypeKind::kStr:
-      return MICA_VALUE_STR;
-    case TypeKind::kDevice:
-      return MICA_VALUE_DEVICE;
-    case TypeKind::kScalarType:
-      return MICA_VALUE_DTYPE;
-    case TypeKind::kLayout:
-      return MICA_VALUE_LAYOUT;
-    case TypeKind::kMemoryFormat:
-      return MICA_VALUE_MEMORY_FORMAT;
-    case TypeKind::kGenerator:
-      return MICA_VALUE_GENERATOR;
-    default:
-      return MICA_VALUE_NONE;
-  }
-}
 
 const char* EquationOf(const OperatorSpec& spec) {
   for (const MicaProgram* p : spec.programs)
@@ -81,7 +48,7 @@ std::unique_ptr<Kept> Make(const Operator& op) {
     MicaArgumentInfo& info = kept->args.emplace_back();
     info.name = kept->texts.emplace_back(a.name).c_str();
     info.type = kept->texts.emplace_back(a.type.ToString()).c_str();
-    info.tag = TagOf(a.type);
+    info.tag = TagOfType(a.type);
     if (a.is_mutable()) info.flags |= MICA_ARGUMENT_WRITTEN;
     if (a.type.is(schema::TypeKind::kOptional)) info.flags |= MICA_ARGUMENT_OPTIONAL;
     if (a.kwarg_only) info.flags |= MICA_ARGUMENT_KEYWORD;
@@ -89,7 +56,7 @@ std::unique_ptr<Kept> Make(const Operator& op) {
   }
   for (size_t i = 0; i < schema.returns.size(); ++i) {
     const schema::Type& type = schema.returns[i].type;
-    kept->results.push_back({kept->texts.emplace_back(type.ToString()).c_str(), TagOf(type),
+    kept->results.push_back({kept->texts.emplace_back(type.ToString()).c_str(), TagOfType(type),
                              schema.ReturnsAliasOfArgument(static_cast<int>(i))});
   }
   MarkOperands(spec, *kept);

@@ -73,6 +73,24 @@ TEST_CASE("a boxed kernel's result of another kind than the schema's is refused"
   CHECK(x.impl()->refs() == 1);  // what was returned is released
 }
 
+TEST_CASE("a boxed kernel's result has the kind of value of its type, whatever that is", "[dispatcher]") {
+  const Tensor x = ops::ones({2});
+  for (const char* type : {"str", "Device", "int[]", "float[]", "bool[]", "Scalar[]", "ScalarType", "Layout",
+                           "MemoryFormat", "int", "bool", "Tensor", "Tensor[]", "str?", "int[]?"}) {
+    INFO(type);
+    const std::string schema = std::string("test::gives(Tensor x) -> ") + type;
+    const auto scope =
+        KernelScope("test::gives", schema.c_str(),
+                    [](const MicaCall*, const MicaValue*, int64_t, MicaValue* results, int64_t) {
+                      results[0] = {MICA_VALUE_FLOAT, 0, {.f = 2.5}};
+                      return MicaStatus{};
+                    });
+    MICA_REQUIRE_ERROR(Call("test::gives", x),
+                       std::string("which its schema says is a value of the type ") + type);
+    scope->Disable();
+  }
+}
+
 class Checked {
  public:
   Checked() : before_(SetCheckWrites(true)) {}
