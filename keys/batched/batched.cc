@@ -10,7 +10,7 @@ namespace {
 int32_t IsConstant(void*, MicaTensor* wrapper) {
   MicaPayload payload{};
   layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
-  if (payload.hidden || !MemoryOf(wrapper).base) return !payload.hidden;
+  if (payload.hidden || !DetailsOf(wrapper).base) return !payload.hidden;
   MicaFrame frame;
   layer::Table()->frame_of(wrapper, &frame);
   return !IsBatched(wrapper, frame);
@@ -83,7 +83,7 @@ MicaFrameKindRecord KindRecord() {
 bool IsBatched(MicaTensor* t, const MicaFrame& frame) {
   const std::optional<layer::Own> w = layer::OwnOf(t, frame);
   if (!w || w->payload.hidden) return w.has_value();
-  MicaTensor* const base = MemoryOf(t).base;
+  MicaTensor* const base = DetailsOf(t).base;
   if (!base) return false;
   const std::optional<layer::Own> root = layer::OwnOf(base, frame);
   return root && root->payload.hidden;

@@ -38,6 +38,8 @@ using formula::Scalar;
 using formula::Show;
 using formula::Tensor;
 using formula::WrapDim;
+using layer::DetailsOf;
+using layer::TextOf;
 
 MicaFrameKindRecord KindRecord();
 
@@ -45,19 +47,10 @@ inline const MicaBatch& BatchOf(const MicaFrame& frame) {
   return *static_cast<const MicaBatch*>(frame.payload);
 }
 
-// What error messages say of a tensor.
-std::string TextOf(MicaTensor* t);
-inline std::string TextOf(const Tensor& t) { return TextOf(t.get()); }
-
 // Of what is borrowed, without a reference.
 inline IntSpan SizesOf(MicaTensor* t) { return {t->dl.shape, t->dl.ndim}; }
 inline IntSpan SizesOf(const MicaValue& v) { return SizesOf(v.u.tensor); }
 inline IntSpan StridesOf(MicaTensor* t) { return {t->dl.strides, t->dl.ndim}; }
-inline MicaTensorDetails MemoryOf(MicaTensor* t) {
-  MicaTensorDetails details;
-  layer::Table()->tensor_details(t, &details);
-  return details;
-}
 inline IntSpan IntsOf(const MicaValue& v) { return {v.u.ints.data, v.u.ints.size}; }
 // Each as WrapDim says, none twice.
 Dims WrapDims(IntSpan dims, int64_t rank);
@@ -184,23 +177,6 @@ inline MicaValue Given(Tensor t) {
   const MicaValue v = formula::Box(t);
   static_cast<void>(t.release());
   return v;
-}
-// Puts f(tensor) in the place of each tensor among the results of a functional form, a list's undefined ones
-// left out.
-template <typename F>
-void ReplaceResults(const Op& op, MicaValue* results, F&& f) {
-  if (op.info->form != MICA_FORM_FUNCTIONAL) return;
-  for (int32_t i = 0; i < op.info->num_results; ++i) {
-    MicaValue& r = results[i];
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r = Given(f(Tensor::Steal(r.u.tensor)));
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      for (int64_t j = 0; j < r.u.tensors.size; ++j) {
-        MicaTensor*& t = const_cast<MicaTensor**>(r.u.tensors.data)[j];
-        if (t) t = f(Tensor::Steal(t)).release();
-      }
-    }
-  }
 }
 using Results = layer::Few<MicaValue, 4>;
 // f(tensor, argument number) for each tensor among boxed arguments.

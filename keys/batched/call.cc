@@ -18,7 +18,7 @@ Tensor PlaceIn(MicaTensor* root, int64_t began, MicaTensor* view) {
   MICA_CHECK_IMPLEMENTED(plugin::TensorRef(view).dtype() == plugin::TensorRef(root).dtype(),
                          "A view of another dtype (", TextOf(view),
                          ") is used after its base got a batch under vmap; make the view again.");
-  const int64_t offset = MemoryOf(root).offset + MemoryOf(view).offset - began;
+  const int64_t offset = DetailsOf(root).offset + DetailsOf(view).offset - began;
   return ops::as_strided(Tensor::Borrow(root), Prepended(SizesOf(root)[0], SizesOf(view)),
                          Prepended(StridesOf(root)[0], StridesOf(view)), offset);
 }
@@ -45,7 +45,7 @@ void Move(MicaTensor* wrapper, const MicaFrame& frame, const Tensor& value) {
 std::optional<layer::Own> Opened(MicaTensor* t, const MicaFrame& frame) {
   std::optional<layer::Own> w = layer::OwnOf(t, frame);
   if (!w || w->payload.hidden) return w;
-  const MicaTensorDetails view = MemoryOf(t);
+  const MicaTensorDetails view = DetailsOf(t);
   const std::optional<layer::Own> root = layer::OwnOf(view.base, frame);
   if (!root || !root->payload.hidden) return w;
   Tensor value = PlaceIn(root->value, root->payload.number, t);  // Note [Late batches]
@@ -79,9 +79,9 @@ MicaStatus SettleLate(void*, MicaTensor* wrapper) {
     MicaPayload payload{};
     layer::Table()->unwrap(wrapper, nullptr, &value, &payload);
     layer::Check(layer::Table()->settle(value));
-    const MicaTensorDetails memory = MemoryOf(wrapper);
+    const MicaTensorDetails memory = DetailsOf(wrapper);
     if (!payload.hidden && memory.base && HiddenOf(memory.base)) return OpenOutside(wrapper);
-    if (memory.storage == MemoryOf(value).storage) return;
+    if (memory.storage == DetailsOf(value).storage) return;
     MicaFrame frame;
     layer::Table()->frame_of(wrapper, &frame);
     layer::Check(layer::Table()->move_wrapper(wrapper, &frame, nullptr, 0));
@@ -91,7 +91,7 @@ MicaStatus SettleLate(void*, MicaTensor* wrapper) {
 void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame) {
   const std::optional<layer::Own> w = Opened(t, frame);
   if (w && w->payload.hidden) return;
-  MicaTensor* base = w ? MemoryOf(t).base : t;
+  MicaTensor* base = w ? DetailsOf(t).base : t;
   if (!base) base = t;
   const std::optional<layer::Own> root = w ? layer::OwnOf(base, frame) : std::nullopt;
   const Tensor old = Tensor::Borrow(root ? root->value : nullptr);
@@ -100,7 +100,7 @@ void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame) {
              ") that ", root ? "is expanded" : "the function of vmap captured from outside",
              ", which has no place for one value an example. Make it inside of the function from a batched "
              "tensor (x.new_zeros(...)), or use the functional form of the operator.");
-  layer::SetNumber(Tensor::Borrow(base), frame, MemoryOf(old.get()).offset);
+  layer::SetNumber(Tensor::Borrow(base), frame, DetailsOf(old.get()).offset);
   // Later than every version of the old memory, for those who compare.
   layer::Table()->raise_version(spread.get(), layer::Table()->tensor_version(old.get()) + 1);
   Move(base, frame, spread);
@@ -112,15 +112,6 @@ Tensor Wrapped(const Tensor& value, const MicaFrame& frame, int64_t hidden, Mica
   MicaPayload payload{};
   payload.hidden = hidden;
   return layer::Taken(layer::Table()->wrap(value.get(), &frame, base, &payload));
-}
-
-std::string TextOf(MicaTensor* t) {
-  char text[256];
-  const int64_t size = layer::Table()->describe(t, text, sizeof(text));
-  if (size <= static_cast<int64_t>(sizeof(text))) return std::string(text, static_cast<size_t>(size));
-  std::string longer(static_cast<size_t>(size), ' ');
-  layer::Table()->describe(t, longer.data(), size);
-  return longer;
 }
 
 Dims Prepended(int64_t first, IntSpan rest) {
@@ -257,7 +248,7 @@ void CallBoxed(const Op& op, const MicaValue* args, int64_t n, MicaValue* result
 
 bool Call::Run(const Op& other, const MicaValue* args, int64_t n, const Then& then) {
   CallBoxed(other, args, n, results_);
-  ReplaceResults(op_, results_, [&](Tensor t) {
+  layer::ReplaceResults(*op_.info, results_, [&](Tensor t) {
     if (!t.defined()) return t;
     if (then) t = then(std::move(t));
     // A result that an option leaves out is empty, without a batch.

@@ -16,16 +16,6 @@ std::vector<Tensor> Taken(MicaValue& v) {
   return taken;
 }
 
-MicaValue GivenList(std::vector<Tensor> list) {
-  const auto size = static_cast<int64_t>(list.size());
-  MicaTensor** const given = plugin::Host()->tensor_list_create(size);
-  for (int64_t i = 0; i < size; ++i) given[i] = list[static_cast<size_t>(i)].release();
-  MicaValue v{};
-  v.tag = MICA_VALUE_TENSORS;
-  v.u.tensors = {given, size};
-  return v;
-}
-
 // Example `e` of a batch; what is no batch itself. In the frame's parent.
 Tensor ExampleOf(const Tensor& t, int64_t e, const MicaFrame& frame) {
   const std::optional<layer::Own> w = Opened(t.get(), frame);
@@ -48,7 +38,7 @@ void RefuseAsTheLoop(const Op& op, const MicaValue* args, int64_t n, const MicaF
     });
     Results results(static_cast<size_t>(op.info->num_results));
     CallBoxed(op, example.data(), n, results.data());
-    ReplaceResults(op, results.data(), [](const Tensor&) { return Tensor(); });
+    layer::ReplaceResults(*op.info, results.data(), [](const Tensor&) { return Tensor(); });
   }
 }
 
@@ -102,7 +92,7 @@ void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
       wrapped.push_back(Wrapped(ops::stack(examples, 0), frame));
     }
     if (lists[r]) {
-      results[r] = GivenList(std::move(wrapped));
+      results[r] = layer::GivenList(std::move(wrapped));
     } else {
       results[r] = Given(wrapped.empty() ? Tensor() : std::move(wrapped[0]));
     }

@@ -124,15 +124,8 @@ const Op& OpOf(void* handle) {
 }
 
 const Op* FindOp(std::string_view name) {
-  void* handle = nullptr;
-  const MicaStr text{name.data(), static_cast<int64_t>(name.size())};
-  const MicaStatus status = plugin::Host()->op_find(text, &handle);
-  if (!status) return &OpOf(handle);
-  try {
-    plugin::Check(status);  // which destroys it
-  } catch (const plugin::Error&) {
-  }
-  return nullptr;
+  void* const handle = layer::Table()->find_operator(std::string(name).c_str());
+  return handle ? &OpOf(handle) : nullptr;
 }
 
 int64_t Op::Find(std::string_view argument) const {

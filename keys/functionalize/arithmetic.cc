@@ -57,12 +57,4 @@ const char* Name(DType d) {
   return kNames[static_cast<size_t>(d)];
 }
 
-std::string TextOf(const Tensor& t) {
-  const MicaDevice device = t.device();
-  const MicaStr backend = plugin::Host()->backend_name(device.backend);
-  std::string text = Name(t.dtype()) + formula::Show(t.sizes()) + " on " +
-                     std::string(backend.data, static_cast<size_t>(backend.size));
-  return device.backend > 1 ? text + ":" + std::to_string(device.index) : text;
-}
-
 }  // namespace mica::functionalize

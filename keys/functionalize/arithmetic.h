@@ -2,8 +2,6 @@
 // in the same way.
 #pragma once
 
-#include <string>
-
 #include <mica/frame.h>
 
 namespace mica::functionalize {
@@ -13,6 +11,7 @@ using formula::DType;
 using formula::IntSpan;
 using formula::MemoryFormat;
 using layer::Tensor;
+using layer::TextOf;
 
 // No two elements share a place and the elements fill their range: a permutation of contiguous.
 bool IsNonOverlappingAndDense(IntSpan sizes, IntSpan strides);
@@ -24,7 +23,6 @@ bool CanCast(DType from, DType to);
 // The float dtype of a complex dtype's parts; others map to themselves.
 DType RealOf(DType d);
 
-const char* Name(DType d);            // "float32"
-std::string TextOf(const Tensor& t);  // "float32[2, 3] on cpu"
+const char* Name(DType d);  // "float32"
 
 }  // namespace mica::functionalize

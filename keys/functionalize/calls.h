@@ -63,29 +63,8 @@ void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
   }
 }
 
-// Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left
-// out. In-place and out= forms return what they were given, which stays.
-template <typename F>
-void ReplaceResults(const MicaOperatorInfo& info, MicaValue* results, F&& f) {
-  if (info.form != MICA_FORM_FUNCTIONAL) return;
-  for (int32_t i = 0; i < info.num_results; ++i) {
-    MicaValue& r = results[i];
-    if (r.tag == MICA_VALUE_TENSOR) {
-      r.u.tensor = f(Tensor::Steal(std::exchange(r.u.tensor, nullptr))).release();
-      if (!r.u.tensor) r.tag = MICA_VALUE_NONE;
-    } else if (r.tag == MICA_VALUE_TENSORS) {
-      auto** const list = const_cast<MicaTensor**>(r.u.tensors.data);  // the caller's, by now ours
-      for (int64_t j = 0; j < r.u.tensors.size; ++j)
-        if (list[j]) list[j] = f(Tensor::Steal(std::exchange(list[j], nullptr))).release();
-    }
-  }
-}
-
-inline MicaTensorDetails DetailsOf(const Tensor& t) {
-  MicaTensorDetails details;
-  layer::Table()->tensor_details(t.get(), &details);
-  return details;
-}
+using layer::DetailsOf;
+using layer::ReplaceResults;
 inline int64_t OffsetOf(const Tensor& t) { return DetailsOf(t).offset; }
 inline bool IsSame(const Tensor& a, const Tensor& b) { return a.get() == b.get(); }
 inline bool ShareStorage(const Tensor& a, const Tensor& b) {

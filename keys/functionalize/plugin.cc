@@ -8,23 +8,15 @@ namespace {
 
 Level& Of(MicaFunctionalLevel* level) { return *reinterpret_cast<Level*>(level); }
 
-void GiveList(std::vector<Tensor> tensors, MicaValue* list) {
-  const auto size = static_cast<int64_t>(tensors.size());
-  MicaTensor** const given = plugin::Host()->tensor_list_create(size);
-  for (int64_t i = 0; i < size; ++i) given[i] = tensors[static_cast<size_t>(i)].release();
-  list->tag = MICA_VALUE_TENSORS;
-  list->u.tensors = {given, size};
-}
-
 MicaStatus Enter(int32_t remove_views, MicaFunctionalLevel** level) {
   return plugin::CatchAll(
       [&] { *level = reinterpret_cast<MicaFunctionalLevel*>(new Level(remove_views != 0)); });
 }
 MicaStatus Lift(MicaFunctionalLevel* level, MicaTensorSpan inputs, MicaValue* list) {
-  return plugin::CatchAll([&] { GiveList(Of(level).Lift(inputs), list); });
+  return plugin::CatchAll([&] { *list = layer::GivenList(Of(level).Lift(inputs)); });
 }
 MicaStatus Updates(MicaFunctionalLevel* level, MicaValue* list) {
-  return plugin::CatchAll([&] { GiveList(Of(level).Updates(), list); });
+  return plugin::CatchAll([&] { *list = layer::GivenList(Of(level).Updates()); });
 }
 MicaStatus Apply(MicaFunctionalLevel* level, int32_t inputs) {
   return plugin::CatchAll([&] { Of(level).Apply(inputs != 0); });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,54 @@ inline void SetNumber(const Tensor& wrapper, const MicaFrame& frame, int64_t num
   MicaPayload payload{};
   payload.number = number;
   Check(Table()->set_payload(wrapper.get(), &frame, &payload));
+}
+
+// Where a tensor lies and what it is a view of.
+inline MicaTensorDetails DetailsOf(MicaTensor* t) {
+  MicaTensorDetails details;
+  Table()->tensor_details(t, &details);
+  return details;
+}
+inline MicaTensorDetails DetailsOf(const Tensor& t) { return DetailsOf(t.get()); }
+
+// What error messages say of a tensor, "float32[2, 3] on cpu".
+inline std::string TextOf(MicaTensor* t) {
+  char text[256];
+  const int64_t size = Table()->describe(t, text, sizeof(text));
+  if (size <= static_cast<int64_t>(sizeof(text))) return std::string(text, static_cast<size_t>(size));
+  std::string longer(static_cast<size_t>(size), ' ');
+  Table()->describe(t, &longer[0], size);
+  return longer;
+}
+inline std::string TextOf(const Tensor& t) { return TextOf(t.get()); }
+
+// A list as a boxed result.
+inline MicaValue GivenList(std::vector<Tensor> list) {
+  const auto size = static_cast<int64_t>(list.size());
+  MicaTensor** const given = plugin::Host()->tensor_list_create(size);
+  for (int64_t i = 0; i < size; ++i) given[i] = list[static_cast<size_t>(i)].release();
+  MicaValue v{};
+  v.tag = MICA_VALUE_TENSORS;
+  v.u.tensors = {given, size};
+  return v;
+}
+
+// Puts f(tensor) in the place of each tensor among boxed results, a list's undefined ones left
+// out. In-place and out= forms return what they were given, which stays.
+template <typename F>
+void ReplaceResults(const MicaOperatorInfo& info, MicaValue* results, F&& f) {
+  if (info.form != MICA_FORM_FUNCTIONAL) return;
+  for (int32_t i = 0; i < info.num_results; ++i) {
+    MicaValue& r = results[i];
+    if (r.tag == MICA_VALUE_TENSOR) {
+      r.u.tensor = f(Tensor::Steal(std::exchange(r.u.tensor, nullptr))).release();
+      if (!r.u.tensor) r.tag = MICA_VALUE_NONE;
+    } else if (r.tag == MICA_VALUE_TENSORS) {
+      auto** const list = const_cast<MicaTensor**>(r.u.tensors.data);  // the caller's, by now ours
+      for (int64_t j = 0; j < r.u.tensors.size; ++j)
+        if (list[j]) list[j] = f(Tensor::Steal(std::exchange(list[j], nullptr))).release();
+    }
+  }
 }
 
 // A copy of boxed arguments in which each tensor is replaced by what f(tensor) gives, which it keeps.

@@ -34,6 +34,9 @@ int BackendNamed(PyObject* name) {
   return backend;
 }
 
+// The lower dtype of a thread that never asked for another.
+DType UnsetDType(int backend) { return backend == keys::kCpu ? DType::kBF16 : DType::kF16; }
+
 // _autocast_enabled(device_type or None): for any device with None.
 PyObject* IsEnabled(PyObject*, PyObject* name) {
   return Guarded([&] {
@@ -45,8 +48,7 @@ PyObject* IsEnabled(PyObject*, PyObject* name) {
 PyObject* LowerDType(PyObject*, PyObject* name) {
   return Guarded([&] {
     const int backend = BackendNamed(name);
-    const DType unset = backend == keys::kCpu ? DType::kBF16 : DType::kF16;
-    return FromDType(Known() ? static_cast<DType>(Known()->lower_dtype(backend)) : unset);
+    return FromDType(Known() ? static_cast<DType>(Known()->lower_dtype(backend)) : UnsetDType(backend));
   });
 }
 
@@ -61,8 +63,8 @@ PyObject* Set(PyObject*, PyObject* args) {
     MICA_CHECK_VALUE(dtype == DType::kF16 || dtype == DType::kBF16, "The dtype (", Name(dtype),
                      ") of autocast is not one that it casts to; expected float16 or bfloat16.");
     // What is off, and as it is anyway, needs no layer.
-    const DType unset = backend == keys::kCpu ? DType::kBF16 : DType::kF16;
-    const MicaAutocast* const layer = enabled || (!Known() && dtype != unset) ? &Layer() : Known();
+    const bool needed = enabled || (!Known() && dtype != UnsetDType(backend));
+    const MicaAutocast* const layer = needed ? &Layer() : Known();
     if (!layer) return NewNone();
     ThrowIfError(layer->set_lower_dtype(backend, static_cast<int32_t>(dtype)));
     ThrowIfError(layer->set_enabled(backend, enabled));
